@@ -1,0 +1,166 @@
+/**
+ * The gate in the form of its messages: everything that a proxy may ask of the broker, and everything it is
+ * told (invariant 1). All of it is plain data that `structuredClone` takes, both ways, because a proxy runs in
+ * a process of its own; a function, a class or a socket never crosses.
+ *
+ * A proxy never decides who somebody is: it passes on what the client proved, and holds an opaque identity
+ * token afterwards. It does apply the rights of the session that `open` answered, message by message.
+ */
+import type { EventCode, EventFields } from '../audit/catalogue.ts'
+import type { Protocol, Right } from '../model/rights.ts'
+
+/** Where a client comes from, as the accepting socket saw it. */
+export interface Source {
+  address: string
+  port: number
+}
+
+export interface AuthenticateRequest {
+  protocol: Protocol
+  source: Source
+  /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (contract.md, Login string). */
+  login: string
+  proof: PasswordProof | PublicKeyProof
+}
+
+export interface PasswordProof {
+  method: 'password' | 'keyboard-interactive'
+  password: string
+}
+
+export interface PublicKeyProof {
+  method: 'publickey'
+  /** The public key's algorithm and blob as offered (RFC 4252 7). */
+  algorithm: string
+  key: Uint8Array
+  /**
+   * What the client signed and the signature over it, without their algorithm name. Absent: the client only
+   * asks whether the key would do; such a question never authenticates.
+   */
+  signed?: { data: Uint8Array; signature: Uint8Array; hash: string | undefined }
+}
+
+export type AuthenticateAnswer =
+  | { result: 'accepted'; identity: Identity }
+  /** The key is one of the user's: the client may go on and sign. */
+  | { result: 'key_acceptable' }
+  /** Wrong, unknown, disabled, locked, expired: one answer for all of them (invariant 7). */
+  | { result: 'rejected' }
+  /** The login string itself is malformed; `message` shows the syntax and is for the user. */
+  | { result: 'malformed'; message: string }
+
+/** A signed-in person. `token` is what later requests show; it dies with `leave`. */
+export interface Identity {
+  token: string
+  user: string
+  displayName: string
+  /** The login string asks for a target; false: offer a menu, or an error text where there is no terminal. */
+  hasTarget: boolean
+}
+
+export interface TargetsRequest {
+  identity: string
+  protocol: Protocol
+}
+
+/** One line of the menu. `target` is the canonical name: `ACCOUNT@DOMAIN:DEVICE:SERVICE`. */
+export interface TargetEntry {
+  target: string
+  description: string
+}
+
+export interface TargetsAnswer {
+  targets: TargetEntry[]
+  /** How many there are in all, when the list was cut at `MAX_TARGETS`. */
+  total: number
+}
+
+export interface OpenRequest {
+  identity: string
+  protocol: Protocol
+  source: Source
+  /** The canonical name that the user chose from the menu; absent: the target in the login string. */
+  target?: string
+}
+
+export type OpenAnswer = { result: 'opened'; session: OpenSession } | { result: 'denied'; message: string }
+
+export interface OpenSession {
+  id: string
+  user: string
+  target: { canonical: string; host: string; port: number; login: string; device: string; service: string }
+  /** In the order to try them. */
+  credentials: Credential[]
+  rights: Right[]
+  /** undefined: the authorization says that this session is not recorded. */
+  recording?: RecordingGrant
+}
+
+export type Credential =
+  | { type: 'password'; password: string }
+  | { type: 'ssh_key'; privateKey: string; passphrase?: string }
+
+/** What the recording process needs to write one session, and no more: see docs/recording-format.md. */
+export interface RecordingGrant {
+  /** The session's folder, made by the broker, with `key.age` in it. Absolute. */
+  directory: string
+  /** 32 bytes: the session's own key. */
+  key: Uint8Array
+  /** Goes into the header in clear: who, where, when. */
+  metadata: Record<string, string | number>
+  /** Bytes of free space on the volume below which recording fails. */
+  minimumFree: number
+}
+
+export interface HostKeyRequest {
+  session: string
+  /** The key blob (RFC 4253 6.6). */
+  key: Uint8Array
+}
+export type HostKeyAnswer = { result: 'accepted' } | { result: 'refused'; message: string }
+
+/** Resolves when the event is in the audit log: until then the action that it tells of has to wait. */
+export interface EventRequest {
+  session: string
+  code: EventCode
+  fields: EventFields
+}
+
+/** A recording's checkpoint to be signed: the bytes are defined in docs/recording-format.md. */
+export interface SignRequest {
+  session: string
+  statement: Uint8Array
+}
+
+export interface CloseRequest {
+  session: string
+  result: 'success' | 'failure' | 'killed'
+  reason?: string
+  /** Bytes of channel data: from the client toward the target, and back. */
+  bytesIn: number
+  bytesOut: number
+  rightsUsed: Right[]
+  recording?: { state: 'sealed' | 'failed'; size: number; frames: number; digest: string }
+}
+
+/** What the broker tells a proxy on its own account. */
+export type GateNotice =
+  /** End the session now and show the reason to the user. */
+  | { type: 'stop'; session: string; reason: string }
+
+export interface Gate {
+  authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer>
+  targets(request: TargetsRequest): Promise<TargetsAnswer>
+  open(request: OpenRequest): Promise<OpenAnswer>
+  hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
+  event(request: EventRequest): Promise<void>
+  /** Answers with the Ed25519 signature over the statement. */
+  sign(request: SignRequest): Promise<Uint8Array>
+  close(request: CloseRequest): Promise<void>
+  /** The connection is gone: its identity is no longer valid. */
+  leave(request: { identity: string }): Promise<void>
+  /** One listener a proxy; a notice for a session that it does not know is ignored. */
+  onNotice(listener: (notice: GateNotice) => void): void
+}
+
+export const MAX_TARGETS = 10_000

@@ -1,0 +1,86 @@
+/**
+ * The rights of a session: what contract.md lists as values of `subprotocols`.
+ *
+ * A value whose rule this broker does not enforce yet is known by name, so that a request for it is answered
+ * "not available yet" and not "unknown", but it never enters the store.
+ */
+
+export const PROTOCOLS = ['SSH'] as const
+export type Protocol = (typeof PROTOCOLS)[number]
+
+/** The rights that the code enforces today. */
+export const RIGHTS = [
+  'SSH_SHELL',
+  'SSH_REMOTE_COMMAND',
+  'SSH_SCP_UP',
+  'SSH_SCP_DOWN',
+  'SFTP_SESSION',
+] as const
+export type Right = (typeof RIGHTS)[number]
+
+/** Protocols and rights of contract.md that come with later work: refused with `not_available_yet`. */
+export const LATER_PROTOCOLS: readonly string[] = ['TELNET', 'RLOGIN', 'VNC', 'RDP']
+export const LATER_RIGHTS: readonly string[] = [
+  'SSH_X11',
+  'SSH_DIRECT_TCPIP',
+  'SSH_REVERSE_TCPIP',
+  'SSH_DIRECT_UNIXSOCK',
+  'SSH_REVERSE_UNIXSOCK',
+  'SSH_AUTH_AGENT',
+  'TELNET',
+  'RLOGIN',
+  'VNC',
+  'VNC_CLIPBOARD_UP',
+  'VNC_CLIPBOARD_DOWN',
+  'RDP',
+  'RDP_CLIPBOARD_UP',
+  'RDP_CLIPBOARD_DOWN',
+  'RDP_CLIPBOARD_FILE',
+  'RDP_DRIVE',
+  'RDP_PRINTER',
+  'RDP_COM_PORT',
+  'RDP_SMARTCARD',
+  'RDP_AUDIO_OUTPUT',
+  'RDP_AUDIO_INPUT',
+]
+
+const ALIASES: Readonly<Record<string, Right>> = { SSH_SHELL_SESSION: 'SSH_SHELL' }
+
+/** The right that a name stands for, aliases resolved; undefined for any other string. */
+export function rightNamed(name: string): Right | undefined {
+  const own = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
+  return own ?? RIGHTS.find((right) => right === name)
+}
+
+/** What an authorization that names no right grants: the plain session of each protocol, and no more. */
+export const PLAIN_RIGHTS: Readonly<Record<Protocol, Right>> = { SSH: 'SSH_SHELL' }
+
+/** The protocol that a right belongs to. */
+export function protocolOf(right: Right): Protocol {
+  switch (right) {
+    case 'SSH_SHELL':
+    case 'SSH_REMOTE_COMMAND':
+    case 'SSH_SCP_UP':
+    case 'SSH_SCP_DOWN':
+    case 'SFTP_SESSION':
+      return 'SSH'
+  }
+}
+
+/**
+ * The rights of a session on one service: the union of what the authorizations grant, cut by what the service
+ * lists when it lists any.
+ */
+export function grantedRights(
+  protocol: Protocol,
+  authorizations: readonly (readonly Right[])[],
+  service: readonly Right[],
+): Right[] {
+  const union = new Set<Right>()
+  for (const rights of authorizations) {
+    for (const right of rights.length > 0 ? rights : [PLAIN_RIGHTS[protocol]]) {
+      if (protocolOf(right) === protocol) union.add(right)
+    }
+  }
+  return RIGHTS.filter((right) => union.has(right) && (service.length === 0 || service.includes(right)))
+}

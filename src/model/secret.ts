@@ -1,0 +1,63 @@
+/**
+ * The one type of a secret in this program (invariant 5): it prints as `[secret]` wherever something tries to
+ * show it, and its bytes are overwritten when its owner is done with it.
+ */
+import { Buffer } from 'node:buffer'
+import { timingSafeEqual } from 'node:crypto'
+import { inspect } from 'node:util'
+
+const MASK = '[secret]'
+
+export class Secret {
+  readonly #bytes: Buffer
+  #wiped = false
+
+  private constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  /** A secret of its own copy of `value`; a string is taken as UTF-8. The caller's bytes are left as they are. */
+  static of(value: string | Uint8Array): Secret {
+    return new Secret(typeof value === 'string' ? Buffer.from(value, 'utf8') : Buffer.from(value))
+  }
+
+  /** The bytes themselves, not a copy: valid until `wipe()`. Throws when the secret was wiped. */
+  reveal(): Buffer {
+    if (this.#wiped) throw new Error('this secret was already wiped')
+    return this.#bytes
+  }
+
+  /** The secret as text (UTF-8). A JavaScript string cannot be overwritten: keep it short-lived. */
+  revealText(): string {
+    return this.reveal().toString('utf8')
+  }
+
+  get length(): number {
+    return this.#bytes.length
+  }
+
+  /** Compares in constant time; lengths may differ and are no secret. */
+  equals(other: Secret): boolean {
+    const a = this.reveal()
+    const b = other.reveal()
+    return a.length === b.length && timingSafeEqual(a, b)
+  }
+
+  /** Overwrites the bytes. May be called more than once. */
+  wipe(): void {
+    this.#bytes.fill(0)
+    this.#wiped = true
+  }
+
+  toString(): string {
+    return MASK
+  }
+
+  toJSON(): string {
+    return MASK
+  }
+
+  [inspect.custom](): string {
+    return MASK
+  }
+}
