@@ -1,7 +1,7 @@
 /**
- * The one catalogue of events (invariant 8): the stable code, what it means, its severity, the sentence that a
- * person reads, and whether a SNMP notification goes with it. docs/events.md is checked against it by a test.
- * Codes and field names are contract.md's.
+ * The one catalogue of events (invariant 8): the stable code, what it means, its severity, the fields it
+ * carries, the sentence that a person reads, and whether a SNMP notification goes with it. docs/events.md and
+ * config/SALLYPORT-MIB.txt are checked against it by tests. Codes and field names are contract.md's.
  */
 
 export type Severity = 'notice' | 'warning' | 'alert'
@@ -37,28 +37,289 @@ export const EVENT_FIELDS = [
   'bytes_out',
 ] as const
 export type EventField = (typeof EVENT_FIELDS)[number]
+/** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */
 export type EventFields = Partial<Record<EventField, string | number>>
 
-interface EventKind {
+/** Fields that hold a number wherever they are present; all others are text. */
+export const NUMERIC_FIELDS = ['client_port', 'size', 'duration', 'bytes_in', 'bytes_out'] as const
+
+export interface EventKind {
   readonly severity: Severity
   readonly trap: boolean
   readonly meaning: string
+  /** What it may carry; which of them are there depends on how far things had come. */
+  readonly fields: readonly EventField[]
   readonly sentence: (fields: EventFields) => string
 }
 
+const CLIENT = ['client_ip', 'client_port'] as const
+const TARGET = ['account', 'domain', 'device', 'service', 'target_host'] as const
+const SESSION = ['session', 'user', ...CLIENT, 'protocol', ...TARGET] as const
+const CHANNEL = [...SESSION, 'subprotocol'] as const
+const OBJECT = ['user', 'profile', ...CLIENT, 'object_type', 'object', 'changes'] as const
+
 const who = (f: EventFields) => `${f.user ?? 'somebody'}${f.client_ip ? ` from ${f.client_ip}` : ''}`
-const target = (f: EventFields) => (f.device ? `${f.account ?? '?'}@${f.domain ?? '?'}:${f.device}:${f.service ?? '?'}` : 'a target')
+const because = (f: EventFields) => (f.reason ? `: ${f.reason}` : '')
+const account = (f: EventFields) => `${f.account ?? '?'}@${f.domain ?? '?'}`
+const thing = (f: EventFields) => `${f.object_type ?? 'object'} ${f.object ?? '?'}`
+const seconds = (ms: string | number) => `${(Number(ms) / 1000).toFixed(1)} s`
+const session = (f: EventFields) => `session ${f.session ?? '?'}`
+
+/** The target's canonical name as far as the fields tell it. */
+export function targetOf(f: EventFields): string {
+  return f.device ? `${account(f)}:${f.device}:${f.service ?? '?'}` : 'a target'
+}
+
+/** `up` is toward the target. */
+function transfer(f: EventFields): string {
+  const verb = f.direction === 'up' ? 'sent' : 'fetched'
+  const size = f.size === undefined ? '' : ` (${f.size} bytes)`
+  return f.result === 'failure'
+    ? `${who(f)} could not transfer ${f.path ?? 'a file'} on ${targetOf(f)}${because(f)}`
+    : `${who(f)} ${verb} ${f.path ?? 'a file'}${size} ${f.direction === 'up' ? 'to' : 'from'} ${targetOf(f)}`
+}
 
 export const EVENTS = {
   'auth.success': {
     severity: 'notice',
     trap: false,
     meaning: 'somebody signed in',
-    sentence: (f) => `${who(f)} signed in by ${f.method}`,
+    fields: ['user', 'profile', ...CLIENT, 'protocol', 'method'],
+    sentence: (f) => `${who(f)} signed in by ${f.method ?? '?'}`,
+  },
+  'auth.failure': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'somebody could not sign in; the reason is for the audit and is never told to the client',
+    fields: ['user', ...CLIENT, 'protocol', 'method', 'reason'],
+    sentence: (f) => `${who(f)} could not sign in by ${f.method ?? '?'}${because(f)}`,
+  },
+  'auth.locked': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'too many failures: sign-in is held up for the user or the address',
+    fields: ['user', ...CLIENT, 'protocol', 'reason', 'duration'],
+    sentence: (f) =>
+      `sign-in of ${who(f)} is locked${f.duration === undefined ? '' : ` for ${seconds(f.duration)}`}${because(f)}`,
+  },
+  'session.open': {
+    severity: 'notice',
+    trap: true,
+    meaning: 'a session to a target began',
+    fields: [...SESSION, 'authorization'],
+    sentence: (f) => `${who(f)} opened ${session(f)} to ${targetOf(f)}`,
+  },
+  'session.close': {
+    severity: 'notice',
+    trap: true,
+    meaning: 'a session ended; a warning when its result is `failure`',
+    fields: [...SESSION, 'subprotocol', 'result', 'reason', 'duration', 'bytes_in', 'bytes_out'],
+    sentence: (f) =>
+      `${session(f)} of ${who(f)} to ${targetOf(f)} ended${f.duration === undefined ? '' : ` after ${seconds(f.duration)}`}${because(f)}`,
+  },
+  'session.denied': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'a session was refused',
+    fields: [...SESSION, 'reason'],
+    sentence: (f) => `${who(f)} was refused ${targetOf(f)}${because(f)}`,
+  },
+  'session.kill': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'somebody, or a rule, ended a running session',
+    fields: [...SESSION, 'reason'],
+    sentence: (f) => `${session(f)} to ${targetOf(f)} was ended by ${who(f)}${because(f)}`,
+  },
+  'channel.open': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a shell, a command or a file transfer began within a session',
+    fields: CHANNEL,
+    sentence: (f) => `${who(f)} opened ${f.subprotocol ?? 'a channel'} on ${targetOf(f)}`,
+  },
+  'channel.denied': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'something within a session was refused: the right is missing, or the broker does not relay it',
+    fields: [...CHANNEL, 'reason'],
+    sentence: (f) => `${who(f)} was refused ${f.subprotocol ?? 'a channel'} on ${targetOf(f)}${because(f)}`,
+  },
+  'channel.unrecorded': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'a stream passed the recording quota: it goes on, recorded by hash and count only. Written again at its end with size and sha256',
+    fields: [...CHANNEL, 'direction', 'size', 'sha256', 'reason'],
+    sentence: (f) =>
+      `${f.subprotocol ?? 'a channel'} of ${session(f)} is recorded by hash and count only${f.size === undefined ? '' : ` (${f.size} bytes)`}${because(f)}`,
+  },
+  command: {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a command line reached the target; `object` is the line',
+    fields: [...CHANNEL, 'object', 'result'],
+    sentence: (f) => `${who(f)} ran a command on ${targetOf(f)}: ${f.object ?? '?'}`,
+  },
+  'file.transfer': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a file went to the target (`up`) or came from it (`down`)',
+    fields: [...CHANNEL, 'path', 'direction', 'size', 'sha256', 'result', 'reason'],
+    sentence: transfer,
+  },
+  'file.denied': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'an operation on a file was refused',
+    fields: [...CHANNEL, 'path', 'direction', 'reason'],
+    sentence: (f) => `${who(f)} was refused ${f.path ?? 'a file'} on ${targetOf(f)}${because(f)}`,
+  },
+  'checkout.out': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'the secret of an account was handed to a user',
+    fields: ['user', ...CLIENT, 'account', 'domain', 'device', 'authorization', 'object', 'duration'],
+    sentence: (f) => `${who(f)} checked out ${account(f)}`,
+  },
+  'checkout.in': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a checked-out secret was returned',
+    fields: ['user', ...CLIENT, 'account', 'domain', 'device', 'object'],
+    sentence: (f) => `${who(f)} checked in ${account(f)}`,
+  },
+  'checkout.denied': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'a checkout was refused',
+    fields: ['user', ...CLIENT, 'account', 'domain', 'device', 'reason'],
+    sentence: (f) => `${who(f)} was refused the checkout of ${account(f)}${because(f)}`,
+  },
+  'object.create': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'an administrator created an object',
+    fields: OBJECT,
+    sentence: (f) => `${who(f)} created ${thing(f)}`,
+  },
+  'object.update': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'an administrator changed an object; `changes` says what, never a secret',
+    fields: OBJECT,
+    sentence: (f) => `${who(f)} changed ${thing(f)}${f.changes ? `: ${f.changes}` : ''}`,
+  },
+  'object.delete': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'an administrator removed an object',
+    fields: OBJECT,
+    sentence: (f) => `${who(f)} removed ${thing(f)}`,
+  },
+  'hostkey.new': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      "a target's host key was seen for the first time; `result` says whether it was pinned or refused",
+    fields: [...SESSION, 'method', 'digest', 'result'],
+    sentence: (f) => `${targetOf(f)} showed a new host key ${f.digest ?? '?'}: ${f.result ?? '?'}`,
+  },
+  'hostkey.changed': {
+    severity: 'alert',
+    trap: true,
+    meaning: "a target's host key is not the pinned one: the connection was ended",
+    fields: [...SESSION, 'method', 'digest'],
+    sentence: (f) =>
+      `the host key of ${targetOf(f)} has changed to ${f.digest ?? '?'}: the connection was ended`,
+  },
+  'recording.sealed': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a recording was closed in order and signed',
+    fields: [...SESSION, 'size', 'digest'],
+    sentence: (f) => `the recording of ${session(f)} is sealed (${f.size ?? '?'} bytes)`,
+  },
+  'recording.recovered': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'a recording that a crash had left open was sealed as far as it goes; the reason says what is missing',
+    fields: [...SESSION, 'size', 'digest', 'reason'],
+    sentence: (f) => `the recording of ${session(f)} was sealed after a crash${because(f)}`,
+  },
+  'recording.failed': {
+    severity: 'alert',
+    trap: true,
+    meaning: 'a recording could not be written, and its session was ended',
+    fields: [...SESSION, 'reason'],
+    sentence: (f) => `the recording of ${session(f)} failed${because(f)}`,
+  },
+  'recording.verify': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a recording was checked; a warning when its result is `failure`',
+    fields: ['session', 'user', ...CLIENT, 'result', 'reason', 'digest'],
+    sentence: (f) => `the recording of ${session(f)} was checked: ${f.result ?? '?'}${because(f)}`,
+  },
+  'secret.change': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a stored secret, a password or the master key was replaced',
+    fields: ['user', ...CLIENT, 'object_type', 'object', 'account', 'domain', 'device', 'result', 'reason'],
+    sentence: (f) => `${who(f)} changed the secret of ${thing(f)}${because(f)}`,
+  },
+  'sink.down': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'a receiver of events cannot be reached; written once, until it is back',
+    fields: ['object_type', 'object', 'reason'],
+    sentence: (f) => `the ${thing(f)} cannot be reached${because(f)}`,
+  },
+  'service.start': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'the broker is ready; `object` is its version',
+    fields: ['object_type', 'object'],
+    sentence: (f) => `sallyport ${f.object ?? ''} started`,
+  },
+  'service.stop': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'the broker stops',
+    fields: ['object_type', 'object', 'reason'],
+    sentence: (f) => `sallyport ${f.object ?? ''} stops${because(f)}`,
   },
 } as const satisfies Record<string, EventKind>
 
 export type EventCode = keyof typeof EVENTS
+
+export const EVENT_CODES = Object.keys(EVENTS) as EventCode[]
+
+/** Codes with a SNMP notification. Their place here is their number in the MIB (from 1): only ever append. */
+export const TRAP_CODES = [
+  'auth.failure',
+  'auth.locked',
+  'session.open',
+  'session.close',
+  'session.denied',
+  'session.kill',
+  'hostkey.changed',
+  'recording.failed',
+  'checkout.denied',
+  'sink.down',
+] as const satisfies readonly EventCode[]
+
+/** The catalogue's entry of a code. */
+export function kindOf(code: EventCode): EventKind {
+  return EVENTS[code]
+}
+
+/** The severity of one event: its kind's, raised to a warning when its result is `failure`. */
+export function severityOf(event: Pick<AuditEvent, 'code' | 'fields'>): Severity {
+  const own = kindOf(event.code).severity
+  return own === 'notice' && event.fields.result === 'failure' ? 'warning' : own
+}
 
 export interface AuditEvent {
   /** Milliseconds since the epoch. */
@@ -72,5 +333,3 @@ export interface Audit {
   /** Resolves when the event stands in the chained log; a sink that is slow or down does not hold it up. */
   record(code: EventCode, fields: EventFields): Promise<void>
 }
-
-export { target as targetOf }
