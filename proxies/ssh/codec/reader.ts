@@ -1,0 +1,133 @@
+/**
+ * Reads the data types of RFC 4251 section 5 from one message. Bounds are checked before every read; byte
+ * strings are views into the message (`subarray`), never copies.
+ */
+import { Buffer } from 'node:buffer'
+
+/** Bytes that do not follow the protocol: the message says what was expected, what came and where. */
+export class MalformedError extends Error {
+  override name = 'MalformedError'
+}
+
+/** RFC 4251 section 6: the names of requests, channel types and algorithms. */
+export const NAME_LIMIT = 64
+
+/** The uint32 (big-endian) at `offset`. The caller has checked the bounds. */
+export function uint32At(bytes: Uint8Array, offset: number): number {
+  return (
+    bytes[offset]! * 0x1000000 + ((bytes[offset + 1]! << 16) | (bytes[offset + 2]! << 8) | bytes[offset + 3]!)
+  )
+}
+
+/** One character per byte: the exact bytes as a string that can be compared. */
+export function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice()
+}
+
+/** UTF-8 for people and recordings; what is none becomes U+FFFD. Never compare or forward this. */
+export function displayText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).utf8Slice()
+}
+
+export class Reader {
+  readonly #bytes: Uint8Array
+  readonly #what: string
+  #offset: number
+
+  /** `what` names the message in errors; `offset` is where to begin. */
+  constructor(bytes: Uint8Array, what: string, offset = 0) {
+    this.#bytes = bytes
+    this.#what = what
+    this.#offset = offset
+    if (offset > bytes.length) this.#short(0)
+  }
+
+  get remaining(): number {
+    return this.#bytes.length - this.#offset
+  }
+
+  byte(): number {
+    return this.#bytes[this.#take(1)]!
+  }
+
+  /** RFC 4251: every value but 0 is true. */
+  boolean(): boolean {
+    return this.byte() !== 0
+  }
+
+  uint32(): number {
+    return uint32At(this.#bytes, this.#take(4))
+  }
+
+  uint64(): bigint {
+    const high = this.uint32()
+    return (BigInt(high) << 32n) | BigInt(this.uint32())
+  }
+
+  /** A uint64 that counts bytes of a file; throws when it is over 2^53 - 1. */
+  size(): number {
+    const high = this.uint32()
+    const value = high * 0x100000000 + this.uint32()
+    if (high > 0x1fffff) {
+      throw new MalformedError(`${this.#what}: a size of at most 2^53 - 1 was expected, found more`)
+    }
+    return value
+  }
+
+  /** A byte string of at most `limit` bytes, as a view. */
+  string(limit = Number.MAX_SAFE_INTEGER): Uint8Array {
+    const length = this.uint32()
+    if (limit < length) {
+      throw new MalformedError(
+        `${this.#what}: a string of at most ${limit} bytes was expected, found ${length} bytes at offset ${this.#offset - 4}`,
+      )
+    }
+    const begin = this.#take(length)
+    return this.#bytes.subarray(begin, begin + length)
+  }
+
+  /** A protocol name (RFC 4251 section 6), byte for byte. */
+  name(): string {
+    return latin1(this.string(NAME_LIMIT))
+  }
+
+  /** RFC 4251 section 5: comma-separated names; the empty string is the empty list. */
+  nameList(): string[] {
+    const text = latin1(this.string())
+    if (text === '') return []
+    const names = text.split(',')
+    if (names.some((name) => name === '' || NAME_LIMIT < name.length)) {
+      throw new MalformedError(`${this.#what}: a list of names of 1 to ${NAME_LIMIT} characters was expected`)
+    }
+    return names
+  }
+
+  /** What is left, as a view. */
+  rest(): Uint8Array {
+    const begin = this.#offset
+    this.#offset = this.#bytes.length
+    return this.#bytes.subarray(begin)
+  }
+
+  /** Throws when something is left. */
+  end(): void {
+    if (this.remaining > 0) {
+      throw new MalformedError(
+        `${this.#what}: the end was expected at offset ${this.#offset}, found ${this.remaining} more bytes`,
+      )
+    }
+  }
+
+  #take(length: number): number {
+    const begin = this.#offset
+    if (this.#bytes.length - begin < length) this.#short(length)
+    this.#offset = begin + length
+    return begin
+  }
+
+  #short(length: number): never {
+    throw new MalformedError(
+      `${this.#what}: ${length} bytes were expected at offset ${this.#offset}, found ${this.#bytes.length - this.#offset}`,
+    )
+  }
+}
