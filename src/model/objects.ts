@@ -19,7 +19,7 @@ export interface User {
   sshPublicKeys: string[]
   isDisabled: boolean
   /** undefined: never. */
-  expirationDate?: number
+  expirationDate?: number | undefined
   /** Networks or addresses the user may come from; empty: any. */
   ipSource: string[]
   groupIds: Id[]
@@ -112,7 +112,7 @@ export interface ApiKey {
   profile: ProfileName
   /** Networks or addresses that the key works from; empty: any. */
   ipSource: string[]
-  expirationDate?: number
+  expirationDate?: number | undefined
   createdAt: number
 }
 

@@ -1,6 +1,7 @@
 /**
  * What the rest of the broker sees of the database: one repository per aggregate. Each method is one
- * transaction. `NewX` objects come without id; changes name only what changes.
+ * transaction. `NewX` objects come without id; changes name only what changes (an optional field that is named
+ * with the value undefined is cleared).
  *
  * Errors: `DuplicateError` (a unique name, or the second authorization of a pair), `InUseError` (still referred
  * to, names the users of it), `MissingReferenceError` (an id that does not exist).
@@ -59,6 +60,8 @@ export interface DomainRepository extends Repository<Domain> {
 
 export interface AccountRepository extends Repository<Account> {
   ofDomain(domainId: Id): Promise<Account[]>
+  /** All accounts of that name, in whatever domain. */
+  named(accountName: string): Promise<Account[]>
   /** Sealed credentials, as the vault stores them: JSON per type. */
   sealedCredentials(id: Id): Promise<{ type: string; sealed: Uint8Array }[]>
   setSealedCredentials(id: Id, credentials: { type: string; sealed: Uint8Array }[]): Promise<void>
