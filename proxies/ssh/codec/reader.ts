@@ -21,12 +21,12 @@ export function uint32At(bytes: Uint8Array, offset: number): number {
 
 /** One character per byte: the exact bytes as a string that can be compared. */
 export function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice()
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 }
 
 /** UTF-8 for people and recordings; what is none becomes U+FFFD. Never compare or forward this. */
 export function displayText(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).utf8Slice()
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }
 
 export class Reader {
