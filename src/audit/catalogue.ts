@@ -56,7 +56,7 @@ const CLIENT = ['client_ip', 'client_port'] as const
 const TARGET = ['account', 'domain', 'device', 'service', 'target_host'] as const
 const SESSION = ['session', 'user', ...CLIENT, 'protocol', ...TARGET] as const
 const CHANNEL = [...SESSION, 'subprotocol'] as const
-const OBJECT = ['user', 'profile', ...CLIENT, 'object_type', 'object', 'changes'] as const
+const OBJECT = ['user', 'profile', ...CLIENT, 'object_type', 'object', 'changes', 'result', 'reason'] as const
 
 const who = (f: EventFields) => `${f.user ?? 'somebody'}${f.client_ip ? ` from ${f.client_ip}` : ''}`
 const because = (f: EventFields) => (f.reason ? `: ${f.reason}` : '')
