@@ -1,0 +1,221 @@
+/**
+ * Gets a clone ready to run: packages as the lock file says, ssh2's crypto binding for the Node that runs, and
+ * with `--peers` the real programs that the tests talk to. Runs before every npm script, so it is plain
+ * JavaScript for the system's Node (20 or newer), uses nothing from node_modules, and is quick when all is there.
+ * It speaks on stderr only: what a command prints on stdout may be read by a program.
+ */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { withLock } from './lock.mjs'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const MODULES = join(ROOT, 'node_modules')
+const STAMP = join(MODULES, '.sallyport-setup')
+const LOCK = join(ROOT, '.setup.lock')
+const MINIMUM_NODE = 24
+
+/** What stops the start, said for the person who typed the command. */
+class SetupError extends Error {}
+
+const say = (text) => process.stderr.write(`sallyport: ${text}\n`)
+
+/** The folder of the Node that the lock file carries for this system; undefined where there is none. */
+function packagedNode() {
+  const folder = join(MODULES, `node-${process.platform}-${process.arch}`)
+  return existsSync(join(folder, 'bin', 'node')) ? folder : undefined
+}
+
+/** What node_modules must have been made from to be left alone. */
+function fingerprint() {
+  const lock = createHash('sha256')
+    .update(readFileSync(join(ROOT, 'package-lock.json')))
+    .digest('hex')
+  const node = packagedNode() ? 'packaged' : process.version
+  return JSON.stringify({ lock, platform: process.platform, arch: process.arch, node })
+}
+
+function stamped() {
+  try {
+    return JSON.parse(readFileSync(STAMP, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether npm's own record of node_modules holds every package of the lock file that belongs on this system. */
+function packagesMatch() {
+  let wanted
+  let present
+  try {
+    wanted = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).packages
+    present = JSON.parse(readFileSync(join(MODULES, '.package-lock.json'), 'utf8')).packages
+  } catch {
+    return false
+  }
+  return Object.entries(wanted).every(([path, entry]) => {
+    if (path === '') return true
+    const found = present[path]
+    if (found === undefined) return entry.optional === true && !belongsHere(entry)
+    return (
+      found.version === entry.version && found.integrity === entry.integrity && existsSync(join(ROOT, path))
+    )
+  })
+}
+
+/** Whether an optional package names this system; npm goes on without one that it could not download. */
+function belongsHere({ os, cpu, libc }) {
+  return (
+    os !== undefined && [os].flat().includes(process.platform) && [cpu].flat().includes(process.arch) && !libc
+  )
+}
+
+/** PATH for what is started here: the packages' programs first, as npm does for its scripts. */
+function environment(extra = {}) {
+  return { ...process.env, PATH: `${join(MODULES, '.bin')}${delimiter}${process.env.PATH ?? ''}`, ...extra }
+}
+
+/** Runs npm with this process's Node; its output is returned, not shown. */
+function npm(args, extra) {
+  const cli = process.env.npm_execpath
+  const own = cli !== undefined && /\.[cm]?js$/.test(cli) && existsSync(cli)
+  const [command, first] = own ? [process.execPath, [cli]] : ['npm', []]
+  const done = spawnSync(command, [...first, ...args, '--loglevel=error', '--no-audit', '--no-fund'], {
+    cwd: ROOT,
+    env: environment(extra),
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  })
+  if (done.error)
+    throw new SetupError(`npm cannot be started (${done.error.message}): install npm, then try again`)
+  return { ok: done.status === 0, output: `${done.stdout}${done.stderr}` }
+}
+
+/** npm's many ways to say no, as a sentence that says what to do. */
+function explain(output) {
+  const tail = output.trim().split('\n').slice(-12).join('\n')
+  if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET|ENETUNREACH|ERR_SOCKET_TIMEOUT/.test(output)) {
+    return `the package registry cannot be reached: check the network, or npm's "registry" and "proxy" settings\n${tail}`
+  }
+  if (/EACCES|EPERM|EROFS/.test(output)) {
+    return `no permission to write in ${ROOT}: run as the owner of this folder, or clone into one of your own\n${tail}`
+  }
+  if (/ENOSPC/.test(output)) return `the disk is full: free some space for ${MODULES} (about 400 MB)\n${tail}`
+  if (/EINTEGRITY/.test(output)) {
+    return `a package differs from what the lock file says, and was not installed; try another network or registry\n${tail}`
+  }
+  return `the packages could not be installed\n${tail}`
+}
+
+function installPackages() {
+  try {
+    mkdirSync(MODULES, { recursive: true })
+    accessSync(MODULES, constants.W_OK)
+  } catch (error) {
+    throw new SetupError(explain(String(error.code ?? error)))
+  }
+  say('installing the packages of the lock file (takes about 15 seconds, once) …')
+  const begin = Date.now()
+  const done = npm(['ci', '--ignore-scripts', '--include=dev', '--include=optional'])
+  if (!done.ok) throw new SetupError(explain(done.output))
+  say(`packages installed in ${seconds(begin)}`)
+}
+
+const seconds = (begin) => `${((Date.now() - begin) / 1000).toFixed(1)} s`
+
+/** Stops where the Node that would run the broker is too old. */
+function requireNode() {
+  if (packagedNode()) return
+  if (Number.parseInt(process.versions.node, 10) >= MINIMUM_NODE) return
+  const name = `node-${process.platform}-${process.arch}`
+  const inLock = readFileSync(join(ROOT, 'package-lock.json'), 'utf8').includes(`"node_modules/${name}"`)
+  throw new SetupError(
+    `Node ${MINIMUM_NODE} or newer is needed, this is ${process.version}, and ` +
+      (inLock
+        ? `npm could not download the package ${name} that carries one: try again`
+        : `no package carries one for ${process.platform} ${process.arch}: install Node ${MINIMUM_NODE} and put it first in PATH`),
+  )
+}
+
+/** Whether ssh2's binding loads in the Node that will run; a binding that was built for another ABI does not. */
+function bindingLoads() {
+  const script = "process.exit(require('ssh2/lib/protocol/crypto.js').bindingAvailable ? 0 : 1)"
+  const node = packagedNode() ? join(MODULES, '.bin', 'node') : process.execPath
+  return spawnSync(node, ['-e', script], { cwd: ROOT, env: environment(), stdio: 'ignore' }).status === 0
+}
+
+/** Builds ssh2's crypto binding against the headers of the Node that runs; true when it loads. */
+function buildBinding() {
+  if (bindingLoads()) return true
+  const begin = Date.now()
+  const headers = packagedNode()
+  const done = npm(['rebuild', 'ssh2'], headers ? { npm_config_nodedir: headers } : {})
+  if (bindingLoads()) {
+    say(`ssh2's crypto binding built and loaded in ${seconds(begin)}`)
+    return true
+  }
+  warnOfBinding()
+  const missing = ['make', 'g++', 'python3'].filter((name) => !onPath(name))
+  if (missing.length > 0) {
+    say(
+      `  no ${missing.join(', no ')} found; on Debian: apt-get install build-essential python3, then start again`,
+    )
+  } else {
+    say(
+      `  it was built and does not load; what npm said:\n${done.output.trim().split('\n').slice(-12).join('\n')}`,
+    )
+  }
+  return false
+}
+
+function warnOfBinding() {
+  say('WARNING: ssh2 runs without its crypto binding: everything works, at less than half the speed')
+}
+
+function onPath(name) {
+  return (process.env.PATH ?? '')
+    .split(delimiter)
+    .some((folder) => folder !== '' && existsSync(join(folder, name)))
+}
+
+function complete() {
+  const stamp = stamped()
+  return stamp !== undefined && stamp.fingerprint === fingerprint() && stamp.binding
+}
+
+function setUp() {
+  if (complete()) return
+  if (!packagesMatch()) installPackages()
+  requireNode()
+  const binding = buildBinding()
+  writeFileSync(STAMP, `${JSON.stringify({ fingerprint: fingerprint(), binding })}\n`)
+}
+
+/** The start by someone who may not write here (a service's user): all must have been made ready before. */
+function checkOnly() {
+  if (!packagesMatch()) throw new SetupError(explain('EACCES'))
+  requireNode()
+  if (!bindingLoads()) warnOfBinding()
+}
+
+async function main() {
+  if (!complete()) {
+    try {
+      await withLock(LOCK, say, setUp)
+    } catch (error) {
+      if (!['EACCES', 'EPERM', 'EROFS'].includes(error.code)) throw error
+      checkOnly()
+    }
+  }
+  if (process.argv.includes('--peers')) {
+    const { installPeers } = await import('./peers.mjs')
+    await installPeers(say)
+  }
+}
+
+main().catch((error) => {
+  say(error instanceof SetupError ? error.message : (error.stack ?? String(error)))
+  process.exit(1)
+})
