@@ -30,9 +30,6 @@ export interface Page {
   sort?: string[]
 }
 
-/** What an update names; an optional field that is named with undefined is cleared. */
-export type Change<T> = { [K in keyof T]?: object extends Pick<T, K> ? T[K] | undefined : T[K] }
-
 export interface Repository<T extends { id: Id }> {
   /** @throws SortError when `sort` names a key that the collection is not sorted by */
   list(page?: Page): Promise<{ items: T[]; total: number }>
@@ -42,7 +39,7 @@ export interface Repository<T extends { id: Id }> {
    */
   find(idOrName: string): Promise<T | undefined>
   create(object: Omit<T, 'id'>): Promise<T>
-  update(id: Id, change: Change<Omit<T, 'id'>>): Promise<T>
+  update(id: Id, change: Partial<Omit<T, 'id'>>): Promise<T>
   remove(id: Id): Promise<void>
 }
 
@@ -67,8 +64,6 @@ export interface DomainRepository extends Repository<Domain> {
 
 export interface AccountRepository extends Repository<Account> {
   ofDomain(domainId: Id): Promise<Account[]>
-  /** `ACCOUNT@DOMAIN`, in the global domain and the local ones of that name; with a device, in its own only. */
-  named(accountName: string, domainName: string, deviceId?: Id): Promise<Account[]>
   /** All accounts of that name, in whatever domain. */
   named(accountName: string): Promise<Account[]>
   /** Sealed credentials, as the vault stores them: JSON per type. */
@@ -102,7 +97,7 @@ export interface SessionRepository {
   list(filter: { status?: 'current' | 'closed' }, page?: Page): Promise<{ items: SessionRecord[]; total: number }>
   find(id: Id): Promise<SessionRecord | undefined>
   create(session: SessionRecord): Promise<void>
-  update(id: Id, change: Change<Omit<SessionRecord, 'id'>>): Promise<void>
+  update(id: Id, change: Partial<Omit<SessionRecord, 'id'>>): Promise<void>
 }
 
 /** A target that a user may open: one row of the join over groups and authorizations. */
