@@ -35,6 +35,11 @@ export const FRAME = {
 } as const
 export type FrameType = (typeof FRAME)[keyof typeof FRAME]
 
+/** Whether a frame carries a piece of a byte stream; every other payload is a whole of its own. */
+export function isStream(type: FrameType): boolean {
+  return type === FRAME.output || type === FRAME.errorOutput || type === FRAME.input
+}
+
 export interface ChannelOpen {
   kind: 'shell' | 'exec' | 'sftp' | 'scp' | 'rsync' | 'git'
   /** The right under which it was opened. */

@@ -1,0 +1,66 @@
+/** The writing end of the chain: numbers and links records as they go to the file, and makes its checkpoints. */
+import { Buffer } from 'node:buffer'
+import { type CheckpointPlace, encodeStatement } from './format/checkpoint.ts'
+import { SIGNATURE_LENGTH } from './format/limits.ts'
+import {
+  linkOf,
+  MAX_SEQUENCE,
+  RECORD,
+  RECORD_HEADER_LENGTH,
+  type RecordType,
+  writeRecordHeader,
+} from './format/record.ts'
+
+/** Answers with the Ed25519 signature over the statement. */
+export type Sign = (statement: Uint8Array) => Promise<Uint8Array>
+
+export class Chain {
+  readonly #session: string
+  #head: Uint8Array
+  #sequence: number
+  #offset: number
+
+  /** Goes on after a record whose link is `head`; `offset` is the file's length there. */
+  constructor(session: string, head: Uint8Array, sequence: number, offset: number) {
+    this.#session = session
+    this.#head = head
+    this.#sequence = sequence
+    this.#offset = offset
+  }
+
+  /** A copy, to go on from here without changing this one. */
+  fork(): Chain {
+    return new Chain(this.#session, this.#head, this.#sequence, this.#offset)
+  }
+
+  get head(): Uint8Array {
+    return this.#head
+  }
+
+  get place(): CheckpointPlace {
+    return { session: this.#session, sequence: this.#sequence, offset: this.#offset, head: this.#head }
+  }
+
+  /** The bytes of the next record with this body. */
+  add(type: RecordType, body: readonly Buffer[]): Buffer[] {
+    if (this.#sequence > MAX_SEQUENCE)
+      throw new Error(`a recording holds at most ${MAX_SEQUENCE + 1} records`)
+    const length = body.reduce((sum, part) => sum + part.length, 0)
+    const header = Buffer.allocUnsafe(RECORD_HEADER_LENGTH)
+    writeRecordHeader(header, { type, length, sequence: this.#sequence })
+    const link = linkOf(this.#head, header, ...body)
+    this.#head = link
+    this.#sequence++
+    this.#offset += header.length + length + link.length
+    return [header, ...body, link]
+  }
+
+  /** The bytes of a checkpoint at this place; `body` is that of `encodeCheckpoint`. */
+  async checkpoint(body: Buffer, sign: Sign): Promise<Buffer[]> {
+    const signature = await sign(encodeStatement(this.place, body))
+    if (signature.length !== SIGNATURE_LENGTH) {
+      throw new Error(`expected a signature of ${SIGNATURE_LENGTH} bytes, got ${signature.length}`)
+    }
+    return this.add(RECORD.checkpoint, [body, Buffer.from(signature)])
+  }
+}

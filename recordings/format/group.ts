@@ -1,0 +1,216 @@
+/**
+ * A group: the frames of at most a second, sealed together. The body of the record:
+ *
+ *     0   4  number of the group: 0, 1, 2 …
+ *     4   8  time of the first frame, microseconds since the recording began
+ *    12   4  time of the last frame, microseconds after the first
+ *    16   4  number of frames
+ *    20   1  compression: 0 none, 1 zstd (one frame, RFC 8878)
+ *    21   3  length of the frames before compression
+ *    24   n  ciphertext: AES-256-GCM under the session's key; the nonce is eight zero bytes and the group's number
+ *            (four bytes); the 24 bytes above are the additional data
+ *  24+n  16  tag
+ *
+ * Numbers are big-endian. A frame: type (one byte), then as varints channel, microseconds since the frame before
+ * (or since the group's first), length of the payload; then the payload. Bit 7 of the type says that a
+ * structured payload goes on in the next frame.
+ */
+import { Buffer } from 'node:buffer'
+import { createCipheriv, createDecipheriv, type KeyObject } from 'node:crypto'
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { RecordingError } from './error.ts'
+import {
+  GCM_NONCE_LENGTH,
+  GCM_TAG_LENGTH,
+  MAX_CHANNEL,
+  MAX_FRAME_PAYLOAD,
+  MAX_GROUP_PLAIN,
+} from './limits.ts'
+import { readVarint, varintLength, writeVarint } from './varint.ts'
+
+export const GROUP_HEADER_LENGTH = 24
+/** Set in a frame's type when its payload goes on in the next frame. */
+export const CONTINUED = 0x80
+
+/** Microseconds: what the header's field for the last frame's time holds. */
+const MAX_GROUP_TIME = 0xffff_ffff
+/** Below this zstd's own header eats what it saves. */
+const MIN_COMPRESSED = 64
+const ZSTD_LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+
+export interface GroupHeader {
+  number: number
+  /** Microseconds since the recording began. */
+  first: number
+  last: number
+  frames: number
+  compressed: boolean
+  plainLength: number
+}
+
+/** Frames on their way into one group: a buffer that is filled, sealed, and filled again. */
+export class GroupBuilder {
+  readonly #buffer = Buffer.allocUnsafeSlow(MAX_GROUP_PLAIN)
+  #length = 0
+  #frames = 0
+  #first = 0
+  #last = 0
+
+  get length(): number {
+    return this.#length
+  }
+
+  /**
+   * Appends a frame of at most MAX_FRAME_PAYLOAD bytes; false when the group has no room left for it.
+   * `time` is microseconds since the recording began, not less than that of the frame before.
+   */
+  append(type: number, channel: number, time: number, payload: Uint8Array): boolean {
+    if (this.#frames > 0 && time - this.#first > MAX_GROUP_TIME) return false
+    const delta = this.#frames === 0 ? 0 : time - this.#last
+    const head = 1 + varintLength(channel) + varintLength(delta) + varintLength(payload.length)
+    if (this.#length + head + payload.length > this.#buffer.length) return false
+    this.#buffer[this.#length] = type
+    let at = writeVarint(this.#buffer, this.#length + 1, channel)
+    at = writeVarint(this.#buffer, at, delta)
+    at = writeVarint(this.#buffer, at, payload.length)
+    this.#buffer.set(payload, at)
+    this.#length = at + payload.length
+    if (this.#frames === 0) this.#first = time
+    this.#last = time
+    this.#frames++
+    return true
+  }
+
+  /** Seals what is there as the group of this number, and begins anew. */
+  seal(key: KeyObject, number: number, compress: boolean): { body: Buffer[]; frames: number; last: number } {
+    const plain = this.#buffer.subarray(0, this.#length)
+    const header = { number, first: this.#first, last: this.#last, frames: this.#frames }
+    const body = sealGroup(key, header, plain, compress)
+    const sealed = { body, frames: this.#frames, last: this.#last }
+    this.#length = 0
+    this.#frames = 0
+    return sealed
+  }
+}
+
+function sealGroup(
+  key: KeyObject,
+  header: Omit<GroupHeader, 'compressed' | 'plainLength'>,
+  plain: Buffer,
+  compress: boolean,
+): Buffer[] {
+  const tried = compress && plain.length >= MIN_COMPRESSED ? zstdCompressSync(plain, ZSTD_LEVEL) : plain
+  const compressed = tried.length < plain.length
+  const head = Buffer.alloc(GROUP_HEADER_LENGTH)
+  head.writeUInt32BE(header.number, 0)
+  head.writeBigUInt64BE(BigInt(header.first), 4)
+  head.writeUInt32BE(header.last - header.first, 12)
+  head.writeUInt32BE(header.frames, 16)
+  head.writeUInt8(compressed ? 1 : 0, 20)
+  head.writeUIntBE(plain.length, 21, 3)
+  const cipher = createCipheriv('aes-256-gcm', key, nonceOf(header.number))
+  cipher.setAAD(head)
+  const ciphertext = cipher.update(compressed ? tried : plain)
+  cipher.final()
+  return [head, ciphertext, cipher.getAuthTag()]
+}
+
+function nonceOf(number: number): Buffer {
+  const nonce = Buffer.alloc(GCM_NONCE_LENGTH)
+  nonce.writeUInt32BE(number, GCM_NONCE_LENGTH - 4)
+  return nonce
+}
+
+/** The part of a group that needs no key; undefined when it is malformed. */
+export function parseGroupHeader(body: Buffer): GroupHeader | undefined {
+  if (body.length < GROUP_HEADER_LENGTH + GCM_TAG_LENGTH) return undefined
+  const first = body.readBigUInt64BE(4)
+  const compression = body.readUInt8(20)
+  const plainLength = body.readUIntBE(21, 3)
+  if (
+    first > BigInt(Number.MAX_SAFE_INTEGER - MAX_GROUP_TIME) ||
+    compression > 1 ||
+    plainLength > MAX_GROUP_PLAIN
+  ) {
+    return undefined
+  }
+  return {
+    number: body.readUInt32BE(0),
+    first: Number(first),
+    last: Number(first) + body.readUInt32BE(12),
+    frames: body.readUInt32BE(16),
+    compressed: compression === 1,
+    plainLength,
+  }
+}
+
+/** One frame as it stands in a group. `payload` is a view. */
+export interface RawFrame {
+  type: number
+  channel: number
+  time: number
+  payload: Buffer
+}
+
+/** Opens a group. Throws RecordingError `wrong_key` or `bad_group`; `offset` is the record's, for the message. */
+export function openGroup(key: KeyObject, body: Buffer, offset: number): RawFrame[] {
+  const header = parseGroupHeader(body)
+  if (!header)
+    throw new RecordingError('bad_group', `the group at byte ${offset} has a malformed header`, offset)
+  const sealed = body.subarray(GROUP_HEADER_LENGTH, body.length - GCM_TAG_LENGTH)
+  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(header.number), {
+    authTagLength: GCM_TAG_LENGTH,
+  })
+  decipher.setAAD(body.subarray(0, GROUP_HEADER_LENGTH))
+  decipher.setAuthTag(body.subarray(body.length - GCM_TAG_LENGTH))
+  let plain = decipher.update(sealed)
+  try {
+    decipher.final()
+  } catch {
+    throw new RecordingError(
+      'wrong_key',
+      `the group at byte ${offset} does not open: another session's key?`,
+      offset,
+    )
+  }
+  if (header.compressed) {
+    try {
+      plain = zstdDecompressSync(plain, { maxOutputLength: Math.max(1, header.plainLength) })
+    } catch {
+      throw new RecordingError('bad_group', `the group at byte ${offset} does not decompress`, offset)
+    }
+  }
+  if (plain.length !== header.plainLength) {
+    throw new RecordingError(
+      'bad_group',
+      `expected ${header.plainLength} bytes in a group, got ${plain.length}`,
+      offset,
+    )
+  }
+  return parseFrames(plain, header, offset)
+}
+
+function parseFrames(plain: Buffer, header: GroupHeader, offset: number): RawFrame[] {
+  const frames: RawFrame[] = []
+  const malformed = () =>
+    new RecordingError(
+      'bad_group',
+      `frame ${frames.length} of the group at byte ${offset} is malformed`,
+      offset,
+    )
+  let at = 0
+  let time = header.first
+  while (at < plain.length) {
+    const channel = readVarint(plain, at + 1, MAX_CHANNEL)
+    const delta = channel && readVarint(plain, channel.offset, header.last - time)
+    const length = delta && readVarint(plain, delta.offset, MAX_FRAME_PAYLOAD)
+    if (!length || length.offset + length.value > plain.length) throw malformed()
+    time += delta.value
+    const end = length.offset + length.value
+    const payload = plain.subarray(length.offset, end)
+    frames.push({ type: plain[at] ?? 0, channel: channel.value, time, payload })
+    at = end
+  }
+  if (frames.length !== header.frames) throw malformed()
+  return frames
+}

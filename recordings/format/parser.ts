@@ -1,0 +1,135 @@
+/**
+ * The file as a stream of records: takes bytes in pieces of any size, gives the header and then one record after
+ * the other, each checked for its place and its link. It needs no key, does no I/O, and never holds more than
+ * one record beyond the piece that it was given.
+ */
+import { Buffer } from 'node:buffer'
+import { RecordingError } from './error.ts'
+import { HEADER_PREFIX_LENGTH, type Header, headerLength, parseHeader } from './header.ts'
+import { LINK_LENGTH, MAX_RECORD_BODY } from './limits.ts'
+import { linkOf, parseRecordHeader, RECORD_HEADER_LENGTH, type RecordHeader } from './record.ts'
+
+/** A record in its place; the buffers are views, valid until the next `push`. */
+export interface PlacedRecord extends RecordHeader {
+  /** Offset in the file of the record's first byte, and of the byte after its link. */
+  offset: number
+  end: number
+  body: Buffer
+  /** The chain's head before the record, and after it. */
+  before: Buffer
+  link: Buffer
+}
+
+export class RecordParser {
+  #rest: Buffer = Buffer.alloc(0)
+  #at = 0
+  /** Offset in the file of `#rest[0]`. */
+  #base = 0
+  #header: Header | undefined
+  #head: Buffer = Buffer.alloc(0)
+  #sequence = 0
+
+  /** Offset in the file of the first byte that was not taken yet. */
+  get offset(): number {
+    return this.#base + this.#at
+  }
+
+  /** Bytes that were pushed and not taken yet: more than 0 at the file's end means that it is cut. */
+  get pending(): number {
+    return this.#rest.length - this.#at
+  }
+
+  /** The link of the last record (or of the header) that was taken: the chain's head. */
+  get head(): Buffer {
+    return this.#head
+  }
+
+  /** The sequence that the next record must have. */
+  get sequence(): number {
+    return this.#sequence
+  }
+
+  push(chunk: Uint8Array): void {
+    const left = this.#rest.subarray(this.#at)
+    this.#base += this.#at
+    this.#at = 0
+    const view = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    this.#rest = left.length === 0 ? view : Buffer.concat([left, view])
+  }
+
+  /** The header; undefined while more bytes are needed. Throws RecordingError. */
+  header(): Header | undefined {
+    if (this.#header) return this.#header
+    if (this.pending < HEADER_PREFIX_LENGTH) return undefined
+    const length = headerLength(this.#rest)
+    if (this.pending < length) return undefined
+    this.#header = parseHeader(this.#rest.subarray(0, length))
+    this.#head = Buffer.from(this.#rest.subarray(length - LINK_LENGTH, length))
+    this.#at = length
+    return this.#header
+  }
+
+  /** The next record; undefined while more bytes are needed. Call after `header`. Throws RecordingError. */
+  next(): PlacedRecord | undefined {
+    const header = this.#peek()
+    if (!header) return undefined
+    const { offset } = this
+    if (header.sequence !== this.#sequence) {
+      const later = header.sequence > this.#sequence
+      throw new RecordingError(
+        later ? 'missing_records' : 'misplaced_record',
+        `expected record ${this.#sequence} at byte ${offset}, found record ${header.sequence}`,
+        offset,
+      )
+    }
+    const length = RECORD_HEADER_LENGTH + header.length
+    if (this.pending < length + LINK_LENGTH) return undefined
+    const start = this.#at
+    const bytes = this.#rest.subarray(start, start + length)
+    const link = this.#rest.subarray(start + length, start + length + LINK_LENGTH)
+    if (!linkOf(this.#head, bytes).equals(link)) {
+      throw new RecordingError(
+        'damaged_record',
+        `record ${header.sequence} (bytes ${offset} to ${offset + length + LINK_LENGTH}) was changed, or is from elsewhere`,
+        offset,
+      )
+    }
+    const before = this.#head
+    this.#head = Buffer.from(link)
+    this.#at = start + length + LINK_LENGTH
+    this.#sequence++
+    return {
+      ...header,
+      offset,
+      end: this.offset,
+      body: bytes.subarray(RECORD_HEADER_LENGTH),
+      before,
+      link: this.#head,
+    }
+  }
+
+  /**
+   * Takes the next record for its header alone, whatever its sequence and link: to look around after a fault.
+   * undefined while more bytes are needed; throws RecordingError `damaged_header` as `next` does.
+   */
+  skip(): RecordHeader | undefined {
+    const header = this.#peek()
+    const length = RECORD_HEADER_LENGTH + (header?.length ?? 0) + LINK_LENGTH
+    if (!header || this.pending < length) return undefined
+    this.#at += length
+    return header
+  }
+
+  #peek(): RecordHeader | undefined {
+    if (this.pending < RECORD_HEADER_LENGTH) return undefined
+    const header = parseRecordHeader(this.#rest, this.#at)
+    if (!header || header.length > MAX_RECORD_BODY) {
+      throw new RecordingError(
+        'damaged_header',
+        `the header of record ${this.#sequence} (bytes ${this.offset} to ${this.offset + RECORD_HEADER_LENGTH}) was changed`,
+        this.offset,
+      )
+    }
+    return header
+  }
+}

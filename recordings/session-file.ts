@@ -1,0 +1,99 @@
+/**
+ * A recording's file as its writer sees it: bytes go to its end and are on the disk when `append` resolves, or
+ * the file is cut back to where it was.
+ */
+import type { Buffer } from 'node:buffer'
+import { type FileHandle, open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+export class SessionFile {
+  readonly #handle: FileHandle
+  #size: number
+
+  private constructor(handle: FileHandle, size: number) {
+    this.#handle = handle
+    this.#size = size
+  }
+
+  /** Makes the file (mode 0600); throws when there is one of that name already. */
+  static async create(path: string): Promise<SessionFile> {
+    const handle = await open(path, 'ax', 0o600)
+    try {
+      await syncDirectory(dirname(path))
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+    return new SessionFile(handle, 0)
+  }
+
+  /** Opens an existing file to go on at its byte `size`; what lies beyond is cut off. */
+  static async reopen(path: string, size: number): Promise<SessionFile> {
+    const handle = await open(path, 'a')
+    try {
+      await handle.truncate(size)
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+    return new SessionFile(handle, size)
+  }
+
+  /** Bytes that are on the disk. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Appends all of `parts` and waits for the disk. When that fails the file keeps its size, and this throws. */
+  async append(parts: readonly Buffer[]): Promise<void> {
+    try {
+      const written = await this.#write(parts)
+      await this.#handle.datasync()
+      this.#size += written
+    } catch (error) {
+      // The first error is the one to tell; a tail that cannot be cut here is cut by the recovery.
+      await this.#handle.truncate(this.#size).catch(() => undefined)
+      throw error
+    }
+  }
+
+  async #write(parts: readonly Buffer[]): Promise<number> {
+    let left = [...parts]
+    let total = 0
+    while (left.length > 0) {
+      const { bytesWritten } = await this.#handle.writev(left)
+      total += bytesWritten
+      left = without(left, bytesWritten)
+      if (bytesWritten === 0 && left.length > 0) throw new Error('the disk took no bytes of the recording')
+    }
+    return total
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close()
+  }
+}
+
+/** The parts that remain after `count` bytes of them were written: writev may stop anywhere. */
+function without(parts: Buffer[], count: number): Buffer[] {
+  let skip = count
+  const left: Buffer[] = []
+  for (const part of parts) {
+    if (skip >= part.length) skip -= part.length
+    else {
+      left.push(part.subarray(skip))
+      skip = 0
+    }
+  }
+  return left
+}
+
+/** A new file survives a power cut only when its folder's entry is on the disk too. */
+export async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
