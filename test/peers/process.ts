@@ -1,0 +1,181 @@
+/** Starting programs for tests: run one to its end, or watch a daemon; always ended by its own pid. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const DEFAULT_TIMEOUT_MS = 20_000
+const STOP_GRACE_MS = 3_000
+
+export interface RunOptions {
+  env?: NodeJS.ProcessEnv
+  cwd?: string
+  /** Written to stdin, which is then closed; without it stdin is empty. */
+  input?: string | Uint8Array
+  /** Milliseconds until the program is killed and `run` rejects. */
+  timeout?: number
+}
+
+export interface RunResult {
+  /** Exit code; null when a signal ended the program. */
+  code: number | null
+  signal: NodeJS.Signals | null
+  stdout: string
+  stderr: string
+  /** stdout as it came, for output that is not text. */
+  bytes: Buffer
+}
+
+/** Runs a program to its end. Rejects when it cannot be started, or lasts longer than the timeout. */
+export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+  const timeout = options.timeout ?? DEFAULT_TIMEOUT_MS
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      ...(options.env ? { env: options.env } : {}),
+      ...(options.cwd ? { cwd: options.cwd } : {}),
+      stdio: 'pipe',
+    })
+    const out: Buffer[] = []
+    const err: Buffer[] = []
+    child.stdout.on('data', (data: Buffer) => out.push(data))
+    child.stderr.on('data', (data: Buffer) => err.push(data))
+    child.stdin.on('error', () => {})
+    child.stdin.end(options.input)
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+      child.kill('SIGKILL')
+    }, timeout)
+    child.on('error', (error) => {
+      clearTimeout(timer)
+      reject(error)
+    })
+    child.on('close', (code, signal) => {
+      clearTimeout(timer)
+      const bytes = Buffer.concat(out)
+      const stderr = Buffer.concat(err).toString()
+      if (late) {
+        reject(new Error(`${command} ran longer than ${timeout} ms\nstdout: ${bytes}\nstderr: ${stderr}`))
+        return
+      }
+      resolve({ code, signal, stdout: bytes.toString(), stderr, bytes })
+    })
+  })
+}
+
+/** A TCP port of 127.0.0.1 that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => {
+        if (address !== null && typeof address === 'object') resolve(address.port)
+        else reject(new Error('no port was given'))
+      })
+    })
+  })
+}
+
+/** A running program whose output is collected. */
+export interface Daemon {
+  pid: number
+  /** stdout and stderr until now. */
+  log(): string
+  /** Ends it and what it started: SIGTERM, after three seconds SIGKILL. */
+  stop(): Promise<void>
+  /** Resolves to its exit code (null: ended by a signal). */
+  ended: Promise<number | null>
+}
+
+/** The pids of a process's descendants, from /proc. */
+export function descendants(pid: number): number[] {
+  const children = new Map<number, number[]>()
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+      const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+      children.set(parent, [...(children.get(parent) ?? []), Number(name)])
+    } catch {
+      // The process ended between the listing and the reading.
+    }
+  }
+  const found: number[] = []
+  for (const queue = [pid]; queue.length > 0; ) {
+    const next = children.get(queue.pop()!) ?? []
+    found.push(...next)
+    queue.push(...next)
+  }
+  return found
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It has ended already.
+  }
+}
+
+/**
+ * Starts a program and waits until its output matches `ready` (or, given a function, until that is true). Rejects
+ * with its output when it ends before, or is not ready after ten seconds.
+ */
+export async function startDaemon(
+  command: string,
+  args: readonly string[],
+  ready: RegExp | (() => boolean | Promise<boolean>),
+  options: { env?: NodeJS.ProcessEnv; cwd?: string; timeout?: number } = {},
+): Promise<Daemon> {
+  const child: ChildProcess = spawn(command, args, {
+    ...(options.env ? { env: options.env } : {}),
+    ...(options.cwd ? { cwd: options.cwd } : {}),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const keep = (data: Buffer): void => {
+    output += data
+  }
+  child.stdout?.on('data', keep)
+  child.stderr?.on('data', keep)
+  let failure: Error | undefined
+  let over = false
+  const ended = new Promise<number | null>((resolve) => {
+    child.on('error', (error) => {
+      failure = error
+      over = true
+      resolve(null)
+    })
+    child.on('exit', (code) => {
+      over = true
+      resolve(code)
+    })
+  })
+  const atExit = (): void => kill(child.pid ?? 0, 'SIGKILL')
+  if (child.pid !== undefined) process.on('exit', atExit)
+
+  const stop = async (): Promise<void> => {
+    process.off('exit', atExit)
+    if (child.pid === undefined || over) return
+    const below = descendants(child.pid)
+    kill(child.pid, 'SIGTERM')
+    await Promise.race([ended, sleep(STOP_GRACE_MS, undefined, { ref: false })])
+    for (const pid of [child.pid, ...below]) kill(pid, 'SIGKILL')
+    await ended
+  }
+
+  const deadline = Date.now() + (options.timeout ?? 10_000)
+  for (;;) {
+    if (failure) throw failure
+    if (ready instanceof RegExp ? ready.test(output) : await ready()) break
+    if (over) throw new Error(`${command} ended before it was ready: ${output}`)
+    if (Date.now() > deadline) {
+      await stop()
+      throw new Error(`${command} was not ready in time: ${output}`)
+    }
+    await sleep(20)
+  }
+  return { pid: child.pid ?? 0, log: () => output, stop, ended }
+}

@@ -1,0 +1,126 @@
+/**
+ * Where the real programs are that the tests talk to, and what happens to a test whose program is missing: on the
+ * build server (CI=true) it fails, elsewhere it is skipped, and either says which Debian package to install.
+ */
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { describe, test } from 'vitest'
+
+/** Program → the Debian package that has it. */
+const PROGRAMS = {
+  age: 'age',
+  asciinema: 'asciinema',
+  curl: 'curl',
+  dbclient: 'dropbear-bin',
+  dropbear: 'dropbear-bin',
+  dropbearkey: 'dropbear-bin',
+  expect: 'expect',
+  git: 'git',
+  lftp: 'lftp',
+  plink: 'putty-tools',
+  pscp: 'putty-tools',
+  psftp: 'putty-tools',
+  puttygen: 'putty-tools',
+  rsync: 'rsync',
+  rsyslogd: 'rsyslog',
+  scp: 'openssh-client',
+  sftp: 'openssh-client',
+  smilint: 'smitools',
+  snmpget: 'snmp',
+  snmptranslate: 'snmp',
+  snmptrapd: 'snmptrapd',
+  snmpwalk: 'snmp',
+  ssh: 'openssh-client',
+  'ssh-add': 'openssh-client',
+  'ssh-agent': 'openssh-client',
+  'ssh-keygen': 'openssh-client',
+  'ssh-keyscan': 'openssh-client',
+  sshd: 'openssh-server',
+  sshfs: 'sshfs',
+  tmux: 'tmux',
+} as const
+
+export type ProgramName = keyof typeof PROGRAMS
+
+/** Debian's Python and modules of it: another Python in PATH does not have them. */
+const PYTHON = '/usr/bin/python3'
+const MODULES_FOLDER = '/usr/lib/python3/dist-packages'
+const PYTHON_MODULES = {
+  asyncssh: 'python3-asyncssh',
+  paramiko: 'python3-paramiko',
+  pexpect: 'python3-pexpect',
+} as const
+
+export type PythonModule = keyof typeof PYTHON_MODULES
+export type Peer = ProgramName | 'python3' | `python3-${PythonModule}`
+
+/** Daemons are outside of an ordinary user's PATH. */
+const DAEMON_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin']
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function locate(name: ProgramName): string | undefined {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), ...DAEMON_FOLDERS]
+  return folders
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, name))
+    .find(isExecutable)
+}
+
+function missingPackage(peer: Peer): string | undefined {
+  if (peer === 'python3') return isExecutable(PYTHON) ? undefined : 'python3'
+  if (peer.startsWith('python3-')) {
+    const module = peer.slice('python3-'.length) as PythonModule
+    if (!isExecutable(PYTHON)) return 'python3'
+    try {
+      accessSync(join(MODULES_FOLDER, module))
+      return undefined
+    } catch {
+      return PYTHON_MODULES[module]
+    }
+  }
+  const name = peer as ProgramName
+  return locate(name) === undefined ? PROGRAMS[name] : undefined
+}
+
+/** The path of a program; throws an error that names the package when it is not installed. */
+export function findProgram(name: ProgramName | 'python3'): string {
+  const path = name === 'python3' ? PYTHON : locate(name)
+  if (path !== undefined && isExecutable(path)) return path
+  const needed = name === 'python3' ? 'python3' : PROGRAMS[name]
+  throw new Error(`${name} is not installed: apt-get install ${needed}`)
+}
+
+/** The Debian packages that are missing for these peers; empty: all are there. */
+export function missingPackages(peers: readonly Peer[]): string[] {
+  return [...new Set(peers.map(missingPackage).filter((name) => name !== undefined))]
+}
+
+/**
+ * `describe` for tests that need real programs. Where one is missing the block is skipped under a title that names
+ * the package, or, when CI=true, has one test that fails and names it.
+ */
+export function describeWithPeers(title: string, peers: readonly Peer[], body: () => void): void {
+  const missing = missingPackages(peers)
+  if (missing.length === 0) {
+    describe(title, body)
+    return
+  }
+  const needs = `needs apt-get install ${missing.join(' ')}`
+  if (process.env.CI === 'true') {
+    describe(title, () => {
+      test(needs, () => {
+        throw new Error(needs)
+      })
+    })
+    return
+  }
+  describe.skipIf(true)(`${title} (${needs})`, body)
+}

@@ -1,0 +1,90 @@
+/**
+ * Throw-away system users to log in as, made by root with useradd and removed by `remove`. Their names carry the
+ * pid that made them, so that the ones of a test run that was killed are swept up by the next.
+ */
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { run } from './process.ts'
+
+const PREFIX = 'spt'
+const PROMPT = 'peer$ '
+const ATTEMPTS = 10
+
+export interface SystemUser {
+  name: string
+  password: string
+  /** The home folder, owned by the user. */
+  home: string
+  uid: number
+  /** What the interactive shell shows when it waits: `peer$ `. */
+  prompt: string
+  remove(): Promise<void>
+}
+
+/** Whether this process may make users. */
+export function canCreateUsers(): boolean {
+  return process.getuid?.() === 0
+}
+
+/** useradd and userdel give up at once while another holds the password file's lock: exit code 1 (or 10, group). */
+async function retry(command: string, args: string[], input?: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const done = await run(command, args, input === undefined ? {} : { input })
+    if (done.code === 0) return
+    if (attempt === ATTEMPTS) throw new Error(`${command} ${args.join(' ')}: ${done.stderr}`)
+    await sleep(100 * attempt)
+  }
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+let swept = false
+
+/** Removes users whose test run has ended without removing them. */
+function sweep(): void {
+  if (swept) return
+  swept = true
+  for (const line of readFileSync('/etc/passwd', 'utf8').split('\n')) {
+    const name = line.split(':')[0] ?? ''
+    const match = new RegExp(`^${PREFIX}(\\d+)x[0-9a-f]+$`).exec(name)
+    if (match && !alive(Number(match[1]))) spawnSync('userdel', ['-r', '-f', name], { stdio: 'ignore' })
+  }
+}
+
+/** Makes a user with a home folder, bash and a random password. Only root can. */
+export async function createSystemUser(
+  options: { password?: string; shell?: string } = {},
+): Promise<SystemUser> {
+  if (!canCreateUsers()) throw new Error('only root can make system users for a test')
+  sweep()
+  const name = `${PREFIX}${process.pid}x${randomBytes(3).toString('hex')}`
+  const password = options.password ?? randomBytes(12).toString('base64url')
+  const shell = options.shell ?? '/bin/bash'
+  await retry('useradd', ['--create-home', '--skel', '/nonexistent', '--shell', shell, name])
+  const remove = async (): Promise<void> => {
+    process.off('exit', atExit)
+    await retry('userdel', ['--remove', '--force', name])
+  }
+  const atExit = (): void => {
+    spawnSync('userdel', ['--remove', '--force', name], { stdio: 'ignore' })
+  }
+  process.on('exit', atExit)
+  await retry('chpasswd', [], `${name}:${password}\n`)
+  const home = `/home/${name}`
+  const uid = Number((await run('id', ['-u', name])).stdout)
+  for (const file of ['.bashrc', '.bash_profile']) {
+    writeFileSync(join(home, file), `PS1='${PROMPT}'\nunset HISTFILE PROMPT_COMMAND\n`)
+    chmodSync(join(home, file), 0o644)
+  }
+  return { name, password, home, uid, prompt: PROMPT, remove }
+}

@@ -1,0 +1,65 @@
+/**
+ * `npm test`: type check, lint, every test. Arguments are handed to vitest (`npm test -- test/model`). The last
+ * line counts the tests; the type check and the lint count as one each.
+ */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const folder = mkdtempSync(join(tmpdir(), 'sallyport-test-'))
+const report = join(folder, 'vitest.json')
+const total = { passed: 0, failed: 0, skipped: 0 }
+let running
+
+/** Runs one of node_modules/.bin with its output shown; resolves to its exit code. */
+function step(title, command, args) {
+  console.log(`\n── ${title}`)
+  return new Promise((done) => {
+    running = spawn(join('node_modules', '.bin', command), args, { stdio: 'inherit' })
+    running.on('error', (error) => {
+      console.error(`${command} cannot be started: ${error.message}`)
+      done(1)
+    })
+    running.on('close', (code, signal) => {
+      if (signal) console.error(`${command} was ended by ${signal}`)
+      done(code ?? 1)
+    })
+  })
+}
+
+function count(code) {
+  if (code === 0) total.passed += 1
+  else total.failed += 1
+}
+
+/** Adds vitest's own report; a file that failed before its first test, or a failure outside of any, counts one. */
+function countTests(code) {
+  let result
+  try {
+    result = JSON.parse(readFileSync(report, 'utf8'))
+  } catch {
+    console.error('vitest wrote no report')
+    total.failed += 1
+    return
+  }
+  const brokenFiles = result.testResults.filter(
+    (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
+  ).length
+  const failed = result.numFailedTests + brokenFiles
+  total.passed += result.numPassedTests
+  total.failed += failed === 0 && code !== 0 ? 1 : failed
+  total.skipped += result.numPendingTests + (result.numTodoTests ?? 0)
+}
+
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => running?.kill(signal))
+
+count(await step('type check', 'tsc', ['--noEmit']))
+count(await step('lint', 'biome', ['check', '--error-on-warnings', '.']))
+const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+countTests(await step('tests', 'vitest', ['run', ...reporters, ...process.argv.slice(2)]))
+rmSync(folder, { recursive: true, force: true })
+
+const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : ''
+console.log(`\n${total.passed} passed, ${total.failed} failed${skipped}`)
+process.exitCode = total.failed === 0 ? 0 : 1
