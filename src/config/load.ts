@@ -60,12 +60,21 @@ export function parseConfig(text: string, file: string, surroundings: Surroundin
   const say = ({ path, message }: Problem) =>
     at(offsetOf(document, path), path.length > 0 ? `${pathText(path)}: ${message}` : message)
 
-  const content = dropEmpty(document.toJS() ?? {})
+  const content = dropEmpty(plain(document, file) ?? {})
   const problems = checkAgainst(ConfigSchema, content)
   if (problems.length > 0) throw new ConfigError(problems.map(say))
   const resolved = resolveConfig(Value.Default(ConfigSchema, content) as ConfigFile, file, surroundings)
   if (resolved.problems.length > 0) throw new ConfigError(resolved.problems.map(say))
   return resolved.config
+}
+
+function plain(document: Document, file: string): unknown {
+  try {
+    return document.toJS()
+  } catch (error) {
+    // an alias to nothing, or aliases that multiply
+    throw new ConfigError([`${file}: ${(error as Error).message}`])
+  }
 }
 
 function yamlMessage(error: { code: string; message: string; pos: [number, number] }, text: string): string {

@@ -1,0 +1,98 @@
+/** Why a listener could not bind, and what helps: in words for the person who started the broker. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** Ports below it are the system's unless net.ipv4.ip_unprivileged_port_start says otherwise. */
+const FIRST_FREE_PORT = 1024
+/** /proc/net/tcp: the state of a listening socket. */
+const LISTENING = '0A'
+/** What is looked at in /proc before giving up: it only makes a message better. */
+const MAX_PROCESSES = 20_000
+
+/** Inodes of the TCP sockets that listen on `port`, as far as /proc tells. */
+function listeningInodes(port: number): Set<string> {
+  const inodes = new Set<string>()
+  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    let text: string
+    try {
+      text = readFileSync(table, 'latin1')
+    } catch {
+      continue
+    }
+    for (const line of text.split('\n').slice(1)) {
+      // sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode
+      const [, local, , state, , , , , , inode] = line.trim().split(/\s+/)
+      const hexPort = local?.split(':')[1]
+      if (state === LISTENING && inode && hexPort && Number.parseInt(hexPort, 16) === port) inodes.add(inode)
+    }
+  }
+  return inodes
+}
+
+function holdsSocket(pid: string, inodes: Set<string>): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).some((fd) => {
+      const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1]
+      return inode !== undefined && inodes.has(inode)
+    })
+  } catch {
+    return false
+  }
+}
+
+/** The program that listens on a TCP port of this machine: `sshd (process 812)`; undefined: /proc does not say. */
+export function portHolder(port: number): string | undefined {
+  const inodes = listeningInodes(port)
+  if (inodes.size === 0) return undefined
+  let processes: string[]
+  try {
+    processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  } catch {
+    return undefined
+  }
+  for (const pid of processes.slice(0, MAX_PROCESSES)) {
+    if (!holdsSocket(pid, inodes)) continue
+    try {
+      const name = readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+      return `${name} (process ${pid})`
+    } catch {
+      return `process ${pid}`
+    }
+  }
+  return undefined
+}
+
+/**
+ * The message for a listener that cannot bind. `name` is the listener's key under `listen` in the configuration,
+ * `address` what it tried. Never throws.
+ */
+export function explainBindError(
+  error: NodeJS.ErrnoException,
+  name: string,
+  address: { host: string; port: number },
+): string {
+  const where = `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`
+  const head = `cannot listen for ${name} on ${where}`
+  const other = `set another port at listen.${name}.port in the configuration`
+  switch (error.code) {
+    case 'EADDRINUSE': {
+      const holder = portHolder(address.port)
+      return `${head}: the port is held by ${holder ?? 'another program'}; stop it, or ${other}`
+    }
+    case 'EACCES':
+    case 'EPERM':
+      return address.port < FIRST_FREE_PORT
+        ? `${head}: ports below ${FIRST_FREE_PORT} need root or the capability CAP_NET_BIND_SERVICE ` +
+            `(systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE; by hand: ` +
+            `setcap cap_net_bind_service=+ep ${process.execPath}); or ${other}`
+        : `${head}: the system does not permit it (${error.code}); ${other}`
+    case 'EADDRNOTAVAIL':
+      return `${head}: no network interface of this machine has that address; correct listen.${name}.host`
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `${head}: the name does not resolve; correct listen.${name}.host`
+    case 'EAFNOSUPPORT':
+      return `${head}: this machine has no IPv6; set listen.${name}.host to 0.0.0.0`
+    default:
+      return `${head}: ${error.message}; ${other}`
+  }
+}
