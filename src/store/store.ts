@@ -94,7 +94,10 @@ export interface CheckoutRepository {
 }
 
 export interface SessionRepository {
-  list(filter: { status?: 'current' | 'closed' }, page?: Page): Promise<{ items: SessionRecord[]; total: number }>
+  list(
+    filter: { status?: 'current' | 'closed' },
+    page?: Page,
+  ): Promise<{ items: SessionRecord[]; total: number }>
   find(id: Id): Promise<SessionRecord | undefined>
   create(session: SessionRecord): Promise<void>
   update(id: Id, change: Partial<Omit<SessionRecord, 'id'>>): Promise<void>

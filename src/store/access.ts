@@ -1,0 +1,98 @@
+/** What a user may open: joins from the user's groups over the authorizations to the targets. */
+import { sql } from 'kysely'
+import { nameKey } from '../model/names.ts'
+import type { HostKeyPolicy } from '../model/objects.ts'
+import type { Protocol, Right } from '../model/rights.ts'
+import { list } from './query.ts'
+import type { StoreContext } from './schema.ts'
+import type { AccessQueries } from './store.ts'
+
+export function accessQueries({ db }: StoreContext): AccessQueries {
+  return {
+    async sessionTargets(userId, filter = {}) {
+      let query = db
+        .selectFrom('user_group_members as m')
+        .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
+        .innerJoin('user_groups as ug', 'ug.id', 'a.user_group_id')
+        .innerJoin('target_groups as tg', 'tg.id', 'a.target_group_id')
+        .innerJoin('target_group_sessions as t', 't.target_group_id', 'a.target_group_id')
+        .innerJoin('accounts as ac', 'ac.id', 't.account_id')
+        .innerJoin('domains as d', 'd.id', 'ac.domain_id')
+        .innerJoin('services as s', 's.id', 't.service_id')
+        .innerJoin('devices as dev', 'dev.id', 's.device_id')
+        .where('m.user_id', '=', userId)
+        .where('a.authorize_sessions', '=', 1)
+        // a device's own account is no account of another device, whatever a target group says
+        .where((e) => e.or([e('d.device_id', 'is', null), e('d.device_id', '=', e.ref('s.device_id'))]))
+      if (filter.device !== undefined) query = query.where('dev.name_key', '=', nameKey(filter.device))
+      const rows = await query
+        .select([
+          'ac.id as accountId',
+          'ac.account_name as accountName',
+          'ac.account_login as accountLogin',
+          'd.id as domainId',
+          'd.domain_name as domainName',
+          'd.device_id as localTo',
+          'dev.id as deviceId',
+          'dev.device_name as deviceName',
+          'dev.description as deviceDescription',
+          'dev.host as host',
+          's.id as serviceId',
+          's.service_name as serviceName',
+          's.protocol as protocol',
+          's.port as port',
+          's.subprotocols as serviceSubprotocols',
+          's.host_key_policy as hostKeyPolicy',
+          'a.id as authorizationId',
+          sql<string>`ug.group_name || ':' || tg.group_name`.as('authorizationName'),
+          'a.subprotocols as authorizationSubprotocols',
+          'a.is_recorded as isRecorded',
+        ])
+        .orderBy('dev.name_key')
+        .orderBy('s.name_key')
+        .orderBy('ac.name_key')
+        .orderBy('d.name_key')
+        .orderBy('a.id')
+        .execute()
+      return rows.map(({ localTo, ...row }) => ({
+        ...row,
+        isLocal: localTo !== null,
+        protocol: row.protocol as Protocol,
+        serviceSubprotocols: list<Right>(row.serviceSubprotocols),
+        hostKeyPolicy: row.hostKeyPolicy as HostKeyPolicy,
+        authorizationSubprotocols: list<Right>(row.authorizationSubprotocols),
+        isRecorded: row.isRecorded !== 0,
+      }))
+    },
+
+    async retrievalAuthorizations(userId, accountId) {
+      const rows = await db
+        .selectFrom('user_group_members as m')
+        .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
+        .select('a.id')
+        .where('m.user_id', '=', userId)
+        .where('a.authorize_password_retrieval', '=', 1)
+        .where((e) =>
+          e.or([
+            e.exists(
+              e
+                .selectFrom('target_group_retrievals as r')
+                .select('r.account_id')
+                .whereRef('r.target_group_id', '=', 'a.target_group_id')
+                .where('r.account_id', '=', accountId),
+            ),
+            e.exists(
+              e
+                .selectFrom('target_group_sessions as t')
+                .select('t.account_id')
+                .whereRef('t.target_group_id', '=', 'a.target_group_id')
+                .where('t.account_id', '=', accountId),
+            ),
+          ]),
+        )
+        .orderBy('a.id')
+        .execute()
+      return rows.map((row) => row.id)
+    },
+  }
+}

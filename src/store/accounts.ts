@@ -1,0 +1,154 @@
+import { sql } from 'kysely'
+import { nameKey } from '../model/names.ts'
+import type { Account, CredentialType } from '../model/objects.ts'
+import { countOf, key, list, named, paged, refuseInUse, requireIds, write } from './query.ts'
+import type { AccountRow, Db, StoreContext } from './schema.ts'
+import type { AccountRepository } from './store.ts'
+
+const TYPE = 'account'
+const SORT = {
+  account_name: 'name_key',
+  account_login: 'account_login',
+  domain: 'domain_id',
+  description: 'description',
+  id: 'id',
+}
+
+/** `credentialTypes` is read from the stored credentials; what `create` and `update` name in it is ignored. */
+export function accountRepository({ db, newId }: StoreContext): AccountRepository {
+  const find = async (from: Db, id: string): Promise<Account | undefined> => {
+    const row = await select(from).where('id', '=', id).executeTakeFirst()
+    return row && account(row)
+  }
+  return {
+    async list(page) {
+      const rows = await paged(select(db), page, SORT, 'id').execute()
+      return { items: rows.map(account), total: await countOf(db, 'accounts') }
+    },
+
+    find: (id) => find(db, id),
+
+    async ofDomain(domainId) {
+      const rows = await select(db).where('domain_id', '=', domainId).orderBy('name_key').execute()
+      return rows.map(account)
+    },
+
+    async named(accountName) {
+      const rows = await select(db).where('name_key', '=', nameKey(accountName)).orderBy('id').execute()
+      return rows.map(account)
+    },
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.accountName }, async (tx) => {
+        await requireIds(tx, 'domains', [object.domainId], TYPE, 'domain')
+        const id = newId()
+        await tx
+          .insertInto('accounts')
+          .values({
+            id,
+            account_name: object.accountName,
+            name_key: nameKey(object.accountName),
+            account_login: object.accountLogin,
+            domain_id: object.domainId,
+            description: object.description,
+          })
+          .execute()
+        return (await find(tx, id))!
+      }),
+
+    update: (id, change) =>
+      write(db, { type: TYPE, name: change.accountName ?? id }, async (tx) => {
+        await requireIds(tx, 'accounts', [id], TYPE, 'id')
+        if (change.domainId !== undefined) await requireIds(tx, 'domains', [change.domainId], TYPE, 'domain')
+        const columns = named({
+          account_name: change.accountName,
+          name_key: key(change.accountName),
+          account_login: change.accountLogin,
+          domain_id: change.domainId,
+          description: change.description,
+        })
+        if (Object.keys(columns).length > 0)
+          await tx.updateTable('accounts').set(columns).where('id', '=', id).execute()
+        return (await find(tx, id))!
+      }),
+
+    remove: (id) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'accounts', [id], TYPE, 'id')
+        const found = (await find(tx, id))!
+        const groups = tx
+          .selectFrom('target_groups as g')
+          .select('g.group_name as name')
+          .orderBy('g.name_key')
+        await refuseInUse(TYPE, found.accountName, [
+          {
+            type: 'target group',
+            query: groups.where((e) =>
+              e.or([
+                e(
+                  'g.id',
+                  'in',
+                  e
+                    .selectFrom('target_group_sessions')
+                    .select('target_group_id')
+                    .where('account_id', '=', id),
+                ),
+                e(
+                  'g.id',
+                  'in',
+                  e
+                    .selectFrom('target_group_retrievals')
+                    .select('target_group_id')
+                    .where('account_id', '=', id),
+                ),
+              ]),
+            ),
+          },
+        ])
+        await tx.deleteFrom('accounts').where('id', '=', id).execute()
+      }),
+
+    async sealedCredentials(id) {
+      return db
+        .selectFrom('account_credentials')
+        .select(['type', 'sealed'])
+        .where('account_id', '=', id)
+        .orderBy('position')
+        .execute()
+    },
+
+    setSealedCredentials: (id, credentials) =>
+      write(db, { type: 'credential', name: credentials.map((c) => c.type).join(', ') }, async (tx) => {
+        await requireIds(tx, 'accounts', [id], TYPE, 'id')
+        await tx.deleteFrom('account_credentials').where('account_id', '=', id).execute()
+        for (const [position, { type, sealed }] of credentials.entries()) {
+          await tx
+            .insertInto('account_credentials')
+            .values({ account_id: id, position, type, sealed })
+            .execute()
+        }
+      }),
+  }
+}
+
+function select(db: Db) {
+  return db
+    .selectFrom('accounts')
+    .selectAll('accounts')
+    .select(
+      sql<string>`(select json_group_array(c.type order by c.position) from account_credentials c where c.account_id = accounts.id)`.as(
+        'types',
+      ),
+    )
+}
+
+function account(row: AccountRow & { types: string }): Account {
+  return {
+    id: row.id,
+    accountName: row.account_name,
+    accountLogin: row.account_login,
+    domainId: row.domain_id,
+    description: row.description,
+    credentialTypes: list<CredentialType>(row.types),
+  }
+}

@@ -1,0 +1,90 @@
+import { nameKey } from '../model/names.ts'
+import type { ApiKey, ProfileName } from '../model/objects.ts'
+import { byIdOrName, cleared, countOf, json, key, list, named, paged, requireIds, write } from './query.ts'
+import type { ApiKeyRow, Db, StoreContext } from './schema.ts'
+import type { ApiKeyRepository } from './store.ts'
+
+const TYPE = 'API key'
+const SORT = {
+  key_name: 'name_key',
+  profile: 'profile',
+  expiration_date: 'expiration_date',
+  created_at: 'created_at',
+  id: 'id',
+}
+
+export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository {
+  const find = async (from: Db, idOrName: string): Promise<ApiKey | undefined> => {
+    const { column, value } = byIdOrName(idOrName)
+    const row = await from.selectFrom('api_keys').selectAll().where(column, '=', value).executeTakeFirst()
+    return row && apiKey(row)
+  }
+  const create = (object: Omit<ApiKey, 'id'>, sha256: Uint8Array | null): Promise<ApiKey> =>
+    write(db, { type: TYPE, name: object.keyName }, async (tx) => {
+      const id = newId()
+      await tx
+        .insertInto('api_keys')
+        .values({
+          id,
+          key_name: object.keyName,
+          name_key: nameKey(object.keyName),
+          profile: object.profile,
+          ip_source: JSON.stringify(object.ipSource),
+          expiration_date: object.expirationDate ?? null,
+          created_at: object.createdAt,
+          sha256,
+        })
+        .execute()
+      return (await find(tx, id))!
+    })
+  return {
+    async list(page) {
+      const rows = await paged(db.selectFrom('api_keys').selectAll(), page, SORT, 'id').execute()
+      return { items: rows.map(apiKey), total: await countOf(db, 'api_keys') }
+    },
+
+    find: (idOrName) => find(db, idOrName),
+
+    // without a hash nobody can sign in by it
+    create: (object) => create(object, null),
+
+    createWithHash: (object, sha256) => create(object, sha256),
+
+    async findByHash(sha256) {
+      const row = await db.selectFrom('api_keys').selectAll().where('sha256', '=', sha256).executeTakeFirst()
+      return row && apiKey(row)
+    },
+
+    update: (id, change) =>
+      write(db, { type: TYPE, name: change.keyName ?? id }, async (tx) => {
+        await requireIds(tx, 'api_keys', [id], TYPE, 'id')
+        const columns = named({
+          key_name: change.keyName,
+          name_key: key(change.keyName),
+          profile: change.profile,
+          ip_source: json(change.ipSource),
+          expiration_date: cleared(change, 'expirationDate'),
+        })
+        if (Object.keys(columns).length > 0)
+          await tx.updateTable('api_keys').set(columns).where('id', '=', id).execute()
+        return (await find(tx, id))!
+      }),
+
+    remove: (id) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'api_keys', [id], TYPE, 'id')
+        await tx.deleteFrom('api_keys').where('id', '=', id).execute()
+      }),
+  }
+}
+
+function apiKey(row: ApiKeyRow): ApiKey {
+  return {
+    id: row.id,
+    keyName: row.key_name,
+    profile: row.profile as ProfileName,
+    ipSource: list(row.ip_source),
+    ...(row.expiration_date !== null && { expirationDate: row.expiration_date }),
+    createdAt: row.created_at,
+  }
+}

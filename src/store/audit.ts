@@ -1,0 +1,66 @@
+import type { AuditLogRow, StoreContext } from './schema.ts'
+import type { AuditRepository, AuditRow } from './store.ts'
+
+/** Rows of one insert statement: each has six parameters, SQLite takes 32 766 of them. */
+const ROWS_PER_INSERT = 1000
+
+export function auditRepository({ db }: StoreContext): AuditRepository {
+  return {
+    async last() {
+      const row = await db
+        .selectFrom('audit')
+        .selectAll()
+        .orderBy('sequence', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      return row && auditRow(row)
+    },
+
+    async append(rows) {
+      if (rows.length === 0) return
+      await db.transaction().execute(async (tx) => {
+        for (let from = 0; from < rows.length; from += ROWS_PER_INSERT) {
+          const values = rows
+            .slice(from, from + ROWS_PER_INSERT)
+            .map((row) => ({ ...row, session: sessionOf(row.json) }))
+          await tx.insertInto('audit').values(values).execute()
+        }
+      })
+    },
+
+    async range(fromSequence, limit) {
+      const rows = await db
+        .selectFrom('audit')
+        .selectAll()
+        .where('sequence', '>=', fromSequence)
+        .orderBy('sequence')
+        .limit(limit)
+        .execute()
+      return rows.map(auditRow)
+    },
+
+    async ofSession(session, limit) {
+      const rows = await db
+        .selectFrom('audit')
+        .selectAll()
+        .where('session', '=', session)
+        .orderBy('sequence')
+        .limit(limit)
+        .execute()
+      return rows.map(auditRow)
+    },
+  }
+}
+
+/** The event's session, beside its other members or among its `fields`: a column of its own only to search by. */
+function sessionOf(json: string): string | null {
+  const event: unknown = JSON.parse(json)
+  if (typeof event !== 'object' || event === null) return null
+  const fields: unknown = 'fields' in event ? event.fields : event
+  if (typeof fields !== 'object' || fields === null || !('session' in fields)) return null
+  return typeof fields.session === 'string' ? fields.session : null
+}
+
+function auditRow(row: AuditLogRow): AuditRow {
+  return { sequence: row.sequence, time: row.time, code: row.code, json: row.json, hash: row.hash }
+}

@@ -1,0 +1,130 @@
+import type { Authorization } from '../model/objects.ts'
+import type { Right } from '../model/rights.ts'
+import { countOf, flag, json, list, named, paged, requireIds, type Tx, write } from './query.ts'
+import type { AuthorizationRow, Db, StoreContext } from './schema.ts'
+import type { AuthorizationRepository } from './store.ts'
+
+const TYPE = 'authorization'
+const SORT = {
+  user_group: 'u.name_key',
+  target_group: 't.name_key',
+  description: 'a.description',
+  id: 'a.id',
+}
+
+export function authorizationRepository({ db, newId }: StoreContext): AuthorizationRepository {
+  const find = async (from: Db, id: string): Promise<Authorization | undefined> => {
+    const row = await from.selectFrom('authorizations').selectAll().where('id', '=', id).executeTakeFirst()
+    return row && authorization(row)
+  }
+  const pair = async (userGroupId: string, targetGroupId: string): Promise<string> => {
+    const user = await db
+      .selectFrom('user_groups')
+      .select('group_name')
+      .where('id', '=', userGroupId)
+      .executeTakeFirst()
+    const target = await db
+      .selectFrom('target_groups')
+      .select('group_name')
+      .where('id', '=', targetGroupId)
+      .executeTakeFirst()
+    return `${user?.group_name ?? userGroupId}:${target?.group_name ?? targetGroupId}`
+  }
+  return {
+    async list(page) {
+      const joined = db
+        .selectFrom('authorizations as a')
+        .innerJoin('user_groups as u', 'u.id', 'a.user_group_id')
+        .innerJoin('target_groups as t', 't.id', 'a.target_group_id')
+        .selectAll('a')
+      const rows = await paged(joined, page, SORT, 'a.id', ['user_group', 'target_group']).execute()
+      return { items: rows.map(authorization), total: await countOf(db, 'authorizations') }
+    },
+
+    find: (id) => find(db, id),
+
+    async ofUserGroups(userGroupIds) {
+      if (userGroupIds.length === 0) return []
+      const rows = await db
+        .selectFrom('authorizations')
+        .selectAll()
+        .where('user_group_id', 'in', userGroupIds)
+        .orderBy('id')
+        .execute()
+      return rows.map(authorization)
+    },
+
+    async create(object) {
+      const name = await pair(object.userGroupId, object.targetGroupId)
+      return write(db, { type: TYPE, name }, async (tx) => {
+        await requireGroups(tx, object)
+        const id = newId()
+        await tx
+          .insertInto('authorizations')
+          .values({
+            id,
+            user_group_id: object.userGroupId,
+            target_group_id: object.targetGroupId,
+            description: object.description,
+            authorize_sessions: Number(object.authorizeSessions),
+            authorize_password_retrieval: Number(object.authorizePasswordRetrieval),
+            subprotocols: JSON.stringify(object.subprotocols),
+            is_recorded: Number(object.isRecorded),
+          })
+          .execute()
+        return (await find(tx, id))!
+      })
+    },
+
+    async update(id, change) {
+      const old = await find(db, id)
+      const name = await pair(
+        change.userGroupId ?? old?.userGroupId ?? id,
+        change.targetGroupId ?? old?.targetGroupId ?? id,
+      )
+      return write(db, { type: TYPE, name }, async (tx) => {
+        await requireIds(tx, 'authorizations', [id], TYPE, 'id')
+        await requireGroups(tx, change)
+        const columns = named({
+          user_group_id: change.userGroupId,
+          target_group_id: change.targetGroupId,
+          description: change.description,
+          authorize_sessions: flag(change.authorizeSessions),
+          authorize_password_retrieval: flag(change.authorizePasswordRetrieval),
+          subprotocols: json(change.subprotocols),
+          is_recorded: flag(change.isRecorded),
+        })
+        if (Object.keys(columns).length > 0) {
+          await tx.updateTable('authorizations').set(columns).where('id', '=', id).execute()
+        }
+        return (await find(tx, id))!
+      })
+    },
+
+    remove: (id) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'authorizations', [id], TYPE, 'id')
+        await tx.deleteFrom('authorizations').where('id', '=', id).execute()
+      }),
+  }
+}
+
+async function requireGroups(tx: Tx, object: Partial<Authorization>): Promise<void> {
+  if (object.userGroupId !== undefined)
+    await requireIds(tx, 'user_groups', [object.userGroupId], TYPE, 'user_group')
+  if (object.targetGroupId !== undefined)
+    await requireIds(tx, 'target_groups', [object.targetGroupId], TYPE, 'target_group')
+}
+
+function authorization(row: AuthorizationRow): Authorization {
+  return {
+    id: row.id,
+    userGroupId: row.user_group_id,
+    targetGroupId: row.target_group_id,
+    description: row.description,
+    authorizeSessions: row.authorize_sessions !== 0,
+    authorizePasswordRetrieval: row.authorize_password_retrieval !== 0,
+    subprotocols: list<Right>(row.subprotocols),
+    isRecorded: row.is_recorded !== 0,
+  }
+}

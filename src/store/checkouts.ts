@@ -1,0 +1,68 @@
+import type { Checkout } from '../model/objects.ts'
+import { DuplicateError } from './errors.ts'
+import { requireIds, write } from './query.ts'
+import type { CheckoutRow, Db, StoreContext } from './schema.ts'
+import type { CheckoutRepository } from './store.ts'
+
+const TYPE = 'checkout'
+
+export function checkoutRepository({ db, newId }: StoreContext): CheckoutRepository {
+  const active = async (from: Db, accountId: string, now: number): Promise<Checkout[]> => {
+    const rows = await from
+      .selectFrom('checkouts')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .where('expires', '>', now)
+      .where('end_time', 'is', null)
+      .orderBy('begin_time')
+      .execute()
+    return rows.map(checkout)
+  }
+  return {
+    async find(id) {
+      const row = await db.selectFrom('checkouts').selectAll().where('id', '=', id).executeTakeFirst()
+      return row && checkout(row)
+    },
+
+    active: (accountId, now) => active(db, accountId, now),
+
+    create: (object, exclusive) =>
+      write(db, { type: TYPE, name: object.accountId }, async (tx) => {
+        await requireIds(tx, 'accounts', [object.accountId], TYPE, 'account')
+        await requireIds(tx, 'users', [object.userId], TYPE, 'user')
+        if (exclusive && (await active(tx, object.accountId, object.begin)).length > 0) {
+          throw new DuplicateError(TYPE, object.accountId)
+        }
+        const id = newId()
+        await tx
+          .insertInto('checkouts')
+          .values({
+            id,
+            account_id: object.accountId,
+            user_id: object.userId,
+            begin_time: object.begin,
+            expires: object.expires,
+            end_time: object.end ?? null,
+          })
+          .execute()
+        return { ...object, id }
+      }),
+
+    end: (id, time) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'checkouts', [id], TYPE, 'id')
+        await tx.updateTable('checkouts').set({ end_time: time }).where('id', '=', id).execute()
+      }),
+  }
+}
+
+function checkout(row: CheckoutRow): Checkout {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    userId: row.user_id,
+    begin: row.begin_time,
+    expires: row.expires,
+    ...(row.end_time !== null && { end: row.end_time }),
+  }
+}

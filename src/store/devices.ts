@@ -1,0 +1,89 @@
+import { nameKey } from '../model/names.ts'
+import type { Device } from '../model/objects.ts'
+import { byIdOrName, countOf, key, named, paged, refuseInUse, requireIds, write } from './query.ts'
+import type { Db, DeviceRow, StoreContext } from './schema.ts'
+import type { Repository } from './store.ts'
+
+const TYPE = 'device'
+const SORT = { device_name: 'name_key', host: 'host', description: 'description', id: 'id' }
+
+export function deviceRepository({ db, newId }: StoreContext): Repository<Device> {
+  const find = async (from: Db, idOrName: string): Promise<Device | undefined> => {
+    const { column, value } = byIdOrName(idOrName)
+    const row = await from.selectFrom('devices').selectAll().where(column, '=', value).executeTakeFirst()
+    return row && device(row)
+  }
+  return {
+    async list(page) {
+      const rows = await paged(db.selectFrom('devices').selectAll(), page, SORT, 'id').execute()
+      return { items: rows.map(device), total: await countOf(db, 'devices') }
+    },
+
+    find: (idOrName) => find(db, idOrName),
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.deviceName }, async (tx) => {
+        const id = newId()
+        await tx
+          .insertInto('devices')
+          .values({
+            id,
+            device_name: object.deviceName,
+            name_key: nameKey(object.deviceName),
+            host: object.host,
+            description: object.description,
+          })
+          .execute()
+        return { ...object, id }
+      }),
+
+    update: (id, change) =>
+      write(db, { type: TYPE, name: change.deviceName ?? id }, async (tx) => {
+        await requireIds(tx, 'devices', [id], TYPE, 'id')
+        const columns = named({
+          device_name: change.deviceName,
+          name_key: key(change.deviceName),
+          host: change.host,
+          description: change.description,
+        })
+        if (Object.keys(columns).length > 0)
+          await tx.updateTable('devices').set(columns).where('id', '=', id).execute()
+        return (await find(tx, id))!
+      }),
+
+    // services, host keys and empty local domains belong to the device and go with it; accounts hold secrets,
+    // so they have to be removed by name first
+    remove: (id) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'devices', [id], TYPE, 'id')
+        const found = (await find(tx, id))!
+        await refuseInUse(TYPE, found.deviceName, [
+          {
+            type: 'target group',
+            query: tx
+              .selectFrom('target_group_sessions as t')
+              .innerJoin('services as s', 's.id', 't.service_id')
+              .innerJoin('target_groups as g', 'g.id', 't.target_group_id')
+              .select('g.group_name as name')
+              .distinct()
+              .where('s.device_id', '=', id)
+              .orderBy('g.group_name'),
+          },
+          {
+            type: 'account',
+            query: tx
+              .selectFrom('accounts as a')
+              .innerJoin('domains as d', 'd.id', 'a.domain_id')
+              .select('a.account_name as name')
+              .where('d.device_id', '=', id)
+              .orderBy('a.name_key'),
+          },
+        ])
+        await tx.deleteFrom('devices').where('id', '=', id).execute()
+      }),
+  }
+}
+
+function device(row: DeviceRow): Device {
+  return { id: row.id, deviceName: row.device_name, host: row.host, description: row.description }
+}

@@ -1,0 +1,99 @@
+import { sql } from 'kysely'
+import { looksLikeId, nameKey } from '../model/names.ts'
+import type { Domain } from '../model/objects.ts'
+import { cleared, key, named, paged, refuseInUse, requireIds, write } from './query.ts'
+import type { Db, DomainRow, StoreContext } from './schema.ts'
+import type { DomainRepository } from './store.ts'
+
+const TYPE = 'domain'
+const SORT = { domain_name: 'name_key', description: 'description', id: 'id' }
+
+/** `list` and names in `find` mean global domains; local ones are reached by their device or their id. */
+export function domainRepository({ db, newId }: StoreContext): DomainRepository {
+  const find = async (from: Db, idOrName: string): Promise<Domain | undefined> => {
+    const query = from.selectFrom('domains').selectAll()
+    const row = await (looksLikeId(idOrName)
+      ? query.where('id', '=', idOrName.toUpperCase())
+      : query.where('name_key', '=', nameKey(idOrName)).where('device_id', 'is', null)
+    ).executeTakeFirst()
+    return row && domain(row)
+  }
+  return {
+    async list(page) {
+      const globals = db.selectFrom('domains').where('device_id', 'is', null)
+      const rows = await paged(globals.selectAll(), page, SORT, 'id').execute()
+      const { total } = await globals.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+      return { items: rows.map(domain), total }
+    },
+
+    find: (idOrName) => find(db, idOrName),
+
+    async ofDevice(deviceId) {
+      const rows = await db
+        .selectFrom('domains')
+        .selectAll()
+        .where('device_id', '=', deviceId)
+        .orderBy('name_key')
+        .execute()
+      return rows.map(domain)
+    },
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.domainName }, async (tx) => {
+        if (object.deviceId !== undefined) await requireIds(tx, 'devices', [object.deviceId], TYPE, 'device')
+        const id = newId()
+        await tx
+          .insertInto('domains')
+          .values({
+            id,
+            domain_name: object.domainName,
+            name_key: nameKey(object.domainName),
+            description: object.description,
+            device_id: object.deviceId ?? null,
+          })
+          .execute()
+        return { ...object, id }
+      }),
+
+    update: (id, change) =>
+      write(db, { type: TYPE, name: change.domainName ?? id }, async (tx) => {
+        await requireIds(tx, 'domains', [id], TYPE, 'id')
+        if (change.deviceId !== undefined) await requireIds(tx, 'devices', [change.deviceId], TYPE, 'device')
+        const columns = named({
+          domain_name: change.domainName,
+          name_key: key(change.domainName),
+          description: change.description,
+          device_id: cleared(change, 'deviceId'),
+        })
+        if (Object.keys(columns).length > 0)
+          await tx.updateTable('domains').set(columns).where('id', '=', id).execute()
+        return (await find(tx, id))!
+      }),
+
+    remove: (id) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'domains', [id], TYPE, 'id')
+        const found = (await find(tx, id))!
+        await refuseInUse(TYPE, found.domainName, [
+          {
+            type: 'account',
+            query: tx
+              .selectFrom('accounts')
+              .select('account_name as name')
+              .where('domain_id', '=', id)
+              .orderBy('name_key'),
+          },
+        ])
+        await tx.deleteFrom('domains').where('id', '=', id).execute()
+      }),
+  }
+}
+
+function domain(row: DomainRow): Domain {
+  return {
+    id: row.id,
+    domainName: row.domain_name,
+    description: row.description,
+    ...(row.device_id !== null && { deviceId: row.device_id }),
+  }
+}

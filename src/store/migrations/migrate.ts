@@ -1,0 +1,59 @@
+/**
+ * Brings a database to this program's schema, each step in a transaction of its own: a crash leaves a database
+ * at one version or the next, never between.
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import { SchemaError } from '../errors.ts'
+import * as objects from './0001-objects.ts'
+
+export interface Migration {
+  version: number
+  sql: string
+}
+
+/** In order; a released migration is never changed, only followed. */
+const MIGRATIONS: readonly Migration[] = [objects]
+
+export const SCHEMA_VERSION = MIGRATIONS.length
+
+/**
+ * Applies what is missing. `now` in milliseconds is recorded beside each version.
+ * @throws SchemaError when the database is newer than this program
+ */
+export function migrate(
+  database: DatabaseSync,
+  now: number,
+  migrations: readonly Migration[] = MIGRATIONS,
+): void {
+  database.exec(
+    'create table if not exists schema_migrations (version integer primary key, applied integer not null) strict',
+  )
+  const newest = migrations.at(-1)?.version ?? 0
+  if (newest < recordedVersion(database)) {
+    throw new SchemaError(
+      `the database has schema version ${recordedVersion(database)}, this program knows up to ${newest}: ` +
+        'run the newer program, or restore a backup that was made before it',
+    )
+  }
+  for (const migration of migrations) {
+    database.exec('begin immediate')
+    try {
+      // read again under the write lock: another process may have started at the same moment
+      if (recordedVersion(database) < migration.version) {
+        database.exec(migration.sql)
+        database
+          .prepare('insert into schema_migrations (version, applied) values (?, ?)')
+          .run(migration.version, now)
+      }
+      database.exec('commit')
+    } catch (error) {
+      if (database.isTransaction) database.exec('rollback')
+      throw error
+    }
+  }
+}
+
+function recordedVersion(database: DatabaseSync): number {
+  const row = database.prepare('select max(version) as version from schema_migrations').get()
+  return typeof row?.['version'] === 'number' ? row['version'] : 0
+}

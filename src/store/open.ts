@@ -1,0 +1,83 @@
+/** Opens the embedded database and puts the repositories on it. */
+import { closeSync, openSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { Kysely } from 'kysely'
+import { ulid } from 'ulid'
+import { accessQueries } from './access.ts'
+import { accountRepository } from './accounts.ts'
+import { apiKeyRepository } from './apikeys.ts'
+import { auditRepository } from './audit.ts'
+import { authorizationRepository } from './authorizations.ts'
+import { checkoutRepository } from './checkouts.ts'
+import { deviceRepository } from './devices.ts'
+import { NodeSqliteDialect } from './dialect.ts'
+import { domainRepository } from './domains.ts'
+import { hostKeyRepository } from './hostkeys.ts'
+import { migrate } from './migrations/migrate.ts'
+import type { Schema } from './schema.ts'
+import { serviceRepository } from './services.ts'
+import { sessionRepository } from './sessions.ts'
+import { settingRepository } from './settings.ts'
+import type { Store } from './store.ts'
+import { targetGroupRepository } from './targetgroups.ts'
+import { userGroupRepository } from './usergroups.ts'
+import { userRepository } from './users.ts'
+
+/** How long a statement waits for another process, for example a command line beside the running broker. */
+const BUSY_TIMEOUT_MS = 5000
+
+export interface StoreOptions {
+  /** The database file; created with mode 0600 when it does not exist. */
+  path: string
+  /** Ids of new objects: ULIDs unless given. */
+  newId?: () => string
+  /** Milliseconds since the epoch; only the time of a migration is taken from it. */
+  now?: () => number
+}
+
+/**
+ * Opens the store and brings its schema up to date.
+ * @throws SchemaError when the database is newer than this program
+ */
+export async function openStore({
+  path,
+  newId = () => ulid(),
+  now = Date.now,
+}: StoreOptions): Promise<Store> {
+  // SQLite would create it by the umask; its -wal and -shm files take the mode of the database
+  closeSync(openSync(path, 'a', 0o600))
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true })
+  try {
+    // readers of other processes don't stop the broker's writes
+    database.exec('pragma journal_mode = wal')
+    // an event that was answered for stands on the disk even if the power fails (invariant 2); the audit log
+    // commits in groups, so that this costs one fsync for many events
+    database.exec('pragma synchronous = full')
+    // a credential, a hash or a wrapped key that was replaced does not linger in free pages
+    database.exec('pragma secure_delete = on')
+    migrate(database, now())
+  } catch (error) {
+    database.close()
+    throw error
+  }
+  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) })
+  const context = { db, newId }
+  return {
+    users: userRepository(context),
+    userGroups: userGroupRepository(context),
+    devices: deviceRepository(context),
+    services: serviceRepository(context),
+    domains: domainRepository(context),
+    accounts: accountRepository(context),
+    targetGroups: targetGroupRepository(context),
+    authorizations: authorizationRepository(context),
+    apiKeys: apiKeyRepository(context),
+    hostKeys: hostKeyRepository(context),
+    checkouts: checkoutRepository(context),
+    sessions: sessionRepository(context),
+    access: accessQueries(context),
+    audit: auditRepository(context),
+    settings: settingRepository(context),
+    close: () => db.destroy(),
+  }
+}

@@ -1,0 +1,162 @@
+/** The tables as Kysely sees them: src/store/migrations holds their SQL. */
+import type { Kysely } from 'kysely'
+
+/** 0 or 1. */
+type Flag = number
+/** JSON array of strings. */
+type List = string
+
+interface NamedRow {
+  id: string
+  name_key: string
+  description: string
+}
+
+export interface UserRow {
+  id: string
+  user_name: string
+  name_key: string
+  display_name: string
+  email: string
+  profile: string
+  user_auths: List
+  ssh_public_keys: List
+  is_disabled: Flag
+  expiration_date: number | null
+  ip_source: List
+  password_hash: string | null
+}
+
+export interface GroupRow extends NamedRow {
+  group_name: string
+}
+
+export interface DeviceRow extends NamedRow {
+  device_name: string
+  host: string
+}
+
+export interface ServiceRow {
+  id: string
+  device_id: string
+  service_name: string
+  name_key: string
+  protocol: string
+  port: number
+  subprotocols: List
+  host_key_policy: string
+}
+
+export interface DomainRow extends NamedRow {
+  domain_name: string
+  device_id: string | null
+}
+
+export interface AccountRow extends NamedRow {
+  account_name: string
+  account_login: string
+  domain_id: string
+}
+
+export interface AuthorizationRow {
+  id: string
+  user_group_id: string
+  target_group_id: string
+  description: string
+  authorize_sessions: Flag
+  authorize_password_retrieval: Flag
+  subprotocols: List
+  is_recorded: Flag
+}
+
+export interface ApiKeyRow {
+  id: string
+  key_name: string
+  name_key: string
+  profile: string
+  ip_source: List
+  expiration_date: number | null
+  created_at: number
+  sha256: Uint8Array | null
+}
+
+export interface HostKeyRow {
+  id: string
+  device_id: string
+  service_id: string
+  key_type: string
+  fingerprint: string
+  key: string
+  first_seen: number
+  state: string
+}
+
+export interface CheckoutRow {
+  id: string
+  account_id: string
+  user_id: string
+  begin_time: number
+  expires: number
+  end_time: number | null
+}
+
+export interface SessionRow {
+  id: string
+  begin_time: number
+  end_time: number | null
+  user_name: string
+  source_ip: string
+  protocol: string
+  subprotocols: List
+  account: string
+  domain: string
+  device: string
+  service: string
+  target_host: string
+  result: string | null
+  reason: string | null
+  authorization_name: string
+  is_recorded: Flag
+  bytes_in: number
+  bytes_out: number
+  /** JSON object. */
+  recording: string | null
+}
+
+export interface AuditLogRow {
+  sequence: number
+  time: number
+  code: string
+  session: string | null
+  json: string
+  hash: Uint8Array
+}
+
+export interface Schema {
+  settings: { name: string; value: Uint8Array }
+  users: UserRow
+  user_groups: GroupRow
+  user_group_members: { group_id: string; user_id: string }
+  devices: DeviceRow
+  services: ServiceRow
+  domains: DomainRow
+  accounts: AccountRow
+  account_credentials: { account_id: string; position: number; type: string; sealed: Uint8Array }
+  target_groups: GroupRow
+  target_group_sessions: { target_group_id: string; account_id: string; service_id: string }
+  target_group_retrievals: { target_group_id: string; account_id: string }
+  authorizations: AuthorizationRow
+  api_keys: ApiKeyRow
+  host_keys: HostKeyRow
+  checkouts: CheckoutRow
+  sessions: SessionRow
+  audit: AuditLogRow
+}
+
+export type Db = Kysely<Schema>
+
+/** What every repository is made of. */
+export interface StoreContext {
+  db: Db
+  newId: () => string
+}

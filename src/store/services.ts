@@ -1,0 +1,103 @@
+import { nameKey } from '../model/names.ts'
+import type { HostKeyPolicy, Service } from '../model/objects.ts'
+import type { Protocol, Right } from '../model/rights.ts'
+import { countOf, json, key, list, named, paged, refuseInUse, requireIds, write } from './query.ts'
+import type { Db, ServiceRow, StoreContext } from './schema.ts'
+import type { ServiceRepository } from './store.ts'
+
+const TYPE = 'service'
+const SORT = { service_name: 'name_key', protocol: 'protocol', port: 'port', device: 'device_id', id: 'id' }
+
+export function serviceRepository({ db, newId }: StoreContext): ServiceRepository {
+  const find = async (from: Db, id: string): Promise<Service | undefined> => {
+    const row = await from.selectFrom('services').selectAll().where('id', '=', id).executeTakeFirst()
+    return row && service(row)
+  }
+  return {
+    async list(page) {
+      const rows = await paged(db.selectFrom('services').selectAll(), page, SORT, 'id').execute()
+      return { items: rows.map(service), total: await countOf(db, 'services') }
+    },
+
+    find: (id) => find(db, id),
+
+    async ofDevice(deviceId) {
+      const rows = await db
+        .selectFrom('services')
+        .selectAll()
+        .where('device_id', '=', deviceId)
+        .orderBy('name_key')
+        .execute()
+      return rows.map(service)
+    },
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.serviceName }, async (tx) => {
+        await requireIds(tx, 'devices', [object.deviceId], TYPE, 'device')
+        const id = newId()
+        await tx
+          .insertInto('services')
+          .values({
+            id,
+            device_id: object.deviceId,
+            service_name: object.serviceName,
+            name_key: nameKey(object.serviceName),
+            protocol: object.protocol,
+            port: object.port,
+            subprotocols: JSON.stringify(object.subprotocols),
+            host_key_policy: object.hostKeyPolicy,
+          })
+          .execute()
+        return { ...object, id }
+      }),
+
+    update: (id, change) =>
+      write(db, { type: TYPE, name: change.serviceName ?? id }, async (tx) => {
+        await requireIds(tx, 'services', [id], TYPE, 'id')
+        if (change.deviceId !== undefined) await requireIds(tx, 'devices', [change.deviceId], TYPE, 'device')
+        const columns = named({
+          device_id: change.deviceId,
+          service_name: change.serviceName,
+          name_key: key(change.serviceName),
+          protocol: change.protocol,
+          port: change.port,
+          subprotocols: json(change.subprotocols),
+          host_key_policy: change.hostKeyPolicy,
+        })
+        if (Object.keys(columns).length > 0)
+          await tx.updateTable('services').set(columns).where('id', '=', id).execute()
+        return (await find(tx, id))!
+      }),
+
+    remove: (id) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'services', [id], TYPE, 'id')
+        const found = (await find(tx, id))!
+        await refuseInUse(TYPE, found.serviceName, [
+          {
+            type: 'target group',
+            query: tx
+              .selectFrom('target_group_sessions as t')
+              .innerJoin('target_groups as g', 'g.id', 't.target_group_id')
+              .select('g.group_name as name')
+              .distinct()
+              .where('t.service_id', '=', id)
+              .orderBy('g.group_name'),
+          },
+        ])
+        await tx.deleteFrom('services').where('id', '=', id).execute()
+      }),
+  }
+}
+
+function service(row: ServiceRow): Service {
+  return {
+    id: row.id,
+    deviceId: row.device_id,
+    serviceName: row.service_name,
+    protocol: row.protocol as Protocol,
+    port: row.port,
+    subprotocols: list<Right>(row.subprotocols),
+    hostKeyPolicy: row.host_key_policy as HostKeyPolicy,
+  }
+}

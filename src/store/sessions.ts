@@ -1,0 +1,126 @@
+import { sql } from 'kysely'
+import type { SessionRecord } from '../model/objects.ts'
+import type { Protocol, Right } from '../model/rights.ts'
+import { cleared, flag, json, list, named, paged, requireIds, write } from './query.ts'
+import type { SessionRow, StoreContext } from './schema.ts'
+import type { SessionRepository } from './store.ts'
+
+const TYPE = 'session'
+const SORT = {
+  begin: 'begin_time',
+  end: 'end_time',
+  user: 'user_name',
+  source_ip: 'source_ip',
+  protocol: 'protocol',
+  account: 'account',
+  domain: 'domain',
+  device: 'device',
+  service: 'service',
+  target_host: 'target_host',
+  result: 'result',
+  authorization: 'authorization_name',
+  bytes_in: 'bytes_in',
+  bytes_out: 'bytes_out',
+  id: 'id',
+}
+
+/** Sessions hold names, not ids: they outlive what they tell of. The newest come first. */
+export function sessionRepository({ db }: StoreContext): SessionRepository {
+  return {
+    async list({ status }, page) {
+      let matching = db.selectFrom('sessions')
+      if (status === 'current') matching = matching.where('end_time', 'is', null)
+      if (status === 'closed') matching = matching.where('end_time', 'is not', null)
+      const rows = await paged(matching.selectAll(), page, SORT, 'id', ['-begin']).execute()
+      const { total } = await matching.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+      return { items: rows.map(session), total }
+    },
+
+    async find(id) {
+      const row = await db.selectFrom('sessions').selectAll().where('id', '=', id).executeTakeFirst()
+      return row && session(row)
+    },
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.id }, async (tx) => {
+        await tx
+          .insertInto('sessions')
+          .values({
+            id: object.id,
+            begin_time: object.begin,
+            end_time: object.end ?? null,
+            user_name: object.user,
+            source_ip: object.sourceIp,
+            protocol: object.protocol,
+            subprotocols: JSON.stringify(object.subprotocols),
+            account: object.account,
+            domain: object.domain,
+            device: object.device,
+            service: object.service,
+            target_host: object.targetHost,
+            result: object.result ?? null,
+            reason: object.reason ?? null,
+            authorization_name: object.authorization,
+            is_recorded: Number(object.isRecorded),
+            bytes_in: object.bytesIn,
+            bytes_out: object.bytesOut,
+            recording: json(object.recording) ?? null,
+          })
+          .execute()
+      }),
+
+    update: (id, change) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'sessions', [id], TYPE, 'id')
+        const recording = cleared(change, 'recording')
+        const columns = named({
+          begin_time: change.begin,
+          end_time: cleared(change, 'end'),
+          user_name: change.user,
+          source_ip: change.sourceIp,
+          protocol: change.protocol,
+          subprotocols: json(change.subprotocols),
+          account: change.account,
+          domain: change.domain,
+          device: change.device,
+          service: change.service,
+          target_host: change.targetHost,
+          result: cleared(change, 'result'),
+          reason: cleared(change, 'reason'),
+          authorization_name: change.authorization,
+          is_recorded: flag(change.isRecorded),
+          bytes_in: change.bytesIn,
+          bytes_out: change.bytesOut,
+          recording: recording === null ? null : json(recording),
+        })
+        if (Object.keys(columns).length > 0)
+          await tx.updateTable('sessions').set(columns).where('id', '=', id).execute()
+      }),
+  }
+}
+
+function session(row: SessionRow): SessionRecord {
+  return {
+    id: row.id,
+    begin: row.begin_time,
+    ...(row.end_time !== null && { end: row.end_time }),
+    user: row.user_name,
+    sourceIp: row.source_ip,
+    protocol: row.protocol as Protocol,
+    subprotocols: list<Right>(row.subprotocols),
+    account: row.account,
+    domain: row.domain,
+    device: row.device,
+    service: row.service,
+    targetHost: row.target_host,
+    ...(row.result !== null && { result: row.result as NonNullable<SessionRecord['result']> }),
+    ...(row.reason !== null && { reason: row.reason }),
+    authorization: row.authorization_name,
+    isRecorded: row.is_recorded !== 0,
+    bytesIn: row.bytes_in,
+    bytesOut: row.bytes_out,
+    ...(row.recording !== null && {
+      recording: JSON.parse(row.recording) as NonNullable<SessionRecord['recording']>,
+    }),
+  }
+}

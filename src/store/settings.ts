@@ -1,0 +1,19 @@
+import type { StoreContext } from './schema.ts'
+import type { SettingRepository } from './store.ts'
+
+export function settingRepository({ db }: StoreContext): SettingRepository {
+  return {
+    async get(name) {
+      const row = await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirst()
+      return row?.value
+    },
+
+    async set(name, value) {
+      await db
+        .insertInto('settings')
+        .values({ name, value })
+        .onConflict((conflict) => conflict.column('name').doUpdateSet({ value }))
+        .execute()
+    },
+  }
+}

@@ -1,0 +1,139 @@
+import { sql } from 'kysely'
+import { nameKey } from '../model/names.ts'
+import type { Id, TargetGroup } from '../model/objects.ts'
+import {
+  byIdOrName,
+  countOf,
+  key,
+  list,
+  named,
+  paged,
+  refuseInUse,
+  requireIds,
+  type Tx,
+  write,
+} from './query.ts'
+import type { Db, GroupRow, StoreContext } from './schema.ts'
+import type { Repository } from './store.ts'
+
+const TYPE = 'target group'
+const SORT = { group_name: 'name_key', description: 'description', id: 'id' }
+
+export function targetGroupRepository({ db, newId }: StoreContext): Repository<TargetGroup> {
+  const find = async (from: Db, idOrName: string): Promise<TargetGroup | undefined> => {
+    const { column, value } = byIdOrName(idOrName)
+    const row = await select(from).where(column, '=', value).executeTakeFirst()
+    return row && targetGroup(row)
+  }
+  return {
+    async list(page) {
+      const rows = await paged(select(db), page, SORT, 'id').execute()
+      return { items: rows.map(targetGroup), total: await countOf(db, 'target_groups') }
+    },
+
+    find: (idOrName) => find(db, idOrName),
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.groupName }, async (tx) => {
+        const id = newId()
+        await tx
+          .insertInto('target_groups')
+          .values({
+            id,
+            group_name: object.groupName,
+            name_key: nameKey(object.groupName),
+            description: object.description,
+          })
+          .execute()
+        await setMembers(tx, id, object)
+        return (await find(tx, id))!
+      }),
+
+    update: (id, change) =>
+      write(db, { type: TYPE, name: change.groupName ?? id }, async (tx) => {
+        await requireIds(tx, 'target_groups', [id], TYPE, 'id')
+        const columns = named({
+          group_name: change.groupName,
+          name_key: key(change.groupName),
+          description: change.description,
+        })
+        if (Object.keys(columns).length > 0) {
+          await tx.updateTable('target_groups').set(columns).where('id', '=', id).execute()
+        }
+        await setMembers(tx, id, change)
+        return (await find(tx, id))!
+      }),
+
+    remove: (id) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'target_groups', [id], TYPE, 'id')
+        const found = (await find(tx, id))!
+        await refuseInUse(TYPE, found.groupName, [
+          {
+            type: 'the authorization for user group',
+            query: tx
+              .selectFrom('authorizations as a')
+              .innerJoin('user_groups as g', 'g.id', 'a.user_group_id')
+              .select('g.group_name as name')
+              .where('a.target_group_id', '=', id)
+              .orderBy('g.name_key'),
+          },
+        ])
+        await tx.deleteFrom('target_groups').where('id', '=', id).execute()
+      }),
+  }
+}
+
+function select(db: Db) {
+  return db
+    .selectFrom('target_groups')
+    .selectAll('target_groups')
+    .select([
+      sql<string>`(select json_group_array(json_object('accountId', t.account_id, 'serviceId', t.service_id))
+        from target_group_sessions t where t.target_group_id = target_groups.id)`.as('sessions'),
+      sql<string>`(select json_group_array(t.account_id)
+        from target_group_retrievals t where t.target_group_id = target_groups.id)`.as('retrievals'),
+    ])
+}
+
+async function setMembers(
+  tx: Tx,
+  id: Id,
+  group: Partial<Pick<TargetGroup, 'sessionAccounts' | 'passwordRetrievalAccountIds'>>,
+): Promise<void> {
+  const { sessionAccounts: sessions, passwordRetrievalAccountIds: retrievals } = group
+  if (sessions !== undefined) {
+    const accountIds = sessions.map((target) => target.accountId)
+    const serviceIds = sessions.map((target) => target.serviceId)
+    await requireIds(tx, 'accounts', accountIds, TYPE, 'session.accounts')
+    await requireIds(tx, 'services', serviceIds, TYPE, 'session.accounts')
+    await tx.deleteFrom('target_group_sessions').where('target_group_id', '=', id).execute()
+    for (const { accountId, serviceId } of sessions) {
+      await tx
+        .insertInto('target_group_sessions')
+        .values({ target_group_id: id, account_id: accountId, service_id: serviceId })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute()
+    }
+  }
+  if (retrievals !== undefined) {
+    await requireIds(tx, 'accounts', retrievals, TYPE, 'password_retrieval.accounts')
+    await tx.deleteFrom('target_group_retrievals').where('target_group_id', '=', id).execute()
+    for (const accountId of new Set(retrievals)) {
+      await tx
+        .insertInto('target_group_retrievals')
+        .values({ target_group_id: id, account_id: accountId })
+        .execute()
+    }
+  }
+}
+
+function targetGroup(row: GroupRow & { sessions: string; retrievals: string }): TargetGroup {
+  return {
+    id: row.id,
+    groupName: row.group_name,
+    description: row.description,
+    sessionAccounts: list(row.sessions),
+    passwordRetrievalAccountIds: list(row.retrievals),
+  }
+}

@@ -1,0 +1,144 @@
+import { sql } from 'kysely'
+import { nameKey } from '../model/names.ts'
+import type { Id, ProfileName, User, UserAuth } from '../model/objects.ts'
+import {
+  byIdOrName,
+  cleared,
+  countOf,
+  flag,
+  json,
+  key,
+  list,
+  named,
+  paged,
+  requireIds,
+  type Tx,
+  write,
+} from './query.ts'
+import type { Db, StoreContext, UserRow } from './schema.ts'
+import type { UserRepository } from './store.ts'
+
+const TYPE = 'user'
+const SORT = {
+  user_name: 'name_key',
+  display_name: 'display_name',
+  email: 'email',
+  profile: 'profile',
+  is_disabled: 'is_disabled',
+  expiration_date: 'expiration_date',
+  id: 'id',
+}
+
+export function userRepository({ db, newId }: StoreContext): UserRepository {
+  const find = async (from: Db, idOrName: string): Promise<User | undefined> => {
+    const { column, value } = byIdOrName(idOrName)
+    const row = await select(from).where(column, '=', value).executeTakeFirst()
+    return row && user(row)
+  }
+  return {
+    async list(page) {
+      const rows = await paged(select(db), page, SORT, 'id').execute()
+      return { items: rows.map(user), total: await countOf(db, 'users') }
+    },
+
+    find: (idOrName) => find(db, idOrName),
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.userName }, async (tx) => {
+        const id = newId()
+        await tx
+          .insertInto('users')
+          .values({
+            id,
+            user_name: object.userName,
+            name_key: nameKey(object.userName),
+            display_name: object.displayName,
+            email: object.email,
+            profile: object.profile,
+            user_auths: JSON.stringify(object.userAuths),
+            ssh_public_keys: JSON.stringify(object.sshPublicKeys),
+            is_disabled: Number(object.isDisabled),
+            expiration_date: object.expirationDate ?? null,
+            ip_source: JSON.stringify(object.ipSource),
+            password_hash: null,
+          })
+          .execute()
+        await setGroups(tx, id, object.groupIds)
+        return (await find(tx, id))!
+      }),
+
+    update: (id, change) =>
+      write(db, { type: TYPE, name: change.userName ?? id }, async (tx) => {
+        await requireIds(tx, 'users', [id], TYPE, 'id')
+        const columns = named({
+          user_name: change.userName,
+          name_key: key(change.userName),
+          display_name: change.displayName,
+          email: change.email,
+          profile: change.profile,
+          user_auths: json(change.userAuths),
+          ssh_public_keys: json(change.sshPublicKeys),
+          is_disabled: flag(change.isDisabled),
+          expiration_date: cleared(change, 'expirationDate'),
+          ip_source: json(change.ipSource),
+        })
+        if (Object.keys(columns).length > 0)
+          await tx.updateTable('users').set(columns).where('id', '=', id).execute()
+        if (change.groupIds !== undefined) await setGroups(tx, id, change.groupIds)
+        return (await find(tx, id))!
+      }),
+
+    // memberships belong to the user and go with it
+    remove: (id) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'users', [id], TYPE, 'id')
+        await tx.deleteFrom('users').where('id', '=', id).execute()
+      }),
+
+    async secretsOf(id) {
+      const row = await db.selectFrom('users').select('password_hash').where('id', '=', id).executeTakeFirst()
+      return row?.password_hash ? { passwordHash: row.password_hash } : {}
+    },
+
+    setPasswordHash: (id, hash) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'users', [id], TYPE, 'id')
+        await tx.updateTable('users').set({ password_hash: hash }).where('id', '=', id).execute()
+      }),
+  }
+}
+
+function select(db: Db) {
+  return db
+    .selectFrom('users')
+    .selectAll('users')
+    .select(
+      sql<string>`(select json_group_array(m.group_id order by m.group_id) from user_group_members m where m.user_id = users.id)`.as(
+        'groups',
+      ),
+    )
+}
+
+async function setGroups(tx: Tx, userId: Id, groupIds: readonly Id[]): Promise<void> {
+  await requireIds(tx, 'user_groups', groupIds, TYPE, 'groups')
+  await tx.deleteFrom('user_group_members').where('user_id', '=', userId).execute()
+  for (const groupId of new Set(groupIds)) {
+    await tx.insertInto('user_group_members').values({ group_id: groupId, user_id: userId }).execute()
+  }
+}
+
+function user(row: UserRow & { groups: string }): User {
+  return {
+    id: row.id,
+    userName: row.user_name,
+    displayName: row.display_name,
+    email: row.email,
+    profile: row.profile as ProfileName,
+    userAuths: list<UserAuth>(row.user_auths),
+    sshPublicKeys: list(row.ssh_public_keys),
+    isDisabled: row.is_disabled !== 0,
+    ...(row.expiration_date !== null && { expirationDate: row.expiration_date }),
+    ipSource: list(row.ip_source),
+    groupIds: list(row.groups),
+  }
+}

@@ -1,0 +1,79 @@
+import type {
+  Account,
+  Authorization,
+  Device,
+  Domain,
+  Service,
+  TargetGroup,
+  User,
+  UserGroup,
+} from '../../src/model/objects.ts'
+import type { Store } from '../../src/store/store.ts'
+
+export function newUser(userName: string, more: Partial<Omit<User, 'id'>> = {}): Omit<User, 'id'> {
+  return {
+    userName,
+    displayName: '',
+    email: '',
+    profile: 'user',
+    userAuths: ['local_password'],
+    sshPublicKeys: [],
+    isDisabled: false,
+    ipSource: [],
+    groupIds: [],
+    ...more,
+  }
+}
+
+export function newService(deviceId: string, more: Partial<Omit<Service, 'id'>> = {}): Omit<Service, 'id'> {
+  return {
+    deviceId,
+    serviceName: 'ssh',
+    protocol: 'SSH',
+    port: 22,
+    subprotocols: [],
+    hostKeyPolicy: 'first_sight',
+    ...more,
+  }
+}
+
+export function newAccount(domainId: string, accountName: string): Omit<Account, 'id'> {
+  return { accountName, accountLogin: accountName, domainId, description: '', credentialTypes: [] }
+}
+
+export interface Estate {
+  user: User
+  userGroup: UserGroup
+  device: Device
+  service: Service
+  domain: Domain
+  account: Account
+  targetGroup: TargetGroup
+  authorization: Authorization
+}
+
+/** The smallest estate in which ops1 may open root@local:srv1:ssh. */
+export async function smallEstate(store: Store): Promise<Estate> {
+  const userGroup = await store.userGroups.create({ groupName: 'ops', description: '', userIds: [] })
+  const user = await store.users.create(newUser('ops1', { groupIds: [userGroup.id] }))
+  const device = await store.devices.create({ deviceName: 'srv1', host: '192.0.2.1', description: 'web' })
+  const service = await store.services.create(newService(device.id))
+  const domain = await store.domains.create({ domainName: 'local', description: '', deviceId: device.id })
+  const account = await store.accounts.create(newAccount(domain.id, 'root'))
+  const targetGroup = await store.targetGroups.create({
+    groupName: 'servers',
+    description: '',
+    sessionAccounts: [{ accountId: account.id, serviceId: service.id }],
+    passwordRetrievalAccountIds: [],
+  })
+  const authorization = await store.authorizations.create({
+    userGroupId: userGroup.id,
+    targetGroupId: targetGroup.id,
+    description: '',
+    authorizeSessions: true,
+    authorizePasswordRetrieval: true,
+    subprotocols: ['SSH_SHELL'],
+    isRecorded: true,
+  })
+  return { user, userGroup, device, service, domain, account, targetGroup, authorization }
+}

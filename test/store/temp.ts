@@ -1,0 +1,28 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openStore, type StoreOptions } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+
+export interface TemporaryStore {
+  store: Store
+  /** The database file, in a folder of its own. */
+  path: string
+  /** Closes the store and removes the folder. */
+  remove(): Promise<void>
+}
+
+/** A store of its own on a new file under the system's temporary folder. */
+export async function temporaryStore(options: Omit<StoreOptions, 'path'> = {}): Promise<TemporaryStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-store-'))
+  const path = join(folder, 'sallyport.db')
+  const store = await openStore({ path, ...options })
+  return {
+    store,
+    path,
+    async remove() {
+      await store.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
