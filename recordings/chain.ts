@@ -41,14 +41,14 @@ export class Chain {
     return { session: this.#session, sequence: this.#sequence, offset: this.#offset, head: this.#head }
   }
 
-  /** The bytes of the next record with this body. */
-  add(type: RecordType, body: readonly Buffer[]): Buffer[] {
+  /** The bytes of the next record with this body; `hash` is the body's `bodyHash`. */
+  add(type: RecordType, body: readonly Buffer[], hash = bodyHash(...body)): Buffer[] {
     if (this.#sequence > MAX_SEQUENCE)
       throw new Error(`a recording holds at most ${MAX_SEQUENCE + 1} records`)
     const length = body.reduce((sum, part) => sum + part.length, 0)
     const header = Buffer.allocUnsafe(RECORD_HEADER_LENGTH)
     writeRecordHeader(header, { type, length, sequence: this.#sequence })
-    const link = linkOf(this.#head, header, ...body)
+    const link = linkOf(this.#head, header, hash)
     this.#head = link
     this.#sequence++
     this.#offset += header.length + length + link.length

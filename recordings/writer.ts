@@ -22,7 +22,7 @@ import {
   MAX_STRUCTURED_PAYLOAD,
   SESSION_KEY_LENGTH,
 } from './format/limits.ts'
-import { RECORD } from './format/record.ts'
+import { bodyHash, RECORD } from './format/record.ts'
 import { publicKeyOf } from './format/signature.ts'
 import { type End, FRAME, type FrameSink, type FrameType, isStream } from './frames.ts'
 import { SessionFile } from './session-file.ts'
@@ -69,6 +69,7 @@ export interface RecordingResult {
 
 interface SealedGroup {
   body: Buffer[]
+  hash: Buffer
   /** Bytes that it counts for in the backlog. */
   weight: number
   frames: number
@@ -212,7 +213,8 @@ export class RecordingWriter implements FrameSink {
     if (weight === 0 || this.#broken) return
     const sealed = this.#group.seal(this.#key, this.#groups, this.#mayCompress(weight))
     this.#groups++
-    this.#queue.push({ ...sealed, weight })
+    // Hashed here and not in the flush: the bytes are still in the processor's cache.
+    this.#queue.push({ ...sealed, hash: bodyHash(...sealed.body), weight })
     this.#queued += weight
     this.#flushing ??= this.#flush()
   }
@@ -247,7 +249,7 @@ export class RecordingWriter implements FrameSink {
     const batch = this.#queue
     this.#queue = []
     const chain = this.#chain.fork()
-    const parts = batch.flatMap((group) => chain.add(RECORD.group, group.body))
+    const parts = batch.flatMap((group) => chain.add(RECORD.group, group.body, group.hash))
     const reached = {
       frames: batch.reduce((sum, group) => sum + group.frames, this.#framesOnDisk),
       last: batch.at(-1)?.last ?? this.#lastOnDisk,
@@ -267,7 +269,7 @@ export class RecordingWriter implements FrameSink {
     try {
       for (const group of batch) {
         const chain = this.#chain.fork()
-        await this.#file.append(chain.add(RECORD.group, group.body))
+        await this.#file.append(chain.add(RECORD.group, group.body, group.hash))
         this.#written(chain, [group])
       }
     } catch {

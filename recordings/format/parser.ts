@@ -7,7 +7,7 @@ import { Buffer } from 'node:buffer'
 import { RecordingError } from './error.ts'
 import { HEADER_PREFIX_LENGTH, type Header, headerLength, parseHeader } from './header.ts'
 import { LINK_LENGTH, MAX_RECORD_BODY } from './limits.ts'
-import { linkOf, parseRecordHeader, RECORD_HEADER_LENGTH, type RecordHeader } from './record.ts'
+import { bodyHash, linkOf, parseRecordHeader, RECORD_HEADER_LENGTH, type RecordHeader } from './record.ts'
 
 /** A record in its place; the buffers are views, valid until the next `push`. */
 export interface PlacedRecord extends RecordHeader {
@@ -85,9 +85,10 @@ export class RecordParser {
     const length = RECORD_HEADER_LENGTH + header.length
     if (this.pending < length + LINK_LENGTH) return undefined
     const start = this.#at
-    const bytes = this.#rest.subarray(start, start + length)
+    const body = this.#rest.subarray(start + RECORD_HEADER_LENGTH, start + length)
     const link = this.#rest.subarray(start + length, start + length + LINK_LENGTH)
-    if (!linkOf(this.#head, bytes).equals(link)) {
+    const headerBytes = this.#rest.subarray(start, start + RECORD_HEADER_LENGTH)
+    if (!linkOf(this.#head, headerBytes, bodyHash(body)).equals(link)) {
       throw new RecordingError(
         'damaged_record',
         `record ${header.sequence} (bytes ${offset} to ${offset + length + LINK_LENGTH}) was changed, or is from elsewhere`,
@@ -102,7 +103,7 @@ export class RecordParser {
       ...header,
       offset,
       end: this.offset,
-      body: bytes.subarray(RECORD_HEADER_LENGTH),
+      body,
       before,
       link: this.#head,
     }

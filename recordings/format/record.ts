@@ -6,7 +6,8 @@
  *     4   4  sequence: 0 for the first record, then one more each, big-endian
  *     8   4  CRC-32 of the eight bytes before, big-endian
  *    12   n  body
- *  12+n  32  link: SHA-256 over the link before this record, the record's header and its body
+ *  12+n  32  link: SHA-256 over the link before this record (32 bytes), the record's header (12 bytes), and the
+ *            SHA-256 of the body (32 bytes)
  *
  * The CRC tells a changed length from a file that was cut; only the links and the signatures prove anything.
  */
@@ -43,9 +44,14 @@ export function parseRecordHeader(source: Buffer, offset: number): RecordHeader 
   return { type, length: source.readUIntBE(offset + 1, 3), sequence: source.readUInt32BE(offset + 4) }
 }
 
-/** The link after a record: `parts` are its header and body. */
-export function linkOf(before: Uint8Array, ...parts: readonly Uint8Array[]): Buffer {
-  const hash = createHash('sha256').update(before)
+/** SHA-256 of a record's body, which may come in parts. */
+export function bodyHash(...parts: readonly Uint8Array[]): Buffer {
+  const hash = createHash('sha256')
   for (const part of parts) hash.update(part)
   return hash.digest()
+}
+
+/** The link after a record. */
+export function linkOf(before: Uint8Array, header: Uint8Array, hash: Uint8Array): Buffer {
+  return createHash('sha256').update(before).update(header).update(hash).digest()
 }
