@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { type CheckpointPlace, encodeStatement } from './format/checkpoint.ts'
 import { SIGNATURE_LENGTH } from './format/limits.ts'
 import {
+  bodyHash,
   linkOf,
   MAX_SEQUENCE,
   RECORD,
@@ -10,9 +11,7 @@ import {
   type RecordType,
   writeRecordHeader,
 } from './format/record.ts'
-
-/** Answers with the Ed25519 signature over the statement. */
-export type Sign = (statement: Uint8Array) => Promise<Uint8Array>
+import type { Sign } from './signer.ts'
 
 export class Chain {
   readonly #session: string

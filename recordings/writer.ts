@@ -7,14 +7,14 @@
  * the session has to end (invariant 2).
  */
 import { Buffer } from 'node:buffer'
-import { createSecretKey, type KeyObject, verify } from 'node:crypto'
-import { rm, statfs } from 'node:fs/promises'
+import { createSecretKey, type KeyObject } from 'node:crypto'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RecordingGrant } from '../src/gate/messages.ts'
-import { Chain, type Sign } from './chain.ts'
+import { Chain } from './chain.ts'
 import { type CheckpointKind, encodeCheckpoint } from './format/checkpoint.ts'
 import { CONTINUED, GroupBuilder } from './format/group.ts'
-import { encodeHeader, type Header, parseHeader } from './format/header.ts'
+import { encodeHeader, parseHeader } from './format/header.ts'
 import {
   FILE_NAME,
   LINK_LENGTH,
@@ -23,9 +23,10 @@ import {
   SESSION_KEY_LENGTH,
 } from './format/limits.ts'
 import { bodyHash, RECORD } from './format/record.ts'
-import { publicKeyOf } from './format/signature.ts'
 import { type End, FRAME, type FrameSink, type FrameType, isStream } from './frames.ts'
+import { FreeSpace, requireSpace } from './free-space.ts'
 import { SessionFile } from './session-file.ts'
+import { inTime, proving, type Sign } from './signer.ts'
 
 /** Backlog in bytes above which the relay has to stop reading until `onDrain`. */
 export const BACKLOG_LIMIT = 4 * 1024 * 1024
@@ -33,11 +34,6 @@ export const BACKLOG_LIMIT = 4 * 1024 * 1024
 export const BACKLOG_HARD_LIMIT = 4 * BACKLOG_LIMIT
 /** Age of a group's first frame at which it is sealed; the rest of the second is for signing and the disk. */
 export const GROUP_MILLISECONDS = 500
-/** How long a signature may take. */
-export const SIGN_MILLISECONDS = 5000
-/** How often, and after how many bytes, the volume's free space is looked at. */
-const SPACE_MICROSECONDS = 2_000_000
-const SPACE_BYTES = 16 * 1024 * 1024
 /**
  * Bytes a second that are compressed; what comes faster is kept as it is. zstd costs several times what sealing
  * and hashing cost, which bulk output would feel.
@@ -77,7 +73,7 @@ interface SealedGroup {
 }
 
 export class RecordingWriter implements FrameSink {
-  readonly #grant: RecordingGrant
+  readonly #space: FreeSpace
   readonly #options: WriterOptions
   readonly #file: SessionFile
   readonly #key: KeyObject
@@ -95,15 +91,13 @@ export class RecordingWriter implements FrameSink {
   #drains: (() => void)[] = []
   #compressible = COMPRESSED_PER_SECOND
   #compressibleSince = 0
-  #spaceChecked = 0
-  #spaceSize = 0
   #failure: Error | undefined
   /** The file takes no more: nothing is written after it. */
   #broken = false
   #closed: Promise<RecordingResult> | undefined
 
   private constructor(grant: RecordingGrant, options: WriterOptions, file: SessionFile, chain: Chain) {
-    this.#grant = grant
+    this.#space = new FreeSpace(grant.directory, grant.minimumFree)
     this.#options = options
     this.#file = file
     this.#chain = chain
@@ -122,7 +116,7 @@ export class RecordingWriter implements FrameSink {
     }
     const bytes = encodeHeader(grant.metadata)
     const header = parseHeader(bytes)
-    await checkSpace(grant)
+    await requireSpace(grant.directory, grant.minimumFree)
     const path = join(grant.directory, FILE_NAME)
     const file = await SessionFile.create(path)
     const chain = new Chain(header.session, bytes.subarray(-LINK_LENGTH), 0, bytes.length)
@@ -235,7 +229,8 @@ export class RecordingWriter implements FrameSink {
     try {
       while (this.#queue.length > 0 && !this.#broken) {
         await this.#put('interim')
-        await this.#checkSpace()
+        // Only a failure and no break: there is room for the rest and for the end, that is what the floor is for.
+        await this.#space.check(this.#lastTime, this.#file.size).catch((error) => this.#fail(asError(error)))
       }
     } catch (error) {
       this.#break(asError(error))
@@ -300,7 +295,7 @@ export class RecordingWriter implements FrameSink {
       time: this.#now(),
       ...(kind === 'interim' ? {} : { closing }),
     })
-    return chain.checkpoint(body, (statement) => withinTime(sign(statement)))
+    return chain.checkpoint(body, inTime(sign))
   }
 
   #drain(): void {
@@ -308,19 +303,6 @@ export class RecordingWriter implements FrameSink {
     const callbacks = this.#drains
     this.#drains = []
     for (const callback of callbacks) callback()
-  }
-
-  async #checkSpace(): Promise<void> {
-    const due = this.#lastTime - this.#spaceChecked >= SPACE_MICROSECONDS
-    if (!due && this.#file.size - this.#spaceSize < SPACE_BYTES) return
-    this.#spaceChecked = this.#lastTime
-    this.#spaceSize = this.#file.size
-    try {
-      await checkSpace(this.#grant)
-    } catch (error) {
-      // There is room for the rest of the session's frames and its end: that is what the floor is for.
-      this.#fail(asError(error))
-    }
   }
 
   #fail(error: Error): void {
@@ -355,38 +337,6 @@ export class RecordingWriter implements FrameSink {
       frames: this.#framesOnDisk,
       digest: Buffer.from(this.#chain.head).toString('hex'),
     }
-  }
-}
-
-/** Throws when the volume of the grant's folder has less free space than the grant wants. */
-async function checkSpace(grant: RecordingGrant): Promise<void> {
-  const { bavail, bsize } = await statfs(grant.directory)
-  const free = bavail * bsize
-  if (free >= grant.minimumFree) return
-  throw new Error(
-    `expected ${grant.minimumFree} bytes free for recordings, there are ${free}: make room, or lower min_free`,
-  )
-}
-
-/** A signer whose signatures are tried against the header's key: a recording must not be unsigned in silence. */
-function proving(header: Header, sign: Sign): Sign {
-  return async (statement) => {
-    const signature = await sign(statement)
-    if (verify(null, statement, publicKeyOf(header.publicKey), signature)) return signature
-    throw new Error(`the signature is not by the key ${header.signingKey} that the recording's header names`)
-  }
-}
-
-async function withinTime(signature: Promise<Uint8Array>): Promise<Uint8Array> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const error = new Error(`no signature for the recording's checkpoint within ${SIGN_MILLISECONDS} ms`)
-    timer = setTimeout(() => reject(error), SIGN_MILLISECONDS)
-  })
-  try {
-    return await Promise.race([signature, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,0 +1,35 @@
+/** Signatures come from elsewhere, for the recording process holds no signing key: they are tried and timed here. */
+import { verify } from 'node:crypto'
+import type { Header } from './format/header.ts'
+import { publicKeyOf } from './format/signature.ts'
+
+/** Answers with the Ed25519 signature over the statement. */
+export type Sign = (statement: Uint8Array) => Promise<Uint8Array>
+
+/** How long a signature may take. */
+export const SIGN_MILLISECONDS = 5000
+
+/** A signer whose signatures are tried against the header's key: a recording must not be unsigned in silence. */
+export function proving(header: Header, sign: Sign): Sign {
+  return async (statement) => {
+    const signature = await sign(statement)
+    if (verify(null, statement, publicKeyOf(header.publicKey), signature)) return signature
+    throw new Error(`the signature is not by the key ${header.signingKey} that the recording's header names`)
+  }
+}
+
+/** A signer that fails when it takes longer than SIGN_MILLISECONDS. */
+export function inTime(sign: Sign): Sign {
+  return async (statement) => {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      const error = new Error(`no signature for the recording's checkpoint within ${SIGN_MILLISECONDS} ms`)
+      timer = setTimeout(() => reject(error), SIGN_MILLISECONDS)
+    })
+    try {
+      return await Promise.race([sign(statement), late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
