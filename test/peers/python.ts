@@ -1,0 +1,42 @@
+/** Python's SSH libraries, paramiko and asyncssh, as clients. */
+import { join } from 'node:path'
+import type { Home, Login } from './home.ts'
+import { run } from './process.ts'
+import { findProgram, type PythonModule } from './program.ts'
+
+export type PythonStep =
+  | { exec: string; input?: string }
+  /** Sends the text to a shell on a terminal and reads to the end, so the text should end it. */
+  | { shell: string }
+  | { put: [local: string, remote: string] }
+  | { get: [remote: string, local: string] }
+  | { list: string }
+
+/** One for each step that was reached; the last has `error` when a step, or the login, failed. */
+export interface PythonResult {
+  code?: number | null
+  stdout?: string
+  stderr?: string
+  ok?: true
+  names?: string[]
+  error?: string
+}
+
+/** Runs the steps over one connection. Rejects only when Python itself fails. */
+export async function pythonClient(
+  library: Extract<PythonModule, 'paramiko' | 'asyncssh'>,
+  home: Home,
+  login: Login,
+  steps: PythonStep[],
+): Promise<PythonResult[]> {
+  const { port, user, password, identity } = login
+  const input = JSON.stringify({ port, user, password, identity, steps })
+  const script = join(import.meta.dirname, 'python_client.py')
+  const done = await run(findProgram('python3'), [script, library], {
+    env: home.env(),
+    input,
+    timeout: 30_000,
+  })
+  if (done.code !== 0) throw new Error(`${library}: ${done.stderr}`)
+  return JSON.parse(done.stdout) as PythonResult[]
+}
