@@ -20,6 +20,11 @@ export function looksLikeId(text: string): boolean {
   return ID.test(text.toUpperCase())
 }
 
+/** True when the text holds what no name may hold: it would be invisible, or worse, in a terminal or a log. */
+export function hasUnprintable(text: string): boolean {
+  return UNPRINTABLE.test(text)
+}
+
 /**
  * What two names are compared by: Unicode NFC, without regard to case. Upper case first, because that alone
  * brings together what differs in lower case only (ß and ss, ſ and s, the two small sigmas).
@@ -51,8 +56,9 @@ export function accountNameError(name: string): string | undefined {
 
 function personNameError(name: string): string | undefined {
   if (name === '') return 'a name must not be empty'
-  if (Buffer.byteLength(name) > MAX_PERSON_NAME) return `a name must not be longer than ${MAX_PERSON_NAME} bytes`
-  if (UNPRINTABLE.test(name)) return 'a name must not hold control or invisible characters'
+  if (Buffer.byteLength(name) > MAX_PERSON_NAME)
+    return `a name must not be longer than ${MAX_PERSON_NAME} bytes`
+  if (hasUnprintable(name)) return 'a name must not hold control or invisible characters'
   if (/[:/]/.test(name)) return 'a name must not hold ":" or "/"'
   if (name !== name.trim()) return 'a name must not begin or end with a space'
   if (looksLikeId(name)) return 'a name must not look like an id (26 letters and digits)'
