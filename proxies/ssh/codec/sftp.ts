@@ -1,0 +1,192 @@
+/**
+ * SFTP version 3 (draft-ietf-secsh-filexfer-02) and OpenSSH's extensions (its PROTOCOL, section 4): numbers,
+ * and what a request says. Parsers take the body after the type and throw MalformedError.
+ */
+import { displayText, latin1, MalformedError, Reader } from './reader.ts'
+
+/** Section 3. */
+export const FXP = {
+  init: 1,
+  version: 2,
+  open: 3,
+  close: 4,
+  read: 5,
+  write: 6,
+  lstat: 7,
+  fstat: 8,
+  setstat: 9,
+  fsetstat: 10,
+  opendir: 11,
+  readdir: 12,
+  remove: 13,
+  mkdir: 14,
+  rmdir: 15,
+  realpath: 16,
+  stat: 17,
+  rename: 18,
+  readlink: 19,
+  symlink: 20,
+  status: 101,
+  handle: 102,
+  data: 103,
+  name: 104,
+  attrs: 105,
+  extended: 200,
+  extendedReply: 201,
+} as const
+
+/** Section 6.3, pflags. */
+export const FXF = { read: 1, write: 2, append: 4, creat: 8, trunc: 16, excl: 32 } as const
+/** Section 5: the attributes begin with uint64 size. */
+export const ATTR_SIZE = 1
+
+/** Section 7. */
+export const FX_OK = 0
+export const FX_EOF = 1
+const STATUS_TEXT = [
+  'ok',
+  'end of file',
+  'no such file',
+  'permission denied',
+  'failure',
+  'bad message',
+  'no connection',
+  'connection lost',
+  'operation unsupported',
+]
+
+/** A status code in words, for recordings. */
+export function statusText(code: number): string {
+  return STATUS_TEXT[code] ?? `status ${code}`
+}
+
+/** The version whose messages are known here; lower ones have the same. */
+export const VERSION = 3
+/** Section 4: a server may not give longer handles. */
+export const HANDLE_LIMIT = 256
+/** Section 3: packets that every implementation must support. Only data may be longer. */
+export const REQUEST_LIMIT = 34_000
+
+export interface SftpRequest {
+  type: number
+  id: number
+  /** The exact bytes, one character each. */
+  handle?: string
+  /** For recordings: UTF-8 with replacement. `target` is the second path or handle on the wire. */
+  path?: string
+  target?: string
+  targetHandle?: string
+  flags?: number
+  /** Attributes' size (setstat). */
+  size?: number
+  offset?: number
+  length?: number
+  /** The extension's name. */
+  extension?: string
+}
+
+/** PATH_MAX of Linux: no target accepts more, and a frame has room for it. */
+const PATH_TEXT_LIMIT = 4096
+
+/** A path for recordings: UTF-8 with replacement, cut after PATH_MAX bytes. */
+export function pathText(path: Uint8Array): string {
+  if (path.length <= PATH_TEXT_LIMIT) return displayText(path)
+  return `${displayText(path.subarray(0, PATH_TEXT_LIMIT))}… (${path.length} bytes)`
+}
+
+/** Any request but INIT and WRITE. */
+export function parseRequest(type: number, body: Uint8Array): SftpRequest {
+  const reader = new Reader(body, `sftp request ${type}`)
+  const id = reader.uint32()
+  switch (type) {
+    // uint32 id, string filename, uint32 pflags, ATTRS
+    case FXP.open:
+      return { type, id, path: pathText(reader.string()), flags: reader.uint32() }
+    // uint32 id, string handle, uint64 offset, uint32 len
+    case FXP.read:
+      return { type, id, handle: handleOf(reader), offset: reader.size(), length: reader.uint32() }
+    // uint32 id, string handle
+    case FXP.close:
+    case FXP.fstat:
+    case FXP.readdir:
+      return { type, id, handle: handleOf(reader) }
+    // uint32 id, string handle, ATTRS
+    case FXP.fsetstat:
+      return { type, id, handle: handleOf(reader), ...attributes(reader) }
+    // uint32 id, string path, ATTRS
+    case FXP.setstat:
+    case FXP.mkdir:
+      return { type, id, path: pathText(reader.string()), ...attributes(reader) }
+    // uint32 id, string path
+    case FXP.lstat:
+    case FXP.stat:
+    case FXP.opendir:
+    case FXP.remove:
+    case FXP.rmdir:
+    case FXP.realpath:
+    case FXP.readlink:
+      return { type, id, path: pathText(reader.string()) }
+    // uint32 id, string path, string path. OpenSSH's SYMLINK has the existing path first.
+    case FXP.rename:
+    case FXP.symlink:
+      return { type, id, path: pathText(reader.string()), target: pathText(reader.string()) }
+    // uint32 id, string extended-request, data
+    case FXP.extended:
+      return parseExtended(id, reader)
+  }
+  throw new MalformedError(`sftp: a request of version ${VERSION} was expected, found type ${type}`)
+}
+
+function parseExtended(id: number, reader: Reader): SftpRequest {
+  const extension = latin1(reader.string(256))
+  const request = { type: FXP.extended, id, extension }
+  switch (extension) {
+    // string path, string path
+    case 'posix-rename@openssh.com':
+    case 'hardlink@openssh.com':
+      return { ...request, path: pathText(reader.string()), target: pathText(reader.string()) }
+    // string path, ATTRS
+    case 'lsetstat@openssh.com':
+      return { ...request, path: pathText(reader.string()), ...attributes(reader) }
+    // string read-from-handle, uint64 offset, uint64 length, string write-to-handle, uint64 offset
+    case 'copy-data':
+      return {
+        ...request,
+        handle: handleOf(reader),
+        offset: reader.size(),
+        length: reader.size(),
+        targetHandle: handleOf(reader),
+      }
+  }
+  return request
+}
+
+/** The length of WRITE's fields before the data, as far as `head` tells: id, handle, offset, data length. */
+export function writeHeadLength(head: Uint8Array): number {
+  if (head.length < 8) return 8
+  const reader = new Reader(head, 'sftp write', 4)
+  const handle = reader.uint32()
+  if (HANDLE_LIMIT < handle) {
+    throw new MalformedError(
+      `sftp write: a handle of at most ${HANDLE_LIMIT} bytes was expected, found ${handle}`,
+    )
+  }
+  return 8 + handle + 12
+}
+
+/** uint32 id, string handle, uint64 offset, string data: all but the data. */
+export function parseWriteHead(
+  head: Uint8Array,
+): Required<Pick<SftpRequest, 'id' | 'handle' | 'offset' | 'length'>> {
+  const reader = new Reader(head, 'sftp write')
+  return { id: reader.uint32(), handle: handleOf(reader), offset: reader.size(), length: reader.uint32() }
+}
+
+function handleOf(reader: Reader): string {
+  return latin1(reader.string(HANDLE_LIMIT))
+}
+
+/** uint32 flags, then uint64 size when the flag says so (section 5); the other attributes do not matter here. */
+function attributes(reader: Reader): { size?: number } {
+  return (reader.uint32() & ATTR_SIZE) === 0 ? {} : { size: reader.size() }
+}

@@ -1,0 +1,92 @@
+/**
+ * The SHA-256 of a file whose pieces pass by, not always in order: replies of SFTP may be short or overtake
+ * each other. Pieces that come early wait in a bounded buffer; beyond it there is no hash, only a count.
+ */
+import { Buffer } from 'node:buffer'
+import { createHash, type Hash } from 'node:crypto'
+
+/** Bytes of all files of one channel that wait for earlier pieces. */
+export const REORDER_LIMIT = 2 * 1024 * 1024
+/** Waiting pieces of one file: without it, pieces of one byte would cost far more than their bytes. */
+const PIECE_LIMIT = 4096
+
+/** What the files of a channel share. */
+export class ReorderBudget {
+  #left: number
+
+  constructor(limit = REORDER_LIMIT) {
+    this.#left = limit
+  }
+
+  take(bytes: number): boolean {
+    if (this.#left < bytes) return false
+    this.#left -= bytes
+    return true
+  }
+
+  give(bytes: number): void {
+    this.#left += bytes
+  }
+}
+
+export class OrderedHash {
+  readonly #budget: ReorderBudget
+  readonly #hash: Hash = createHash('sha256')
+  readonly #early = new Map<number, Buffer>()
+  #broken = false
+  #next = 0
+  #bytes = 0
+
+  constructor(budget: ReorderBudget) {
+    this.#budget = budget
+  }
+
+  /** All bytes that passed, counted twice when they passed twice. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** The offset up to which everything passed, from 0 on; undefined: the bytes were in no order. */
+  get contiguous(): number | undefined {
+    return this.#broken || this.#early.size > 0 ? undefined : this.#next
+  }
+
+  /** `bytes` belong at `offset` of the file. The caller keeps the buffer. */
+  add(offset: number, bytes: Uint8Array): void {
+    this.#bytes += bytes.length
+    if (this.#broken || bytes.length === 0) return
+    if (offset === this.#next) {
+      this.#append(bytes)
+      if (this.#early.size > 0) this.#drain()
+      return
+    }
+    const fits = this.#early.size < PIECE_LIMIT && !this.#early.has(offset) && this.#next < offset
+    if (fits && this.#budget.take(bytes.length)) this.#early.set(offset, Buffer.from(bytes))
+    else this.break()
+  }
+
+  /** From here on there is no hash: the content is not what passed. */
+  break(): void {
+    this.#broken = true
+    for (const piece of this.#early.values()) this.#budget.give(piece.length)
+    this.#early.clear()
+  }
+
+  /** Hexadecimal, of the bytes from 0 to `contiguous`. Once only. */
+  digest(): string {
+    return this.#hash.digest('hex')
+  }
+
+  #append(bytes: Uint8Array): void {
+    this.#hash.update(bytes)
+    this.#next += bytes.length
+  }
+
+  #drain(): void {
+    for (let piece = this.#early.get(this.#next); piece !== undefined; piece = this.#early.get(this.#next)) {
+      this.#early.delete(this.#next)
+      this.#budget.give(piece.length)
+      this.#append(piece)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * What the recorders of SSH channels have in common: passive inspectors that see one channel's stream and turn
+ * it into frames. They never alter the stream and never wait; the relay shows them the data before it sends
+ * it on. What the sink throws (a recording that cannot be written) passes through to the relay.
+ */
+import type { Exit, Unrecorded } from '../../../recordings/frames.ts'
+import type { Direction } from '../codec/classify.ts'
+
+export interface ChannelRecorder {
+  /** Data of the user's client, before it goes to the target. */
+  fromClient(data: Uint8Array): void
+  /** Data of the target, before it goes to the client; `stderr`: extended data of that type. */
+  fromTarget(data: Uint8Array, stderr: boolean): void
+  /** The terminal's new size, in characters. */
+  resize(columns: number, rows: number): void
+  /** How the channel's program ended, when the target says so. */
+  exit(exit: Exit): void
+  /** The channel is closed: writes what is still open. Called once; nothing may follow. */
+  end(): void
+}
+
+/** A file, or the stream of an rsync or git, that went by: the fields of one `file.transfer` event. */
+export interface Transfer {
+  path: string
+  direction: Direction
+  /** Bytes that went by. */
+  size: number
+  /** Hexadecimal; absent when the bytes did not pass whole and in order (`result` says so). */
+  sha256?: string
+  /** `ok`, or what went wrong. */
+  result: string
+}
+
+/** What the relay is told. Called from within fromClient, fromTarget and end. */
+export interface RecorderEvents {
+  onTransfer(transfer: Transfer): void
+  /** At the start of a gap without `bytes` and `sha256`, at its end with them: `channel.unrecorded`. */
+  onUnrecorded(gap: Unrecorded): void
+  /**
+   * The stream broke its protocol in a way that would hide something from the recording. The data that is just
+   * being shown must not be sent on, and the channel must be cut. At most once.
+   */
+  onViolation(reason: string): void
+}

@@ -1,0 +1,52 @@
+/**
+ * Records a channel with a terminal: output whole, resizes, and input as far as the target echoed it (echo.ts);
+ * the rest of the input is a count.
+ */
+import { type Exit, FRAME } from '../../../recordings/frames.ts'
+import { Echo } from './echo.ts'
+import type { ChannelFrames } from './frames.ts'
+import type { ChannelRecorder } from './recorder.ts'
+
+export class TerminalRecorder implements ChannelRecorder {
+  readonly #frames: ChannelFrames
+  readonly #echo: Echo
+
+  constructor(frames: ChannelFrames) {
+    this.#frames = frames
+    this.#echo = new Echo({
+      echoed: (line) => {
+        this.#writeWithheld()
+        frames.stream(FRAME.input, line)
+      },
+    })
+  }
+
+  fromClient(data: Uint8Array): void {
+    this.#echo.input(data)
+  }
+
+  fromTarget(data: Uint8Array, stderr: boolean): void {
+    this.#echo.output(data)
+    this.#writeWithheld()
+    this.#frames.stream(stderr ? FRAME.errorOutput : FRAME.output, data)
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#frames.resize(columns, rows)
+  }
+
+  exit(exit: Exit): void {
+    this.#frames.exit(exit)
+  }
+
+  end(): void {
+    this.#echo.end()
+    this.#writeWithheld()
+    this.#frames.close()
+  }
+
+  #writeWithheld(): void {
+    const count = this.#echo.takeWithheld()
+    if (count > 0) this.#frames.withheld(count)
+  }
+}

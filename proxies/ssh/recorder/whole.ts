@@ -1,0 +1,42 @@
+/**
+ * Records a channel without a terminal whole, in both directions, up to the quota: a shell can hide in any
+ * command. Standard output and standard error share the outgoing direction's quota, count and hash.
+ */
+import { type Exit, FRAME } from '../../../recordings/frames.ts'
+import type { ChannelFrames } from './frames.ts'
+import { type Quota, QuotaStream } from './quota.ts'
+import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+
+export class WholeRecorder implements ChannelRecorder {
+  readonly #frames: ChannelFrames
+  readonly #input: QuotaStream
+  readonly #output: QuotaStream
+
+  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota) {
+    this.#frames = frames
+    this.#input = new QuotaStream(frames, events, quota, 'in')
+    this.#output = new QuotaStream(frames, events, quota, 'out')
+  }
+
+  fromClient(data: Uint8Array): void {
+    this.#input.write(FRAME.input, data)
+  }
+
+  fromTarget(data: Uint8Array, stderr: boolean): void {
+    this.#output.write(stderr ? FRAME.errorOutput : FRAME.output, data)
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#frames.resize(columns, rows)
+  }
+
+  exit(exit: Exit): void {
+    this.#frames.exit(exit)
+  }
+
+  end(): void {
+    this.#input.end()
+    this.#output.end()
+    this.#frames.close()
+  }
+}
