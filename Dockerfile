@@ -1,0 +1,35 @@
+# Everything that is needed to build: compiler for ssh2's crypto binding, TypeScript for the package.
+FROM node:24-bookworm-slim AS build
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends build-essential python3 \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts
+COPY . .
+RUN npm run build
+# What runs: no development packages, and the image's own Node instead of the packaged one. The binding is proved
+# by loading it.
+RUN npm ci --ignore-scripts --omit=dev --omit=optional \
+ && npm_config_nodedir=/usr/local npm rebuild ssh2 \
+ && node -e "if (!require('ssh2/lib/protocol/crypto.js').bindingAvailable) process.exit(1)"
+
+FROM node:24-bookworm-slim
+RUN useradd --system --home-dir /var/lib/sallyport --shell /usr/sbin/nologin sallyport \
+ && install -d -o sallyport -g sallyport -m 0700 /var/lib/sallyport
+WORKDIR /opt/sallyport
+COPY --from=build /src/package.json /src/LICENSE ./
+COPY --from=build /src/bin/sallyport.js bin/
+COPY --from=build /src/node_modules node_modules/
+COPY --from=build /src/dist dist/
+COPY --from=build /src/config config/
+RUN install -d /etc/sallyport \
+ && sed 's|^data_dir: .*|data_dir: /var/lib/sallyport|' config/sallyport.yaml > /etc/sallyport/sallyport.yaml \
+ && ln -s /opt/sallyport/bin/sallyport.js /usr/local/bin/sallyport
+USER sallyport
+VOLUME /var/lib/sallyport
+EXPOSE 22 443
+# The master key is in the volume unless the configuration names another place: mount it from elsewhere.
+# Metrics listen on the container's loopback; change listen.metrics.host to scrape them from outside.
+ENTRYPOINT ["sallyport"]
+CMD ["serve", "--config", "/etc/sallyport/sallyport.yaml"]
