@@ -162,7 +162,7 @@ function parseExtended(id: number, reader: Reader): SftpRequest {
 }
 
 /** The length of WRITE's fields before the data, as far as `head` tells: id, handle, offset, data length. */
-export function writeHeadLength(head: Uint8Array): number {
+function writeHeadLength(head: Uint8Array): number {
   if (head.length < 8) return 8
   const reader = new Reader(head, 'sftp write', 4)
   const handle = reader.uint32()
@@ -189,4 +189,39 @@ function handleOf(reader: Reader): string {
 /** uint32 flags, then uint64 size when the flag says so (section 5); the other attributes do not matter here. */
 function attributes(reader: Reader): { size?: number } {
   return (reader.uint32() & ATTR_SIZE) === 0 ? {} : { size: reader.size() }
+}
+
+/** How much of a request must be seen: all of it, but not a WRITE's data. */
+export function requestHead(type: number, length: number, head: Uint8Array): number {
+  if (type === FXP.write) return writeHeadLength(head)
+  if (type === FXP.init) return 4
+  if (REQUEST_LIMIT < length) {
+    throw new MalformedError(
+      `sftp: a request of at most ${REQUEST_LIMIT} bytes was expected, found ${length}`,
+    )
+  }
+  return length
+}
+
+/** How much of a reply must be seen. The names of NAME and the text of STATUS are for the client only. */
+export function replyHead(type: number, length: number): number {
+  switch (type) {
+    case FXP.version:
+    case FXP.name:
+    case FXP.extendedReply:
+      return 4
+    case FXP.status:
+    case FXP.data:
+      return 8
+    case FXP.attrs:
+      return Math.min(length, 16)
+    case FXP.handle:
+      if (8 + HANDLE_LIMIT < length) {
+        throw new MalformedError(
+          `sftp: a handle of at most ${HANDLE_LIMIT} bytes was expected, found ${length - 8}`,
+        )
+      }
+      return length
+  }
+  throw new MalformedError(`sftp: an answer of version ${VERSION} was expected, found type ${type}`)
 }

@@ -7,8 +7,8 @@ import { createHash, type Hash } from 'node:crypto'
 
 /** Bytes of all files of one channel that wait for earlier pieces. */
 export const REORDER_LIMIT = 2 * 1024 * 1024
-/** Waiting pieces of one file: without it, pieces of one byte would cost far more than their bytes. */
-const PIECE_LIMIT = 4096
+/** What keeping a piece costs beside its bytes: without it, pieces of one byte would have no bound. */
+const PIECE_OVERHEAD = 256
 
 /** What the files of a channel share. */
 export class ReorderBudget {
@@ -18,14 +18,15 @@ export class ReorderBudget {
     this.#left = limit
   }
 
+  /** Room for a piece of `bytes`; false: there is none. */
   take(bytes: number): boolean {
-    if (this.#left < bytes) return false
-    this.#left -= bytes
+    if (this.#left < bytes + PIECE_OVERHEAD) return false
+    this.#left -= bytes + PIECE_OVERHEAD
     return true
   }
 
   give(bytes: number): void {
-    this.#left += bytes
+    this.#left += bytes + PIECE_OVERHEAD
   }
 }
 
@@ -60,7 +61,7 @@ export class OrderedHash {
       if (this.#early.size > 0) this.#drain()
       return
     }
-    const fits = this.#early.size < PIECE_LIMIT && !this.#early.has(offset) && this.#next < offset
+    const fits = this.#next < offset && !this.#early.has(offset)
     if (fits && this.#budget.take(bytes.length)) this.#early.set(offset, Buffer.from(bytes))
     else this.break()
   }

@@ -1,0 +1,346 @@
+/**
+ * Records an SFTP channel: one operation per file that was transferred (size, SHA-256, the target's answer) and
+ * one per change of the target's names and attributes; questions (stat, readdir, realpath …) are only counted.
+ * Data is hashed as it passes and never collected.
+ *
+ * A stream that cannot be followed would hide what it does, so it is a violation (MalformedError): another
+ * version than 3, packets over their limits, answers to nothing, requests on a handle that the target has not
+ * given (a guessed handle would write a file that nobody sees), more state than the limits below.
+ */
+import { type Exit, FRAME } from '../../../recordings/frames.ts'
+import { latin1, MalformedError, Reader, uint32At } from '../codec/reader.ts'
+import {
+  ATTR_SIZE,
+  FX_EOF,
+  FX_OK,
+  FXP,
+  HANDLE_LIMIT,
+  parseRequest,
+  parseWriteHead,
+  replyHead,
+  requestHead,
+  type SftpRequest,
+  statusText,
+  VERSION,
+} from '../codec/sftp.ts'
+import { PacketSplitter, type PacketVisitor } from '../codec/sftp-packets.ts'
+import type { ChannelFrames } from './frames.ts'
+import { type OrderedHash, ReorderBudget } from './ordered-hash.ts'
+import { type Quota, QuotaStream } from './quota.ts'
+import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+import { SftpFile } from './sftp-file.ts'
+import { operationOf } from './sftp-operations.ts'
+
+/** Reads and writes that wait for their answer. paramiko asks for a whole file at once, as far as windows let it. */
+export const OUTSTANDING_LIMIT = 131_072
+/** Other requests that wait for their answer. */
+export const OUTSTANDING_OTHERS_LIMIT = 4096
+/** Open files and directories. */
+export const OPEN_LIMIT = 1024
+/** Paths whose size is remembered from a stat until they are opened. */
+const SIZES_LIMIT = 64
+
+/** A request that waits for its answer. */
+interface Waiting {
+  request: SftpRequest
+  file?: SftpFile
+}
+
+const CUT = 'the channel ended before the file was closed'
+
+export class SftpRecorder implements ChannelRecorder {
+  readonly #frames: ChannelFrames
+  readonly #events: RecorderEvents
+  readonly #errors: QuotaStream
+  readonly #budget = new ReorderBudget()
+  readonly #requests: PacketSplitter
+  readonly #replies: PacketSplitter
+  readonly #waiting = new Map<number, Waiting>()
+  readonly #open = new Map<string, SftpFile>()
+  readonly #sizes = new Map<string, number>()
+  #waitingOthers = 0
+  #opening = 0
+  #begun = false
+  #agreed = false
+  #queries = 0
+
+  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota) {
+    this.#frames = frames
+    this.#events = events
+    this.#errors = new QuotaStream(frames, events, quota, 'out')
+    this.#requests = new PacketSplitter(new DataVisitor(requestHead, (...packet) => this.#request(...packet)))
+    this.#replies = new PacketSplitter(new DataVisitor(replyHead, (...packet) => this.#reply(...packet)))
+  }
+
+  fromClient(data: Uint8Array): void {
+    this.#requests.feed(data)
+  }
+
+  fromTarget(data: Uint8Array, stderr: boolean): void {
+    if (stderr) this.#errors.write(FRAME.errorOutput, data)
+    else this.#replies.feed(data)
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#frames.resize(columns, rows)
+  }
+
+  exit(exit: Exit): void {
+    this.#frames.exit(exit)
+  }
+
+  end(): void {
+    for (const { request } of this.#waiting.values()) this.#answered(request, 'no answer')
+    for (const file of this.#open.values()) this.#finish(file, CUT)
+    if (this.#queries > 0) {
+      this.#frames.file({ operation: 'stat', path: '', result: `${this.#queries} queries` })
+    }
+    this.#errors.end()
+    this.#frames.close()
+  }
+
+  /** Returns where the data that follows goes. */
+  #request(type: number, head: Uint8Array, rest: number): DataTarget | undefined {
+    if (type === FXP.init) {
+      if (this.#begun) throw new MalformedError('sftp: one init was expected, found another')
+      this.#begun = true
+      return undefined
+    }
+    if (!this.#begun) throw new MalformedError(`sftp: init was expected first, found type ${type}`)
+    if (type === FXP.write) return this.#write(head, rest)
+    const request = parseRequest(type, head)
+    const file = request.handle === undefined ? undefined : this.#file(request.handle)
+    if (request.targetHandle !== undefined) {
+      const target = this.#file(request.targetHandle)
+      target.changedOtherwise()
+      request.target = target.path
+    }
+    if (type === FXP.open || type === FXP.opendir) this.#opens()
+    if (type === FXP.read) file!.download()
+    if (type === FXP.fsetstat && request.size !== undefined) file!.changedOtherwise()
+    this.#wait(request, file)
+    return undefined
+  }
+
+  #write(head: Uint8Array, rest: number): DataTarget {
+    const request = { type: FXP.write, ...parseWriteHead(head) }
+    if (request.length !== rest) {
+      throw new MalformedError(`sftp write: ${rest} bytes of data were expected, found ${request.length}`)
+    }
+    const file = this.#file(request.handle)
+    this.#wait(request, file)
+    return { content: file.upload(), offset: request.offset }
+  }
+
+  #opens(): void {
+    this.#opening++
+    if (OPEN_LIMIT < this.#opening + this.#open.size) {
+      throw new MalformedError(`sftp: at most ${OPEN_LIMIT} open files were expected, found more`)
+    }
+  }
+
+  #wait(request: SftpRequest, file: SftpFile | undefined): void {
+    if (this.#waiting.has(request.id)) {
+      throw new MalformedError(
+        `sftp: an unused request id was expected, found ${request.id}, which waits for its answer`,
+      )
+    }
+    if (!isTransfer(request.type)) this.#waitingOthers++
+    if (OUTSTANDING_LIMIT <= this.#waiting.size || OUTSTANDING_OTHERS_LIMIT < this.#waitingOthers) {
+      throw new MalformedError(
+        `sftp: at most ${OUTSTANDING_LIMIT} waiting requests were expected, found more`,
+      )
+    }
+    this.#waiting.set(request.id, file === undefined ? { request } : { request, file })
+  }
+
+  #file(handle: string): SftpFile {
+    const file = this.#open.get(handle)
+    if (file === undefined)
+      throw new MalformedError('sftp: a handle of the target was expected, found another')
+    return file
+  }
+
+  /** Returns where the data that follows goes. */
+  #reply(type: number, head: Uint8Array, rest: number): DataTarget | undefined {
+    if (type === FXP.version) {
+      const version = uint32At(head, 0)
+      if (VERSION < version)
+        throw new MalformedError(`sftp: version ${VERSION} was expected, found ${version}`)
+      return undefined
+    }
+    const id = uint32At(head, 0)
+    const waiting = this.#waiting.get(id)
+    if (waiting === undefined)
+      throw new MalformedError(`sftp: an answer was expected, found one to ${id}, which nobody asked`)
+    this.#waiting.delete(id)
+    const { request, file } = waiting
+    if (!isTransfer(request.type)) this.#waitingOthers--
+    if (request.type === FXP.open || request.type === FXP.opendir) this.#opening--
+    if (!answers(type, request.type)) {
+      throw new MalformedError(`sftp: an answer to type ${request.type} was expected, found type ${type}`)
+    }
+    switch (type) {
+      case FXP.status:
+        this.#status(request, file, uint32At(head, 4))
+        return undefined
+      case FXP.handle:
+        this.#handle(request, head)
+        return undefined
+      case FXP.data:
+        return this.#data(request, file!, uint32At(head, 4), rest)
+      case FXP.attrs:
+        this.#attributes(request, file, head)
+        return undefined
+      default:
+        this.#answered(request, 'ok', file)
+        return undefined
+    }
+  }
+
+  #version(version: number): void {
+    if (!this.#begun || this.#agreed) throw new MalformedError('sftp: no version was expected, found one')
+    if (VERSION < version) throw new MalformedError(`sftp: version ${VERSION} was expected, found ${version}`)
+    this.#agreed = true
+  }
+
+  #status(request: SftpRequest, file: SftpFile | undefined, code: number): void {
+    const result = statusText(code)
+    if (request.type === FXP.read) {
+      if (code === FX_OK)
+        throw new MalformedError('sftp: data or a failure was expected as answer to a read, found ok')
+      if (code === FX_EOF) file?.endsAt(request.offset!)
+      else file?.failed(result)
+    } else if (request.type === FXP.write) {
+      if (code !== FX_OK) file?.failed(result)
+    } else if (request.type === FXP.close) {
+      this.#close(request.handle!, file!, result)
+    } else this.#answered(request, result, file)
+  }
+
+  #close(handle: string, file: SftpFile, result: string): void {
+    if (this.#open.get(handle) !== file) return
+    this.#open.delete(handle)
+    this.#finish(file, result)
+  }
+
+  #handle(request: SftpRequest, body: Uint8Array): void {
+    const reader = new Reader(body, 'sftp handle', 4)
+    const handle = latin1(reader.string(HANDLE_LIMIT))
+    if (this.#open.has(handle))
+      throw new MalformedError('sftp: a new handle was expected, found one that is open')
+    const path = request.path!
+    const file = new SftpFile(path, request.flags, this.#budget)
+    const size = this.#sizes.get(path)
+    if (size !== undefined) file.endsAt(size)
+    this.#open.set(handle, file)
+    if (file.isDirectory) this.#answered(request, 'ok')
+  }
+
+  #data(request: SftpRequest, file: SftpFile, length: number, rest: number): DataTarget {
+    if (request.type !== FXP.read || file === undefined || length !== rest || request.length! < length) {
+      throw new MalformedError(
+        `sftp: ${length} bytes of data were not expected as answer to type ${request.type}`,
+      )
+    }
+    return { content: file.download(), offset: request.offset! }
+  }
+
+  /** uint32 id, uint32 flags, uint64 size when the flag says so. */
+  #attributes(request: SftpRequest, file: SftpFile | undefined, head: Uint8Array): void {
+    this.#queries++
+    const reader = new Reader(head, 'sftp attrs', 4)
+    if ((reader.uint32() & ATTR_SIZE) === 0) return
+    const size = reader.size()
+    if (file !== undefined) file.endsAt(size)
+    else if (request.type === FXP.stat) {
+      const path = request.path!
+      this.#sizes.delete(path)
+      this.#sizes.set(path, size)
+      if (SIZES_LIMIT < this.#sizes.size) this.#sizes.delete(this.#sizes.keys().next().value!)
+    }
+  }
+
+  /** What is recorded of a request that is no transfer. */
+  #answered(request: SftpRequest, result: string, file?: SftpFile): void {
+    const operation = operationOf(request)
+    if (operation === undefined) {
+      if (!isTransfer(request.type) && request.type !== FXP.close) this.#queries++
+      return
+    }
+    this.#frames.file({
+      operation,
+      path: request.path ?? file?.path ?? request.extension ?? '',
+      ...(request.target !== undefined && { target: request.target }),
+      ...(request.size !== undefined && { size: request.size }),
+      ...(request.extension === 'copy-data' && { size: request.length }),
+      result,
+    })
+  }
+
+  #finish(file: SftpFile, result: string): void {
+    for (const operation of file.finish(result)) {
+      this.#frames.file(operation)
+      const { path, direction, size, sha256, result } = operation
+      if (direction === undefined) continue
+      this.#events.onTransfer({
+        path,
+        direction,
+        size: size ?? 0,
+        ...(sha256 !== undefined && { sha256 }),
+        result,
+      })
+    }
+  }
+}
+
+function isTransfer(type: number): boolean {
+  return type === FXP.read || type === FXP.write
+}
+
+/** Which answers a request may have (section 7); a status answers all. */
+function answers(reply: number, request: number): boolean {
+  switch (reply) {
+    case FXP.handle:
+      return request === FXP.open || request === FXP.opendir
+    case FXP.data:
+      return request === FXP.read
+    case FXP.attrs:
+      return request === FXP.stat || request === FXP.lstat || request === FXP.fstat
+    case FXP.name:
+      return [FXP.readdir, FXP.realpath, FXP.readlink, FXP.extended].some((type) => type === request)
+    case FXP.extendedReply:
+      return request === FXP.extended
+  }
+  return reply === FXP.status
+}
+
+/** Where a packet's data belongs. */
+interface DataTarget {
+  content: OrderedHash
+  offset: number
+}
+
+class DataVisitor implements PacketVisitor {
+  readonly wants: PacketVisitor['wants']
+  readonly #onPacket: (type: number, head: Uint8Array, rest: number) => DataTarget | undefined
+  #target: DataTarget | undefined
+
+  constructor(
+    wants: PacketVisitor['wants'],
+    onPacket: (type: number, head: Uint8Array, rest: number) => DataTarget | undefined,
+  ) {
+    this.wants = wants
+    this.#onPacket = onPacket
+  }
+
+  packet(type: number, head: Uint8Array, rest: number): void {
+    this.#target = this.#onPacket(type, head, rest)
+  }
+
+  data(bytes: Uint8Array): void {
+    if (this.#target === undefined) return
+    this.#target.content.add(this.#target.offset, bytes)
+    this.#target.offset += bytes.length
+  }
+}
