@@ -52,7 +52,7 @@ const Syslog = Type.Object(
     transport: Choice(['udp', 'tcp', 'tls'], {
       default: 'udp',
       description:
-        'udp cuts a message at 8 KiB and can lose it; tcp and tls queue while the receiver is away',
+        'udp can lose messages; tcp and tls queue them while the receiver is away. A message has at most 8 KB',
     }),
     format: Choice(['rfc5424'], { default: 'rfc5424', description: 'form of the message' }),
     ca: Type.Optional(

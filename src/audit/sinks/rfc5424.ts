@@ -1,0 +1,67 @@
+/**
+ * One event as a syslog message (RFC 5424):
+ *
+ *     <PRI>1 TIMESTAMP HOSTNAME sallyport PROCID CODE [sallyport@ENTERPRISE key="value" …] sentence
+ *
+ * Values are clean already (clean.ts): here come the escapes of structured data alone. The sentence begins with
+ * the byte order mark only when it is not plain ASCII: then RFC 5424 6.4 demands it, and otherwise it only
+ * stands in the way of receivers that do not take it off.
+ */
+import { type EventFields, type Severity, severityOf } from '../catalogue.ts'
+import type { StoredEvent } from '../chain.ts'
+import { cut } from '../clean.ts'
+import { sentenceOf, timestampOf } from '../sentence.ts'
+
+/**
+ * Bytes of a message. RFC 5424 6.1 lets a receiver cut after 2048, and the usual ones take 8 KiB unless told
+ * otherwise; a message that would be longer gets shorter values, so that its structure stays whole.
+ */
+export const MAX_MESSAGE = 8000
+const SHORTEST_VALUE = 64
+const APP_NAME = 'sallyport'
+const AUTHPRIV = 10
+const SEVERITIES = { alert: 1, warning: 4, notice: 5 } as const satisfies Record<Severity, number>
+/** RFC 5424 6: HOSTNAME is at most 255 printable ASCII characters. */
+const MAX_HOSTNAME = 255
+
+export interface SyslogOrigin {
+  hostname: string
+  processId: number
+  /** Private enterprise number of the structured data's name. */
+  enterprise: number
+}
+
+/** RFC 5424 6.3.3: these three are escaped by a backslash, nothing else is. */
+function escapeParameter(value: string): string {
+  return value.replace(/["\\\]]/g, '\\$&')
+}
+
+function shorten(fields: EventFields, limit: number): EventFields {
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [
+      key,
+      typeof value === 'string' ? cut(value, limit) : value,
+    ]),
+  )
+}
+
+function format(event: StoredEvent, origin: SyslogOrigin): Buffer {
+  const priority = AUTHPRIV * 8 + SEVERITIES[severityOf(event)]
+  const hostname = origin.hostname.replace(/[^\x21-\x7e]/g, '').slice(0, MAX_HOSTNAME) || '-'
+  const header = `<${priority}>1 ${timestampOf(event)} ${hostname} ${APP_NAME} ${origin.processId} ${event.code}`
+  const parameters = Object.entries(event.fields)
+    .map(([key, value]) => ` ${key}="${escapeParameter(String(value))}"`)
+    .join('')
+  const sentence = sentenceOf(event)
+  const mark = /^[\x20-\x7e]*$/.test(sentence) ? '' : '\ufeff'
+  return Buffer.from(`${header} [${APP_NAME}@${origin.enterprise}${parameters}] ${mark}${sentence}`)
+}
+
+/** The message as UTF-8, at most MAX_MESSAGE bytes. */
+export function rfc5424(event: StoredEvent, origin: SyslogOrigin): Buffer {
+  let message = format(event, origin)
+  for (let limit = 1024; message.length > MAX_MESSAGE && limit >= SHORTEST_VALUE; limit /= 2) {
+    message = format({ ...event, fields: shorten(event.fields, limit) }, origin)
+  }
+  return message
+}

@@ -1,0 +1,46 @@
+/**
+ * The broker's log: one JSON object a line, on standard output or in a file. Its own messages obey the level;
+ * the events of the audit are written whatever the level is (audit/sinks/jsonlog.ts).
+ */
+import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino'
+import type { LogLevel } from './config/config.ts'
+
+export type { Logger } from 'pino'
+
+export interface LogOptions {
+  level: LogLevel
+  /** `-`: standard output. */
+  file: string
+}
+
+/** A logger and what it writes to. */
+export interface LogOutput {
+  logger: Logger
+  /** Writes what is buffered; to be called before the process ends. */
+  flush(): void
+}
+
+/** Logs to any stream: for tests, and for commands that log to stderr. */
+export function loggerTo(level: LogLevel, stream: DestinationStream): Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      errorKey: 'error',
+    },
+    stream,
+  )
+}
+
+/**
+ * Opens the log; a file is created 0600 and appended to. `onFailure` hears of lines that could not be written
+ * (a full disk, a closed pipe). Throws when the file cannot be opened.
+ */
+export function openLog({ level, file }: LogOptions, onFailure: (error: Error) => void): LogOutput {
+  // written at once and not by a thread, so that the lines before a crash are there
+  const stream = destination({ dest: file === '-' ? 1 : file, sync: true, append: true, mode: 0o600 })
+  stream.on('error', onFailure)
+  return { logger: loggerTo(level, stream), flush: () => stream.flushSync() }
+}
