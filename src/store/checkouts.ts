@@ -1,5 +1,5 @@
 import type { Checkout } from '../model/objects.ts'
-import { DuplicateError } from './errors.ts'
+import { DuplicateError, MissingReferenceError } from './errors.ts'
 import { requireIds, write } from './query.ts'
 import type { CheckoutRow, Db, StoreContext } from './schema.ts'
 import type { CheckoutRepository } from './store.ts'
@@ -50,8 +50,13 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
 
     end: (id, time) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'checkouts', [id], TYPE, 'id')
-        await tx.updateTable('checkouts').set({ end_time: time }).where('id', '=', id).execute()
+        const { numUpdatedRows } = await tx
+          .updateTable('checkouts')
+          .set({ end_time: time })
+          .where('id', '=', id)
+          .where('end_time', 'is', null)
+          .executeTakeFirst()
+        if (numUpdatedRows === 0n) throw new MissingReferenceError(TYPE, 'id', id)
       }),
   }
 }

@@ -15,5 +15,20 @@ export function settingRepository({ db }: StoreContext): SettingRepository {
         .onConflict((conflict) => conflict.column('name').doUpdateSet({ value }))
         .execute()
     },
+
+    setOnce: (name, value) =>
+      db.transaction().execute(async (tx) => {
+        await tx
+          .insertInto('settings')
+          .values({ name, value })
+          .onConflict((c) => c.doNothing())
+          .execute()
+        const row = await tx
+          .selectFrom('settings')
+          .select('value')
+          .where('name', '=', name)
+          .executeTakeFirstOrThrow()
+        return row.value
+      }),
   }
 }

@@ -90,6 +90,7 @@ export interface CheckoutRepository {
   active(accountId: Id, now: number): Promise<Checkout[]>
   /** In one transaction: fails with DuplicateError when `exclusive` and one is already out. */
   create(checkout: Omit<Checkout, 'id'>, exclusive: boolean): Promise<Checkout>
+  /** @throws MissingReferenceError when there is none of that id, or it has ended already */
   end(id: Id, time: number): Promise<void>
 }
 
@@ -156,6 +157,8 @@ export interface AuditRepository {
 export interface SettingRepository {
   get(name: string): Promise<Uint8Array | undefined>
   set(name: string, value: Uint8Array): Promise<void>
+  /** Sets what is not set yet, in one step; answers with the value that stands afterwards. */
+  setOnce(name: string, value: Uint8Array): Promise<Uint8Array>
 }
 
 export interface Store {

@@ -305,6 +305,7 @@ describe('checkouts', () => {
     const second = await store.checkouts.create(begin, false)
     await store.checkouts.end(first.id, 150)
     expect(await store.checkouts.find(first.id)).toEqual({ ...first, end: 150 })
+    await expect(store.checkouts.end(first.id, 160)).rejects.toThrow(MissingReferenceError)
     expect(await store.checkouts.active(account.id, 160)).toEqual([second])
   })
 
@@ -386,5 +387,7 @@ describe('settings', () => {
     await store.settings.set('x', new Uint8Array([1]))
     await store.settings.set('x', new Uint8Array([2]))
     expect(await store.settings.get('x')).toEqual(new Uint8Array([2]))
+    expect(await store.settings.setOnce('x', new Uint8Array([3]))).toEqual(new Uint8Array([2]))
+    expect(await store.settings.setOnce('y', new Uint8Array([3]))).toEqual(new Uint8Array([3]))
   })
 })

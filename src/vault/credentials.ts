@@ -1,0 +1,156 @@
+/** The vault: secrets of accounts, sealed in the database and opened here only. */
+import { Buffer } from 'node:buffer'
+import ssh2 from 'ssh2'
+import type { CredentialType, Id } from '../model/objects.ts'
+import { Secret } from '../model/secret.ts'
+import type { AccountRepository, Store } from '../store/store.ts'
+import { loadMasterKey, type MasterKeySource } from './keyfile.ts'
+import { openDataKey } from './masterkey.ts'
+import { type DataKey, open, type Place, seal } from './seal.ts'
+
+export const MAX_PASSWORD_BYTES = 4096
+export const MAX_PRIVATE_KEY_BYTES = 65_536
+export const MAX_PASSPHRASE_BYTES = 1024
+
+/** An account has one credential of a type at most. Whoever receives them wipes them. */
+export type Credential =
+  | { type: 'password'; password: Secret }
+  | { type: 'ssh_key'; privateKey: Secret; passphrase?: Secret }
+
+/** A credential that cannot be used; the message never holds any of it. */
+export class CredentialError extends Error {
+  override readonly name = 'CredentialError'
+  /** The field at fault, in the API's spelling. */
+  readonly field: string
+
+  constructor(field: string, message: string) {
+    super(message)
+    this.field = field
+  }
+}
+
+/** Opens the vault of a store, and makes its keys at the first start. */
+export async function openVault(
+  store: Pick<Store, 'accounts' | 'settings'>,
+  source: MasterKeySource,
+): Promise<Vault> {
+  const master = await loadMasterKey(source, store.settings)
+  try {
+    return new Vault(await openDataKey(store.settings, master), store.accounts)
+  } finally {
+    master.wipe()
+  }
+}
+
+export class Vault {
+  readonly #key: DataKey
+  readonly #accounts: AccountRepository
+
+  constructor(key: DataKey, accounts: AccountRepository) {
+    this.#key = key
+    this.#accounts = accounts
+  }
+
+  /** Seals a secret for its place; the caller keeps the secret. */
+  seal(place: Place, secret: Secret): Uint8Array {
+    return seal(this.#key, place, secret)
+  }
+
+  /** @throws UnsealError when it was not sealed by this vault for this place */
+  open(place: Place, sealed: Uint8Array): Secret {
+    return open(this.#key, place, sealed)
+  }
+
+  /**
+   * Replaces the account's credentials by these, in the order in which they are to be tried.
+   * @throws CredentialError when one of them cannot be used, MissingReferenceError when there is no such account
+   */
+  async setCredentials(accountId: Id, credentials: readonly Credential[]): Promise<void> {
+    const types = new Set(credentials.map((credential) => credential.type))
+    if (types.size < credentials.length) {
+      throw new CredentialError('credentials', 'an account has one credential of each type at most')
+    }
+    for (const credential of credentials) validate(credential)
+    const sealed = credentials.map((credential) => {
+      const body = Secret.of(JSON.stringify(textsOf(credential)))
+      try {
+        return { type: credential.type, sealed: this.seal(placeOf(accountId, credential.type), body) }
+      } finally {
+        body.wipe()
+      }
+    })
+    await this.#accounts.setSealedCredentials(accountId, sealed)
+  }
+
+  /** The account's credentials, in the order in which they are to be tried. */
+  async credentials(accountId: Id): Promise<Credential[]> {
+    const stored = await this.#accounts.sealedCredentials(accountId)
+    return stored.map(({ type, sealed }) => {
+      const body = this.open(placeOf(accountId, type as CredentialType), sealed)
+      try {
+        return credentialOf(
+          type as CredentialType,
+          JSON.parse(body.revealText()) as Partial<Record<string, string>>,
+        )
+      } finally {
+        body.wipe()
+      }
+    })
+  }
+}
+
+function placeOf(accountId: Id, type: CredentialType): Place {
+  return { table: 'account_credentials', id: accountId, field: type }
+}
+
+function textsOf(credential: Credential): Record<string, string> {
+  if (credential.type === 'password') return { password: credential.password.revealText() }
+  return {
+    privateKey: credential.privateKey.revealText(),
+    ...(credential.passphrase && { passphrase: credential.passphrase.revealText() }),
+  }
+}
+
+function credentialOf(type: CredentialType, texts: Partial<Record<string, string>>): Credential {
+  const { password = '', privateKey = '', passphrase } = texts
+  if (type === 'password') return { type, password: Secret.of(password) }
+  return {
+    type,
+    privateKey: Secret.of(privateKey),
+    ...(passphrase !== undefined && { passphrase: Secret.of(passphrase) }),
+  }
+}
+
+function validate(credential: Credential): void {
+  if (credential.type === 'password') {
+    bounded('password', credential.password, MAX_PASSWORD_BYTES)
+    return
+  }
+  bounded('private_key', credential.privateKey, MAX_PRIVATE_KEY_BYTES)
+  if (credential.passphrase) bounded('passphrase', credential.passphrase, MAX_PASSPHRASE_BYTES)
+  const passphrase = credential.passphrase && Buffer.from(credential.passphrase.reveal())
+  const parsed = ssh2.utils.parseKey(credential.privateKey.reveal(), passphrase)
+  if (parsed instanceof Error) {
+    if (/passphrase|decrypt|integrity check/i.test(parsed.message)) {
+      throw new CredentialError(
+        'passphrase',
+        'the private key is encrypted and the passphrase is missing or wrong',
+      )
+    }
+    throw new CredentialError(
+      'private_key',
+      'expected a private key in OpenSSH or PEM form, without anything else',
+    )
+  }
+  if (!parsed.isPrivateKey())
+    throw new CredentialError('private_key', 'this is a public key: expected the private one')
+  if (parsed.type === 'ssh-dss') {
+    throw new CredentialError('private_key', 'DSA keys are not supported: use Ed25519, ECDSA or RSA')
+  }
+}
+
+function bounded(field: string, secret: Secret, limit: number): void {
+  if (secret.length === 0) throw new CredentialError(field, `${field} must not be empty`)
+  if (limit < secret.length)
+    throw new CredentialError(field, `${field} must not be longer than ${limit} bytes`)
+}
