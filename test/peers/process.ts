@@ -83,7 +83,7 @@ export interface Daemon {
   pid: number
   /** stdout and stderr until now. */
   log(): string
-  /** Ends it and what it started: SIGTERM, after three seconds SIGKILL. */
+  /** Ends it and what it started: SIGTERM, after `grace` (three seconds) SIGKILL. */
   stop(): Promise<void>
   /** Resolves to its exit code (null: ended by a signal). */
   ended: Promise<number | null>
@@ -127,7 +127,7 @@ export async function startDaemon(
   command: string,
   args: readonly string[],
   ready: RegExp | (() => boolean | Promise<boolean>),
-  options: { env?: NodeJS.ProcessEnv; cwd?: string; timeout?: number } = {},
+  options: { env?: NodeJS.ProcessEnv; cwd?: string; timeout?: number; grace?: number } = {},
 ): Promise<Daemon> {
   const child: ChildProcess = spawn(command, args, {
     ...(options.env ? { env: options.env } : {}),
@@ -161,7 +161,7 @@ export async function startDaemon(
     if (child.pid === undefined || over) return
     const below = descendants(child.pid)
     kill(child.pid, 'SIGTERM')
-    await Promise.race([ended, sleep(STOP_GRACE_MS, undefined, { ref: false })])
+    await Promise.race([ended, sleep(options.grace ?? STOP_GRACE_MS, undefined, { ref: false })])
     for (const pid of [child.pid, ...below]) kill(pid, 'SIGKILL')
     await ended
   }

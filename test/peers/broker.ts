@@ -1,0 +1,165 @@
+/**
+ * The broker itself as a peer: started as people start it, in a process of its own with a configuration file and an
+ * empty data folder, and spoken to over HTTPS.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { type Daemon, freePort, startDaemon } from './process.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const READY_TIMEOUT_MS = 30_000
+const STOP_GRACE_MS = 10_000
+const MAIN = ['--disable-warning=ExperimentalWarning', join(ROOT, 'src', 'main.ts')]
+
+export const ADMIN_PASSWORD = 'correct horse battery staple'
+
+export interface ApiAnswer<T = unknown> {
+  status: number
+  headers: NodeJS.Dict<string | string[]>
+  body: T
+}
+
+export interface BrokerOptions {
+  /** Keys beside the listeners and data_dir, merged at the top level. */
+  config?: Record<string, unknown>
+  /** Data folder of an earlier broker, to start again with it; it is not removed by `stop`. */
+  dataFolder?: string
+  /** SSH and HTTPS ports of an earlier broker. */
+  ports?: { https: number; ssh: number; metrics: number }
+  env?: NodeJS.ProcessEnv
+}
+
+export interface Broker {
+  pid: number
+  ports: { https: number; ssh: number; metrics: number }
+  dataFolder: string
+  /** The configuration file, for `sallyport COMMAND --config`. */
+  configFile: string
+  /** What it printed until now. */
+  log(): string
+  /** A request under /api as admin (signed in at the first call), JSON both ways. */
+  api<T = unknown>(method: string, path: string, body?: unknown): Promise<ApiAnswer<T>>
+  /** As `api`, but an answer other than 2xx rejects with its text. */
+  must<T = unknown>(method: string, path: string, body?: unknown): Promise<T>
+  /** SIGTERM, and wait for the end. */
+  stop(): Promise<void>
+  /** SIGKILL in mid-work; the data folder stays. */
+  kill(): Promise<void>
+}
+
+/** The command line of `sallyport ARGS`, for `run`. */
+export function sallyportCommand(args: string[]): [string, string[]] {
+  return [process.execPath, [...MAIN, ...args]]
+}
+
+/** Starts `serve` with listeners on free ports of 127.0.0.1 and waits for `sallyport is ready`. */
+export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-broker-'))
+  const dataFolder = options.dataFolder ?? join(folder, 'data')
+  const ports = options.ports ?? { https: await freePort(), ssh: await freePort(), metrics: await freePort() }
+  const listener = (port: number): object => ({ host: '127.0.0.1', port })
+  const configFile = join(folder, 'sallyport.yaml')
+  const listen = { https: listener(ports.https), ssh: listener(ports.ssh), metrics: listener(ports.metrics) }
+  const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', ...options.config }
+  writeFileSync(configFile, stringify(config))
+  const [command, args] = sallyportCommand(['serve', '--config', configFile])
+  const env = { ...process.env, SALLYPORT_ADMIN_PASSWORD: ADMIN_PASSWORD, ...options.env }
+  let daemon: Daemon
+  try {
+    daemon = await startDaemon(command, args, /^sallyport is ready$/m, {
+      env,
+      timeout: READY_TIMEOUT_MS,
+      grace: STOP_GRACE_MS,
+    })
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true })
+    throw error
+  }
+  let cookie: string | undefined
+
+  const call = <T>(method: string, path: string, body?: unknown): Promise<ApiAnswer<T>> =>
+    callApi<T>(
+      ports.https,
+      certificateOf(dataFolder),
+      method,
+      path,
+      body,
+      cookie === undefined ? {} : { cookie },
+    )
+  const signIn = async (): Promise<void> => {
+    const answer = await call('POST', '/session', { user: 'admin', password: ADMIN_PASSWORD })
+    if (answer.status !== 200) throw new Error(`admin cannot sign in: ${JSON.stringify(answer.body)}`)
+    cookie = [answer.headers['set-cookie'] ?? []].flat()[0]?.split(';')[0]
+  }
+  const api = async <T>(method: string, path: string, body?: unknown): Promise<ApiAnswer<T>> => {
+    if (cookie === undefined) await signIn()
+    return call<T>(method, path, body)
+  }
+  return {
+    pid: daemon.pid,
+    ports,
+    dataFolder,
+    configFile,
+    log: daemon.log,
+    api,
+    must: async <T>(method: string, path: string, body?: unknown) => {
+      const answer = await api<T>(method, path, body)
+      if (answer.status >= 200 && answer.status < 300) return answer.body
+      throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+    },
+    stop: async () => {
+      await daemon.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+    kill: async () => {
+      process.kill(daemon.pid, 'SIGKILL')
+      await daemon.ended
+    },
+  }
+}
+
+function certificateOf(dataFolder: string): Buffer {
+  return readFileSync(join(dataFolder, 'tls', 'cert.pem'))
+}
+
+/** One JSON request to https://127.0.0.1:PORT/api/v3.12PATH; the certificate must be the one given. */
+export function callApi<T>(
+  port: number,
+  certificate: Buffer,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<ApiAnswer<T>> {
+  const payload = body === undefined ? undefined : JSON.stringify(body)
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        host: '127.0.0.1',
+        port,
+        method,
+        path: `/api/v3.12${path}`,
+        ca: certificate,
+        // The self-signed certificate is in the name of the host, not of this address.
+        checkServerIdentity: () => undefined,
+        headers: { ...headers, ...(payload !== undefined && { 'content-type': 'application/json' }) },
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (data: Buffer) => chunks.push(data))
+        response.on('error', reject)
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString()
+          const isJson = String(response.headers['content-type'] ?? '').includes('json')
+          const value = isJson && text !== '' ? JSON.parse(text) : text
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: value as T })
+        })
+      },
+    )
+    sent.on('error', reject)
+    sent.end(payload)
+  })
+}
