@@ -297,7 +297,7 @@ export type EventCode = keyof typeof EVENTS
 export const EVENT_CODES = Object.keys(EVENTS) as EventCode[]
 
 /** Codes with a SNMP notification. Their place here is their number in the MIB (from 1): only ever append. */
-export const TRAP_CODES = [
+export const TRAP_CODES: readonly EventCode[] = [
   'auth.failure',
   'auth.locked',
   'session.open',
@@ -308,7 +308,7 @@ export const TRAP_CODES = [
   'recording.failed',
   'checkout.denied',
   'sink.down',
-] as const satisfies readonly EventCode[]
+]
 
 /** The catalogue's entry of a code. */
 export function kindOf(code: EventCode): EventKind {

@@ -49,7 +49,7 @@ export function notificationOf(
   event: StoredEvent,
   enterprise: number,
 ): { oid: string; varbinds: Varbind[] } | undefined {
-  const number = TRAP_CODES.findIndex((code) => code === event.code) + 1
+  const number = TRAP_CODES.indexOf(event.code) + 1
   if (number === 0) return undefined
   const objects = `${root(enterprise)}.2`
   const varbinds = kindOf(event.code).fields.map((field) =>
