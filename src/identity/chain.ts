@@ -1,0 +1,157 @@
+/**
+ * Who are you: the one way to sign in, for every front and the API. Whoever is refused gets one answer at one
+ * price, whatever the reason (invariant 7); the reason is for the audit log.
+ */
+import { looksLikeId, nameKey } from '../model/names.ts'
+import type { Id, User, UserAuth } from '../model/objects.ts'
+import { Secret } from '../model/secret.ts'
+import type { UserRepository } from '../store/store.ts'
+import type { Attempt, Lockout } from './lockout.ts'
+import { BusyError, type PasswordHasher } from './password.ts'
+import { isKeyOf, type SignedRequest, verifySignedRequest } from './publickey.ts'
+import { flawOfStanding, type StandingFlaw } from './standing.ts'
+
+export type Proof =
+  | { method: 'password' | 'keyboard-interactive'; password: string }
+  | {
+      method: 'publickey'
+      /** The key's blob as offered. */
+      key: Uint8Array
+      /** Absent: the client only asks whether the key would do. */
+      signed?: Pick<SignedRequest, 'data' | 'signature'>
+    }
+
+export interface SignIn {
+  /** The user's name: USER of the login string. */
+  user: string
+  /** The user-name field as the client sent it, whole: a signature covers it. */
+  login: string
+  /** The client's address. */
+  source: string
+  proof: Proof
+}
+
+/** Why somebody was refused: for the audit log, never for the client. */
+export type Refusal =
+  | 'unknown_user'
+  | 'locked'
+  | 'method_not_allowed'
+  | 'wrong_password'
+  | 'unknown_key'
+  | 'bad_signature'
+  | 'busy'
+  | StandingFlaw
+
+export type Outcome =
+  | { result: 'accepted'; user: User }
+  | { result: 'key_acceptable' }
+  /** `locks`: with this failure the lock-out begins, an event of its own. */
+  | { result: 'rejected'; reason: Refusal; locks: boolean }
+
+/** Stands in for the id of a user who does not exist, so that the store is asked as often. */
+const NOBODY: Id = '00000000000000000000000000'
+
+export class Identities {
+  readonly #users: UserRepository
+  readonly #passwords: PasswordHasher
+  readonly #lockout: Lockout
+  readonly #now: () => number
+
+  /** `now` answers with milliseconds since the epoch. */
+  constructor(users: UserRepository, passwords: PasswordHasher, lockout: Lockout, now: () => number) {
+    this.#users = users
+    this.#passwords = passwords
+    this.#lockout = lockout
+    this.#now = now
+  }
+
+  async authenticate(request: SignIn): Promise<Outcome> {
+    const { proof } = request
+    if (proof.method !== 'publickey') return this.#byPassword(request, proof.password)
+    return proof.signed
+      ? this.#bySignature(request, proof.key, proof.signed)
+      : this.#askForKey(request, proof.key)
+  }
+
+  /**
+   * Sets a user's password.
+   * @throws RangeError when it is empty or too long, BusyError, MissingReferenceError
+   */
+  async setPassword(userId: Id, password: Secret): Promise<void> {
+    await this.#users.setPasswordHash(userId, await this.#passwords.hash(password))
+  }
+
+  async #byPassword(request: SignIn, text: string): Promise<Outcome> {
+    const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
+    const password = Secret.of(text)
+    try {
+      const user = await this.#find(request.user)
+      const { passwordHash } = await this.#users.secretsOf(user?.id ?? NOBODY)
+      // computed whatever is known already: the time must not tell
+      const matches = await this.#passwords.verify(passwordHash, password)
+      const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
+      if (!attempt || !user || flaw)
+        return this.#reject(attempt, attempt ? (flaw ?? 'unknown_user') : 'locked')
+      if (passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
+        await this.setPassword(user.id, password)
+      }
+      this.#lockout.succeed(attempt)
+      return { result: 'accepted', user }
+    } catch (error) {
+      if (attempt) this.#lockout.cancel(attempt)
+      if (error instanceof BusyError) return { result: 'rejected', reason: 'busy', locks: false }
+      throw error
+    } finally {
+      password.wipe()
+    }
+  }
+
+  async #bySignature(
+    request: SignIn,
+    key: Uint8Array,
+    signed: Pick<SignedRequest, 'data' | 'signature'>,
+  ): Promise<Outcome> {
+    const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
+    try {
+      // the key that is looked up is the one that signed, and it is verified for whoever offers it
+      const proven = verifySignedRequest({ ...signed, login: request.login, key })
+      const user = await this.#find(request.user)
+      const flaw = this.#flawOf(user, 'local_sshkey', request, key) ?? (proven ? undefined : 'bad_signature')
+      if (!attempt || !user || flaw)
+        return this.#reject(attempt, attempt ? (flaw ?? 'unknown_user') : 'locked')
+      this.#lockout.succeed(attempt)
+      return { result: 'accepted', user }
+    } catch (error) {
+      if (attempt) this.#lockout.cancel(attempt)
+      throw error
+    }
+  }
+
+  /** An agent offers all its keys: a key that is not the user's is no failure that counts. */
+  async #askForKey(request: SignIn, key: Uint8Array): Promise<Outcome> {
+    const user = await this.#find(request.user)
+    const locked = this.#lockout.isLocked(nameKey(request.user), request.source, this.#now())
+    const flaw = locked ? 'locked' : this.#flawOf(user, 'local_sshkey', request, key)
+    return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
+  }
+
+  /** By name only: an id is no name to sign in with. */
+  async #find(name: string): Promise<User | undefined> {
+    return looksLikeId(name) ? undefined : this.#users.find(name)
+  }
+
+  #flawOf(user: User | undefined, method: UserAuth, request: SignIn, key?: Uint8Array): Refusal | undefined {
+    if (!user) return 'unknown_user'
+    if (!user.userAuths.includes(method)) return 'method_not_allowed'
+    if (key && !isKeyOf(user.sshPublicKeys, key)) return 'unknown_key'
+    return flawOfStanding(user, request.source, this.#now())
+  }
+
+  #reject(attempt: Attempt | undefined, reason: Refusal): Outcome {
+    return {
+      result: 'rejected',
+      reason,
+      locks: attempt !== undefined && this.#lockout.fail(attempt, this.#now()),
+    }
+  }
+}

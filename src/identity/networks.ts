@@ -1,0 +1,40 @@
+/** Networks and addresses that a user or a key may come from: `10.0.0.0/8`, `2001:db8::/32`, `192.0.2.1`. */
+import { BlockList, isIP, isIPv4 } from 'node:net'
+
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/** The address as IPv4 when it is an IPv4-mapped IPv6 address, which is what a dual-stack socket shows. */
+export function plainAddress(address: string): string {
+  const [, mapped] = MAPPED.exec(address) ?? []
+  return mapped !== undefined && isIPv4(mapped) ? mapped : address
+}
+
+/** What is wrong with a network; undefined when it is a good one. */
+export function networkError(text: string): string | undefined {
+  return parse(text)
+    ? undefined
+    : 'expected an address or a network such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32'
+}
+
+/** Whether the address lies in one of the networks; no networks: yes. One that cannot be read holds nobody. */
+export function isFrom(address: string, networks: readonly string[]): boolean {
+  if (networks.length === 0) return true
+  const plain = plainAddress(address).split('%')[0] ?? ''
+  const family = isIP(plain)
+  if (family === 0) return false
+  const list = new BlockList()
+  for (const text of networks) {
+    const network = parse(text)
+    if (network) list.addSubnet(network.address, network.prefix, network.family)
+  }
+  return list.check(plain, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+function parse(text: string): { address: string; prefix: number; family: 'ipv4' | 'ipv6' } | undefined {
+  const [, address = '', length] = /^([0-9A-Fa-f.:]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? []
+  const family = isIP(address)
+  if (family === 0) return undefined
+  const bits = family === 4 ? 32 : 128
+  const prefix = length === undefined ? bits : Number(length)
+  return prefix <= bits ? { address, prefix, family: family === 4 ? 'ipv4' : 'ipv6' } : undefined
+}
