@@ -1,0 +1,93 @@
+/**
+ * The door of a front: takes TCP connections for it, and keeps those who do not sign in from taking the room of
+ * those who do. Counts are of sockets that have not signed in yet.
+ */
+import { createServer, type Server, type Socket } from 'node:net'
+
+export interface AcceptOptions {
+  /** Sockets without sign-in, in all and from one address; a new one above that is closed at once. */
+  maxHalfOpen?: number
+  maxHalfOpenPerAddress?: number
+  /** Milliseconds from the TCP connection to the sign-in. */
+  graceMs: number
+  onSocket: (socket: Socket) => void
+}
+
+const MAX_HALF_OPEN = 2_000
+const MAX_HALF_OPEN_PER_ADDRESS = 250
+
+export class Door {
+  readonly #options: AcceptOptions
+  readonly #server: Server
+  readonly #halfOpen = new Map<Socket, { address: string; timer: NodeJS.Timeout }>()
+  readonly #byAddress = new Map<string, number>()
+  readonly #sockets = new Set<Socket>()
+
+  constructor(options: AcceptOptions) {
+    this.#options = options
+    this.#server = createServer({ noDelay: true, keepAlive: true }, (socket) => this.#welcome(socket))
+  }
+
+  listen(host: string, port: number): Promise<{ address: string; port: number }> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ host, port }, () => {
+        this.#server.off('error', reject)
+        // Later errors are of accept(2), such as too many open files: they pass.
+        this.#server.on('error', () => undefined)
+        const bound = this.#server.address()
+        if (bound === null || typeof bound === 'string') reject(new Error('the listener has no address'))
+        else resolve({ address: bound.address, port: bound.port })
+      })
+    })
+  }
+
+  /** The socket's owner has signed in: no grace any more, and no place in the counts. */
+  signedIn(socket: Socket): void {
+    this.#release(socket)
+  }
+
+  /** Takes no more connections, and drops those that have not signed in. */
+  close(): void {
+    this.#server.close()
+    for (const socket of [...this.#halfOpen.keys()]) socket.destroy()
+  }
+
+  /** Drops every connection that is left. */
+  destroy(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #welcome(socket: Socket): void {
+    const address = socket.remoteAddress
+    const { graceMs, maxHalfOpen = MAX_HALF_OPEN, maxHalfOpenPerAddress = MAX_HALF_OPEN_PER_ADDRESS } = this.#options
+    if (address === undefined) {
+      socket.destroy()
+      return
+    }
+    const ofAddress = this.#byAddress.get(address) ?? 0
+    if (this.#halfOpen.size >= maxHalfOpen || ofAddress >= maxHalfOpenPerAddress) {
+      socket.destroy()
+      return
+    }
+    this.#byAddress.set(address, ofAddress + 1)
+    this.#halfOpen.set(socket, { address, timer: setTimeout(() => socket.destroy(), graceMs) })
+    this.#sockets.add(socket)
+    socket.on('error', () => socket.destroy())
+    socket.once('close', () => {
+      this.#release(socket)
+      this.#sockets.delete(socket)
+    })
+    this.#options.onSocket(socket)
+  }
+
+  #release(socket: Socket): void {
+    const entry = this.#halfOpen.get(socket)
+    if (!entry) return
+    clearTimeout(entry.timer)
+    this.#halfOpen.delete(socket)
+    const rest = (this.#byAddress.get(entry.address) ?? 1) - 1
+    if (rest > 0) this.#byAddress.set(entry.address, rest)
+    else this.#byAddress.delete(entry.address)
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * The algorithms that each leg offers. AES-GCM comes first: hardware carries it, and it is what the relay is
+ * fastest with. Nothing with SHA-1, CBC or compression.
+ */
+import type { Algorithms, ServerHostKeyAlgorithm } from 'ssh2'
+
+const KEX: Algorithms['kex'] = [
+  'curve25519-sha256',
+  'curve25519-sha256@libssh.org',
+  'ecdh-sha2-nistp256',
+  'ecdh-sha2-nistp384',
+  'ecdh-sha2-nistp521',
+  'diffie-hellman-group16-sha512',
+  'diffie-hellman-group18-sha512',
+  'diffie-hellman-group14-sha256',
+]
+
+const CIPHER: Algorithms['cipher'] = [
+  'aes128-gcm@openssh.com',
+  'aes256-gcm@openssh.com',
+  'chacha20-poly1305@openssh.com',
+  'aes128-ctr',
+  'aes192-ctr',
+  'aes256-ctr',
+]
+
+const MAC: Algorithms['hmac'] = [
+  'hmac-sha2-256-etm@openssh.com',
+  'hmac-sha2-512-etm@openssh.com',
+  'hmac-sha2-256',
+  'hmac-sha2-512',
+]
+
+/** Host keys of targets; RSA only with SHA-2. */
+const TARGET_HOST_KEYS: ServerHostKeyAlgorithm[] = [
+  'ssh-ed25519',
+  'ecdsa-sha2-nistp256',
+  'ecdsa-sha2-nistp384',
+  'ecdsa-sha2-nistp521',
+  'rsa-sha2-512',
+  'rsa-sha2-256',
+]
+
+/** Toward the user's client. The host keys given to the server decide its serverHostKey list. */
+export const FRONT_ALGORITHMS: Algorithms = { kex: KEX, cipher: CIPHER, hmac: MAC, compress: ['none'] }
+
+/** Toward the target. */
+export const BACK_ALGORITHMS: Algorithms = {
+  kex: KEX,
+  cipher: CIPHER,
+  hmac: MAC,
+  compress: ['none'],
+  serverHostKey: TARGET_HOST_KEYS,
+}

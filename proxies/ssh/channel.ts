@@ -1,0 +1,485 @@
+/**
+ * One session channel through the bastion. The bastion numbers channels itself, with one number on both legs,
+ * and rewrites the recipient of every message: neither peer can address a channel that is not in the relay's
+ * table. The rights of the session are asked at the channel's main request; until that is granted, nothing but
+ * preparations passes, and afterwards everything passes by the recorder.
+ */
+import { Buffer } from 'node:buffer'
+import {
+  buildChannelFailure,
+  buildChannelOpenConfirmation,
+  buildChannelOpenFailure,
+  buildChannelSuccess,
+  buildClose,
+  buildEof,
+  buildExec,
+  buildExitStatus,
+  buildExtendedData,
+  buildWindowAdjust,
+} from './codec/build.ts'
+import {
+  type ChannelOpenConfirmation,
+  type ChannelRequest,
+  dataOf,
+  extendedDataOf,
+  MSG,
+  OPEN_FAILURE,
+  parseChannelRequest,
+  setRecipient,
+  windowAdjustOf,
+} from './codec/messages.ts'
+import { MalformedError } from './codec/reader.ts'
+import {
+  type PtyRequest,
+  parseEnv,
+  parseExitSignal,
+  parseExitStatus,
+  parsePtyRequest,
+  parseWindowChange,
+} from './codec/requests.ts'
+import { mayPass } from './environment.ts'
+import { Flow } from './flow.ts'
+import { MAX_CHANNEL_PACKET, MAX_EARLY_REQUESTS, MAX_WINDOW } from './limits.ts'
+import type { ChannelRecorder } from './recorder/recorder.ts'
+import { MAIN_REQUESTS, type MainRequest, mainRequest, missingRight } from './request.ts'
+import type { SshSession } from './session.ts'
+import type { Transport } from './transport.ts'
+
+/** What a channel needs of the relay that it belongs to. */
+export interface ChannelHost {
+  readonly client: Transport
+  readonly target: Transport
+  readonly session: SshSession
+  /** Both sides have closed on both legs: the number is free again. */
+  gone(channel: Channel): void
+}
+
+/** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
+type PendingReply = 'pass' | 'own' | { granted: boolean }
+
+/** `none` until the main request, `deciding` while it waits for the audit log, `refused` once ended here. */
+type Purpose = 'none' | 'deciding' | 'granted' | 'refused'
+
+const WINDOW_GRANT_AT_LEAST = MAX_WINDOW / 2
+
+export class Channel {
+  /** The bastion's number, on both legs. */
+  readonly id: number
+  readonly #host: ChannelHost
+  readonly #clientId: number
+  readonly #clientMaxPacket: number
+  #targetId: number | undefined
+  /** Client to target; its window is 0 until the target has confirmed. */
+  readonly #up: Flow
+  /** Target to client. */
+  readonly #down: Flow
+  /** Already confirmed to the client, by the menu it was opened for. */
+  readonly #adopted: boolean
+  #purpose: Purpose = 'none'
+  #terminal: PtyRequest | undefined
+  #recorder: ChannelRecorder | undefined
+  #replies: PendingReply[] = []
+  /** Messages of the client that wait for a decision or for window, in order. */
+  #queue: Buffer[] = []
+  readonly #closedBy = { client: false, target: false }
+  readonly #closedTo = { client: false, target: false }
+
+  constructor(
+    host: ChannelHost,
+    id: number,
+    client: { id: number; window: number; maxPacket: number },
+    /** Of a channel that was the menu's: what the client may still send, and the messages to begin with. */
+    adopted?: { credit: number; messages: Buffer[] },
+  ) {
+    this.#host = host
+    this.id = id
+    this.#clientId = client.id
+    this.#clientMaxPacket = client.maxPacket
+    this.#up = new Flow(0, adopted?.credit ?? 0)
+    this.#down = new Flow(client.window, 0)
+    this.#adopted = adopted !== undefined
+    if (adopted) this.#queue = adopted.messages
+  }
+
+  /** The window and packet size to name in the CHANNEL_OPEN toward the target. */
+  offer(): { window: number; maxPacket: number } {
+    return { window: this.#down.grant(), maxPacket: Math.min(this.#clientMaxPacket, MAX_CHANNEL_PACKET) }
+  }
+
+  confirmed(message: ChannelOpenConfirmation): void {
+    if (this.#targetId !== undefined) throw new MalformedError('the channel was confirmed already')
+    this.#targetId = message.sender
+    this.#up.widen(message.window)
+    if (this.#isOver) {
+      this.#closeTarget()
+      return
+    }
+    if (this.#adopted) {
+      this.#grantClient(1)
+      this.#drain()
+      return
+    }
+    this.#host.client.send(
+      buildChannelOpenConfirmation({
+        recipient: this.#clientId,
+        sender: this.id,
+        window: this.#up.grant(),
+        maxPacket: Math.min(message.maxPacket, MAX_CHANNEL_PACKET),
+      }),
+    )
+  }
+
+  /** The target refused to open it. */
+  failed(reason: number, description: string): void {
+    if (this.#targetId !== undefined) throw new MalformedError('the channel was confirmed already')
+    if (this.#adopted) {
+      this.refuse(`the target refused to open a session: ${description}`)
+    } else if (!this.#closedTo.client) {
+      const known = reason >= 1 && reason <= 4 ? (reason as 1 | 2 | 3 | 4) : OPEN_FAILURE.connectFailed
+      this.#host.client.send(buildChannelOpenFailure(this.#clientId, known, description))
+      this.#closedTo.client = this.#closedBy.client = true
+    }
+    this.#closedTo.target = this.#closedBy.target = true
+    this.#settle()
+  }
+
+  fromClient(payload: Buffer): void {
+    if (this.#closedBy.client) return
+    switch (payload[0]) {
+      case MSG.channelData:
+        if (!this.#up.received(dataOf(payload).length)) {
+          throw new MalformedError('more data than the window allows')
+        }
+        break
+      case MSG.channelWindowAdjust:
+        if (!this.#down.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
+        this.#grantTarget(1)
+        return
+    }
+    if (this.#isOver) {
+      if (payload[0] === MSG.channelClose) {
+        this.#closedBy.client = true
+        this.#settle()
+      }
+    } else if (this.#queue.length > 0 || !this.#step(payload)) {
+      if (this.#queue.length >= MAX_EARLY_REQUESTS) throw new MalformedError('too many messages before an answer')
+      this.#queue.push(payload)
+    }
+  }
+
+  fromTarget(payload: Buffer): void {
+    if (this.#targetId === undefined) throw new MalformedError('a message before the confirmation')
+    switch (payload[0]) {
+      case MSG.channelData:
+        this.#data(payload, dataOf(payload), false)
+        return
+      case MSG.channelExtendedData:
+        this.#data(payload, extendedDataOf(payload), true)
+        return
+      case MSG.channelWindowAdjust:
+        if (!this.#up.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
+        this.#grantClient(1)
+        this.#drain()
+        return
+      case MSG.channelSuccess:
+      case MSG.channelFailure:
+        this.#replied(payload[0] === MSG.channelSuccess)
+        return
+      case MSG.channelRequest:
+        this.#requestOfTarget(payload)
+        return
+      case MSG.channelEof:
+        if (this.#purpose === 'granted') this.#toClient(payload)
+        return
+      case MSG.channelClose:
+        this.#closedBy.target = true
+        this.#closeTarget()
+        if (!this.#closedTo.client) {
+          this.#closedTo.client = true
+          this.#send(this.#host.client, this.#clientId, payload)
+        }
+        this.#purpose = 'refused'
+        this.#queue = []
+        this.#settle()
+        return
+      default:
+        throw new MalformedError(`message ${payload[0]} is none of a channel`)
+    }
+  }
+
+  /**
+   * Ends the channel from here, with a line for the user on standard error and exit status 255; also what the
+   * target has still to say is dropped.
+   */
+  refuse(reason: string): void {
+    if (this.#isOver) return
+    const begun = this.#purpose === 'granted'
+    this.#purpose = 'refused'
+    this.#queue = []
+    this.#closeTarget()
+    if (this.#closedTo.client) return
+    this.#closedTo.client = true
+    const { client } = this.#host
+    if (this.#targetId === undefined && !this.#adopted) {
+      client.send(buildChannelOpenFailure(this.#clientId, OPEN_FAILURE.connectFailed, `sallyport: ${reason}`))
+      this.#closedBy.client = true
+      return
+    }
+    // The client waits for answers before it reads: give it those.
+    for (const reply of this.#replies) {
+      if (reply !== 'own') client.send(buildChannelSuccess(this.#clientId))
+    }
+    this.#replies = []
+    const line = Buffer.from(`${begun ? '\r\n' : ''}sallyport: ${reason}\r\n`).subarray(0, Math.max(0, this.#down.window))
+    if (line.length > 0) client.send(buildExtendedData(this.#clientId, line))
+    client.send(buildExitStatus(this.#clientId, 255))
+    client.send(buildEof(this.#clientId))
+    client.send(buildClose(this.#clientId))
+    this.#settle()
+  }
+
+  get #isOver(): boolean {
+    return this.#purpose === 'refused'
+  }
+
+  /** The recording of the channel ends; called when the channel, or the whole session, is over. */
+  end(): void {
+    this.#recorder?.end()
+    this.#recorder = undefined
+  }
+
+  // From the client --------------------------------------------------------------------------------------
+
+  /** Handles one message of the client in order. False: it has to wait. */
+  #step(payload: Buffer): boolean {
+    if (this.#purpose === 'deciding' || this.#targetId === undefined) return false
+    switch (payload[0]) {
+      case MSG.channelData: {
+        const data = dataOf(payload)
+        if (this.#purpose === 'none' || data.length > this.#up.window) return false
+        this.#up.forwarded(data.length)
+        this.#host.session.bytesIn += data.length
+        this.#recorder?.fromClient(data)
+        if (this.#isOver) return true
+        this.#toTarget(payload)
+        this.#grantClient(WINDOW_GRANT_AT_LEAST)
+        return true
+      }
+      case MSG.channelRequest:
+        this.#requestOfClient(parseChannelRequest(payload), payload)
+        return true
+      case MSG.channelEof:
+        if (this.#purpose === 'none') return false
+        this.#toTarget(payload)
+        return true
+      case MSG.channelClose:
+        this.#closedBy.client = true
+        if (!this.#closedTo.target) {
+          this.#closedTo.target = true
+          this.#toTarget(payload)
+        }
+        this.#settle()
+        return true
+      case MSG.channelExtendedData:
+        // RFC 4254 5.2 gives it a meaning from the server only.
+        throw new MalformedError('extended data from the client')
+      default:
+        // SUCCESS and FAILURE answer requests that the bastion never passes on.
+        return true
+    }
+  }
+
+  #drain(): void {
+    while (this.#queue.length > 0 && !this.#isOver) {
+      if (!this.#step(this.#queue[0]!)) return
+      this.#queue.shift()
+    }
+  }
+
+  #requestOfClient(request: ChannelRequest, payload: Buffer): void {
+    if (MAIN_REQUESTS.has(request.type)) {
+      if (this.#purpose === 'none') this.#decide(request, payload)
+      else this.#answer(request, false)
+      return
+    }
+    switch (request.type) {
+      case 'pty-req':
+        if (this.#purpose !== 'none' || this.#terminal) {
+          this.#answer(request, false)
+          return
+        }
+        this.#terminal = parsePtyRequest(request.data)
+        break
+      case 'window-change': {
+        const size = parseWindowChange(request.data)
+        if (this.#terminal) this.#terminal = { ...this.#terminal, columns: size.columns, rows: size.rows }
+        this.#recorder?.resize(size.columns, size.rows)
+        break
+      }
+      case 'env': {
+        const variable = parseEnv(request.data)
+        if (mayPass(variable.name, variable.value)) break
+        this.#answer(request, false)
+        return
+      }
+      case 'signal':
+      case 'break':
+      case 'xon-xoff':
+      case 'eow@openssh.com':
+        break
+      case 'simple@putty.projects.tartarus.org':
+        this.#answer(request, true)
+        return
+      case 'x11-req':
+      case 'auth-agent-req@openssh.com':
+        this.#host.session.denied(request.type, 'not allowed here')
+        this.#answer(request, false)
+        return
+      default:
+        this.#answer(request, false)
+        return
+    }
+    if (request.wantReply) this.#replies.push('pass')
+    this.#toTarget(payload)
+  }
+
+  /** Asks the rights, waits until the audit log has it, and only then lets the request go to the target. */
+  #decide(request: ChannelRequest, payload: Buffer): void {
+    const { session } = this.#host
+    const main = mainRequest(request)
+    if (main.kind === 'refused') {
+      this.#refuseRequest(request, main.what, `${main.what} is not allowed here`)
+      return
+    }
+    if (!session.rights.has(main.right)) {
+      this.#refuseRequest(request, main.right, missingRight(main.right, session.target.device))
+      return
+    }
+    this.#purpose = 'deciding'
+    session.granted(main).then(
+      () => {
+        if (this.#purpose === 'deciding') this.#begin(request, main, payload)
+      },
+      () => session.stop('failure', 'the audit log cannot be written'),
+    )
+  }
+
+  #refuseRequest(request: ChannelRequest, what: string, reason: string): void {
+    if (request.wantReply) this.#replies.push('pass')
+    this.#host.session.denied(what, reason)
+    this.refuse(reason)
+  }
+
+  #begin(request: ChannelRequest, main: MainRequest, payload: Buffer): void {
+    const { session, target } = this.#host
+    this.#purpose = 'granted'
+    this.#recorder = session.recorder(this.id, main, this.#terminal, (reason) => this.refuse(reason))
+    if (request.wantReply) this.#replies.push(this.#adopted ? 'own' : 'pass')
+    // Who may not run commands has only the rebuilt scp command sent, not the text that was typed.
+    if (main.exec?.kind === 'scp' && !session.rights.has('SSH_REMOTE_COMMAND')) {
+      target.send(buildExec(this.#targetId!, request.wantReply, main.exec.forwarded))
+    } else {
+      this.#toTarget(payload)
+    }
+    this.#drain()
+  }
+
+  /** The bastion's own answer, in its turn behind those that the target still owes. */
+  #answer(request: ChannelRequest, granted: boolean): void {
+    if (!request.wantReply) return
+    this.#replies.push({ granted })
+    this.#answerOwn()
+  }
+
+  #answerOwn(): void {
+    for (let reply = this.#replies[0]; typeof reply === 'object'; reply = this.#replies[0]) {
+      this.#replies.shift()
+      this.#host.client.send((reply.granted ? buildChannelSuccess : buildChannelFailure)(this.#clientId))
+    }
+  }
+
+  // From the target --------------------------------------------------------------------------------------
+
+  #data(payload: Buffer, data: Uint8Array, isError: boolean): void {
+    if (!this.#down.received(data.length)) throw new MalformedError('more data than the window allows')
+    if (this.#purpose !== 'granted') return
+    this.#down.forwarded(data.length)
+    this.#host.session.bytesOut += data.length
+    this.#recorder?.fromTarget(data, isError)
+    // The recorder may have cut the channel over this very message.
+    if (this.#isOver) return
+    this.#toClient(payload)
+    this.#grantTarget(WINDOW_GRANT_AT_LEAST)
+  }
+
+  #replied(granted: boolean): void {
+    const reply = this.#replies.shift()
+    if (reply === undefined) throw new MalformedError('an answer to no request')
+    if (reply === 'pass') {
+      this.#host.client.send((granted ? buildChannelSuccess : buildChannelFailure)(this.#clientId))
+    } else if (!granted) {
+      this.refuse('the target refused the request')
+    }
+    this.#answerOwn()
+  }
+
+  #requestOfTarget(payload: Buffer): void {
+    const request = parseChannelRequest(payload)
+    switch (request.type) {
+      case 'exit-status':
+        this.#recorder?.exit({ status: parseExitStatus(request.data) })
+        break
+      case 'exit-signal':
+        this.#recorder?.exit({ signal: parseExitSignal(request.data).signal })
+        break
+      case 'xon-xoff':
+      case 'eow@openssh.com':
+        break
+      default:
+        if (request.wantReply) this.#host.target.send(buildChannelFailure(this.#targetId!))
+        return
+    }
+    // None of these asks for an answer (RFC 4254 6.8, 6.10); one that does would wait for ever.
+    if (request.wantReply) this.#host.target.send(buildChannelFailure(this.#targetId!))
+    else if (this.#purpose === 'granted') this.#toClient(payload)
+  }
+
+  // Both ways --------------------------------------------------------------------------------------------
+
+  #grantClient(atLeast: number): void {
+    const bytes = this.#up.grant(atLeast)
+    if (bytes > 0 && !this.#closedTo.client) this.#host.client.send(buildWindowAdjust(this.#clientId, bytes))
+  }
+
+  #grantTarget(atLeast: number): void {
+    const bytes = this.#down.grant(atLeast)
+    if (bytes > 0 && !this.#closedTo.target) this.#host.target.send(buildWindowAdjust(this.#targetId!, bytes))
+  }
+
+  #toClient(payload: Buffer): void {
+    if (!this.#closedTo.client) this.#send(this.#host.client, this.#clientId, payload)
+  }
+
+  #toTarget(payload: Buffer): void {
+    this.#send(this.#host.target, this.#targetId!, payload)
+  }
+
+  #send(leg: Transport, recipient: number, payload: Buffer): void {
+    setRecipient(payload, recipient)
+    leg.send(payload)
+  }
+
+  #closeTarget(): void {
+    if (this.#targetId === undefined || this.#closedTo.target) return
+    this.#closedTo.target = true
+    this.#host.target.send(buildClose(this.#targetId))
+  }
+
+  #settle(): void {
+    const { client, target } = this.#closedBy
+    if (client && target && this.#closedTo.client && this.#closedTo.target) {
+      this.end()
+      this.#host.gone(this)
+    }
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * One client's connection from sign-in to the end: the lobby first, then the target, then the relay.
+ */
+import type { Gate, Identity, OpenRequest, Source, TargetEntry } from '../../src/gate/messages.ts'
+import { connectTarget } from './back.ts'
+import { LINGER_MS } from './limits.ts'
+import { Lobby } from './lobby.ts'
+import type { LocalChannel } from './local.ts'
+import { Relay } from './relay.ts'
+import { type SessionResult, SshSession } from './session.ts'
+import type { Transport } from './transport.ts'
+
+export interface ConnectionOptions {
+  gate: Gate
+  identity: Identity
+  source: Source
+  client: Transport
+  /** Software version toward the target, `SSH-2.0-` excluded. */
+  ident: string
+  /** A session has begun or ended here: the proxy hands its stop notices on. */
+  onSession: (id: string, session: SshSession | undefined) => void
+  /** Nothing is left of the connection. */
+  onGone: () => void
+}
+
+/** What a login without target is told where there is no terminal to choose in. */
+const SYNTAX =
+  'no target in the login: use USER+ACCOUNT@DEVICE, for example ssh ops1+root@srv1@bastion, or a terminal for the menu'
+
+export class SshConnection {
+  readonly #options: ConnectionOptions
+  readonly #lobby: Lobby
+  readonly #abandon = new AbortController()
+  #session: SshSession | undefined
+  #relayed = false
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    const { client, identity, gate } = options
+    client.onClose = () => {
+      this.#abandon.abort()
+      void this.#leave()
+    }
+    this.#lobby = new Lobby(
+      {
+        client,
+        onFirstChannel: () => void this.#toTarget(undefined),
+        targets: () => gate.targets({ identity: identity.token, protocol: 'SSH' }),
+        onChoice: (choice, channel) => void this.#toChosen(choice, channel),
+        onBreach: () => client.breach(),
+      },
+      identity.hasTarget ? { name: 'waiting' } : { name: 'local', text: SYNTAX, menu: true },
+    )
+  }
+
+  /** The broker is stopping. */
+  stop(result: SessionResult, reason: string): void {
+    if (this.#session) {
+      this.#session.stop(result, reason)
+      return
+    }
+    this.#abandon.abort()
+    this.#lobby.end(reason)
+    this.#options.client.end()
+    setTimeout(() => this.#options.client.destroy(), LINGER_MS).unref()
+  }
+
+  /** The target of the login string. */
+  async #toTarget(target: string | undefined): Promise<void> {
+    const relay = await this.#connect(target, this.#abandon.signal)
+    if (typeof relay === 'string') this.#lobby.goLocal(relay, false)
+    else for (const open of this.#lobby.takeWaiting()) relay.open(open)
+  }
+
+  /** The target that was chosen in the menu, whose channel goes on as the target's. */
+  async #toChosen(choice: TargetEntry, channel: LocalChannel): Promise<void> {
+    const interrupt = new AbortController()
+    channel.wait(`Connecting to ${choice.target} ...\r\n`, () => interrupt.abort())
+    const relay = await this.#connect(
+      choice.target,
+      AbortSignal.any([interrupt.signal, this.#abandon.signal]),
+    )
+    if (typeof relay === 'string') {
+      this.#lobby.goLocal(SYNTAX, true)
+      channel.resume(`sallyport: ${relay}`)
+      return
+    }
+    const adopted = channel.release()
+    if (adopted) relay.adopt(adopted)
+    for (const open of this.#lobby.takeWaiting()) relay.open(open)
+  }
+
+  /** The relay to the target, or why there is none. */
+  async #connect(target: string | undefined, signal: AbortSignal): Promise<Relay | string> {
+    const { gate, identity, source, client, ident, onSession } = this.#options
+    const request: OpenRequest = { identity: identity.token, protocol: 'SSH', source }
+    let session: SshSession | undefined
+    try {
+      const answer = await gate.open(target === undefined ? request : { ...request, target })
+      if (answer.result === 'denied') return answer.message
+      session = await SshSession.begin(answer.session, gate)
+      this.#session = session
+      onSession(session.id, session)
+      session.onStop = () => this.#abandon.abort()
+      const transport = await connectTarget(answer.session, gate, ident, signal)
+      if (session.stopped) {
+        transport.destroy()
+        throw new Error(session.stopped.reason)
+      }
+      this.#relayed = true
+      return new Relay(client, transport, session, () => void this.#leave())
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (session) {
+        onSession(session.id, undefined)
+        this.#session = undefined
+        await session.end('failure', reason)
+      }
+      return reason
+    }
+  }
+
+  /** After the client has gone, or the relay has ended. */
+  async #leave(): Promise<void> {
+    const { gate, identity, onSession, onGone } = this.#options
+    if (this.#session) {
+      if (this.#relayed) await this.#session.end('success')
+      onSession(this.#session.id, undefined)
+    }
+    await gate.leave({ identity: identity.token })
+    onGone()
+  }
+}

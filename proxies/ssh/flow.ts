@@ -1,0 +1,59 @@
+/**
+ * The window of one direction of a channel (RFC 4254 5.2), kept apart for both ends of the bastion: what the
+ * receiving peer lets the bastion send (`window`), and what the bastion has told the sending peer it may send
+ * (`credit`). The credit follows the window, but never goes over MAX_WINDOW: a receiver that names a window of
+ * a gigabyte and then stops reading fills no more than that.
+ */
+import { MAX_WINDOW } from './limits.ts'
+
+const LARGEST_WINDOW = 0xffffffff
+
+export class Flow {
+  #window: number
+  #credit: number
+
+  constructor(window: number, credit: number) {
+    this.#window = window
+    this.#credit = credit
+  }
+
+  /** Bytes that the receiver still takes. */
+  get window(): number {
+    return this.#window
+  }
+
+  /** Bytes that the sender still believes it may send. */
+  get credit(): number {
+    return this.#credit
+  }
+
+  /** The sender has sent `bytes`. False: more than it was allowed. */
+  received(bytes: number): boolean {
+    if (bytes > this.#credit) return false
+    this.#credit -= bytes
+    return true
+  }
+
+  /** The bastion passes `bytes` on to the receiver, or sends it as many of its own. */
+  forwarded(bytes: number): void {
+    this.#window -= bytes
+  }
+
+  /** The receiver lets the bastion send `bytes` more. False: the sum is over what the protocol allows. */
+  widen(bytes: number): boolean {
+    if (this.#window + bytes > LARGEST_WINDOW) return false
+    this.#window += bytes
+    return true
+  }
+
+  /**
+   * Bytes to grant the sender now; they count as granted. Small differences wait, so that a receiver with a
+   * window over MAX_WINDOW does not cost an adjustment for every message.
+   */
+  grant(atLeast = 1): number {
+    const due = Math.min(this.#window, MAX_WINDOW) - this.#credit
+    if (due < atLeast) return 0
+    this.#credit += due
+    return due
+  }
+}

@@ -1,0 +1,34 @@
+/** The numbers that bound what a client or a target can make the SSH proxy hold, do or wait for. */
+
+/** Sign-in attempts on one connection before it is closed. */
+export const MAX_AUTH_TRIES = 6
+/** Questions "would this public key do?" on one connection: agents offer many keys. */
+export const MAX_KEY_OFFERS = 32
+/** Channels that one connection may have open at a time. */
+export const MAX_CHANNELS = 32
+/** Channel requests a client may send before its channel's main request is decided. */
+export const MAX_EARLY_REQUESTS = 128
+/** Bytes of a channel's data that one side may send before the other takes them, whatever window it names. */
+export const MAX_WINDOW = 2 * 1024 * 1024
+/** The largest payload of one CHANNEL_DATA message; ssh2 refuses packets over 35,000 bytes. */
+export const MAX_CHANNEL_PACKET = 32 * 1024
+/** Bytes waiting in a socket's write buffer from which on the other side is not read any more. */
+export const SEND_HIGH_WATER = 256 * 1024
+/** Bytes waiting to be sent to a peer from which on that peer itself is not read any more. */
+export const FLOOD_MARK = 4 * 1024 * 1024
+/** A key exchange that takes longer than this ends the connection. */
+export const KEX_TIMEOUT_MS = 60_000
+/** Bytes sent on one leg after which new keys are agreed (RFC 4253 9). */
+export const REKEY_BYTES = 1024 * 1024 * 1024
+/** Age of a leg's keys after which new ones are agreed. */
+export const REKEY_INTERVAL_MS = 3_600_000
+/** TCP connection to the target, and then its key exchange and sign-in. */
+export const CONNECT_TIMEOUT_MS = 15_000
+export const TARGET_SIGN_IN_TIMEOUT_MS = 30_000
+/** Silence after which a leg is asked for a sign of life, and how many questions may stay unanswered. */
+export const KEEPALIVE_INTERVAL_MS = 30_000
+export const KEEPALIVE_MAX_UNANSWERED = 3
+/** What the bastion itself grants a client to type in its menu. */
+export const MENU_WINDOW = 4096
+/** How long a closing connection may take to drain its last messages. */
+export const LINGER_MS = 5_000

@@ -1,0 +1,77 @@
+/** The SSH proxy as the broker starts it: one listener, its connections, and the gate's notices to them. */
+import type { Socket } from 'node:net'
+import type { Gate } from '../../src/gate/messages.ts'
+import { Door } from '../accept.ts'
+import { SshConnection } from './connection.ts'
+import { SshFront } from './front.ts'
+import { LINGER_MS } from './limits.ts'
+import type { SshSession } from './session.ts'
+
+export interface SshProxyOptions {
+  gate: Gate
+  /** Private host keys in OpenSSH's PEM form; no RSA. */
+  hostKeys: string[]
+  loginGraceMs: number
+}
+
+/** Says what it is and not which version. */
+const IDENT = 'Sallyport'
+
+export class SshProxy {
+  readonly #door: Door
+  readonly #connections = new Set<SshConnection>()
+  readonly #sessions = new Map<string, SshSession>()
+
+  constructor(options: SshProxyOptions) {
+    const { gate } = options
+    const front = new SshFront({
+      gate,
+      hostKeys: options.hostKeys,
+      ident: IDENT,
+      onSignedIn: (identity, source, client, socket: Socket) => {
+        this.#door.signedIn(socket)
+        const connection: SshConnection = new SshConnection({
+          gate,
+          identity,
+          source,
+          client,
+          ident: IDENT,
+          onSession: (id, session) => {
+            if (session) this.#sessions.set(id, session)
+            else this.#sessions.delete(id)
+          },
+          onGone: () => this.#connections.delete(connection),
+        })
+        this.#connections.add(connection)
+      },
+    })
+    this.#door = new Door({ graceMs: options.loginGraceMs, onSocket: (socket) => front.accept(socket) })
+    gate.onNotice((notice) => this.#sessions.get(notice.session)?.stop('killed', notice.reason))
+  }
+
+  /** Resolves when the port is bound; rejects with the system's error. */
+  listen(host: string, port: number): Promise<{ address: string; port: number }> {
+    return this.#door.listen(host, port)
+  }
+
+  get connections(): number {
+    return this.#connections.size
+  }
+
+  /** No new connections; running ones get `graceMs`, then they are ended with the reason. Resolves at the end. */
+  async drain(graceMs: number, reason: string): Promise<void> {
+    this.#door.close()
+    await this.#emptied(graceMs)
+    for (const connection of this.#connections) connection.stop('killed', reason)
+    await this.#emptied(LINGER_MS)
+    this.#door.destroy()
+    await this.#emptied(LINGER_MS)
+  }
+
+  async #emptied(withinMs: number): Promise<void> {
+    const until = Date.now() + withinMs
+    while (this.#connections.size > 0 && Date.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}

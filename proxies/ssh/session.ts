@@ -1,0 +1,146 @@
+/**
+ * One session of the gate as the proxy holds it: its rights, its recording, its events, its end. Everything
+ * that ends a session comes together here: the broker's word, a recording that cannot be written, the audit.
+ */
+import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
+import type { Right } from '../../src/model/rights.ts'
+import { Buffer } from 'node:buffer'
+import { FRAME, type FrameType } from '../../recordings/frames.ts'
+import { BACKLOG_LIMIT, RecordingWriter } from '../../recordings/writer.ts'
+import type { PtyRequest } from './codec/requests.ts'
+import { type ChannelRecorder, recorderFor } from './recorder/recorder.ts'
+import { commandText, type MainRequest } from './request.ts'
+
+export type SessionResult = 'success' | 'failure' | 'killed'
+
+export class SshSession {
+  readonly id: string
+  readonly target: OpenSession['target']
+  readonly rights: ReadonlySet<Right>
+  /** Channel data passed on: from the client toward the target, and back. */
+  bytesIn = 0
+  bytesOut = 0
+  /** The relay's: the session has to end now. */
+  onStop: ((result: SessionResult, reason: string) => void) | undefined
+  /** The relay's: the recording takes more again. */
+  onDrain: (() => void) | undefined
+
+  readonly #gate: Gate
+  readonly #used = new Set<Right>()
+  #writer: RecordingWriter | undefined
+  #stopped: { result: SessionResult; reason: string } | undefined
+  #ending: Promise<void> | undefined
+  #waiting = false
+
+  private constructor(session: OpenSession, gate: Gate) {
+    this.id = session.id
+    this.target = session.target
+    this.rights = new Set(session.rights)
+    this.#gate = gate
+  }
+
+  /**
+   * Takes over what the gate has opened and begins its recording. When that fails, so does the session
+   * (invariant 2): it is accounted at the gate and this throws.
+   */
+  static async begin(opened: OpenSession, gate: Gate): Promise<SshSession> {
+    const session = new SshSession(opened, gate)
+    if (opened.recording) {
+      try {
+        session.#writer = await RecordingWriter.open(opened.recording, {
+          sign: (statement) => gate.sign({ session: opened.id, statement }),
+          clock: { now: Date.now, monotonic: () => Math.round(performance.now() * 1000) },
+          onFailure: (error) => session.stop('failure', `the recording cannot be written: ${error.message}`),
+        })
+      } catch (error) {
+        const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
+        await session.end('failure', reason)
+        throw new Error(reason)
+      }
+    }
+    return session
+  }
+
+  /** Has to end, and why; before the relay listens the reason is kept for it. */
+  stop(result: SessionResult, reason: string): void {
+    if (this.#stopped) return
+    this.#stopped = { result, reason }
+    this.onStop?.(result, reason)
+  }
+
+  /** Why the session had to end before the relay took over. */
+  get stopped(): { result: SessionResult; reason: string } | undefined {
+    return this.#stopped
+  }
+
+  /** True while the recording has not taken what it was given: nothing more should be read. */
+  get isFull(): boolean {
+    if (!this.#writer || this.#writer.backlog < BACKLOG_LIMIT) return false
+    if (!this.#waiting) {
+      this.#waiting = true
+      this.#writer.onDrain(() => {
+        this.#waiting = false
+        this.onDrain?.()
+      })
+    }
+    return true
+  }
+
+  /** A channel's main request is allowed: resolves when the audit log has it. */
+  async granted(request: MainRequest): Promise<void> {
+    this.#used.add(request.right)
+    await this.#event('channel.open', { subprotocol: request.right })
+    const line = commandText(request)
+    if (line !== undefined) {
+      await this.#event('command', { subprotocol: request.right, object_type: 'command', object: line })
+    }
+  }
+
+  /** Something was refused. Refusing does not wait for the audit log, but a log that fails ends the session. */
+  denied(what: string, reason: string): void {
+    this.#tell('channel.denied', { object_type: 'request', object: what, reason })
+    this.#write(FRAME.denied, 0, { what, reason })
+  }
+
+  /** What records one channel; undefined when the session is not recorded. `cut` ends the channel. */
+  recorder(
+    channel: number,
+    request: MainRequest,
+    terminal: PtyRequest | undefined,
+    cut: (reason: string) => void,
+  ): ChannelRecorder | undefined {
+    return undefined
+  }
+
+  /** Seals the recording and accounts for the session. Safe to call again: the first call counts. */
+  end(result: SessionResult, reason?: string): Promise<void> {
+    this.#ending ??= this.#close(this.#stopped?.result ?? result, this.#stopped?.reason ?? reason)
+    return this.#ending
+  }
+
+  async #close(result: SessionResult, reason: string | undefined): Promise<void> {
+    const recording = await this.#writer?.close({ result, ...(reason !== undefined && { reason }) })
+    await this.#gate.close({
+      session: this.id,
+      result,
+      ...(reason !== undefined && { reason }),
+      bytesIn: this.bytesIn,
+      bytesOut: this.bytesOut,
+      rightsUsed: [...this.#used],
+      ...(recording && { recording }),
+    })
+  }
+
+  #write(type: FrameType, channel: number, value: object): void {
+    this.#writer?.write(type, channel, Buffer.from(JSON.stringify(value)))
+  }
+
+  #tell(code: EventCode, fields: EventFields): void {
+    this.#event(code, fields).catch(() => this.stop('failure', 'the audit log cannot be written'))
+  }
+
+  #event(code: EventCode, fields: EventFields): Promise<void> {
+    return this.#gate.event({ session: this.id, code, fields })
+  }
+}

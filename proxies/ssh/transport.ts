@@ -1,0 +1,186 @@
+/**
+ * One leg's SSH transport, reduced to what the relay needs: connection-layer messages (RFC 4254, 80 to 127) in
+ * and out, back-pressure, rekeying, an end.
+ *
+ * This is the only file that knows ssh2's insides. ssh2 does key exchange, encryption and user authentication;
+ * its Session and Channel layer loses data (early requests, the tail before a close, pty modes), so its handler
+ * of connection-layer messages is replaced here by a function that hands the raw payload on.
+ */
+import type { Socket } from 'node:net'
+import { createRequire } from 'node:module'
+import { FLOOD_MARK, KEX_TIMEOUT_MS, REKEY_BYTES, REKEY_INTERVAL_MS, SEND_HIGH_WATER } from './limits.ts'
+
+const require = createRequire(import.meta.url)
+
+/** ssh2's Protocol object, as of the pinned 1.17.0. */
+interface Ssh2Protocol {
+  _onPayload: (payload: Buffer) => unknown
+  _onPacket: () => void
+  /** Set while a key exchange is under way; outgoing packets are queued then. */
+  _kexinit: Buffer | undefined
+  _packetRW: {
+    write: { allocStart: number; alloc(size: number): Buffer; finalize(packet: Buffer): Buffer }
+  }
+  disconnect(reason: number): void
+  rekey(): void
+}
+
+/** What ssh2's Client and its server-side connection have in common, beyond their public types. */
+interface Ssh2Peer {
+  _protocol: Ssh2Protocol
+  on(event: string, listener: (...args: never[]) => void): unknown
+}
+
+const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
+  sendPacket: (protocol: Ssh2Protocol, packet: Buffer) => boolean
+}
+
+const CONNECTION_LAYER_FIRST = 80
+const CONNECTION_LAYER_LAST = 127
+const DISCONNECT_PROTOCOL_ERROR = 2
+const DISCONNECT_BY_APPLICATION = 11
+
+/** True when ssh2's crypto runs in its native binding; without it the relay has less than half its speed. */
+export function nativeCryptoAvailable(): boolean {
+  return (require('ssh2/lib/protocol/crypto.js') as { bindingAvailable: boolean }).bindingAvailable
+}
+
+export class Transport {
+  /**
+   * Called with each connection-layer message. The buffer belongs to the callee, which may rewrite it.
+   * Before it is set such messages are a breach of protocol (RFC 4252: they follow authentication).
+   */
+  onMessage: ((payload: Buffer) => void) | undefined
+  /** The write buffer went below its mark again, or a key exchange is over. */
+  onDrain: (() => void) | undefined
+  /** The connection is gone, once. */
+  onClose: (() => void) | undefined
+
+  readonly #protocol: Ssh2Protocol
+  readonly #socket: Socket
+  readonly #strict: boolean
+  #sent = 0
+  #keysSince = Date.now()
+  #kexTimer: NodeJS.Timeout | undefined
+  #closed = false
+  #heard = false
+  #paused = false
+
+  /**
+   * Takes over a connection of ssh2 as soon as its protocol object exists.
+   *
+   * `strict`: a connection-layer message before `onMessage` is set ends the connection. The front is strict;
+   * a target may announce its host keys before this side has noticed that it is signed in.
+   */
+  constructor(peer: unknown, socket: Socket, options: { strict: boolean }) {
+    const { _protocol: protocol } = peer as Ssh2Peer
+    this.#protocol = protocol
+    this.#socket = socket
+    this.#strict = options.strict
+    const original = protocol._onPayload
+    protocol._onPayload = (payload) => {
+      const type = payload[0]
+      if (type === undefined || type < CONNECTION_LAYER_FIRST || type > CONNECTION_LAYER_LAST) {
+        return original(payload)
+      }
+      protocol._onPacket()
+      this.#heard = true
+      if (this.onMessage) this.onMessage(payload)
+      else if (this.#strict) this.breach()
+      return undefined
+    }
+    ;(peer as Ssh2Peer).on('handshake', () => {
+      clearTimeout(this.#kexTimer)
+      this.#kexTimer = undefined
+      this.onDrain?.()
+    })
+    socket.on('drain', () => {
+      if (!this.congested) this.onDrain?.()
+    })
+    socket.once('close', () => {
+      this.#closed = true
+      clearTimeout(this.#kexTimer)
+      this.onClose?.()
+    })
+  }
+
+  /** Sends one message; its bytes are copied before this returns. After the end of the connection: nothing. */
+  send(payload: Uint8Array): void {
+    if (this.#closed) return
+    const writer = this.#protocol._packetRW.write
+    // While keys are being exchanged, allocStart is 0: ssh2 queues bare payloads and frames them afterwards.
+    const packet = writer.alloc(payload.length)
+    packet.set(payload, writer.allocStart)
+    sendPacket(this.#protocol, writer.finalize(packet))
+    if (this.#protocol._kexinit !== undefined) this.#watchKex()
+    this.#sent += payload.length
+    if (this.#sent >= REKEY_BYTES) this.#rekey()
+  }
+
+  /** True while more should not be sent: the peer reads too slowly, or keys are being exchanged. */
+  get congested(): boolean {
+    return this.#socket.writableLength > SEND_HIGH_WATER || this.#protocol._kexinit !== undefined
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** True when what is queued can only be answers to a peer that asks and does not read them. */
+  get flooded(): boolean {
+    return this.#socket.writableLength > FLOOD_MARK
+  }
+
+  /** True when a connection-layer message has come since the last call. */
+  takeHeard(): boolean {
+    const heard = this.#heard
+    this.#heard = false
+    return heard
+  }
+
+  /** While paused nothing is read from the peer; its own flow control then holds it. */
+  get paused(): boolean {
+    return this.#paused
+  }
+
+  set paused(paused: boolean) {
+    if (paused === this.#paused) return
+    this.#paused = paused
+    if (paused) this.#socket.pause()
+    else this.#socket.resume()
+  }
+
+  /** New keys when the present ones are old; call it now and then. */
+  refreshKeys(now: number): void {
+    if (now - this.#keysSince >= REKEY_INTERVAL_MS) this.#rekey()
+  }
+
+  /** Sends what is queued, a disconnect message, and closes. */
+  end(): void {
+    if (this.#closed || !this.#socket.writable) return
+    this.#protocol.disconnect(DISCONNECT_BY_APPLICATION)
+    this.#socket.end()
+  }
+
+  /** The peer broke the protocol: tells it so and drops the connection. */
+  breach(): void {
+    if (this.#closed) return
+    if (this.#socket.writable) this.#protocol.disconnect(DISCONNECT_PROTOCOL_ERROR)
+    this.#socket.destroySoon()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #rekey(): void {
+    this.#sent = 0
+    this.#keysSince = Date.now()
+    if (this.#protocol._kexinit === undefined) this.#protocol.rekey()
+    this.#watchKex()
+  }
+
+  #watchKex(): void {
+    this.#kexTimer ??= setTimeout(() => this.destroy(), KEX_TIMEOUT_MS)
+  }
+}

@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from './command.ts'
+
+/** The product's version, from package.json: beside src in a clone, one folder higher in a built package. */
+export function productVersion(): string {
+  for (const place of ['../../package.json', '../../../package.json']) {
+    try {
+      const { name, version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8'))
+      if (name === 'sallyport') return String(version)
+    } catch {
+      // The other place.
+    }
+  }
+  throw new Error('package.json is missing: install sallyport again')
+}
+
+export const version: Command = {
+  synopsis: [['version', 'print the version']],
+  options: { json: { type: 'boolean' } },
+  async run({ options }) {
+    const version = productVersion()
+    process.stdout.write(options['json'] ? `${JSON.stringify({ version, node: process.version })}\n` : `${version}\n`)
+    return 0
+  },
+}

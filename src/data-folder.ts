@@ -1,0 +1,157 @@
+/**
+ * The broker's data folder: made at the first start, 0700, with the keys that its listeners show. What is there
+ * is used as it is. One broker at a time holds it.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { isIP } from 'node:net'
+import { dirname, join } from 'node:path'
+import { generate } from 'selfsigned'
+import ssh2 from 'ssh2'
+
+export interface TlsFiles {
+  cert: string
+  key: string
+}
+
+const CERTIFICATE_DAYS = 825
+
+/** Makes the folder where it is missing. Throws when others could read it. */
+export function openDataFolder(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  const { mode } = statSync(path)
+  if ((mode & 0o077) !== 0) {
+    throw new Error(
+      `the data folder ${path} is open to other users (mode ${(mode & 0o777).toString(8)}): chmod 700 ${path}`,
+    )
+  }
+}
+
+/**
+ * Writes the pid file that SIGHUP is sent by, and that keeps a second broker out. Returns the function that
+ * removes it. Throws when a running process holds it.
+ */
+export function holdDataFolder(path: string): () => void {
+  const file = join(path, 'sallyport.pid')
+  for (const last of [false, true]) {
+    try {
+      const handle = openSync(file, 'wx', 0o600)
+      writeSync(handle, `${process.pid}\n`)
+      closeSync(handle)
+      return () => rmSync(file, { force: true })
+    } catch (error) {
+      const holder = runningHolder(file)
+      if (last || (error as NodeJS.ErrnoException).code !== 'EEXIST' || holder !== undefined) {
+        throw holder === undefined
+          ? error
+          : new Error(`the data folder ${path} is in use by process ${holder}: stop that broker first`)
+      }
+      rmSync(file, { force: true })
+    }
+  }
+  throw new Error(`cannot hold the data folder ${path}`)
+}
+
+/** The pid in the file when that process runs; a process number may have been given to a program of another name. */
+export function runningHolder(file: string): number | undefined {
+  try {
+    const pid = Number(readFileSync(file, 'utf8').trim())
+    if (!Number.isSafeInteger(pid) || pid < 1 || pid === process.pid) return undefined
+    process.kill(pid, 0)
+    const command = existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, 'utf8') : 'node'
+    return command.includes('node') || command.includes('sallyport') ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Ed25519 first; ECDSA for clients that do not know it. No RSA: see proxies/ssh/front.ts. */
+const HOST_KEYS = [
+  { name: 'ssh_host_ed25519_key', make: () => ssh2.utils.generateKeyPairSync('ed25519') },
+  { name: 'ssh_host_ecdsa_key', make: () => ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 }) },
+]
+
+/** The SSH host keys (OpenSSH's private form) of the front, made where they are missing. */
+export function hostKeys(dataDir: string): { private: string; public: string }[] {
+  const folder = join(dataDir, 'ssh')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return HOST_KEYS.map(({ name, make }) => {
+    const file = join(folder, name)
+    if (!existsSync(file)) {
+      const pair = make()
+      writeNew(`${file}.pub`, `${pair.public}\n`, 0o644)
+      writeNew(file, pair.private, 0o600)
+    }
+    return { private: readFileSync(file, 'utf8'), public: readFileSync(`${file}.pub`, 'utf8').trim() }
+  })
+}
+
+/** The certificate of the HTTPS listener: the configured one, else a self-signed one of the data folder. */
+export async function tlsFiles(
+  dataDir: string,
+  hostname: string,
+  configured: { certificate?: string; key?: string },
+): Promise<TlsFiles> {
+  if (configured.certificate !== undefined && configured.key !== undefined) {
+    return { cert: readFileSync(configured.certificate, 'utf8'), key: readFileSync(configured.key, 'utf8') }
+  }
+  const cert = join(dataDir, 'tls', 'cert.pem')
+  const key = join(dataDir, 'tls', 'key.pem')
+  if (!existsSync(cert) || !existsSync(key)) {
+    mkdirSync(dirname(cert), { recursive: true, mode: 0o700 })
+    const made = await selfSigned(hostname)
+    writeNew(key, made.key, 0o600)
+    writeNew(cert, made.cert, 0o644)
+  }
+  return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') }
+}
+
+async function selfSigned(hostname: string): Promise<TlsFiles> {
+  const now = new Date()
+  const names = [...new Set([hostname, 'localhost'])]
+  const made = await generate([{ name: 'commonName', value: hostname.slice(0, 64) }], {
+    keyType: 'ec',
+    curve: 'P-256',
+    algorithm: 'sha256',
+    notBeforeDate: now,
+    notAfterDate: new Date(now.getTime() + CERTIFICATE_DAYS * 86_400_000),
+    extensions: [
+      { name: 'basicConstraints', cA: true, critical: true },
+      { name: 'keyUsage', digitalSignature: true, keyCertSign: true, critical: true },
+      { name: 'extKeyUsage', serverAuth: true },
+      {
+        name: 'subjectAltName',
+        altNames: [
+          ...names.map((name) => (isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name })),
+          { type: 7 as const, ip: '127.0.0.1' },
+          { type: 7 as const, ip: '::1' },
+        ],
+      },
+    ],
+  })
+  return { cert: made.cert, key: made.private }
+}
+
+/** The file appears with its whole content or not at all, also when the process dies in between. */
+function writeNew(file: string, content: string, mode: number): void {
+  const draft = `${file}.new`
+  rmSync(draft, { force: true })
+  const handle = openSync(draft, 'wx', mode)
+  try {
+    writeSync(handle, content)
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+  renameSync(draft, file)
+}

@@ -1,0 +1,351 @@
+/**
+ * The gate: the only way in. Proxies ask here, in plain data (messages.ts), and everything that a session needs
+ * comes together: identity, rights, credential, recording, audit. Fail closed: what cannot be audited or
+ * recorded does not happen.
+ */
+import { randomBytes } from 'node:crypto'
+import { ulid } from 'ulid'
+import { canonicalName, resolveTarget, type Target, targetsOf } from '../access/targets.ts'
+import type { Audit, EventFields } from '../audit/catalogue.ts'
+import type { Identities } from '../identity/chain.ts'
+import { formatTarget, type Login, parseCanonical, parseLogin } from '../model/login.ts'
+import type { RecordingKeeper } from '../keeper/keeper.ts'
+import type { User } from '../model/objects.ts'
+import type { Protocol } from '../model/rights.ts'
+import type { Store } from '../store/store.ts'
+import type { Vault } from '../vault/credentials.ts'
+import { HostKeyJudge } from './hostkeys.ts'
+import type {
+  AuthenticateAnswer,
+  AuthenticateRequest,
+  CloseRequest,
+  Credential,
+  EventRequest,
+  Gate,
+  GateNotice,
+  HostKeyAnswer,
+  HostKeyRequest,
+  OpenAnswer,
+  OpenRequest,
+  RecordingGrant,
+  SignRequest,
+  Source,
+  TargetsAnswer,
+  TargetsRequest,
+} from './messages.ts'
+import { MAX_TARGETS } from './messages.ts'
+import { type RunningSession, RunningSessions, sessionFields } from './running.ts'
+
+/** What the gate counts. */
+export interface GateMetrics {
+  authentication(method: string, result: 'success' | 'failure'): void
+  sessionOpened(protocol: Protocol): void
+  sessionClosed(protocol: Protocol): void
+  channel(result: 'opened' | 'denied'): void
+  recordingBytes(bytes: number): void
+  recordingFailed(): void
+}
+
+export interface GateOptions {
+  store: Store
+  identities: Identities
+  vault: Vault
+  audit: Audit
+  recordings: RecordingKeeper
+  metrics: GateMetrics
+  /** Milliseconds since the epoch. */
+  now: () => number
+}
+
+/** Somebody who has signed in on a connection that is still there. */
+interface SignedIn {
+  userId: string
+  user: string
+  login: Login
+  source: Source
+}
+
+export class BrokerGate implements Gate {
+  readonly #options: GateOptions
+  readonly #hostKeys: HostKeyJudge
+  readonly #signedIn = new Map<string, SignedIn>()
+  readonly #running = new RunningSessions()
+  readonly #listeners: ((notice: GateNotice) => void)[] = []
+  #draining: string | undefined
+
+  constructor(options: GateOptions) {
+    this.#options = options
+    this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
+  }
+
+  async authenticate({ protocol, source, login, proof }: AuthenticateRequest): Promise<AuthenticateAnswer> {
+    const { identities, audit, metrics } = this.#options
+    const parsed = parseLogin(login)
+    const fields = { client_ip: source.address, client_port: source.port, protocol, method: proof.method }
+    if ('malformed' in parsed) {
+      await audit.record('auth.failure', { ...fields, reason: 'malformed login string' })
+      metrics.authentication(proof.method, 'failure')
+      return { result: 'malformed', message: parsed.malformed }
+    }
+    const outcome = await identities.authenticate({ user: parsed.user, source: source.address, proof })
+    if (outcome.result === 'key_acceptable') return { result: 'key_acceptable' }
+    if (outcome.result === 'rejected') {
+      metrics.authentication(proof.method, 'failure')
+      // An offer of a key that is not the user's is no attempt: agents offer all they hold.
+      if (proof.method !== 'publickey' || proof.signed) {
+        await audit.record('auth.failure', { ...fields, user: parsed.user, reason: outcome.reason })
+        if (outcome.lockedFor !== undefined) {
+          await audit.record('auth.locked', {
+            ...fields,
+            user: parsed.user,
+            reason: outcome.reason,
+            duration: outcome.lockedFor,
+          })
+        }
+      }
+      return { result: 'rejected' }
+    }
+    const { user } = outcome
+    await audit.record('auth.success', { ...fields, user: user.userName, profile: user.profile })
+    metrics.authentication(proof.method, 'success')
+    const token = randomBytes(16).toString('base64url')
+    this.#signedIn.set(token, { userId: user.id, user: user.userName, login: parsed, source })
+    return {
+      result: 'accepted',
+      identity: {
+        token,
+        user: user.userName,
+        displayName: user.displayName,
+        hasTarget: parsed.target !== undefined,
+      },
+    }
+  }
+
+  async targets({ identity, protocol }: TargetsRequest): Promise<TargetsAnswer> {
+    const { userId } = this.#identity(identity)
+    const targets = targetsOf(await this.#options.store.access.sessionTargets(userId), protocol).filter(
+      (target) => target.rights.length > 0,
+    )
+    return {
+      targets: targets
+        .slice(0, MAX_TARGETS)
+        .map((target) => ({ target: canonicalName(target), description: target.deviceDescription })),
+      total: targets.length,
+    }
+  }
+
+  async open(request: OpenRequest): Promise<OpenAnswer> {
+    const signedIn = this.#identity(request.identity)
+    const { login, source, user } = signedIn
+    const wanted = request.target === undefined ? login.target : parseCanonical(request.target)
+    if (!wanted) return { result: 'denied', message: 'no target was named' }
+    const deny = async (reason: string, message = reason): Promise<OpenAnswer> => {
+      await this.#options.audit.record('session.denied', {
+        user,
+        client_ip: source.address,
+        client_port: source.port,
+        protocol: request.protocol,
+        ...wanted,
+        reason,
+      })
+      return { result: 'denied', message }
+    }
+    if (this.#draining !== undefined) return await deny(this.#draining)
+    // Rights may have gone since the sign-in.
+    const person = await this.#options.store.users.find(signedIn.userId)
+    if (!person || !this.#options.identities.isAllowed(person, source.address)) {
+      return await deny('the user may no longer sign in', `the target ${formatTarget(wanted)} does not exist, or you may not open it`)
+    }
+    const rows = await this.#options.store.access.sessionTargets(signedIn.userId, { device: wanted.device })
+    const resolution = resolveTarget(rows, wanted, request.protocol)
+    if (resolution.result !== 'found') return await deny(resolution.message)
+    if (resolution.target.rights.length === 0) {
+      return await deny(`the service ${resolution.target.serviceName} allows nothing that you have a right to`)
+    }
+    return await this.#begin(person, source, resolution.target, deny)
+  }
+
+  async #begin(
+    person: User,
+    source: Source,
+    target: Target,
+    deny: (reason: string, message?: string) => Promise<OpenAnswer>,
+  ): Promise<OpenAnswer> {
+    const { store, vault, audit, recordings, metrics, now } = this.#options
+    const credentials = await this.#credentials(vault, target)
+    if (credentials.length === 0) return await deny(`no credential is stored for ${canonicalName(target)}`)
+    const session: RunningSession = {
+      id: ulid(),
+      userId: person.id,
+      user: person.userName,
+      source,
+      target,
+      begin: now(),
+      isRecorded: target.isRecorded,
+    }
+    const canonical = canonicalName(target)
+    let recording: RecordingGrant | undefined
+    if (target.isRecorded) {
+      try {
+        recording = await recordings.prepare(session.id, session.begin, {
+          user: session.user,
+          client: source.address,
+          target: canonical,
+          host: target.host,
+          protocol: target.protocol,
+        })
+      } catch (error) {
+        const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
+        await audit.record('recording.failed', { ...sessionFields(session), reason })
+        metrics.recordingFailed()
+        return await deny(reason, 'the session cannot be recorded, so it is not opened: tell an administrator')
+      }
+    }
+    const authorization = target.authorizationNames.join(', ')
+    await audit.record('session.open', { ...sessionFields(session), authorization })
+    await store.sessions.create({
+      id: session.id,
+      begin: session.begin,
+      user: session.user,
+      sourceIp: source.address,
+      protocol: target.protocol,
+      subprotocols: [],
+      account: target.accountName,
+      domain: target.domainName,
+      device: target.deviceName,
+      service: target.serviceName,
+      targetHost: target.host,
+      authorization,
+      isRecorded: target.isRecorded,
+      bytesIn: 0,
+      bytesOut: 0,
+      ...(recording && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
+    })
+    this.#running.add(session)
+    metrics.sessionOpened(target.protocol)
+    return {
+      result: 'opened',
+      session: {
+        id: session.id,
+        user: session.user,
+        target: {
+          canonical,
+          host: target.host,
+          port: target.port,
+          login: target.accountLogin,
+          device: target.deviceName,
+          service: target.serviceName,
+        },
+        credentials,
+        rights: target.rights,
+        ...(recording && { recording }),
+      },
+    }
+  }
+
+  /** Keys before passwords: a target that takes both is asked with the stronger one. */
+  async #credentials(vault: Vault, target: Target): Promise<Credential[]> {
+    const stored = await vault.credentials(target.accountId)
+    const credentials = stored.map((one): Credential => {
+      if (one.type === 'password') return { type: 'password', password: one.password.revealText() }
+      return {
+        type: 'ssh_key',
+        privateKey: one.privateKey.revealText(),
+        ...(one.passphrase && { passphrase: one.passphrase.revealText() }),
+      }
+    })
+    return credentials.sort((a, b) => (a.type === b.type ? 0 : a.type === 'ssh_key' ? -1 : 1))
+  }
+
+  hostKey({ session, key }: HostKeyRequest): Promise<HostKeyAnswer> {
+    return this.#hostKeys.judge(this.#running.get(session), key)
+  }
+
+  async event({ session, code, fields }: EventRequest): Promise<void> {
+    const running = this.#running.get(session)
+    await this.#options.audit.record(code, { ...fields, ...sessionFields(running) })
+    if (code === 'channel.open') this.#options.metrics.channel('opened')
+    else if (code === 'channel.denied') this.#options.metrics.channel('denied')
+  }
+
+  async sign({ session, statement }: SignRequest): Promise<Uint8Array> {
+    this.#running.get(session)
+    return await this.#options.recordings.sign(session, statement)
+  }
+
+  async close(request: CloseRequest): Promise<void> {
+    const { store, audit, metrics, now } = this.#options
+    const session = this.#running.get(request.session)
+    this.#running.remove(session.id)
+    const end = now()
+    metrics.sessionClosed(session.target.protocol)
+    await store.sessions.update(session.id, {
+      end,
+      result: request.result,
+      ...(request.reason !== undefined && { reason: request.reason }),
+      subprotocols: request.rightsUsed,
+      bytesIn: request.bytesIn,
+      bytesOut: request.bytesOut,
+      ...(request.recording && { recording: request.recording }),
+    })
+    await this.#auditRecording(session, request)
+    await audit.record('session.close', {
+      ...sessionFields(session),
+      subprotocol: request.rightsUsed.join(' '),
+      result: request.result,
+      ...(request.reason !== undefined && { reason: request.reason }),
+      duration: end - session.begin,
+      bytes_in: request.bytesIn,
+      bytes_out: request.bytesOut,
+    })
+  }
+
+  async #auditRecording(session: RunningSession, { recording, reason }: CloseRequest): Promise<void> {
+    const { audit, metrics } = this.#options
+    if (!session.isRecorded) return
+    const fields: EventFields = sessionFields(session)
+    if (recording?.state === 'sealed') {
+      metrics.recordingBytes(recording.size)
+      await audit.record('recording.sealed', { ...fields, size: recording.size, digest: recording.digest })
+    } else {
+      metrics.recordingFailed()
+      await audit.record('recording.failed', { ...fields, reason: reason ?? 'the recording could not be written' })
+    }
+  }
+
+  async leave({ identity }: { identity: string }): Promise<void> {
+    this.#signedIn.delete(identity)
+  }
+
+  onNotice(listener: (notice: GateNotice) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Ends a running session; `by` asked for it. False: there is none of that id. */
+  async kill(id: string, reason: string, by: string): Promise<boolean> {
+    const session = this.#running.find(id)
+    if (!session) return false
+    await this.#options.audit.record('session.kill', { ...sessionFields(session), user: by, reason })
+    this.#notify({ type: 'stop', session: id, reason: `ended by ${by}: ${reason}` })
+    return true
+  }
+
+  /** From now on no session is opened; `reason` is what a user reads. */
+  drain(reason: string): void {
+    this.#draining = reason
+  }
+
+  get running(): number {
+    return this.#running.count
+  }
+
+  #notify(notice: GateNotice): void {
+    for (const listener of this.#listeners) listener(notice)
+  }
+
+  #identity(token: string): SignedIn {
+    const signedIn = this.#signedIn.get(token)
+    if (!signedIn) throw new Error('this identity is no longer signed in')
+    return signedIn
+  }
+}

@@ -1,0 +1,63 @@
+/** The sessions that run now, and what of them stands in each of their events. */
+import type { EventFields } from '../audit/catalogue.ts'
+import type { Source } from './messages.ts'
+import type { Target } from '../access/targets.ts'
+import type { Id } from '../model/objects.ts'
+
+export interface RunningSession {
+  id: Id
+  userId: Id
+  user: string
+  source: Source
+  target: Target
+  /** Milliseconds since the epoch. */
+  begin: number
+  isRecorded: boolean
+}
+
+export class RunningSessions {
+  readonly #sessions = new Map<Id, RunningSession>()
+
+  add(session: RunningSession): void {
+    this.#sessions.set(session.id, session)
+  }
+
+  /** Throws when a proxy names a session that does not run. */
+  get(id: Id): RunningSession {
+    const session = this.#sessions.get(id)
+    if (!session) throw new Error('there is no such session')
+    return session
+  }
+
+  find(id: Id): RunningSession | undefined {
+    return this.#sessions.get(id)
+  }
+
+  remove(id: Id): void {
+    this.#sessions.delete(id)
+  }
+
+  get count(): number {
+    return this.#sessions.size
+  }
+
+  [Symbol.iterator](): Iterator<RunningSession> {
+    return this.#sessions.values()
+  }
+}
+
+/** The fields that tell which session an event belongs to. A proxy cannot overwrite them. */
+export function sessionFields({ id, user, source, target }: RunningSession): EventFields {
+  return {
+    session: id,
+    user,
+    client_ip: source.address,
+    client_port: source.port,
+    protocol: target.protocol,
+    account: target.accountName,
+    domain: target.domainName,
+    device: target.deviceName,
+    service: target.serviceName,
+    target_host: target.host,
+  }
+}

@@ -1,0 +1,91 @@
+/** At the broker's start: recordings and sessions that a crash left open are sealed and accounted for. */
+import { findRecording } from '../../recordings/catalog.ts'
+import { recoverRecording } from '../../recordings/recover.ts'
+import type { Audit } from '../audit/catalogue.ts'
+import type { SessionRecord } from '../model/objects.ts'
+import type { Store } from '../store/store.ts'
+import type { RecordingKeeper } from './keeper.ts'
+
+export interface RecoverDeps {
+  store: Store
+  audit: Audit
+  keeper: RecordingKeeper
+  now: () => number
+}
+
+/** What happened to each session that was running when the broker died; for the log. */
+export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
+  const { store } = deps
+  const { items } = await store.sessions.list({ status: 'current' }, { limit: -1, offset: 0 })
+  const report: string[] = []
+  for (const session of items) {
+    const recording = session.isRecorded ? await recoverOne(deps, session) : undefined
+    const reason = `the broker ended without closing it${recording ? `; ${recording.text}` : ''}`
+    await store.sessions.update(session.id, {
+      end: deps.now(),
+      result: 'lost',
+      reason,
+      ...(recording && { recording: recording.summary }),
+    })
+    await deps.audit.record('session.close', {
+      session: session.id,
+      user: session.user,
+      client_ip: session.sourceIp,
+      protocol: session.protocol,
+      account: session.account,
+      domain: session.domain,
+      device: session.device,
+      service: session.service,
+      target_host: session.targetHost,
+      result: 'failure',
+      reason,
+    })
+    report.push(`session ${session.id} of ${session.user}: ${reason}`)
+  }
+  return report
+}
+
+interface Recovered {
+  summary: NonNullable<SessionRecord['recording']>
+  text: string
+}
+
+async function recoverOne({ audit, keeper, now }: RecoverDeps, session: SessionRecord): Promise<Recovered> {
+  const entry = await findRecording(keeper.root, session.id)
+  if (!entry || entry.state === 'empty') {
+    const text = 'its recording had not begun'
+    return { summary: { state: 'failed', size: 0, frames: 0, digest: '' }, text }
+  }
+  const recovery = await recoverRecording(entry.directory, session.id, {
+    sign: (statement) => keeper.sign(session.id, statement),
+    trusted: [keeper.keys.signer],
+    now,
+  })
+  if (recovery.outcome === 'recovered') {
+    const last = new Date(session.begin + Math.floor(recovery.lastFrame / 1000)).toISOString()
+    const text =
+      `its recording is sealed up to ${last}, ${recovery.droppedBytes} bytes of an unfinished write were dropped, ` +
+      'and at most the last second before the end is missing'
+    await audit.record('recording.recovered', {
+      session: session.id,
+      user: session.user,
+      size: recovery.size,
+      digest: recovery.digest,
+      reason: text,
+    })
+    const { size, frames, digest } = recovery
+    return { summary: { state: 'recovered', size, frames, digest }, text }
+  }
+  if (recovery.outcome === 'closed') {
+    const closed = await findRecording(keeper.root, session.id)
+    const state = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
+    const summary = { state, size: closed?.size ?? 0, frames: closed?.frames ?? 0, digest: closed?.digest ?? '' }
+    return { summary, text: 'its recording was closed in order' }
+  }
+  const text =
+    recovery.outcome === 'empty'
+      ? 'its recording had not begun'
+      : `its recording is damaged and left as it is: ${recovery.fault.message}`
+  await audit.record('recording.failed', { session: session.id, user: session.user, reason: text })
+  return { summary: { state: 'failed', size: entry.size, frames: 0, digest: '' }, text }
+}
