@@ -70,7 +70,7 @@ export class Vault {
     if (types.size < credentials.length) {
       throw new CredentialError('credentials', 'an account has one credential of each type at most')
     }
-    for (const credential of credentials) validate(credential)
+    for (const credential of credentials) checkCredential(credential)
     const sealed = credentials.map((credential) => {
       const body = Secret.of(JSON.stringify(textsOf(credential)))
       try {
@@ -121,7 +121,8 @@ function credentialOf(type: CredentialType, texts: Partial<Record<string, string
   }
 }
 
-function validate(credential: Credential): void {
+/** Whether a credential can be stored and used. @throws CredentialError */
+export function checkCredential(credential: Credential): void {
   if (credential.type === 'password') {
     bounded('password', credential.password, MAX_PASSWORD_BYTES)
     return
