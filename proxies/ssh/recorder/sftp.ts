@@ -164,9 +164,7 @@ export class SftpRecorder implements ChannelRecorder {
   /** Returns where the data that follows goes. */
   #reply(type: number, head: Uint8Array, rest: number): DataTarget | undefined {
     if (type === FXP.version) {
-      const version = uint32At(head, 0)
-      if (VERSION < version)
-        throw new MalformedError(`sftp: version ${VERSION} was expected, found ${version}`)
+      this.#version(uint32At(head, 0))
       return undefined
     }
     const id = uint32At(head, 0)

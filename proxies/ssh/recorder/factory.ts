@@ -1,0 +1,91 @@
+/** The recorder that belongs to a channel's main request. */
+import type { ChannelOpen, FrameSink } from '../../../recordings/frames.ts'
+import { type ExecCommand, rightFor } from '../codec/classify.ts'
+import { displayText } from '../codec/reader.ts'
+import { ChannelFrames } from './frames.ts'
+import { Guard } from './guard.ts'
+import type { Quota } from './quota.ts'
+import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+import { ScpRecorder } from './scp.ts'
+import { SftpRecorder } from './sftp.ts'
+import { StreamRecorder } from './stream.ts'
+import { TerminalRecorder } from './terminal.ts'
+import { WholeRecorder } from './whole.ts'
+
+export type Terminal = NonNullable<ChannelOpen['terminal']>
+
+/** What a channel was granted. `command`: the exact bytes that are sent to the target. */
+export type Recorded =
+  | { kind: 'shell' }
+  | { kind: 'sftp' }
+  | { kind: 'exec'; command: Uint8Array; classified: ExecCommand }
+
+export interface RecorderOptions {
+  sink: FrameSink
+  /** The channel's number in the recording. */
+  channel: number
+  /** The session's, shared by its channels. */
+  quota: Quota
+  events: RecorderEvents
+  /** Present when the channel has a terminal. */
+  terminal?: Terminal
+}
+
+/** Bytes of a command that one frame takes; a longer one goes on in command frames. */
+const COMMAND_PIECE = 8192
+
+/**
+ * Begins the channel in the recording and returns its recorder. A channel with a terminal is recorded as one
+ * whatever runs in it: programs ask for passwords there, and its protocol streams would be garbled anyway.
+ */
+export function recorderFor(recorded: Recorded, options: RecorderOptions): ChannelRecorder {
+  const frames = new ChannelFrames(options.sink, options.channel)
+  const { kind, subprotocol } = describe(recorded, options.terminal)
+  const command = recorded.kind === 'exec' ? commandPieces(recorded.command) : []
+  frames.open({
+    kind,
+    subprotocol,
+    ...(command[0] !== undefined && { command: command[0] }),
+    ...(options.terminal !== undefined && { terminal: options.terminal }),
+  })
+  for (const line of command.slice(1)) frames.command({ line })
+  return inspector(recorded, frames, options)
+}
+
+function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderOptions): ChannelRecorder {
+  const { events, quota } = options
+  if (options.terminal !== undefined && recorded.kind !== 'sftp') return new TerminalRecorder(frames)
+  if (recorded.kind === 'sftp') return new Guard(new SftpRecorder(frames, events, quota), frames, events)
+  const classified = recorded.kind === 'exec' ? recorded.classified : undefined
+  switch (classified?.kind) {
+    case 'scp':
+      return new Guard(new ScpRecorder(frames, events, quota, classified), frames, events)
+    case 'rsync':
+    case 'git':
+      return new StreamRecorder(frames, events, quota, classified)
+    default:
+      return new WholeRecorder(frames, events, quota)
+  }
+}
+
+function describe(
+  recorded: Recorded,
+  terminal: Terminal | undefined,
+): Pick<ChannelOpen, 'kind' | 'subprotocol'> {
+  if (recorded.kind !== 'exec') return { kind: recorded.kind, subprotocol: rightFor(recorded.kind) ?? '' }
+  const { classified } = recorded
+  const subprotocol =
+    (classified.kind === 'scp' ? rightFor('scp', classified.direction) : rightFor(classified.kind)) ?? ''
+  return {
+    kind: classified.kind === 'command' || terminal !== undefined ? 'exec' : classified.kind,
+    subprotocol,
+  }
+}
+
+function commandPieces(command: Uint8Array): string[] {
+  const pieces: string[] = []
+  for (let at = 0; at < command.length; at += COMMAND_PIECE) {
+    pieces.push(displayText(command.subarray(at, at + COMMAND_PIECE)))
+  }
+  return pieces
+}

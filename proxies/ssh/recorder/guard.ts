@@ -1,0 +1,58 @@
+/**
+ * Turns what a recorder throws at a stream that breaks its protocol into one violation: the relay is told, the
+ * recording says so, and what still comes is not looked at.
+ */
+import type { Exit } from '../../../recordings/frames.ts'
+import { MalformedError } from '../codec/reader.ts'
+import type { ChannelFrames } from './frames.ts'
+import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+
+export class Guard implements ChannelRecorder {
+  readonly #inner: ChannelRecorder
+  readonly #frames: ChannelFrames
+  readonly #events: RecorderEvents
+  #violated = false
+
+  constructor(inner: ChannelRecorder, frames: ChannelFrames, events: RecorderEvents) {
+    this.#inner = inner
+    this.#frames = frames
+    this.#events = events
+  }
+
+  fromClient(data: Uint8Array): void {
+    if (this.#violated) return
+    try {
+      this.#inner.fromClient(data)
+    } catch (error) {
+      this.#violation(error)
+    }
+  }
+
+  fromTarget(data: Uint8Array, stderr: boolean): void {
+    if (this.#violated) return
+    try {
+      this.#inner.fromTarget(data, stderr)
+    } catch (error) {
+      this.#violation(error)
+    }
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#inner.resize(columns, rows)
+  }
+
+  exit(exit: Exit): void {
+    this.#inner.exit(exit)
+  }
+
+  end(): void {
+    this.#inner.end()
+  }
+
+  #violation(error: unknown): void {
+    if (!(error instanceof MalformedError)) throw error
+    this.#violated = true
+    this.#frames.denied({ what: 'data of the channel', reason: error.message })
+    this.#events.onViolation(error.message)
+  }
+}

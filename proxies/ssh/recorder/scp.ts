@@ -1,0 +1,289 @@
+/**
+ * Records an SCP channel (`scp -t`, `scp -f`): one operation per file, with size, SHA-256 and the receiving
+ * side's answer. The command's direction says which side sends records; the other side may only answer. What
+ * would make a side do something else than what is recorded is a violation (MalformedError): records from the
+ * answering side, names that leave their folder, data before its refusal, answers to nothing.
+ *
+ * A target that cannot run scp says so in a line of text (nologin, a forced command). That text passes and is
+ * recorded, and then nothing else may follow.
+ */
+import { Buffer } from 'node:buffer'
+import { createHash, type Hash } from 'node:crypto'
+import { posix } from 'node:path'
+import { type Exit, type FileOperation, FRAME } from '../../../recordings/frames.ts'
+import type { Direction, ScpCommand } from '../codec/classify.ts'
+import { displayText, MalformedError } from '../codec/reader.ts'
+import { ANSWER, LINE_LIMIT, parseRecord, type ScpRecord } from '../codec/scp.ts'
+import type { ChannelFrames } from './frames.ts'
+import { LineBuffer } from './line-buffer.ts'
+import { type Quota, QuotaStream } from './quota.ts'
+import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+
+/** Folders within folders. */
+const DEPTH_LIMIT = 256
+/** Records and files that wait for the receiver's answer. The protocol has one; some senders do not wait. */
+const UNANSWERED_LIMIT = 64
+/** Bytes of text of a target that cannot run scp. */
+const TEXT_LIMIT = 4096
+
+const NEWLINE = Buffer.from('\n')
+const CUT = 'the channel ended before the file was complete'
+
+interface ScpFile {
+  path: string
+  size: number
+  passed: number
+  hash: Hash
+  /** What the sender said after the data: its file could not be read. */
+  failure?: string
+}
+
+/** What an answer is for: the beginning or a record without data, a folder, a file's record, a file's data. */
+type Expected = { kind: 'record' | 'directory' } | { kind: 'file' | 'data'; file: ScpFile }
+
+const RECORD: Expected = { kind: 'record' }
+const DIRECTORY: Expected = { kind: 'directory' }
+
+export class ScpRecorder implements ChannelRecorder {
+  readonly #frames: ChannelFrames
+  readonly #events: RecorderEvents
+  readonly #command: ScpCommand
+  readonly #errors: QuotaStream
+  readonly #records = new LineBuffer(LINE_LIMIT)
+  readonly #answers = new LineBuffer(LINE_LIMIT)
+  readonly #folders: string[] = []
+  /** Answers that are still to come, the oldest first; the receiver begins with one. */
+  readonly #expected: Expected[] = [RECORD]
+  /** The file whose data passes, or whose status byte is next. */
+  #file: ScpFile | undefined
+  #text = 0
+
+  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota, command: ScpCommand) {
+    this.#frames = frames
+    this.#events = events
+    this.#command = command
+    this.#errors = new QuotaStream(frames, events, quota, 'out')
+  }
+
+  fromClient(data: Uint8Array): void {
+    if (this.#text > 0 && this.#command.direction === 'up') {
+      throw new MalformedError('scp: nothing was expected after the target said that it cannot run scp')
+    }
+    this.#side('up', data)
+  }
+
+  fromTarget(data: Uint8Array, stderr: boolean): void {
+    if (stderr) this.#errors.write(FRAME.errorOutput, data)
+    else this.#side('down', data)
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#frames.resize(columns, rows)
+  }
+
+  exit(exit: Exit): void {
+    this.#frames.exit(exit)
+  }
+
+  end(): void {
+    const open = new Set(this.#expected.flatMap((expected) => ('file' in expected ? [expected.file] : [])))
+    if (this.#file !== undefined) open.add(this.#file)
+    for (const file of open) this.#finish(file, CUT)
+    this.#errors.end()
+    this.#frames.close()
+  }
+
+  /** `from`: the direction in which `data` goes. */
+  #side(from: Direction, data: Uint8Array): void {
+    let at = 0
+    while (at < data.length) {
+      const rest = data.subarray(at)
+      if (from === 'down' && this.#text > 0) {
+        this.#noScp(rest)
+        return
+      }
+      at += from === this.#command.direction ? this.#send(rest) : this.#answer(rest)
+    }
+  }
+
+  /** Takes the beginning of what the sending side sent; returns how much. */
+  #send(data: Uint8Array): number {
+    const file = this.#file
+    if (file !== undefined && file.passed < file.size) {
+      const piece = data.subarray(0, file.size - file.passed)
+      file.hash.update(piece)
+      file.passed += piece.length
+      return piece.length
+    }
+    if (file !== undefined && this.#records.empty && data[0] === ANSWER.ok) {
+      this.#sent(file)
+      return 1
+    }
+    const taken = this.#records.take(data)
+    const line = this.#records.line
+    if (line === undefined) return taken
+    this.#records.clear()
+    this.#sentLine(line)
+    return taken
+  }
+
+  #sentLine(line: Uint8Array): void {
+    const first = line[0]
+    if (first === ANSWER.error || first === ANSWER.fatal) {
+      const message = displayText(line.subarray(1))
+      if (this.#file === undefined) this.#note(message)
+      else {
+        this.#file.failure = message
+        this.#sent(this.#file)
+      }
+      return
+    }
+    if (this.#file !== undefined)
+      throw new MalformedError('scp: a status was expected after the data, found another byte')
+    const record = parseRecord(line)
+    if (record !== undefined) this.#record(record)
+    else if (this.#command.direction === 'down') this.#noScp(Buffer.concat([line, NEWLINE]))
+    else throw new MalformedError('scp: a record was expected from the sending side, found something else')
+  }
+
+  /** A file's data and status have passed. */
+  #sent(file: ScpFile): void {
+    this.#file = undefined
+    this.#expect({ kind: 'data', file })
+  }
+
+  #record(record: ScpRecord): void {
+    switch (record.kind) {
+      case 'times':
+        this.#expect(RECORD)
+        return
+      case 'end':
+        this.#folders.pop()
+        this.#expect(RECORD)
+        return
+      case 'directory':
+        this.#folders.push(record.name)
+        if (DEPTH_LIMIT < this.#folders.length) {
+          throw new MalformedError(
+            `scp: at most ${DEPTH_LIMIT} folders within each other were expected, found more`,
+          )
+        }
+        this.#frames.file({
+          operation: 'directory',
+          path: this.#path(),
+          direction: this.#command.direction,
+          result: 'ok',
+        })
+        this.#expect(DIRECTORY)
+        return
+      case 'file': {
+        const file = {
+          path: this.#path(record.name),
+          size: record.size,
+          passed: 0,
+          hash: createHash('sha256'),
+        }
+        this.#file = file
+        this.#expect({ kind: 'file', file })
+      }
+    }
+  }
+
+  #expect(expected: Expected): void {
+    this.#expected.push(expected)
+    if (UNANSWERED_LIMIT < this.#expected.length) {
+      throw new MalformedError(`scp: an answer was expected after ${UNANSWERED_LIMIT} records, found none`)
+    }
+  }
+
+  /** Takes the beginning of what the answering side sent; returns how much. */
+  #answer(data: Uint8Array): number {
+    if (this.#answers.empty && data[0] === ANSWER.ok) {
+      this.#answered(undefined)
+      return 1
+    }
+    const taken = this.#answers.take(data)
+    const line = this.#answers.line
+    if (line === undefined) return taken
+    this.#answers.clear()
+    if (line[0] === ANSWER.error || line[0] === ANSWER.fatal) this.#answered(displayText(line.subarray(1)))
+    else if (this.#command.direction === 'down' || parseRecord(line) !== undefined) {
+      throw new MalformedError('scp: an answer was expected from the receiving side, found something else')
+    } else this.#noScp(Buffer.concat([line, NEWLINE]))
+    return taken
+  }
+
+  /** `refusal`: the receiver's message; undefined: it accepts. */
+  #answered(refusal: string | undefined): void {
+    const expected = this.#expected.shift()
+    if (expected === undefined) {
+      if (refusal === undefined) throw new MalformedError('scp: no answer was expected, found one')
+      this.#note(refusal)
+    } else if (expected.kind === 'data') {
+      this.#finish(expected.file, refusal ?? expected.file.failure ?? 'ok')
+    } else if (refusal === undefined) {
+      return
+    } else if (expected.kind === 'file') {
+      this.#refuse(expected.file, refusal)
+    } else {
+      this.#note(refusal)
+      if (expected.kind === 'directory') this.#refuseDirectory()
+    }
+  }
+
+  /** The sender goes on behind a folder that is refused. What it has sent of it would be taken for something else. */
+  #refuseDirectory(): void {
+    if (this.#expected.length > 0) {
+      throw new MalformedError(
+        'scp: an answer to a folder was expected before its records, found them before a refusal',
+      )
+    }
+    this.#folders.pop()
+  }
+
+  /** The receiver refuses a file: the sender sends no data. One that has begun would be read as records. */
+  #refuse(file: ScpFile, refusal: string): void {
+    if (file !== this.#file || file.passed > 0) {
+      throw new MalformedError(
+        'scp: data was expected after the answer to its record, found it before a refusal',
+      )
+    }
+    this.#file = undefined
+    this.#finish(file, refusal)
+  }
+
+  #finish(file: ScpFile, result: string): void {
+    const { path, passed: size } = file
+    const { direction } = this.#command
+    const sha256 = result === 'ok' ? { sha256: file.hash.digest('hex') } : {}
+    this.#frames.file({ operation: 'transfer', path, direction, size, ...sha256, result })
+    this.#events.onTransfer({ path, direction, size, ...sha256, result })
+  }
+
+  /** A message that belongs to no file. */
+  #note(message: string): void {
+    const operation: FileOperation = { operation: 'message', path: this.#path(), result: message }
+    this.#frames.file(operation)
+  }
+
+  /** The target's text instead of the protocol, or more of it. */
+  #noScp(text: Uint8Array): void {
+    this.#text += text.length
+    if (TEXT_LIMIT < this.#text)
+      throw new MalformedError('scp: the protocol was expected from the target, found text')
+    this.#frames.stream(FRAME.output, text)
+  }
+
+  /**
+   * A path for the recording: what the command named, then the record's folders and name. Whether the command's
+   * path is a folder on the target cannot be seen; it is taken as the file itself where the names are the same.
+   */
+  #path(name?: string): string {
+    const names = name === undefined ? this.#folders : [...this.#folders, name]
+    const base = this.#command.path
+    if (names.length === 0) return base
+    if (this.#command.direction === 'down') return posix.join(posix.dirname(base), ...names)
+    if (names.length === 1 && posix.basename(base) === names[0]) return base
+    return posix.join(base, ...names)
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Records the channel of an rsync or git: the operation, and for each direction its bytes and SHA-256. That is
+ * all only while both sides begin as the protocol does; a stream that begins otherwise is recorded whole, its
+ * first bytes included, for anything can hide in it.
+ *
+ * Until both sides have spoken, what passed is held, up to HELD_LIMIT. A target that says more before the client
+ * said anything (the references of a large repository) is hashed without being held; should the client then
+ * speak something else, the recording says how much is missing. A client that says more before the target spoke
+ * is recorded whole.
+ */
+import { Buffer } from 'node:buffer'
+import { createHash, type Hash } from 'node:crypto'
+import { type Exit, FRAME } from '../../../recordings/frames.ts'
+import type { Direction, GitCommand, RsyncCommand } from '../codec/classify.ts'
+import { gitPreamble, type Preamble, rsyncPreamble } from '../codec/preamble.ts'
+import type { ChannelFrames } from './frames.ts'
+import { type Quota, QuotaStream } from './quota.ts'
+import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+import { WholeRecorder } from './whole.ts'
+
+/** Bytes of both directions that are held until both sides have spoken. */
+export const HELD_LIMIT = 64 * 1024
+
+const NOTHING = Buffer.alloc(0)
+
+interface Side {
+  readonly direction: Direction
+  readonly preamble: Preamble
+  readonly hash: Hash
+  bytes: number
+  /** The first bytes while the verdict is open. */
+  begin: Buffer
+  verified: boolean
+}
+
+export class StreamRecorder implements ChannelRecorder {
+  readonly #frames: ChannelFrames
+  readonly #events: RecorderEvents
+  readonly #quota: Quota
+  readonly #command: RsyncCommand | GitCommand
+  readonly #errors: QuotaStream
+  readonly #client: Side
+  readonly #target: Side
+  /** What passed since the beginning, in order; undefined: nothing needs to be held. */
+  #held: { side: Side; data: Buffer }[] | undefined = []
+  #heldBytes = 0
+  /** The target's bytes are no longer held. */
+  #released = false
+  #whole: WholeRecorder | undefined
+  #exit: Exit | undefined
+
+  constructor(
+    frames: ChannelFrames,
+    events: RecorderEvents,
+    quota: Quota,
+    command: RsyncCommand | GitCommand,
+  ) {
+    this.#frames = frames
+    this.#events = events
+    this.#quota = quota
+    this.#command = command
+    this.#errors = new QuotaStream(frames, events, quota, 'out')
+    const preamble = (side: 'client' | 'target') =>
+      command.kind === 'rsync' ? rsyncPreamble : gitPreamble(command.operation, side)
+    this.#client = newSide('up', preamble('client'))
+    this.#target = newSide('down', preamble('target'))
+  }
+
+  fromClient(data: Uint8Array): void {
+    if (this.#whole !== undefined) this.#whole.fromClient(data)
+    else this.#pass(this.#client, data)
+  }
+
+  fromTarget(data: Uint8Array, stderr: boolean): void {
+    if (this.#whole !== undefined) this.#whole.fromTarget(data, stderr)
+    else if (stderr) this.#errors.write(FRAME.errorOutput, data)
+    else this.#pass(this.#target, data)
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#frames.resize(columns, rows)
+  }
+
+  exit(exit: Exit): void {
+    this.#exit = exit
+    this.#frames.exit(exit)
+  }
+
+  end(): void {
+    const spoken = [this.#client, this.#target].every((side) => side.verified || side.bytes === 0)
+    if (this.#whole === undefined && !spoken) this.#recordWhole()
+    if (this.#whole === undefined) {
+      this.#finish()
+      this.#errors.end()
+      this.#frames.close()
+    } else {
+      this.#errors.end()
+      this.#whole.end()
+    }
+  }
+
+  #pass(side: Side, data: Uint8Array): void {
+    if (this.#held !== undefined && !(this.#released && side === this.#target)) {
+      this.#heldBytes += data.length
+      this.#held.push({ side, data: Buffer.from(data) })
+    }
+    side.hash.update(data)
+    side.bytes += data.length
+    if (!side.verified) {
+      side.begin = Buffer.concat([side.begin, data])
+      const verdict = side.preamble(side.begin)
+      if (verdict === 'no') {
+        this.#recordWhole()
+        return
+      }
+      if (verdict === 'yes') {
+        side.verified = true
+        side.begin = NOTHING
+      }
+    }
+    if (this.#client.verified && this.#target.verified) this.#held = undefined
+    else if (HELD_LIMIT < this.#heldBytes) this.#release()
+  }
+
+  /** Too much to hold before both sides have spoken. */
+  #release(): void {
+    if (!this.#target.verified) {
+      this.#recordWhole()
+      return
+    }
+    this.#released = true
+    this.#held = this.#held?.filter(({ side }) => side === this.#client)
+    this.#heldBytes = this.#client.bytes
+  }
+
+  #recordWhole(): void {
+    this.#whole = new WholeRecorder(this.#frames, this.#events, this.#quota)
+    if (this.#released) {
+      const gap = { direction: 'out', reason: 'quota' } as const
+      const { bytes, hash } = this.#target
+      for (const report of [gap, { ...gap, bytes, sha256: hash.digest('hex') }]) {
+        this.#frames.unrecorded(report)
+        this.#events.onUnrecorded(report)
+      }
+    }
+    for (const { side, data } of this.#held ?? []) {
+      if (side === this.#client) this.#whole.fromClient(data)
+      else this.#whole.fromTarget(data, false)
+    }
+    this.#held = undefined
+  }
+
+  #finish(): void {
+    const command = this.#command
+    const operation = command.kind === 'rsync' ? 'rsync' : command.operation
+    const path = command.kind === 'rsync' ? command.paths.join(' ') : command.path
+    const result = resultOf(this.#exit)
+    for (const { direction, bytes, hash } of [this.#client, this.#target]) {
+      const sha256 = hash.digest('hex')
+      this.#frames.file({ operation, path, direction, size: bytes, sha256, result })
+      if (direction === command.direction)
+        this.#events.onTransfer({ path, direction, size: bytes, sha256, result })
+    }
+  }
+}
+
+function newSide(direction: Direction, preamble: Preamble): Side {
+  return { direction, preamble, hash: createHash('sha256'), bytes: 0, begin: NOTHING, verified: false }
+}
+
+function resultOf(exit: Exit | undefined): string {
+  if (exit?.signal !== undefined) return `signal ${exit.signal}`
+  if (exit?.status === undefined) return 'ended without an exit status'
+  return exit.status === 0 ? 'ok' : `exit status ${exit.status}`
+}
