@@ -29,7 +29,7 @@ export interface CatalogEntry {
 const TAIL_LENGTH = RECORD_HEADER_LENGTH + CLOSING_BODY_LENGTH + LINK_LENGTH
 
 /** All recordings under `root`, oldest day first; a root that does not exist has none. */
-export async function* listRecordings(root: string): AsyncGenerator<CatalogEntry> {
+export async function* recordingsIn(root: string): AsyncGenerator<CatalogEntry> {
   for (const year of await names(root, /^\d{4}$/)) {
     for (const month of await names(join(root, year), /^\d{2}$/)) {
       for (const day of await names(join(root, year, month), /^\d{2}$/)) {

@@ -7,7 +7,7 @@ import { Buffer } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listRecordings } from './catalog.ts'
+import { recordingsIn } from './catalog.ts'
 import { Chain } from './chain.ts'
 import { type Closing, encodeCheckpoint } from './format/checkpoint.ts'
 import type { Fault } from './format/error.ts'
@@ -142,7 +142,7 @@ export async function* recoverAll(
   directory: string
   recovery: Recovery | { outcome: 'failed'; error: Error }
 }> {
-  for await (const { session, directory, state } of listRecordings(root)) {
+  for await (const { session, directory, state } of recordingsIn(root)) {
     if (state !== 'open' && state !== 'damaged') continue
     try {
       const recovery = await recoverRecording(directory, session, options)

@@ -56,7 +56,7 @@ interface Gap {
 }
 
 /** Verifies the bytes of a `session.rec`. Throws only what `source` throws. */
-export async function verifyRecording(
+export async function verifyStream(
   source: AsyncIterable<Uint8Array>,
   options: VerifyOptions = {},
 ): Promise<Verification> {
