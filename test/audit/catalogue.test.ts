@@ -1,0 +1,166 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import {
+  EVENT_CODES,
+  EVENT_FIELDS,
+  type EventFields,
+  kindOf,
+  NUMERIC_FIELDS,
+  severityOf,
+  TRAP_CODES,
+} from '../../src/audit/catalogue.ts'
+import { sentenceOf } from '../../src/audit/sentence.ts'
+import { run } from '../peers/process.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { baseMibs } from '../peers/snmptrapd.ts'
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+
+/** `| a | b |` lines under a heading, without the table's head. */
+function table(text: string, heading: string): string[][] {
+  const section = text.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? ''
+  return section
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split('|')
+        .map((cell) => cell.trim()),
+    )
+}
+const plain = (cell: string | undefined) => (cell ?? '').replaceAll('`', '')
+
+describe('docs/events.md', () => {
+  const text = read('docs/events.md')
+
+  test('lists the codes of the catalogue, all and no others, with what they are', () => {
+    expect(
+      table(text, 'Codes').map(([code, severity, trap, meaning, fields]) => [
+        plain(code),
+        severity,
+        trap,
+        meaning,
+        plain(fields).split(' '),
+      ]),
+    ).toEqual(
+      EVENT_CODES.map((code) => {
+        const { severity, meaning, fields } = kindOf(code)
+        const number = TRAP_CODES.indexOf(code) + 1
+        return [code, severity, number > 0 ? `.0.${number}` : '', meaning, [...fields]]
+      }),
+    )
+  })
+
+  test('lists the fields, all and no others', () => {
+    expect(table(text, 'Fields').map(([field, type]) => [plain(field), type])).toEqual(
+      EVENT_FIELDS.map((field) => [
+        field,
+        NUMERIC_FIELDS.some((numeric) => numeric === field) ? 'number' : 'text',
+      ]),
+    )
+  })
+})
+
+describe('the catalogue', () => {
+  const all = Object.fromEntries(EVENT_FIELDS.map((field) => [field, `<${field}>`])) as EventFields
+
+  test.each(EVENT_CODES)('%s reads as a sentence, with all fields and with none', (code) => {
+    for (const fields of [{}, all]) {
+      const sentence = sentenceOf({ sequence: 1, time: 0, code, fields })
+      expect(sentence).not.toMatch(/undefined|NaN(?! s)|\[object|\.$|^\s|\s$|[\n\r]/)
+    }
+  })
+
+  test.each(EVENT_CODES)('%s names each of its fields once', (code) => {
+    const { fields } = kindOf(code)
+    expect(new Set(fields).size).toBe(fields.length)
+  })
+
+  test('a denial or a failure is a warning, and two events are alerts', () => {
+    for (const code of EVENT_CODES) {
+      if (/\.(denied|failure|locked)$/.test(code)) expect(kindOf(code).severity, code).toBe('warning')
+    }
+    expect(EVENT_CODES.filter((code) => kindOf(code).severity === 'alert')).toEqual([
+      'hostkey.changed',
+      'recording.failed',
+    ])
+    expect(severityOf({ code: 'session.close', fields: { result: 'success' } })).toBe('notice')
+    expect(severityOf({ code: 'session.close', fields: { result: 'failure' } })).toBe('warning')
+    expect(severityOf({ code: 'recording.failed', fields: { result: 'failure' } })).toBe('alert')
+  })
+
+  test('marks the events that have a notification', () => {
+    expect(EVENT_CODES.filter((code) => kindOf(code).trap).sort()).toEqual([...TRAP_CODES].sort())
+  })
+})
+
+const camel = (name: string) =>
+  name
+    .split(/[._]/)
+    .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
+    .join('')
+
+describe('config/SALLYPORT-MIB.txt', () => {
+  const mib = read('config/SALLYPORT-MIB.txt')
+
+  test.each(TRAP_CODES.map((code, i) => [code, i + 1] as const))(
+    'has the notification of %s with number %d and the fields of the catalogue',
+    (code, number) => {
+      const found = new RegExp(
+        `^sallyport${camel(code)} NOTIFICATION-TYPE\\s+OBJECTS \\{([^}]*)\\}[^:]*[\\s\\S]*?::= \\{ sallyportNotifications (\\d+) \\}`,
+        'm',
+      ).exec(mib)
+      expect(Number(found?.[2])).toBe(number)
+      expect(found?.[1]?.split(',').map((name) => name.trim())).toEqual(
+        ['event_text', ...kindOf(code).fields].map((field) => `sallyport${camel(field)}`),
+      )
+    },
+  )
+
+  test('numbers the objects in the order of the fields', () => {
+    const objects = [
+      ...mib.matchAll(/^sallyport(\w+) OBJECT-TYPE[^{]*?::= \{ sallyportEventObjects (\d+) \}/gm),
+    ]
+    expect(objects.length).toBeGreaterThan(20)
+    for (const [, name, number] of objects) {
+      const field = EVENT_FIELDS.findIndex((candidate) => camel(candidate) === name)
+      expect(Number(number), name).toBe(name === 'EventText' ? 1 : field + 2)
+    }
+  })
+})
+
+describeWithPeers('config/SALLYPORT-MIB.txt', ['smilint', 'snmptranslate'], () => {
+  test('is clean in the eyes of smilint at its strictest', async () => {
+    const mibs = baseMibs()
+    try {
+      const { stdout, stderr } = await run(
+        findProgram('smilint'),
+        ['-l', '6', '-s', './config/SALLYPORT-MIB.txt'],
+        { env: { ...process.env, SMIPATH: mibs }, cwd: new URL('../..', import.meta.url).pathname },
+      )
+      expect(stdout + stderr).toBe('')
+    } finally {
+      rmSync(mibs, { recursive: true })
+    }
+  })
+
+  test('is read by the net-snmp tools', async () => {
+    const mibs = baseMibs()
+    try {
+      const env = {
+        ...process.env,
+        MIBDIRS: `${new URL('../../config', import.meta.url).pathname}:${mibs}`,
+        MIBS: 'SALLYPORT-MIB',
+      }
+      const { stdout } = await run(
+        findProgram('snmptranslate'),
+        ['-On', 'SALLYPORT-MIB::sallyportSinkDown', 'SALLYPORT-MIB::sallyportUser.0'],
+        { env },
+      )
+      expect(stdout.trim().split(/\s+/)).toEqual(['.1.3.6.1.4.1.32473.0.10', '.1.3.6.1.4.1.32473.2.3.0'])
+    } finally {
+      rmSync(mibs, { recursive: true })
+    }
+  })
+})

@@ -1,0 +1,104 @@
+/** A real rsyslogd that takes RFC 5424 over UDP and TCP and writes what it understood as JSON. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort, startDaemon } from './process.ts'
+import { findProgram } from './program.ts'
+
+/** One message as rsyslog parsed it. */
+export interface SyslogMessage {
+  app: string
+  msgid: string
+  hostname: string
+  procid: string
+  facility: string
+  severity: string
+  via: 'udp' | 'tcp'
+  text: string
+  /** Structured data by its name, then by key. */
+  'rfc5424-sd'?: Record<string, Record<string, string>>
+}
+
+export interface Rsyslog {
+  /** Of UDP and TCP alike. */
+  port: number
+  /** All messages until now, one of each line of its output. */
+  messages(): SyslogMessage[]
+  /** Waits until `count` messages are there; rejects after ten seconds. */
+  waitFor(count: number): Promise<SyslogMessage[]>
+  stop(): Promise<void>
+}
+
+// message size and character handling as they come, but for control characters: those would be hidden
+const configuration = (folder: string, port: number) => `
+global(workDirectory="${folder}/work" parser.escapeControlCharactersOnReceive="off")
+module(load="imudp")
+module(load="imtcp")
+module(load="mmpstrucdata")
+template(name="all" type="string" string="%$!all-json%\\n")
+ruleset(name="all") {
+  action(type="mmpstrucdata" sd_name.lowercase="off")
+  set $!app = $app-name;
+  set $!msgid = $msgid;
+  set $!hostname = $hostname;
+  set $!procid = $procid;
+  set $!facility = $syslogfacility-text;
+  set $!severity = $syslogseverity-text;
+  set $!via = $inputname;
+  set $!text = $msg;
+  action(type="omfile" file="${folder}/out.json" template="all" asyncWriting="off")
+}
+input(type="imudp" address="127.0.0.1" port="${port}" name="udp" ruleset="all")
+input(type="imtcp" address="127.0.0.1" port="${port}" name="tcp" ruleset="all")
+`
+
+async function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+}
+
+/** Starts it; `port` 0 finds a free one. */
+export async function startRsyslog(port = 0): Promise<Rsyslog> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-rsyslog-'))
+  const chosen = port === 0 ? await freePort() : port
+  mkdirSync(join(folder, 'work'))
+  writeFileSync(join(folder, 'rsyslog.conf'), configuration(folder, chosen))
+  const args = ['-n', '-f', join(folder, 'rsyslog.conf'), '-i', join(folder, 'rsyslogd.pid')]
+  const daemon = await startDaemon(findProgram('rsyslogd'), args, () => listens(chosen))
+  const messages = (): SyslogMessage[] => {
+    let text = ''
+    try {
+      text = readFileSync(join(folder, 'out.json'), 'utf8')
+    } catch {
+      // nothing has come yet
+    }
+    return text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as SyslogMessage)
+  }
+  return {
+    port: chosen,
+    messages,
+    async waitFor(count) {
+      for (const deadline = Date.now() + 10_000; ; await sleep(20)) {
+        const found = messages()
+        if (found.length >= count) return found
+        if (Date.now() > deadline)
+          throw new Error(`expected ${count} messages, got ${found.length}: ${daemon.log()}`)
+      }
+    },
+    async stop() {
+      await daemon.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
