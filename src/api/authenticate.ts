@@ -1,0 +1,108 @@
+/**
+ * Who makes the request (spec.md 5.1): an API key, in a user's name or its own, or a user by sign-in cookie.
+ * The user is read from the store each time, so that a disabled one loses access at once.
+ */
+import { createHash } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { isFrom } from '../identity/networks.ts'
+import { flawOfStanding } from '../identity/standing.ts'
+import { looksLikeId } from '../model/names.ts'
+import type { ApiKey } from '../model/objects.ts'
+import { FACTORY_PROFILES, intersection } from '../model/profiles.ts'
+import type { Caller } from './caller.ts'
+import type { Context } from './context.ts'
+import { ApiError } from './errors.ts'
+import { addressOf, record } from './events.ts'
+import { KEY_USE_INTERVAL, MAX_KEY_USES, MAX_TEXT } from './limits.ts'
+
+export const SESSION_COOKIE = 'sallyport_session'
+
+/** The caller of a request. @throws ApiError `authentication_required` */
+export async function authenticate(context: Context, request: FastifyRequest): Promise<Caller> {
+  const key = request.headers['x-auth-key']
+  const user = request.headers['x-auth-user']
+  if (typeof key === 'string')
+    return byKey(context, request, key, typeof user === 'string' ? user : undefined)
+  const token = request.cookies[SESSION_COOKIE]
+  // a user context without a key is somebody who means to act as another: the cookie must not decide silently
+  if (token === undefined || user !== undefined) throw new ApiError('authentication_required')
+  return byCookie(context, request, token)
+}
+
+async function byCookie({ deps, signIns }: Context, request: FastifyRequest, token: string): Promise<Caller> {
+  const now = deps.clock()
+  const id = signIns.use(token, now)
+  const user = id === undefined ? undefined : await deps.store.users.find(id)
+  if (!user || flawOfStanding(user, addressOf(request), now)) {
+    signIns.end(token)
+    throw new ApiError('authentication_required')
+  }
+  return { name: user.userName, user, profile: user.profile, rights: FACTORY_PROFILES[user.profile] }
+}
+
+async function byKey(
+  context: Context,
+  request: FastifyRequest,
+  text: string,
+  userName: string | undefined,
+): Promise<Caller> {
+  const { deps } = context
+  const now = deps.clock()
+  const refuse = async (reason: string): Promise<never> => {
+    const name = userName === undefined ? {} : { user: userName.slice(0, MAX_TEXT) }
+    await record(deps.audit, request, 'auth.failure', {
+      ...name,
+      method: 'api_key',
+      protocol: 'HTTPS',
+      reason,
+    })
+    throw new ApiError('authentication_required')
+  }
+  const key = await deps.store.apiKeys.findByHash(hashOfKey(text))
+  if (!key) return refuse('unknown key')
+  if (key.expirationDate !== undefined && key.expirationDate <= now)
+    return refuse(`key ${key.keyName} has expired`)
+  if (!isFrom(addressOf(request), key.ipSource)) return refuse(`key ${key.keyName} is not for this address`)
+  const rights = FACTORY_PROFILES[key.profile]
+  if (userName === undefined) {
+    const caller = { name: `key:${key.keyName}`, user: undefined, profile: key.profile, rights }
+    await noteUse(context, request, key, caller)
+    return caller
+  }
+  const user = looksLikeId(userName) ? undefined : await deps.store.users.find(userName)
+  if (!user) return refuse('unknown user')
+  // the address is the machine's: the key says from where it may be used, the user's own networks do not
+  const flaw = flawOfStanding({ ...user, ipSource: [] }, addressOf(request), now)
+  if (flaw) return refuse(`${flaw} user`)
+  const caller = {
+    name: user.userName,
+    user,
+    profile: user.profile === key.profile ? key.profile : `${user.profile}+${key.profile}`,
+    rights: intersection(FACTORY_PROFILES[user.profile], rights),
+  }
+  await noteUse(context, request, key, caller)
+  return caller
+}
+
+/** Keys come with every request: their use is an event once in a while, per user and address. */
+async function noteUse(
+  context: Context,
+  request: FastifyRequest,
+  key: ApiKey,
+  caller: Caller,
+): Promise<void> {
+  const { deps, keyUses } = context
+  const use = `${key.id} ${caller.user?.id ?? ''} ${addressOf(request)}`
+  const now = deps.clock()
+  const last = keyUses.get(use)
+  if (last !== undefined && now - last < KEY_USE_INTERVAL) return
+  const fields = { user: caller.name, profile: caller.profile, method: 'api_key', protocol: 'HTTPS' }
+  await record(deps.audit, request, 'auth.success', fields)
+  if (keyUses.size >= MAX_KEY_USES) keyUses.clear()
+  keyUses.set(use, now)
+}
+
+/** A key is random, so a plain hash is enough to keep it by. */
+export function hashOfKey(key: string): Uint8Array {
+  return createHash('sha256').update(key).digest()
+}

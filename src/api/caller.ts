@@ -1,0 +1,34 @@
+/** The one who makes a request, known before its body is read. */
+import type { FastifyRequest } from 'fastify'
+import type { User } from '../model/objects.ts'
+import type { ProfileRights } from '../model/profiles.ts'
+import { ApiError } from './errors.ts'
+
+export interface Caller {
+  /** What events call the caller: the user's name, or the key's as `key:NAME` where no user stands behind it. */
+  name: string
+  /** The user in whose name the request is made; undefined: an API key alone. */
+  user: User | undefined
+  /** Names of the profiles that make up the rights. */
+  profile: string
+  rights: ProfileRights
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: Caller | null
+  }
+}
+
+/** The caller of a route that needs a sign-in. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (!request.caller) throw new ApiError('authentication_required')
+  return request.caller
+}
+
+/** The user behind the request. @throws ApiError `user_context_required` for a key without `X-Auth-User` */
+export function userOf(request: FastifyRequest): User {
+  const { user } = callerOf(request)
+  if (!user) throw new ApiError('user_context_required')
+  return user
+}

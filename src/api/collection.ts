@@ -1,0 +1,260 @@
+/**
+ * The routes of a collection, made from a description of its resource. Every change is planned first, which
+ * checks all that can be checked; then it is written to the audit; then it is made. So a change that was made is
+ * always in the audit, and one that fails after its event is followed by a second event with the failure.
+ */
+import type { FastifyRequest } from 'fastify'
+import { type Static, type TObject, Type } from 'typebox'
+import type { Id } from '../model/objects.ts'
+import type { Page } from '../store/store.ts'
+import { callerOf } from './caller.ts'
+import type { Context, Shown } from './context.ts'
+import type { Api, UntypedApi } from './deps.ts'
+import { ApiError, fieldError } from './errors.ts'
+import { actor, type Changes, changesOf, changesText, record } from './events.ts'
+import { errorCodeOf, errorResponses } from './failures.ts'
+import { refuseLaterFields, refuseLaterParameters } from './later.ts'
+import { MAX_DEFAULT_PAGE } from './limits.ts'
+import { Names } from './references.ts'
+import { apiBase } from './version.ts'
+
+export type Params = Readonly<Record<string, string>>
+
+/** A change that was found to be possible. */
+export type Plan<T> = () => Promise<T>
+
+export interface Resource<T extends { id: Id }, C extends TObject, U extends TObject, V extends TObject> {
+  /** As Fastify writes it: `/devices/:device/services`. */
+  path: string
+  /** The event's `object_type`. */
+  type: string
+  /** Headline in the reference. */
+  title: string
+  /** What the collection is for, and anything that its fields do not say. */
+  description: string
+  create: { schema: C; plan(body: Static<C>, request: FastifyRequest): Promise<Plan<T>> }
+  update: { schema: U; plan(old: T, body: Static<U>, request: FastifyRequest): Promise<Plan<T>> }
+  /** Checks that go beyond the store's own; absent: none. */
+  remove?: { check(old: T, request: FastifyRequest): Promise<void> | void }
+  removeFrom(old: T): Promise<void>
+  view: V
+  show(object: T, names: Names): Promise<Omit<Static<V>, 'id' | 'url'>>
+  /** Of an object that is about to be created: how events call it. */
+  label(object: Readonly<Record<string, unknown>>): string
+  /** Fields that go in and never come out. */
+  secrets: readonly string[]
+  list(request: FastifyRequest, page: Page): Promise<{ items: T[]; total: number }>
+  find(request: FastifyRequest, ref: string): Promise<T | undefined>
+}
+
+export const listQuery = {
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: -1,
+      maximum: 1_000_000,
+      default: MAX_DEFAULT_PAGE,
+      description: 'objects at most; -1: all',
+    }),
+  ),
+  offset: Type.Optional(Type.Integer({ minimum: 0, description: 'objects to leave out at the beginning' })),
+  sort: Type.Optional(
+    Type.String({ maxLength: 256, description: 'fields, `-` before one for descending: `a,-b`' }),
+  ),
+  fields: Type.Optional(Type.String({ maxLength: 1024, description: 'only these fields: `a,b`' })),
+}
+const ListQuery = Type.Object(listQuery, { additionalProperties: false })
+type ListQuery = Static<typeof ListQuery>
+
+export function pageOf(query: ListQuery): Page {
+  const page: Page = { limit: query.limit ?? MAX_DEFAULT_PAGE, offset: query.offset ?? 0 }
+  if (query.sort !== undefined) page.sort = query.sort.split(',')
+  return page
+}
+
+/** The fields to show. @throws ApiError `invalid_field` when one does not exist */
+export function fieldsOf(query: ListQuery, view: TObject): readonly string[] | undefined {
+  if (query.fields === undefined) return undefined
+  const fields = query.fields.split(',')
+  const unknown = fields.find((field) => !Object.hasOwn(view.properties, field))
+  if (unknown !== undefined)
+    throw fieldError('invalid_field', 'fields', `there is no field "${unknown}" here`)
+  return fields
+}
+
+export function pick(object: object, fields: readonly string[] | undefined): object {
+  if (!fields) return object
+  const all = object as Record<string, unknown>
+  return Object.fromEntries(fields.map((field) => [field, all[field]]))
+}
+
+/** Where a resource lives below `/api`, with the names of its parents in place. */
+function pathOf(resource: { path: string }, params: Params): string {
+  return resource.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+}
+
+export function registerCollection<
+  T extends { id: Id },
+  C extends TObject,
+  U extends TObject,
+  V extends TObject,
+>(api: Api, context: Context, resource: Resource<T, C, U, V>): void {
+  const app = api as unknown as UntypedApi
+  const { deps } = context
+  const { path, type } = resource
+  // widened: what the routes need of them is their text
+  const view: TObject = resource.view
+  const create: TObject = resource.create.schema
+  const update: TObject = resource.update.schema
+  const tags = [resource.title]
+  const itemParams = paramsSchema(`${path}/:ref`)
+
+  const shownIn = async (
+    request: FastifyRequest,
+    object: T,
+    names = new Names(deps.store),
+  ): Promise<Shown & Record<string, unknown>> => ({
+    id: object.id,
+    url: `${apiBase(request)}${pathOf(resource, request.params as Params)}/${object.id}`,
+    ...(await resource.show(object, names)),
+  })
+  const found = async (request: FastifyRequest): Promise<T> => {
+    const object = await resource.find(request, (request.params as { ref: string }).ref)
+    if (!object) throw new ApiError('not_found')
+    return object
+  }
+  const carryOut = async <R>(
+    request: FastifyRequest,
+    code: 'object.create' | 'object.update' | 'object.delete',
+    object: string,
+    changes: Changes,
+    plan: Plan<R>,
+  ): Promise<R> => {
+    const fields = {
+      ...actor(callerOf(request)),
+      object_type: type,
+      object,
+      ...(changes.size > 0 ? { changes: changesText(changes) } : {}),
+    }
+    await record(deps.audit, request, code, fields)
+    try {
+      return await plan()
+    } catch (error) {
+      await record(deps.audit, request, code, { ...fields, result: 'failure', reason: errorCodeOf(error) })
+      throw error
+    }
+  }
+  const refuseLater = async (request: FastifyRequest) => refuseLaterFields(type, request.body)
+
+  app.get(
+    path,
+    {
+      preValidation: async (request) => refuseLaterParameters(request.query),
+      schema: {
+        tags,
+        summary: `List: ${resource.title}`,
+        description: resource.description,
+        ...(path.includes(':') ? { params: paramsSchema(path) } : {}),
+        querystring: ListQuery,
+        response: { 200: Type.Array(view), ...errorResponses(400, 401, 403, 404) },
+      },
+    },
+    async (request, reply) => {
+      const query = request.query as ListQuery
+      const fields = fieldsOf(query, view)
+      const { items, total } = await resource.list(request, pageOf(query))
+      const names = new Names(deps.store)
+      const views = await Promise.all(items.map((item) => shownIn(request, item, names)))
+      reply.header('x-total-count', total)
+      return reply.send(views.map((one) => pick(one, fields)))
+    },
+  )
+
+  app.get(
+    `${path}/:ref`,
+    {
+      schema: {
+        tags,
+        summary: `Read one: ${resource.title}`,
+        params: itemParams,
+        response: { 200: view, ...errorResponses(401, 403, 404, 409) },
+      },
+    },
+    async (request, reply) => reply.send(await shownIn(request, await found(request))),
+  )
+
+  app.post(
+    path,
+    {
+      preValidation: refuseLater,
+      schema: {
+        tags,
+        summary: `Create: ${resource.title}`,
+        ...(path.includes(':') ? { params: paramsSchema(path) } : {}),
+        body: create,
+        response: { 201: view, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const body = request.body as Static<C>
+      const plan = await resource.create.plan(body, request)
+      const values = body as Record<string, unknown>
+      const changes = changesOf({}, values, resource.secrets)
+      const object = await carryOut(request, 'object.create', resource.label(values), changes, plan)
+      const created = await shownIn(request, object)
+      return reply.code(201).header('location', created.url).send(created)
+    },
+  )
+
+  app.put(
+    `${path}/:ref`,
+    {
+      preValidation: refuseLater,
+      schema: {
+        tags,
+        summary: `Change: ${resource.title}`,
+        description: 'What the body does not name stays as it is.',
+        params: itemParams,
+        body: update,
+        response: { 200: view, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const old = await found(request)
+      const before = await shownIn(request, old)
+      const body = request.body as Static<U>
+      const plan = await resource.update.plan(old, body, request)
+      const changes = changesOf(before, body as Record<string, unknown>, resource.secrets)
+      if (changes.size === 0) return reply.send(before)
+      const object = await carryOut(request, 'object.update', resource.label(before), changes, plan)
+      return reply.send(await shownIn(request, object))
+    },
+  )
+
+  app.delete(
+    `${path}/:ref`,
+    {
+      schema: {
+        tags,
+        summary: `Remove: ${resource.title}`,
+        params: itemParams,
+        response: { 204: Type.Null(), ...errorResponses(401, 403, 404, 409, 503) },
+      },
+    },
+    async (request, reply) => {
+      const old = await found(request)
+      await resource.remove?.check(old, request)
+      const label = resource.label(await shownIn(request, old))
+      await carryOut(request, 'object.delete', label, new Map(), () => resource.removeFrom(old))
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+/** One string for each parameter of a path. */
+export function paramsSchema(path: string): TObject {
+  const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1] ?? '')
+  const described = (name: string) => (name === 'ref' ? 'id or name' : `id or name of the ${name}`)
+  return Type.Object(
+    Object.fromEntries(names.map((name) => [name, Type.String({ description: described(name) })])),
+  )
+}

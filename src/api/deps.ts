@@ -1,0 +1,71 @@
+/** What the API is made of: everything that it does not do itself, handed in by the composition root. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Server } from 'node:https'
+import type { Readable } from 'node:stream'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyTypeProvider,
+  FastifyTypeProviderDefault,
+} from 'fastify'
+import type { Audit } from '../audit/catalogue.ts'
+import type { Identities } from '../identity/chain.ts'
+import type { PasswordHasher } from '../identity/password.ts'
+import type { Id } from '../model/objects.ts'
+import type { Store } from '../store/store.ts'
+import type { Checkouts } from '../vault/checkout.ts'
+import type { Vault } from '../vault/credentials.ts'
+
+export interface SessionControl {
+  /** Ends a running session; `by` is who asked. False: no such session runs. */
+  kill(id: Id, reason: string, by: string): Promise<boolean>
+}
+
+export const RECORDING_FORMATS = ['container', 'cast', 'txt', 'json'] as const
+export type RecordingFormat = (typeof RECORDING_FORMATS)[number]
+
+export interface RecordingExports {
+  /** A stream of the session's recording in that form; undefined when there is none. */
+  open(session: Id, format: RecordingFormat): Promise<Readable | undefined>
+}
+
+export interface ApiMetrics {
+  /** One answered request; `route` is the pattern, never the path. */
+  request(method: string, route: string, status: number, seconds: number): void
+}
+
+export interface ApiDeps {
+  store: Store
+  vault: Pick<Vault, 'setCredentials'>
+  checkouts: Checkouts
+  identities: Pick<Identities, 'authenticate'>
+  passwords: Pick<PasswordHasher, 'hash'>
+  audit: Audit
+  sessionControl: SessionControl
+  /** undefined: this broker keeps no recordings; their routes answer 404. */
+  recordings: RecordingExports | undefined
+  /** Milliseconds since the epoch. */
+  clock: () => number
+  /** Cryptographically strong bytes. */
+  randomBytes: (length: number) => Uint8Array
+  /** PEM texts. To change them later: `server.setSecureContext` of the instance. */
+  tls: { cert: string; key: string }
+  logger: FastifyBaseLogger
+  metrics: ApiMetrics | undefined
+  /** The product's version, for `/version`. */
+  version: string
+}
+
+/** The Fastify instance that carries the API. */
+export type Api = ApiOf<TypeBoxTypeProvider>
+/** The same for routes whose schemas are known to their maker only. */
+export type UntypedApi = ApiOf<FastifyTypeProviderDefault>
+
+type ApiOf<P extends FastifyTypeProvider> = FastifyInstance<
+  Server,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  P
+>

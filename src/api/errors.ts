@@ -1,0 +1,118 @@
+/**
+ * The one catalogue of the API's errors (invariant 8): a stable code, its HTTP status, and what the client
+ * should do. docs/api.md lists the same table; a test compares the two.
+ */
+
+export const ERRORS = {
+  malformed_body: {
+    status: 400,
+    description:
+      'the body is not a JSON object; send one, without the keys __proto__ and constructor.prototype',
+  },
+  malformed_url: { status: 400, description: 'the path is not validly percent-encoded UTF-8' },
+  malformed_request: { status: 400, description: 'this is not a valid HTTP/1.1 request' },
+  invalid_field: {
+    status: 400,
+    description: 'a field has a wrong type or value, or a required one is missing; see details',
+  },
+  unknown_field: {
+    status: 400,
+    description: 'a field does not exist; see details and the reference at /api/doc/Usage.html',
+  },
+  unknown_reference: {
+    status: 400,
+    description: 'a field names an object that does not exist; create that one first',
+  },
+  not_available_yet: {
+    status: 400,
+    description:
+      'this field or value is not enforced by this version, so it is refused instead of stored; leave it out',
+  },
+  invalid_credentials: {
+    status: 401,
+    description: 'the user name or the password is wrong, or the user may not sign in',
+  },
+  authentication_required: {
+    status: 401,
+    description: 'sign in with POST /session, or send a valid X-Auth-Key',
+  },
+  forbidden: { status: 403, description: 'the effective profile lacks the right to do this' },
+  profile_exceeds_own: {
+    status: 403,
+    description: 'the profile in question has rights beyond those of the caller',
+  },
+  user_context_required: {
+    status: 403,
+    description: 'this acts as a user: sign in, or send X-Auth-User beside X-Auth-Key',
+  },
+  cross_site: { status: 403, description: 'requests that a browser sends from another site are refused' },
+  not_found: { status: 404, description: 'there is no such resource, or it is not yours to know of' },
+  duplicate: {
+    status: 409,
+    description: 'an object of that name, or the authorization of that pair, exists already',
+  },
+  in_use: {
+    status: 409,
+    description: 'other objects refer to this one; see details, and change those first',
+  },
+  ambiguous_reference: {
+    status: 409,
+    description: 'several accounts answer to this name; use one of those in details',
+  },
+  no_secret: {
+    status: 409,
+    description: 'no secret is stored for this account, so there is none to check out',
+  },
+  not_running: { status: 409, description: 'this session has ended already' },
+  request_timeout: { status: 408, description: 'the request did not arrive in time' },
+  payload_too_large: { status: 413, description: 'the body is larger than 1 MiB' },
+  url_too_long: { status: 414, description: 'a part of the path is longer than any name can be' },
+  unsupported_media_type: { status: 415, description: 'send the body as Content-Type: application/json' },
+  headers_too_large: { status: 431, description: 'the header fields are larger than 16 KiB' },
+  internal: { status: 500, description: 'the broker failed; its log says more' },
+  audit_unavailable: {
+    status: 503,
+    description: 'the audit log cannot be written, so nothing was done; try again later',
+  },
+  busy: { status: 503, description: 'too many requests at once; try again in a moment' },
+} as const satisfies Record<string, { status: number; description: string }>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** One finding: `field` is the path of the field at fault, `name/0/type`. */
+export interface ErrorDetail {
+  field?: string
+  message: string
+}
+
+/** The body of every answer that is not a success. */
+export interface ErrorBody {
+  error: ErrorCode
+  description: string
+  details: ErrorDetail[]
+}
+
+/** What a handler throws to answer with a code of the catalogue. */
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly details: ErrorDetail[]
+
+  constructor(code: ErrorCode, details: ErrorDetail[] = []) {
+    super(code)
+    this.code = code
+    this.details = details
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status
+  }
+}
+
+/** An error about one field. */
+export function fieldError(code: ErrorCode, field: string, message: string): ApiError {
+  return new ApiError(code, [{ field, message }])
+}
+
+export function errorBody(code: ErrorCode, details: ErrorDetail[] = []): ErrorBody {
+  return { error: code, description: ERRORS[code].description, details }
+}

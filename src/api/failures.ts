@@ -1,0 +1,98 @@
+/** Whatever goes wrong in a request, as one code of the catalogue. */
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { BusyError } from '../identity/password.ts'
+import { DuplicateError, InUseError, MissingReferenceError, SortError } from '../store/errors.ts'
+import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
+
+/** Fastify's own errors (fastify.dev/docs/latest/Reference/Errors) that a client can cause. */
+const FASTIFY_CODES: Readonly<Record<string, ErrorCode>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_EMPTY_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'malformed_body',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'malformed_body',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'malformed_body',
+  FST_ERR_BAD_URL: 'malformed_url',
+  FST_ERR_INVALID_URL: 'malformed_url',
+  FST_ERR_MAX_PARAM_LENGTH: 'url_too_long',
+}
+
+export const ErrorSchema = Type.Object(
+  {
+    error: Type.String({ description: 'stable code' }),
+    description: Type.String({ description: 'what to do' }),
+    details: Type.Array(
+      Type.Object({
+        field: Type.Optional(Type.String({ description: 'the field at fault, as a path' })),
+        message: Type.String(),
+      }),
+    ),
+  },
+  { description: 'error' },
+)
+
+/** Response schemas of the statuses that a route may answer with. */
+export function errorResponses(...statuses: number[]): Record<number, typeof ErrorSchema> {
+  return Object.fromEntries(statuses.map((status) => [status, ErrorSchema]))
+}
+
+/** The error as the API tells it. */
+export function apiErrorOf(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  if (error instanceof DuplicateError) return new ApiError('duplicate', [{ message: error.message }])
+  if (error instanceof InUseError)
+    return new ApiError(
+      'in_use',
+      error.users.map((message) => ({ message })),
+    )
+  if (error instanceof MissingReferenceError) {
+    // the object itself, or one that it refers to, went away between the check and the change
+    return error.field === 'id'
+      ? new ApiError('not_found')
+      : new ApiError('unknown_reference', [{ message: error.message }])
+  }
+  if (error instanceof BusyError) return new ApiError('busy')
+  if (error instanceof SortError)
+    return new ApiError('invalid_field', [{ field: 'sort', message: error.message }])
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
+    const code = Object.hasOwn(FASTIFY_CODES, error.code) ? FASTIFY_CODES[error.code] : undefined
+    if (code) return new ApiError(code)
+  }
+  // what the JSON parser says of __proto__ and constructor (secure-json-parse)
+  if (error instanceof SyntaxError && 'statusCode' in error && error.statusCode === 400)
+    return new ApiError('malformed_body')
+  return new ApiError('internal')
+}
+
+export function errorCodeOf(error: unknown): ErrorCode {
+  return apiErrorOf(error).code
+}
+
+/** Answers with the error; only what is our own fault is logged, and never shown. */
+export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const known = apiErrorOf(error)
+  if (known.code === 'internal') request.log.error({ err: error }, 'the request failed')
+  if (known.code === 'busy' || known.code === 'audit_unavailable') reply.header('retry-after', '5')
+  reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
+}
+
+/** Answers what was no HTTP request at all, below Fastify. */
+export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return
+  const code = clientErrorCode(error.code)
+  const { status } = ERRORS[code]
+  const body = JSON.stringify(errorBody(code))
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\nconnection: close\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+}
+
+function clientErrorCode(code: string | undefined): ErrorCode {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
+  return 'malformed_request'
+}

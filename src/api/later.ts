@@ -1,0 +1,69 @@
+/**
+ * Fields and values of the API that are known by name and not enforced yet: they are refused, never stored and
+ * ignored (contract.md). An entry leaves this table in the commit that enforces it.
+ */
+import { LATER_PROTOCOLS, LATER_RIGHTS } from '../model/rights.ts'
+import { ApiError, type ErrorDetail } from './errors.ts'
+
+/** By the event's object type. */
+export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  user: ['is_locked'],
+  usergroup: ['timeframes'],
+  service: ['connection_policy'],
+  domain: ['vault_type', 'vault_plugin', 'api_url', 'api_key', 'force_service_account'],
+  account: ['checkout_policy', 'auto_change_password'],
+  targetgroup: ['session/interactive_logins', 'session/account_mappings'],
+  authorization: [
+    'is_critical',
+    'approval_required',
+    'approvers',
+    'active_quorum',
+    'inactive_quorum',
+    'approval_timeout',
+    'single_connection',
+    'has_comment',
+    'mandatory_comment',
+    'has_ticket',
+    'mandatory_ticket',
+    'timeframes',
+  ],
+}
+
+/** Query parameters of every collection. */
+export const LATER_PARAMETERS: readonly string[] = ['q']
+
+const LATER_VALUES: Readonly<Record<string, readonly string[]>> = {
+  protocol: LATER_PROTOCOLS,
+  subprotocols: LATER_RIGHTS,
+}
+
+/** @throws ApiError `not_available_yet` that names every such field */
+export function refuseLaterFields(objectType: string, body: unknown): void {
+  if (typeof body !== 'object' || body === null) return
+  const details: ErrorDetail[] = []
+  for (const field of LATER_FIELDS[objectType] ?? []) {
+    if (has(body, field.split('/'))) details.push({ field, message: 'this field is not enforced yet' })
+  }
+  for (const [field, later] of Object.entries(LATER_VALUES)) {
+    const value: unknown = Object.hasOwn(body, field) ? (body as Record<string, unknown>)[field] : undefined
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (later.includes(one)) details.push({ field, message: `${one} is not enforced yet` })
+    }
+  }
+  if (details.length > 0) throw new ApiError('not_available_yet', details)
+}
+
+/** @throws ApiError `not_available_yet` */
+export function refuseLaterParameters(query: unknown): void {
+  const details = LATER_PARAMETERS.filter((name) => has(query, [name])).map((field) => ({
+    field,
+    message: 'this parameter is not available yet',
+  }))
+  if (details.length > 0) throw new ApiError('not_available_yet', details)
+}
+
+function has(value: unknown, [first, ...rest]: string[]): boolean {
+  if (first === undefined) return true
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, first)) return false
+  return has((value as Record<string, unknown>)[first], rest)
+}

@@ -1,0 +1,33 @@
+/** Every bound that the API puts on what a client may send, hold open or make it keep. Times in milliseconds. */
+
+export const MAX_BODY = 1024 * 1024
+export const MAX_HEADERS = 16 * 1024
+/** Characters of one part of a path: the longest account reference, percent-encoded. */
+export const MAX_PATH_PART = 2048
+export const MAX_CONNECTIONS = 1000
+/** From the first byte of a request to its last. */
+export const REQUEST_TIMEOUT = 30_000
+export const HEADERS_TIMEOUT = 10_000
+export const HANDSHAKE_TIMEOUT = 10_000
+/** A connection on which nothing moves, also in the middle of an answer. */
+export const IDLE_CONNECTION = 120_000
+export const KEEP_ALIVE = 30_000
+
+/** Sign-in cookies: how long without a request, and how long at most. */
+export const SIGN_IN_IDLE = 15 * 60_000
+export const SIGN_IN_LIFETIME = 12 * 3_600_000
+export const MAX_SIGN_INS = 10_000
+export const MAX_SIGN_INS_PER_USER = 20
+/** An API key's use is written to the audit once in this time per user and address. */
+export const KEY_USE_INTERVAL = 15 * 60_000
+export const MAX_KEY_USES = 10_000
+
+/** Members of one list in a body. */
+export const MAX_LIST = 10_000
+export const MAX_TEXT = 1024
+export const MAX_DEFAULT_PAGE = 100
+/** Characters of the `changes` field of an event, and of one value in it. */
+export const MAX_CHANGES = 4096
+export const MAX_CHANGE_VALUE = 256
+/** Events of one session in one answer. */
+export const MAX_EVENTS = 10_000

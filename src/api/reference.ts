@@ -1,0 +1,64 @@
+/** The reference that the broker serves: `/version`, the OpenAPI document, and a page made from it. */
+import { createHash } from 'node:crypto'
+import swagger from '@fastify/swagger'
+import { Type } from 'typebox'
+import type { Api, ApiDeps } from './deps.ts'
+import { exact } from './fields.ts'
+import { referencePage, STYLE } from './page.ts'
+import { NEWEST_VERSION, OLDEST_VERSION } from './version.ts'
+
+/** Collects the routes that are registered after it. */
+export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Sallyport',
+        version: NEWEST_VERSION,
+        description: `REST API of sallyport ${version}. Versions ${OLDEST_VERSION} to ${NEWEST_VERSION} are served alike.`,
+      },
+      servers: [{ url: `/api/v${NEWEST_VERSION}` }],
+      components: {
+        securitySchemes: {
+          cookie: { type: 'apiKey', in: 'cookie', name: 'sallyport_session' },
+          key: { type: 'apiKey', in: 'header', name: 'X-Auth-Key' },
+        },
+      },
+      security: [{ cookie: [] }, { key: [] }],
+    },
+    transform: ({ schema, url }) => ({ schema, url: url.replace(/^\/api(?=\/)/, '') }),
+  })
+}
+
+const Version = exact({
+  version: Type.String({ description: 'of the API' }),
+  oldest_version: Type.String({ description: 'oldest version of the API that is served' }),
+  product: Type.String(),
+  product_version: Type.String(),
+})
+const tags = ['Reference']
+
+export function registerReference(app: Api, { version }: ApiDeps): void {
+  const answer = {
+    version: NEWEST_VERSION,
+    oldest_version: OLDEST_VERSION,
+    product: 'sallyport',
+    product_version: version,
+  }
+  app.get(
+    '/version',
+    { schema: { tags, summary: 'Version', response: { 200: Version } } },
+    async () => answer,
+  )
+
+  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+
+  const styleHash = createHash('sha256').update(STYLE).digest('base64')
+  app.get('/doc/Usage.html', { schema: { hide: true } }, async (_request, reply) => {
+    reply.header(
+      'content-security-policy',
+      `default-src 'none'; style-src 'sha256-${styleHash}'; frame-ancestors 'none'`,
+    )
+    return reply.type('text/html; charset=utf-8').send(referencePage(app.swagger()))
+  })
+}

@@ -1,0 +1,124 @@
+/** API keys: random, shown once, kept as a hash. */
+import { Buffer } from 'node:buffer'
+import { type Static, Type } from 'typebox'
+import { objectNameError } from '../../model/names.ts'
+import { type ApiKey, PROFILES } from '../../model/objects.ts'
+import { hashOfKey } from '../authenticate.ts'
+import { registerCollection } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { fieldError } from '../errors.ts'
+import {
+  check,
+  checkNetworks,
+  exact,
+  ipSource,
+  name,
+  oneOf,
+  partial,
+  shown,
+  timeOf,
+  timeOrNull,
+  timeText,
+} from '../fields.ts'
+import { refuseBeyondOwn } from './users.ts'
+
+const KEY_BYTES = 32
+/** So that a key that lies about is recognized for what it is. */
+const KEY_PREFIX = 'sallyport_'
+
+const keyName = name('unique', 'ci')
+const profile = oneOf(PROFILES, 'what the key may do; with X-Auth-User the lower right of key and user wins')
+const Create = exact({
+  key_name: keyName,
+  profile,
+  ip_source: Type.Optional(ipSource),
+  expiration_date: Type.Optional(timeOrNull('refused from then on; null: never')),
+})
+const Update = partial(Create)
+const View = exact({
+  ...shown,
+  key_name: keyName,
+  profile,
+  ip_source: ipSource,
+  expiration_date: timeOrNull('null: never'),
+  created_at: Type.String({ format: 'date-time' }),
+  api_key: Type.Optional(Type.String({ description: 'the key itself: only in the answer that created it' })),
+})
+
+export function registerApiKeys(app: Api, context: Context): void {
+  const { store, randomBytes, clock } = context.deps
+  /** Keys of this very moment, between their making and the answer that shows them. */
+  const fresh = new WeakMap<ApiKey, string>()
+
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: ApiKey,
+  ): Promise<Partial<Omit<ApiKey, 'id'>>> => {
+    if (body.key_name !== undefined) {
+      check('key_name', objectNameError(body.key_name))
+      const other = await store.apiKeys.find(body.key_name)
+      if (other && other.id !== own?.id)
+        throw fieldError('duplicate', 'key_name', `"${other.keyName}" exists`)
+    }
+    checkNetworks(body.ip_source)
+    return {
+      ...(body.key_name !== undefined && { keyName: body.key_name }),
+      ...(body.profile !== undefined && { profile: body.profile }),
+      ...(body.ip_source !== undefined && { ipSource: body.ip_source }),
+      ...(body.expiration_date !== undefined && {
+        expirationDate: timeOf('expiration_date', body.expiration_date),
+      }),
+    }
+  }
+
+  registerCollection(app, context, {
+    path: '/apikeys',
+    type: 'apikey',
+    title: 'API keys',
+    description: 'Keys for machines, sent as X-Auth-Key. The key is shown once, in the answer to POST.',
+    create: {
+      schema: Create,
+      async plan(body, request) {
+        refuseBeyondOwn(request, body.profile)
+        const change = await changeOf(body)
+        return async () => {
+          const text = KEY_PREFIX + Buffer.from(randomBytes(KEY_BYTES)).toString('base64url')
+          const key = await store.apiKeys.createWithHash(
+            { keyName: body.key_name, profile: body.profile, ipSource: [], createdAt: clock(), ...change },
+            hashOfKey(text),
+          )
+          fresh.set(key, text)
+          return key
+        }
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body, request) {
+        refuseBeyondOwn(request, old.profile)
+        if (body.profile !== undefined) refuseBeyondOwn(request, body.profile)
+        const change = await changeOf(body, old)
+        return () => store.apiKeys.update(old.id, change)
+      },
+    },
+    remove: { check: (old, request) => refuseBeyondOwn(request, old.profile) },
+    removeFrom: (old) => store.apiKeys.remove(old.id),
+    view: View,
+    async show(key) {
+      const text = fresh.get(key)
+      return {
+        key_name: key.keyName,
+        profile: key.profile,
+        ip_source: key.ipSource,
+        expiration_date: key.expirationDate === undefined ? null : timeText(key.expirationDate),
+        created_at: timeText(key.createdAt),
+        ...(text !== undefined && { api_key: text }),
+      }
+    },
+    label: (key) => String(key['key_name']),
+    secrets: [],
+    list: (_request, page) => store.apiKeys.list(page),
+    find: (_request, ref) => store.apiKeys.find(ref),
+  })
+}

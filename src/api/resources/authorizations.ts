@@ -1,0 +1,126 @@
+import { type Static, Type } from 'typebox'
+import { looksLikeId } from '../../model/names.ts'
+import type { Authorization, Id } from '../../model/objects.ts'
+import { registerCollection } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError } from '../errors.ts'
+import { exact, name, partial, shown, text } from '../fields.ts'
+import { referred } from '../references.ts'
+import { rightsIn, rightsOf } from '../rights.ts'
+
+const userGroup = name('name of a user group', 'linux-admins')
+const targetGroup = name('name of a target group', 'linux-servers')
+const subprotocols = rightsIn('what a session may do; empty: the plain session of each protocol and no more')
+const options = {
+  description: Type.Optional(text('why it was given')),
+  authorize_sessions: Type.Optional(Type.Boolean({ description: 'default false' })),
+  authorize_password_retrieval: Type.Optional(Type.Boolean({ description: 'default false' })),
+  subprotocols: Type.Optional(subprotocols),
+  is_recorded: Type.Optional(Type.Boolean({ description: 'default true' })),
+}
+const Create = exact({ user_group: userGroup, target_group: targetGroup, ...options })
+const Update = partial(Create)
+const View = exact({
+  ...shown,
+  user_group: userGroup,
+  target_group: targetGroup,
+  description: Type.String(),
+  authorize_sessions: Type.Boolean(),
+  authorize_password_retrieval: Type.Boolean(),
+  subprotocols,
+  is_recorded: Type.Boolean(),
+})
+
+export function registerAuthorizations(app: Api, context: Context): void {
+  const { store } = context.deps
+
+  const ofPair = async (userGroupId: Id, targetGroupId: Id): Promise<Authorization | undefined> =>
+    (await store.authorizations.ofUserGroups([userGroupId])).find(
+      (one) => one.targetGroupId === targetGroupId,
+    )
+
+  const refuseSecond = async (userGroupId: Id, targetGroupId: Id, own?: Authorization): Promise<void> => {
+    const other = await ofPair(userGroupId, targetGroupId)
+    if (other && other.id !== own?.id) {
+      throw new ApiError('duplicate', [{ message: `this pair has the authorization ${other.id}` }])
+    }
+  }
+  const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<Authorization, 'id'>>> => ({
+    ...(body.user_group !== undefined && {
+      userGroupId: (await referred(store.userGroups, 'user_group', body.user_group)).id,
+    }),
+    ...(body.target_group !== undefined && {
+      targetGroupId: (await referred(store.targetGroups, 'target_group', body.target_group)).id,
+    }),
+    ...(body.description !== undefined && { description: body.description }),
+    ...(body.authorize_sessions !== undefined && { authorizeSessions: body.authorize_sessions }),
+    ...(body.authorize_password_retrieval !== undefined && {
+      authorizePasswordRetrieval: body.authorize_password_retrieval,
+    }),
+    ...(body.subprotocols !== undefined && { subprotocols: rightsOf(body.subprotocols) }),
+    ...(body.is_recorded !== undefined && { isRecorded: body.is_recorded }),
+  })
+
+  registerCollection(app, context, {
+    path: '/authorizations',
+    type: 'authorization',
+    title: 'Authorizations',
+    description:
+      'One links exactly one user group to exactly one target group; a pair has at most one (409). In a path it is called by its id, or `USERGROUP:TARGETGROUP`.',
+    create: {
+      schema: Create,
+      async plan(body) {
+        const userGroupId = (await referred(store.userGroups, 'user_group', body.user_group)).id
+        const targetGroupId = (await referred(store.targetGroups, 'target_group', body.target_group)).id
+        await refuseSecond(userGroupId, targetGroupId)
+        const change = await changeOf(body)
+        return () =>
+          store.authorizations.create({
+            description: '',
+            authorizeSessions: false,
+            authorizePasswordRetrieval: false,
+            subprotocols: [],
+            isRecorded: true,
+            ...change,
+            userGroupId,
+            targetGroupId,
+          })
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body) {
+        const change = await changeOf(body)
+        await refuseSecond(
+          change.userGroupId ?? old.userGroupId,
+          change.targetGroupId ?? old.targetGroupId,
+          old,
+        )
+        return () => store.authorizations.update(old.id, change)
+      },
+    },
+    removeFrom: (old) => store.authorizations.remove(old.id),
+    view: View,
+    show: async (authorization, read) => ({
+      user_group: await read.userGroup(authorization.userGroupId),
+      target_group: await read.targetGroup(authorization.targetGroupId),
+      description: authorization.description,
+      authorize_sessions: authorization.authorizeSessions,
+      authorize_password_retrieval: authorization.authorizePasswordRetrieval,
+      subprotocols: authorization.subprotocols,
+      is_recorded: authorization.isRecorded,
+    }),
+    label: (one) => `${one['user_group']}:${one['target_group']}`,
+    secrets: [],
+    list: (_request, page) => store.authorizations.list(page),
+    async find(_request, ref) {
+      if (looksLikeId(ref)) return store.authorizations.find(ref.toUpperCase())
+      const [user, target, ...rest] = ref.split(':')
+      if (user === undefined || target === undefined || rest.length > 0) return undefined
+      const userGroup = await store.userGroups.find(user)
+      const targetGroup = await store.targetGroups.find(target)
+      return userGroup && targetGroup && ofPair(userGroup.id, targetGroup.id)
+    },
+  })
+}

@@ -1,0 +1,154 @@
+/** Secrets at run time: checked out by somebody who is authorized to, and returned. */
+import type { FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import type { EventFields } from '../../audit/catalogue.ts'
+import { looksLikeId } from '../../model/names.ts'
+import type { User } from '../../model/objects.ts'
+import { reaches } from '../../model/profiles.ts'
+import { type CheckedOut, CheckoutError } from '../../vault/checkout.ts'
+import { callerOf, userOf } from '../caller.ts'
+import { paramsSchema } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError } from '../errors.ts'
+import { actor, record } from '../events.ts'
+import { errorResponses } from '../failures.ts'
+import { exact, timeText } from '../fields.ts'
+import { accountsMeant, ambiguous, type Placed } from '../references.ts'
+
+const Out = exact({
+  login: Type.String({ description: 'user name on the target' }),
+  password: Type.Optional(Type.String()),
+  private_key: Type.Optional(Type.String({ description: 'OpenSSH or PEM' })),
+  passphrase: Type.Optional(Type.String({ description: 'of the private key' })),
+  checkout_id: Type.String(),
+  expires: Type.String({ format: 'date-time' }),
+})
+const In = exact({ checkout_id: Type.String({ minLength: 1, maxLength: 64 }) })
+const tags = ['Accounts']
+
+export function registerCheckout(app: Api, { deps }: Context): void {
+  const { store, checkouts, audit, clock } = deps
+  const params = paramsSchema('/:ref')
+
+  const refuse = async (
+    request: FastifyRequest,
+    where: EventFields,
+    reason: string,
+    error: ApiError,
+  ): Promise<never> => {
+    await record(audit, request, 'checkout.denied', { ...actor(callerOf(request)), ...where, reason })
+    throw error
+  }
+
+  /** The one account that is meant and that the user may check out. */
+  const allowed = async (request: FastifyRequest, user: User, ref: string): Promise<Placed> => {
+    const meant = await accountsMeant(store, ref)
+    const mine: Placed[] = []
+    for (const one of meant) {
+      if ((await store.access.retrievalAuthorizations(user.id, one.account.id)).length > 0) mine.push(one)
+    }
+    const [only, another] = mine
+    if (only && another) throw ambiguous(mine)
+    if (only) return only
+    const where = meant[0] && meant.length === 1 ? fieldsOf(meant[0]) : { account: ref }
+    if (meant.length === 0) return refuse(request, where, 'unknown account', new ApiError('not_found'))
+    // whoever may read accounts knows that it is there; for all others unknown and not allowed are one answer
+    const mayKnow = reaches(callerOf(request).rights.accounts, 'view')
+    return refuse(request, where, 'no authorization', new ApiError(mayKnow ? 'forbidden' : 'not_found'))
+  }
+
+  app.post(
+    '/accounts/:ref/checkout',
+    {
+      schema: {
+        tags,
+        summary: 'Check a secret out',
+        description:
+          'Without the right to view accounts, an account that does not exist and one that is not authorized get the same answer.',
+        params,
+        response: { 200: Out, ...errorResponses(401, 403, 404, 409, 503) },
+      },
+    },
+    async (request) => {
+      const user = userOf(request)
+      const placed = await allowed(request, user, (request.params as { ref: string }).ref)
+      const where = fieldsOf(placed)
+      const now = clock()
+      let out: CheckedOut
+      try {
+        out = await checkouts.checkout(user, placed.account, now)
+      } catch (error) {
+        if (!(error instanceof CheckoutError)) throw error
+        return refuse(
+          request,
+          where,
+          error.message,
+          new ApiError(error.reason === 'no_secret' ? 'no_secret' : 'not_found'),
+        )
+      }
+      try {
+        await record(audit, request, 'checkout.out', {
+          ...actor(callerOf(request)),
+          ...where,
+          authorization: out.authorizationIds.join(','),
+          object: out.checkoutId,
+          duration: out.expires - now,
+        })
+        return {
+          login: out.login,
+          ...(out.password && { password: out.password.revealText() }),
+          ...(out.privateKey && { private_key: out.privateKey.revealText() }),
+          ...(out.passphrase && { passphrase: out.passphrase.revealText() }),
+          checkout_id: out.checkoutId,
+          expires: timeText(out.expires),
+        }
+      } catch (error) {
+        // nobody was told the secret, so it is not out
+        await checkouts.checkin(user, placed.account, out.checkoutId, now)
+        throw error
+      } finally {
+        out.password?.wipe()
+        out.privateKey?.wipe()
+        out.passphrase?.wipe()
+      }
+    },
+  )
+
+  app.post(
+    '/accounts/:ref/checkin',
+    {
+      schema: {
+        tags,
+        summary: 'Return a secret',
+        params,
+        body: In,
+        response: { 204: Type.Null(), ...errorResponses(400, 401, 403, 404, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const user = userOf(request)
+      const { checkout_id: id } = request.body
+      const checkout = looksLikeId(id) ? await store.checkouts.find(id.toUpperCase()) : undefined
+      const meant = await accountsMeant(store, (request.params as { ref: string }).ref)
+      const placed = meant.find(({ account }) => account.id === checkout?.accountId)
+      const now = clock()
+      const isOut =
+        checkout && checkout.userId === user.id && checkout.end === undefined && now < checkout.expires
+      if (!placed || !isOut) throw new ApiError('not_found')
+      const fields = { ...actor(callerOf(request)), ...fieldsOf(placed), object: checkout.id }
+      await record(audit, request, 'checkout.in', fields)
+      await checkouts.checkin(user, placed.account, checkout.id, now)
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+function fieldsOf(placed: Placed): EventFields {
+  const { account, domain, device } = placed
+  return {
+    account: account.accountName,
+    domain: domain.domainName,
+    ...(device && { device: device.deviceName }),
+  }
+}

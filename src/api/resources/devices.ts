@@ -1,0 +1,80 @@
+import { type Static, Type } from 'typebox'
+import { objectNameError } from '../../model/names.ts'
+import type { Device } from '../../model/objects.ts'
+import { registerCollection } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { fieldError } from '../errors.ts'
+import { check, exact, name, partial, shown, text } from '../fields.ts'
+
+const deviceName = name('unique', 'srv1')
+/** A host name (RFC 1123), an IPv4 or an IPv6 address: nothing that could be an option or a URL. */
+const host = Type.String({
+  minLength: 1,
+  maxLength: 253,
+  pattern: '^[A-Za-z0-9_:]([A-Za-z0-9._:-]*[A-Za-z0-9_.:])?$',
+  description: 'address or host name',
+  examples: ['10.0.0.5'],
+})
+const Create = exact({
+  device_name: deviceName,
+  host,
+  description: Type.Optional(text('shown in the menu of targets')),
+})
+const Update = partial(Create)
+const View = exact({ ...shown, device_name: deviceName, host, description: Type.String() })
+
+export function registerDevices(app: Api, context: Context): void {
+  const { store } = context.deps
+
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: Device,
+  ): Promise<Partial<Omit<Device, 'id'>>> => {
+    if (body.device_name !== undefined) {
+      check('device_name', objectNameError(body.device_name))
+      const other = await store.devices.find(body.device_name)
+      if (other && other.id !== own?.id)
+        throw fieldError('duplicate', 'device_name', `"${other.deviceName}" exists`)
+    }
+    return {
+      ...(body.device_name !== undefined && { deviceName: body.device_name }),
+      ...(body.host !== undefined && { host: body.host }),
+      ...(body.description !== undefined && { description: body.description }),
+    }
+  }
+
+  registerCollection(app, context, {
+    path: '/devices',
+    type: 'device',
+    title: 'Devices',
+    description:
+      'Machines, physical or virtual. Services, host keys and empty local domains go with their device.',
+    create: {
+      schema: Create,
+      async plan(body) {
+        const change = await changeOf(body)
+        return () =>
+          store.devices.create({ deviceName: body.device_name, host: body.host, description: '', ...change })
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body) {
+        const change = await changeOf(body, old)
+        return () => store.devices.update(old.id, change)
+      },
+    },
+    removeFrom: (old) => store.devices.remove(old.id),
+    view: View,
+    show: async (device) => ({
+      device_name: device.deviceName,
+      host: device.host,
+      description: device.description,
+    }),
+    label: (device) => String(device['device_name']),
+    secrets: [],
+    list: (_request, page) => store.devices.list(page),
+    find: (_request, ref) => store.devices.find(ref),
+  })
+}

@@ -1,0 +1,48 @@
+/** A session's recording, streamed as it is read. */
+import type { FastifyReply } from 'fastify'
+import { paramsSchema } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api, RecordingFormat } from '../deps.ts'
+import { ApiError } from '../errors.ts'
+import { errorResponses } from '../failures.ts'
+
+const FORMATS: Readonly<Record<RecordingFormat, { suffix: string; type: string; summary: string }>> = {
+  container: {
+    suffix: '',
+    type: 'application/octet-stream',
+    summary: 'Recording as it is kept: the sealed container',
+  },
+  cast: { suffix: '.cast', type: 'application/x-asciicast', summary: 'Recording for asciinema' },
+  txt: { suffix: '.txt', type: 'text/plain; charset=utf-8', summary: 'Recording as text' },
+  json: { suffix: '.json', type: 'application/json', summary: 'Recording as JSON' },
+}
+
+export function registerRecordings(app: Api, { deps }: Context): void {
+  const { store, recordings } = deps
+
+  for (const [format, { suffix, type, summary }] of Object.entries(FORMATS) as [
+    RecordingFormat,
+    (typeof FORMATS)[RecordingFormat],
+  ][]) {
+    app.get(
+      `/sessions/:ref/recording${suffix}`,
+      {
+        schema: {
+          tags: ['Sessions'],
+          summary,
+          produces: [type],
+          params: paramsSchema('/:ref'),
+          response: errorResponses(401, 403, 404),
+        },
+      },
+      async (request, reply: FastifyReply) => {
+        const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
+        const stream = session && (await recordings?.open(session.id, format))
+        if (!session || !stream) throw new ApiError('not_found')
+        // text that a target wrote: a browser saves it and never renders it
+        reply.header('content-disposition', `attachment; filename="${session.id}${suffix || '.recording'}"`)
+        return reply.type(type).send(stream)
+      },
+    )
+  }
+}

@@ -1,0 +1,166 @@
+/** The audit's view of sessions: what ran, what runs, its events and its recording. */
+import { type Static, Type } from 'typebox'
+import type { SessionRecord } from '../../model/objects.ts'
+import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
+import { callerOf } from '../caller.ts'
+import { fieldsOf, listQuery, pageOf, paramsSchema, pick } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError } from '../errors.ts'
+import { errorResponses } from '../failures.ts'
+import { exact, oneOf, shown, timeOrNull, timeText } from '../fields.ts'
+import { refuseLaterParameters } from '../later.ts'
+import { MAX_EVENTS } from '../limits.ts'
+import { apiBase } from '../version.ts'
+
+const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()])
+
+const View = exact({
+  ...shown,
+  begin: Type.String({ format: 'date-time' }),
+  end: timeOrNull('null while it runs'),
+  user: Type.String(),
+  source_ip: Type.String(),
+  protocol: oneOf(PROTOCOLS, 'protocol'),
+  subprotocols: Type.Array(oneOf(RIGHTS, 'right'), { description: 'rights that were used' }),
+  account: Type.String(),
+  domain: Type.String(),
+  device: Type.String(),
+  service: Type.String(),
+  target_host: Type.String(),
+  result: orNull(oneOf(['success', 'failure', 'killed', 'lost'] as const, 'null while it runs')),
+  killed: Type.Boolean(),
+  reason: orNull(Type.String()),
+  authorization: Type.String(),
+  approval: Type.Null({ description: 'approvals are not available yet' }),
+  is_recorded: Type.Boolean(),
+  bytes_in: Type.Integer(),
+  bytes_out: Type.Integer(),
+  recording: orNull(
+    exact({
+      state: oneOf(['open', 'sealed', 'recovered', 'failed'] as const, 'state'),
+      size: Type.Integer(),
+      frames: Type.Integer(),
+      digest: Type.String(),
+    }),
+  ),
+})
+const Query = Type.Object(
+  {
+    ...listQuery,
+    status: Type.Optional(oneOf(['current', 'closed'] as const, 'those that run, or that have ended')),
+  },
+  { additionalProperties: false },
+)
+const Kill = exact({
+  reason: Type.String({ minLength: 1, maxLength: 256, description: 'shown to the user, and kept' }),
+})
+const Event = Type.Object({}, { additionalProperties: true, description: 'an event of docs/events.md' })
+const tags = ['Sessions']
+
+export function registerSessions(app: Api, { deps }: Context): void {
+  const { store, sessionControl } = deps
+  const params = paramsSchema('/:ref')
+
+  const show = (base: string, session: SessionRecord): Static<typeof View> => ({
+    id: session.id,
+    url: `${base}/sessions/${session.id}`,
+    begin: timeText(session.begin),
+    end: session.end === undefined ? null : timeText(session.end),
+    user: session.user,
+    source_ip: session.sourceIp,
+    protocol: session.protocol,
+    subprotocols: session.subprotocols,
+    account: session.account,
+    domain: session.domain,
+    device: session.device,
+    service: session.service,
+    target_host: session.targetHost,
+    result: session.result ?? null,
+    killed: session.result === 'killed',
+    reason: session.reason ?? null,
+    authorization: session.authorization,
+    approval: null,
+    is_recorded: session.isRecorded,
+    bytes_in: session.bytesIn,
+    bytes_out: session.bytesOut,
+    recording: session.recording ?? null,
+  })
+  const found = async (params: unknown): Promise<SessionRecord> => {
+    const session = await store.sessions.find((params as { ref: string }).ref.toUpperCase())
+    if (!session) throw new ApiError('not_found')
+    return session
+  }
+
+  app.get(
+    '/sessions',
+    {
+      preValidation: async (request) => refuseLaterParameters(request.query),
+      schema: {
+        tags,
+        summary: 'List: Sessions',
+        description: 'The newest first.',
+        querystring: Query,
+        response: { 200: Type.Array(View), ...errorResponses(400, 401, 403) },
+      },
+    },
+    async (request, reply) => {
+      const { status, ...query } = request.query
+      const fields = fieldsOf(query, View)
+      const filter = status === undefined ? {} : { status }
+      const { items, total } = await store.sessions.list(filter, pageOf(query))
+      reply.header('x-total-count', total)
+      return reply.send(items.map((one) => pick(show(apiBase(request), one), fields)) as never)
+    },
+  )
+
+  app.get(
+    '/sessions/:ref',
+    {
+      schema: {
+        tags,
+        summary: 'Read one: Sessions',
+        params,
+        response: { 200: View, ...errorResponses(401, 403, 404) },
+      },
+    },
+    async (request) => show(apiBase(request), await found(request.params)),
+  )
+
+  app.get(
+    '/sessions/:ref/events',
+    {
+      schema: {
+        tags,
+        summary: 'Events of a session',
+        params,
+        response: { 200: Type.Array(Event), ...errorResponses(401, 403, 404) },
+      },
+    },
+    async (request) => {
+      const session = await found(request.params)
+      const rows = await store.audit.ofSession(session.id, MAX_EVENTS)
+      return rows.map((row) => JSON.parse(row.json) as Static<typeof Event>)
+    },
+  )
+
+  app.post(
+    '/sessions/:ref/kill',
+    {
+      schema: {
+        tags,
+        summary: 'End a running session',
+        params,
+        body: Kill,
+        response: { 204: Type.Null(), ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const session = await found(request.params)
+      const killed = await sessionControl.kill(session.id, request.body.reason, callerOf(request).name)
+      if (!killed) throw new ApiError('not_running')
+      return reply.code(204).send(null)
+    },
+  )
+}

@@ -1,0 +1,120 @@
+import { type Static, Type } from 'typebox'
+import { objectNameError } from '../../model/names.ts'
+import type { TargetGroup } from '../../model/objects.ts'
+import { registerCollection } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError, fieldError } from '../errors.ts'
+import { check, exact, name, names, partial, shown, text } from '../fields.ts'
+import { accountsMeant, ambiguous, sessionAccount } from '../references.ts'
+
+const groupName = name('unique', 'linux-servers')
+const session = exact({ accounts: names('targets of sessions: `ACCOUNT@DOMAIN:DEVICE:SERVICE`') })
+const retrieval = exact({
+  accounts: names('accounts that may be checked out beside: `ACCOUNT@DOMAIN`, or `ACCOUNT@DOMAIN@DEVICE`'),
+})
+const Create = exact({
+  group_name: groupName,
+  description: Type.Optional(text('what the group is for')),
+  session: Type.Optional(partial(session)),
+  password_retrieval: Type.Optional(partial(retrieval)),
+})
+const Update = partial(Create)
+const View = exact({
+  ...shown,
+  group_name: groupName,
+  description: Type.String(),
+  session,
+  password_retrieval: retrieval,
+})
+
+export function registerTargetGroups(app: Api, context: Context): void {
+  const { store } = context.deps
+
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: TargetGroup,
+  ): Promise<Partial<Omit<TargetGroup, 'id'>>> => {
+    if (body.group_name !== undefined) {
+      check('group_name', objectNameError(body.group_name))
+      const other = await store.targetGroups.find(body.group_name)
+      if (other && other.id !== own?.id)
+        throw fieldError('duplicate', 'group_name', `"${other.groupName}" exists`)
+    }
+    const change: Partial<Omit<TargetGroup, 'id'>> = {
+      ...(body.group_name !== undefined && { groupName: body.group_name }),
+      ...(body.description !== undefined && { description: body.description }),
+    }
+    const targets = body.session?.accounts
+    if (targets) {
+      change.sessionAccounts = []
+      for (const [index, ref] of targets.entries()) {
+        change.sessionAccounts.push(await sessionAccount(store, `session/accounts/${index}`, ref))
+      }
+    }
+    const accounts = body.password_retrieval?.accounts
+    if (accounts) {
+      const ids = new Set<string>()
+      for (const [index, ref] of accounts.entries()) {
+        ids.add(await onlyAccount(`password_retrieval/accounts/${index}`, ref))
+      }
+      change.passwordRetrievalAccountIds = [...ids]
+    }
+    return change
+  }
+  const onlyAccount = async (field: string, ref: string): Promise<string> => {
+    const meant = await accountsMeant(store, ref)
+    if (meant[0] === undefined)
+      throw fieldError('unknown_reference', field, `the account "${ref}" does not exist`)
+    if (meant.length > 1)
+      throw new ApiError(
+        'ambiguous_reference',
+        ambiguous(meant).details.map((one) => ({ field, ...one })),
+      )
+    return meant[0].account.id
+  }
+
+  registerCollection(app, context, {
+    path: '/targetgroups',
+    type: 'targetgroup',
+    title: 'Target groups',
+    description: 'Targets and accounts that share authorizations.',
+    create: {
+      schema: Create,
+      async plan(body) {
+        const change = await changeOf(body)
+        return () =>
+          store.targetGroups.create({
+            groupName: body.group_name,
+            description: '',
+            sessionAccounts: [],
+            passwordRetrievalAccountIds: [],
+            ...change,
+          })
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body) {
+        const change = await changeOf(body, old)
+        return () => store.targetGroups.update(old.id, change)
+      },
+    },
+    removeFrom: (old) => store.targetGroups.remove(old.id),
+    view: View,
+    show: async (group, read) => ({
+      group_name: group.groupName,
+      description: group.description,
+      session: {
+        accounts: (await Promise.all(group.sessionAccounts.map((one) => read.sessionAccount(one)))).sort(),
+      },
+      password_retrieval: {
+        accounts: (await Promise.all(group.passwordRetrievalAccountIds.map((id) => read.account(id)))).sort(),
+      },
+    }),
+    label: (group) => String(group['group_name']),
+    secrets: [],
+    list: (_request, page) => store.targetGroups.list(page),
+    find: (_request, ref) => store.targetGroups.find(ref),
+  })
+}

@@ -1,0 +1,141 @@
+/** What a user may open: the caller's targets, and the authorizations behind them. */
+import { type Static, Type } from 'typebox'
+import { nameKey } from '../../model/names.ts'
+import type { User } from '../../model/objects.ts'
+import { reaches } from '../../model/profiles.ts'
+import { grantedRights, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
+import type { TargetRow } from '../../store/store.ts'
+import { callerOf, userOf } from '../caller.ts'
+import { fieldsOf, listQuery, pageOf, pick } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError } from '../errors.ts'
+import { errorResponses } from '../failures.ts'
+import { exact, oneOf } from '../fields.ts'
+import { refuseLaterParameters } from '../later.ts'
+import { cutPage } from '../parents.ts'
+
+const place = {
+  target: Type.String({ description: 'canonical name: ACCOUNT@DOMAIN:DEVICE:SERVICE' }),
+  account: Type.String(),
+  domain: Type.String(),
+  device: Type.String(),
+  service: Type.String(),
+  protocol: oneOf(PROTOCOLS, 'protocol'),
+  subprotocols: Type.Array(oneOf(RIGHTS, 'right'), { description: 'what a session there may do' }),
+}
+const TargetView = exact({ ...place, description: Type.String({ description: "the device's" }) })
+const RightView = exact({
+  user: Type.String(),
+  authorization: Type.String({ description: 'USERGROUP:TARGETGROUP' }),
+  authorization_id: Type.String(),
+  ...place,
+  is_recorded: Type.Boolean(),
+})
+const Query = Type.Object(listQuery, { additionalProperties: false })
+const RightsQuery = Type.Object(
+  {
+    ...listQuery,
+    user: Type.Optional(Type.String({ minLength: 1, maxLength: 512, description: 'default: the caller' })),
+  },
+  { additionalProperties: false },
+)
+const tags = ['Targets']
+
+const sortKeys = {
+  target: (one: { target: string }) => nameKey(one.target),
+  device: (one: { device: string }) => nameKey(one.device),
+  account: (one: { account: string }) => nameKey(one.account),
+}
+
+function canonical(row: TargetRow): string {
+  return `${row.accountName}@${row.domainName}:${row.deviceName}:${row.serviceName}`
+}
+
+function placeOf(row: TargetRow, rows: readonly TargetRow[]) {
+  return {
+    target: canonical(row),
+    account: row.accountName,
+    domain: row.domainName,
+    device: row.deviceName,
+    service: row.serviceName,
+    protocol: row.protocol,
+    subprotocols: grantedRights(
+      row.protocol,
+      rows.map((one) => one.authorizationSubprotocols),
+      row.serviceSubprotocols,
+    ),
+  }
+}
+
+/** One target may be granted by several authorizations: it is one line with the union of their rights. */
+function targetsOf(rows: readonly TargetRow[]): Static<typeof TargetView>[] {
+  const byTarget = Map.groupBy(rows, (row) => `${row.accountId} ${row.serviceId}`)
+  return [...byTarget.values()].flatMap((same) => {
+    const [first] = same
+    return first ? [{ ...placeOf(first, same), description: first.deviceDescription }] : []
+  })
+}
+
+export function registerTargets(app: Api, { deps }: Context): void {
+  const { store } = deps
+
+  app.get(
+    '/targets',
+    {
+      preValidation: async (request) => refuseLaterParameters(request.query),
+      schema: {
+        tags,
+        summary: "The caller's targets",
+        querystring: Query,
+        response: { 200: Type.Array(TargetView), ...errorResponses(400, 401, 403) },
+      },
+    },
+    async (request, reply) => {
+      const fields = fieldsOf(request.query, TargetView)
+      const targets = targetsOf(await store.access.sessionTargets(userOf(request).id))
+      const { items, total } = cutPage(targets, pageOf(request.query), sortKeys)
+      reply.header('x-total-count', total)
+      return reply.send(items.map((one) => pick(one, fields)) as never)
+    },
+  )
+
+  app.get(
+    '/sessionrights',
+    {
+      preValidation: async (request) => refuseLaterParameters(request.query),
+      schema: {
+        tags,
+        summary: 'Authorizations by which a user may open targets',
+        description: "One's own for everybody; those of others with the right to view authorizations.",
+        querystring: RightsQuery,
+        response: { 200: Type.Array(RightView), ...errorResponses(400, 401, 403, 404) },
+      },
+    },
+    async (request, reply) => {
+      const { user: name, ...query } = request.query
+      const fields = fieldsOf(query, RightView)
+      const user = name === undefined ? userOf(request) : await named(name)
+      const rows = await store.access.sessionTargets(user.id)
+      const rights = rows.map((row) => ({
+        user: user.userName,
+        authorization: row.authorizationName,
+        authorization_id: row.authorizationId,
+        ...placeOf(row, [row]),
+        is_recorded: row.isRecorded,
+      }))
+      const { items, total } = cutPage(rights, pageOf(query), sortKeys)
+      reply.header('x-total-count', total)
+      return reply.send(items.map((one) => pick(one, fields)) as never)
+
+      async function named(ref: string): Promise<User> {
+        const caller = callerOf(request)
+        const user = await store.users.find(ref)
+        if (user && user.id === caller.user?.id) return user
+        if (!reaches(caller.rights.authorizations, 'view')) throw new ApiError('forbidden')
+        if (!user) throw new ApiError('not_found')
+        return user
+      }
+    },
+  )
+}

@@ -1,0 +1,72 @@
+import { type Static, Type } from 'typebox'
+import { objectNameError } from '../../model/names.ts'
+import type { UserGroup } from '../../model/objects.ts'
+import { registerCollection } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { fieldError } from '../errors.ts'
+import { check, exact, name, names, partial, shown, text } from '../fields.ts'
+import { referredIds } from '../references.ts'
+
+const groupName = name('unique', 'linux-admins')
+const Create = exact({
+  group_name: groupName,
+  description: Type.Optional(text('what the group is for')),
+  users: Type.Optional(names('members')),
+})
+const Update = partial(Create)
+const View = exact({ ...shown, group_name: groupName, description: Type.String(), users: names('members') })
+
+export function registerUserGroups(app: Api, context: Context): void {
+  const { store } = context.deps
+
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: UserGroup,
+  ): Promise<Partial<Omit<UserGroup, 'id'>>> => {
+    if (body.group_name !== undefined) {
+      check('group_name', objectNameError(body.group_name))
+      const other = await store.userGroups.find(body.group_name)
+      if (other && other.id !== own?.id)
+        throw fieldError('duplicate', 'group_name', `"${other.groupName}" exists`)
+    }
+    return {
+      ...(body.group_name !== undefined && { groupName: body.group_name }),
+      ...(body.description !== undefined && { description: body.description }),
+      ...(body.users !== undefined && { userIds: await referredIds(store.users, 'users', body.users) }),
+    }
+  }
+
+  registerCollection(app, context, {
+    path: '/usergroups',
+    type: 'usergroup',
+    title: 'User groups',
+    description: 'Users that share authorizations.',
+    create: {
+      schema: Create,
+      async plan(body) {
+        const change = await changeOf(body)
+        return () =>
+          store.userGroups.create({ groupName: body.group_name, description: '', userIds: [], ...change })
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body) {
+        const change = await changeOf(body, old)
+        return () => store.userGroups.update(old.id, change)
+      },
+    },
+    removeFrom: (old) => store.userGroups.remove(old.id),
+    view: View,
+    show: async (group, read) => ({
+      group_name: group.groupName,
+      description: group.description,
+      users: await read.users(group.userIds),
+    }),
+    label: (group) => String(group['group_name']),
+    secrets: [],
+    list: (_request, page) => store.userGroups.list(page),
+    find: (_request, ref) => store.userGroups.find(ref),
+  })
+}

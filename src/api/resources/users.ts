@@ -1,0 +1,211 @@
+import { Buffer } from 'node:buffer'
+import type { FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
+import { PublicKeyError, parseAuthorizedKey } from '../../identity/publickey.ts'
+import { userNameError } from '../../model/names.ts'
+import { PROFILES, type ProfileName, USER_AUTHS, type User } from '../../model/objects.ts'
+import { covers, FACTORY_PROFILES } from '../../model/profiles.ts'
+import { Secret } from '../../model/secret.ts'
+import { callerOf } from '../caller.ts'
+import { registerCollection } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError, fieldError } from '../errors.ts'
+import { actor, record } from '../events.ts'
+import {
+  check,
+  checkNetworks,
+  exact,
+  ipSource,
+  name,
+  names,
+  oneOf,
+  partial,
+  shown,
+  text,
+  timeOf,
+  timeOrNull,
+  timeText,
+} from '../fields.ts'
+import { referredIds } from '../references.ts'
+
+const optional = {
+  display_name: Type.Optional(text('the person, as auditors read it')),
+  email: Type.Optional(Type.String({ maxLength: 254, pattern: '^$|^[^@\\s]+@[^@\\s]+$' })),
+  user_auths: Type.Optional(
+    Type.Array(oneOf(USER_AUTHS, 'sign-in method'), {
+      maxItems: 16,
+      description: 'methods that may be used; all unless named',
+    }),
+  ),
+  ssh_public_keys: Type.Optional(
+    Type.Array(Type.String({ maxLength: 16384 }), {
+      maxItems: 100,
+      description: '`ssh-ed25519 AAAA… comment`, without options',
+    }),
+  ),
+  is_disabled: Type.Optional(Type.Boolean({ description: 'no access of any kind' })),
+  expiration_date: Type.Optional(timeOrNull('no access from then on; null: never')),
+  ip_source: Type.Optional(ipSource),
+  groups: Type.Optional(names('user groups')),
+}
+const profile = oneOf(PROFILES, 'what the user may do over the API')
+const userName = name('unique', 'ops1')
+
+const Create = exact({
+  user_name: userName,
+  profile: Type.Optional(profile),
+  password: Type.Optional(
+    Type.String({ minLength: 1, maxLength: MAX_PASSWORD_BYTES, description: 'never comes back' }),
+  ),
+  ...optional,
+})
+const Update = partial(Create)
+const View = exact({
+  ...shown,
+  user_name: userName,
+  profile,
+  display_name: Type.String(),
+  email: Type.String(),
+  user_auths: Type.Array(oneOf(USER_AUTHS, 'sign-in method')),
+  ssh_public_keys: Type.Array(Type.String()),
+  is_disabled: Type.Boolean(),
+  expiration_date: timeOrNull('null: never'),
+  ip_source: ipSource,
+  groups: names('user groups'),
+})
+
+export function registerUsers(app: Api, context: Context): void {
+  const { store, passwords, audit } = context.deps
+
+  const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<User, 'id'>>> => {
+    if (body.user_name !== undefined) check('user_name', userNameError(body.user_name))
+    for (const [index, key] of (body.ssh_public_keys ?? []).entries()) {
+      check(`ssh_public_keys/${index}`, publicKeyError(key))
+    }
+    checkNetworks(body.ip_source)
+    return {
+      ...(body.user_name !== undefined && { userName: body.user_name.normalize('NFC') }),
+      ...(body.display_name !== undefined && { displayName: body.display_name }),
+      ...(body.email !== undefined && { email: body.email }),
+      ...(body.profile !== undefined && { profile: body.profile }),
+      ...(body.user_auths !== undefined && { userAuths: [...new Set(body.user_auths)] }),
+      ...(body.ssh_public_keys !== undefined && { sshPublicKeys: body.ssh_public_keys }),
+      ...(body.is_disabled !== undefined && { isDisabled: body.is_disabled }),
+      ...(body.expiration_date !== undefined && {
+        expirationDate: timeOf('expiration_date', body.expiration_date),
+      }),
+      ...(body.ip_source !== undefined && { ipSource: body.ip_source }),
+      ...(body.groups !== undefined && {
+        groupIds: await referredIds(store.userGroups, 'groups', body.groups),
+      }),
+    }
+  }
+  const hashOf = async (text: string): Promise<string> => {
+    if (Buffer.byteLength(text) > MAX_PASSWORD_BYTES) {
+      throw fieldError('invalid_field', 'password', `expected ${MAX_PASSWORD_BYTES} bytes at most`)
+    }
+    const password = Secret.of(text)
+    try {
+      return await passwords.hash(password)
+    } finally {
+      password.wipe()
+    }
+  }
+  const refuseDuplicate = async (userName: string | undefined, own?: User): Promise<void> => {
+    const other = userName === undefined ? undefined : await store.users.find(userName)
+    if (other && other.id !== own?.id)
+      throw fieldError('duplicate', 'user_name', `the user "${other.userName}" exists`)
+  }
+
+  registerCollection(app, context, {
+    path: '/users',
+    type: 'user',
+    title: 'Users',
+    description: 'People. Nobody can give a profile, or change a user whose profile, goes beyond their own.',
+    create: {
+      schema: Create,
+      async plan(body, request) {
+        const profile = body.profile ?? 'user'
+        refuseBeyondOwn(request, profile)
+        const change = await changeOf(body)
+        await refuseDuplicate(change.userName)
+        const hash = body.password === undefined ? undefined : await hashOf(body.password)
+        return async () => {
+          const user = await store.users.create({
+            userName: body.user_name,
+            displayName: '',
+            email: '',
+            userAuths: [...USER_AUTHS],
+            sshPublicKeys: [],
+            isDisabled: false,
+            ipSource: [],
+            groupIds: [],
+            ...change,
+            profile,
+          })
+          if (hash !== undefined) await store.users.setPasswordHash(user.id, hash)
+          return user
+        }
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body, request) {
+        refuseBeyondOwn(request, old.profile)
+        if (body.profile !== undefined) refuseBeyondOwn(request, body.profile)
+        const change = await changeOf(body)
+        await refuseDuplicate(change.userName, old)
+        const hash = body.password === undefined ? undefined : await hashOf(body.password)
+        return async () => {
+          if (hash !== undefined) {
+            const fields = { ...actor(callerOf(request)), object_type: 'user', object: old.userName }
+            await record(audit, request, 'secret.change', fields)
+            await store.users.setPasswordHash(old.id, hash)
+          }
+          // whoever signed in as what the user was before signs in again
+          context.signIns.endAll(old.id)
+          return store.users.update(old.id, change)
+        }
+      },
+    },
+    remove: { check: (old, request) => refuseBeyondOwn(request, old.profile) },
+    async removeFrom(old) {
+      await store.users.remove(old.id)
+      context.signIns.endAll(old.id)
+    },
+    view: View,
+    show: async (user, read) => ({
+      user_name: user.userName,
+      profile: user.profile,
+      display_name: user.displayName,
+      email: user.email,
+      user_auths: user.userAuths,
+      ssh_public_keys: user.sshPublicKeys,
+      is_disabled: user.isDisabled,
+      expiration_date: user.expirationDate === undefined ? null : timeText(user.expirationDate),
+      ip_source: user.ipSource,
+      groups: await read.userGroups(user.groupIds),
+    }),
+    label: (user) => String(user['user_name']),
+    secrets: ['password'],
+    list: (_request, page) => store.users.list(page),
+    find: (_request, ref) => store.users.find(ref),
+  })
+}
+
+function publicKeyError(line: string): string | undefined {
+  try {
+    parseAuthorizedKey(line)
+    return undefined
+  } catch (error) {
+    if (error instanceof PublicKeyError) return error.message
+    throw error
+  }
+}
+
+/** @throws ApiError `profile_exceeds_own` */
+export function refuseBeyondOwn(request: FastifyRequest, profile: ProfileName): void {
+  if (!covers(callerOf(request).rights, FACTORY_PROFILES[profile])) throw new ApiError('profile_exceeds_own')
+}

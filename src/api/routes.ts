@@ -1,0 +1,63 @@
+/**
+ * Who may call what: every route with the feature and the level that it needs (notes: one check per route, none
+ * by path prefix). The guard, the reference and the test of every route with every profile are made from this
+ * table; a route that is missing here cannot be registered.
+ */
+import type { Feature, Level } from '../model/profiles.ts'
+
+export type Need =
+  /** No sign-in: says nothing that is not in the published reference. */
+  | 'public'
+  /** Anybody who is signed in. */
+  | 'signed_in'
+  | { feature: Feature; level: Level }
+
+const needs = (feature: Feature, level: Level): Need => ({ feature, level })
+
+/** The five routes of a collection; `path` and the item's parameter below it. */
+function collection(path: string, feature: Feature): Record<string, Need> {
+  return {
+    [`GET ${path}`]: needs(feature, 'view'),
+    [`POST ${path}`]: needs(feature, 'modify'),
+    [`GET ${path}/:ref`]: needs(feature, 'view'),
+    [`PUT ${path}/:ref`]: needs(feature, 'modify'),
+    [`DELETE ${path}/:ref`]: needs(feature, 'modify'),
+  }
+}
+
+/** `METHOD /path`, the path without `/api` and the version. */
+export const ROUTES: Readonly<Record<string, Need>> = {
+  'GET /version': 'public',
+  'GET /openapi.json': 'public',
+  'GET /doc/Usage.html': 'public',
+  'POST /session': 'public',
+  'GET /session': 'signed_in',
+  'DELETE /session': 'signed_in',
+  ...collection('/users', 'users'),
+  ...collection('/usergroups', 'user_groups'),
+  ...collection('/devices', 'devices'),
+  ...collection('/devices/:device/services', 'devices'),
+  ...collection('/devices/:device/localdomains', 'devices'),
+  ...collection('/domains', 'devices'),
+  ...collection('/accounts', 'accounts'),
+  ...collection('/targetgroups', 'target_groups'),
+  ...collection('/authorizations', 'authorizations'),
+  ...collection('/apikeys', 'api_keys'),
+  'GET /hostkeys': needs('host_keys', 'view'),
+  'GET /hostkeys/:ref': needs('host_keys', 'view'),
+  'PUT /hostkeys/:ref': needs('host_keys', 'modify'),
+  'DELETE /hostkeys/:ref': needs('host_keys', 'modify'),
+  'POST /accounts/:ref/checkout': needs('checkout', 'execute'),
+  'POST /accounts/:ref/checkin': needs('checkout', 'execute'),
+  'GET /targets': needs('targets', 'view'),
+  /** Another user's rights need `authorizations: view` beside: the handler checks it. */
+  'GET /sessionrights': needs('targets', 'view'),
+  'GET /sessions': needs('sessions', 'view'),
+  'GET /sessions/:ref': needs('sessions', 'view'),
+  'GET /sessions/:ref/events': needs('sessions', 'view'),
+  'POST /sessions/:ref/kill': needs('sessions', 'execute'),
+  'GET /sessions/:ref/recording': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.cast': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.txt': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.json': needs('recordings', 'view'),
+}

@@ -1,0 +1,157 @@
+/** Builds the HTTPS server of the API: transport limits, sign-in and guard before any body, then the resources. */
+import cookie from '@fastify/cookie'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import { fastify } from 'fastify'
+import { authenticate } from './authenticate.ts'
+import type { Context } from './context.ts'
+import { refuseCrossSite } from './crossSite.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { ApiError } from './errors.ts'
+import { answerClientError, answerError } from './failures.ts'
+import { needOf, satisfies } from './guard.ts'
+import {
+  HANDSHAKE_TIMEOUT,
+  HEADERS_TIMEOUT,
+  IDLE_CONNECTION,
+  KEEP_ALIVE,
+  MAX_BODY,
+  MAX_CONNECTIONS,
+  MAX_HEADERS,
+  MAX_PATH_PART,
+  REQUEST_TIMEOUT,
+} from './limits.ts'
+import { registerOpenApi, registerReference } from './reference.ts'
+import { registerAccounts } from './resources/accounts.ts'
+import { registerApiKeys } from './resources/apikeys.ts'
+import { registerAuthorizations } from './resources/authorizations.ts'
+import { registerCheckout } from './resources/checkout.ts'
+import { registerDevices } from './resources/devices.ts'
+import { registerDomains, registerLocalDomains } from './resources/domains.ts'
+import { registerHostKeys } from './resources/hostkeys.ts'
+import { registerRecordings } from './resources/recordings.ts'
+import { registerServices } from './resources/services.ts'
+import { registerSessions } from './resources/sessions.ts'
+import { registerSignIn } from './resources/signin.ts'
+import { registerTargetGroups } from './resources/targetgroups.ts'
+import { registerTargets } from './resources/targets.ts'
+import { registerUserGroups } from './resources/usergroups.ts'
+import { registerUsers } from './resources/users.ts'
+import { SignIns } from './signins.ts'
+import { validatorCompiler } from './validation.ts'
+import { withoutVersion } from './version.ts'
+
+/** Forward secrecy and authenticated encryption only; TLS 1.3 has nothing else (RFC 9325 4.2). */
+const CIPHERS = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+]
+
+const RESOURCES = [
+  registerSignIn,
+  registerUsers,
+  registerUserGroups,
+  registerDevices,
+  registerServices,
+  registerLocalDomains,
+  registerDomains,
+  registerAccounts,
+  registerCheckout,
+  registerTargetGroups,
+  registerAuthorizations,
+  registerApiKeys,
+  registerHostKeys,
+  registerTargets,
+  registerSessions,
+  registerRecordings,
+]
+
+/** The API, not yet listening: `await api.listen({ host, port })`. */
+export async function createApi(deps: ApiDeps): Promise<Api> {
+  const context: Context = { deps, signIns: new SignIns(deps.randomBytes), keyUses: new Map() }
+  const app: Api = fastify({
+    https: {
+      cert: deps.tls.cert,
+      key: deps.tls.key,
+      minVersion: 'TLSv1.2',
+      ciphers: CIPHERS.join(':'),
+      honorCipherOrder: true,
+      handshakeTimeout: HANDSHAKE_TIMEOUT,
+      headersTimeout: HEADERS_TIMEOUT,
+      connectionsCheckingInterval: 5000,
+      maxHeaderSize: MAX_HEADERS,
+    },
+    loggerInstance: deps.logger,
+    disableRequestLogging: true,
+    bodyLimit: MAX_BODY,
+    connectionTimeout: IDLE_CONNECTION,
+    requestTimeout: REQUEST_TIMEOUT,
+    keepAliveTimeout: KEEP_ALIVE,
+    exposeHeadRoutes: false,
+    forceCloseConnections: true,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART },
+    rewriteUrl: (request) => withoutVersion(request.url ?? '/'),
+    frameworkErrors: answerError,
+    clientErrorHandler: answerClientError,
+  }).withTypeProvider<TypeBoxTypeProvider>()
+  app.server.maxConnections = MAX_CONNECTIONS
+
+  app.setValidatorCompiler(validatorCompiler)
+  // what a handler may answer is settled by its types; a schema compiled into a serializer would be a second truth
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  app.setErrorHandler(answerError)
+  app.setNotFoundHandler((request, reply) => answerError(new ApiError('not_found'), request, reply))
+  acceptJsonOnly(app)
+
+  app.decorateRequest('caller', null)
+  await app.register(cookie)
+  await registerOpenApi(app, deps)
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'strict-transport-security': 'max-age=31536000',
+    })
+    if (request.is404) return
+    const need = needOf(request.method, request.routeOptions.url ?? '')
+    // a link from elsewhere may lead to the reference, and to nothing else
+    if (need !== 'public' || request.method !== 'GET') refuseCrossSite(request)
+    if (need === 'public') return
+    request.caller = await authenticate(context, request)
+    if (!satisfies(request.caller.rights, need)) throw new ApiError('forbidden')
+  })
+  app.addHook('onRoute', ({ method, url }) => {
+    for (const one of [method].flat()) needOf(one, url)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const seconds = reply.elapsedTime / 1000
+    deps.metrics?.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, seconds)
+  })
+
+  await app.register(
+    async (scope) => {
+      registerReference(scope as Api, deps)
+      for (const register of RESOURCES) register(scope as Api, context)
+    },
+    { prefix: '/api' },
+  )
+  await app.ready()
+  return app
+}
+
+/** Only JSON, and no body where a client sends the content type of none. */
+function acceptJsonOnly(app: Api): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined)
+    else parse(request, body as string, done)
+  })
+}
