@@ -59,11 +59,13 @@ export class UdpSender implements Sender {
     this.#socket = socket
     socket.unref()
     socket.on('error', (error) => this.#failed(socket, error))
-    socket.connect(port, host, () => {
+    // not as connect's own callback: that one is called for failures too
+    socket.on('connect', () => {
       if (this.#socket !== socket) return
       this.#connected = true
       this.#flush(socket)
     })
+    socket.connect(port, host)
   }
 
   #flush(socket: Socket): void {
@@ -82,8 +84,8 @@ export class UdpSender implements Sender {
   /** Refused datagrams leave the socket as it is; a name that did not resolve is tried anew with the next message. */
   #failed(socket: Socket, error: Error): void {
     if (!this.#connected && this.#socket === socket) {
-      socket.close()
       this.#socket = undefined
+      socket.close()
       this.lost += this.#waiting.length
       this.#waiting = []
     }
