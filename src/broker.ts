@@ -3,21 +3,236 @@
  * them down in the opposite order.
  */
 import { randomBytes } from 'node:crypto'
-import { nativeCryptoAvailable } from '../proxies/ssh/transport.ts'
 import { SshProxy } from '../proxies/ssh/proxy.ts'
-import { createApi } from './api/api.ts'
+import { nativeCryptoAvailable } from '../proxies/ssh/transport.ts'
+import type { Api } from './api/deps.ts'
+import { createApi } from './api/server.ts'
 import { AuditLog } from './audit/log.ts'
-import { openSinks } from './audit/sinks/open.ts'
+import type { Sink, SinkDown } from './audit/sink.ts'
+import { JsonLogSink } from './audit/sinks/jsonlog.ts'
+import { SnmpSink } from './audit/sinks/snmp.ts'
+import { SyslogSink } from './audit/sinks/syslog.ts'
 import { explainBindError } from './config/binderror.ts'
-import type { Config } from './config/config.ts'
+import type { Config, ListenAddress } from './config/config.ts'
 import { holdDataFolder, hostKeys, openDataFolder, tlsFiles } from './data-folder.ts'
 import { firstAdministrator } from './first-start.ts'
 import { BrokerGate } from './gate/gate.ts'
 import { Identities } from './identity/chain.ts'
-import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
+import { Lockout } from './identity/lockout.ts'
+import { PasswordHasher } from './identity/password.ts'
 import { recordingExports } from './keeper/exports.ts'
+import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
 import { recoverSessions } from './keeper/recover.ts'
 import type { Logger } from './log.ts'
-import { Metrics, startMetrics } from './metrics.ts'
+import { Metrics } from './metrics.ts'
+import type { Store } from './store/store.ts'
 import { openStore } from './store/open.ts'
-import { openVault } from './vault/credentials.ts'
+import { Checkouts } from './vault/checkout.ts'
+import { openVault, type Vault } from './vault/credentials.ts'
+
+export interface BrokerOptions {
+  config: Config
+  logger: Logger
+  version: string
+  /** Password of the first administrator; absent: one is made and shown. */
+  adminPassword?: string
+  /** Lines for the person who starts it: addresses, and a password that was made. */
+  say: (line: string) => void
+}
+
+/** What the command line uses beside a broker that may be running: the database and what opens it. */
+export interface Foundation {
+  store: Store
+  vault: Vault
+  identities: Identities
+  passwords: PasswordHasher
+  keeper: RecordingKeeper
+}
+
+/** Opens the data folder's contents; makes what the first start has to make. */
+export async function openFoundation(config: Config): Promise<Foundation> {
+  openDataFolder(config.dataDir)
+  const store = await openStore({ path: config.database.file })
+  try {
+    const vault = await openVault(store, config.masterKey)
+    const passwords = new PasswordHasher()
+    const identities = new Identities(store.users, passwords, new Lockout(), Date.now)
+    const keeper = new RecordingKeeper({
+      root: config.recordings.directory,
+      keys: await openRecordingKeys(store.settings, vault),
+      recipients: config.recordings.recipients,
+      minimumFree: config.recordings.minFree,
+    })
+    await keeper.start()
+    return { store, vault, identities, passwords, keeper }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+/** Starts everything. Throws, with what was started taken down again, when a part cannot start. */
+export async function startBroker(options: BrokerOptions): Promise<Broker> {
+  const { config } = options
+  openDataFolder(config.dataDir)
+  const release = holdDataFolder(config.dataDir)
+  let broker: Broker | undefined
+  try {
+    broker = new Broker(options, await openFoundation(config), release)
+    await broker.start()
+    return broker
+  } catch (error) {
+    if (broker) await broker.abort()
+    else release()
+    throw error
+  }
+}
+
+export class Broker {
+  readonly #options: BrokerOptions
+  readonly #parts: Foundation
+  readonly #release: () => void
+  readonly #audit: AuditLog
+  readonly #metrics: Metrics
+  readonly #gate: BrokerGate
+  #ssh: SshProxy | undefined
+  #api: Api | undefined
+
+  constructor(options: BrokerOptions, parts: Foundation, release: () => void) {
+    this.#options = options
+    this.#parts = parts
+    this.#release = release
+    this.#audit = new AuditLog({ repository: parts.store.audit, now: Date.now })
+    this.#metrics = new Metrics({ version: options.version, nativeCrypto: nativeCryptoAvailable() })
+    this.#gate = new BrokerGate({
+      ...parts,
+      audit: this.#audit,
+      recordings: parts.keeper,
+      metrics: this.#metrics,
+      now: Date.now,
+    })
+  }
+
+  async start(): Promise<void> {
+    const { config, logger, version, say } = this.#options
+    this.#audit.setSinks(this.#openSinks(config))
+    if (!nativeCryptoAvailable()) {
+      logger.warn(
+        "ssh2's native crypto is not built for this Node: SSH runs at less than half its speed. Install a C++ compiler " +
+          '(Debian: apt-get install g++ make python3), remove node_modules and start again',
+      )
+    }
+    for (const line of await recoverSessions({ ...this.#parts, audit: this.#audit, now: Date.now })) {
+      logger.warn(line)
+    }
+    const admin = await firstAdministrator(this.#parts.store, this.#parts.identities, this.#options.adminPassword)
+    if (admin.password !== undefined) {
+      say(`the user admin was created with the password ${admin.password} (shown only this once)`)
+    }
+    await this.#startSsh(config)
+    await this.#startApi(config)
+    await this.#startMetrics(config)
+    await this.#audit.record('service.start', { object_type: 'service', object: version })
+  }
+
+  async #startSsh({ listen, dataDir, loginGrace }: Config): Promise<void> {
+    if (!listen.ssh) return
+    const keys = hostKeys(dataDir)
+    this.#ssh = new SshProxy({
+      gate: this.#gate,
+      hostKeys: keys.map((key) => key.private),
+      loginGraceMs: loginGrace,
+    })
+    const bound = await this.#bind('ssh', listen.ssh, (host, port) => this.#ssh!.listen(host, port))
+    this.#options.say(`ssh      ${place(bound)}`)
+  }
+
+  async #startApi({ listen, dataDir, hostname }: Config): Promise<void> {
+    if (!listen.https) return
+    this.#api = await createApi({
+      store: this.#parts.store,
+      vault: this.#parts.vault,
+      checkouts: new Checkouts(this.#parts.store, this.#parts.vault),
+      identities: this.#parts.identities,
+      passwords: this.#parts.passwords,
+      audit: this.#audit,
+      sessionControl: this.#gate,
+      recordings: recordingExports(this.#parts.keeper),
+      clock: Date.now,
+      randomBytes,
+      tls: await tlsFiles(dataDir, hostname, listen.https),
+      logger: this.#options.logger,
+      metrics: this.#metrics,
+      version: this.#options.version,
+    })
+    const bound = await this.#bind('https', listen.https, async (host, port) => {
+      await this.#api!.listen({ host, port })
+      return this.#api!.server.address() as { address: string; port: number }
+    })
+    this.#options.say(`https    https://${place(bound)}/api/doc/Usage.html`)
+  }
+
+  async #startMetrics({ listen }: Config): Promise<void> {
+    if (!listen.metrics) return
+    const bound = await this.#bind('metrics', listen.metrics, (host, port) => this.#metrics.listen(host, port))
+    this.#options.say(`metrics  http://${place(bound)}/metrics`)
+  }
+
+  async #bind<T>(name: string, address: ListenAddress, listen: (host: string, port: number) => Promise<T>): Promise<T> {
+    try {
+      return await listen(address.host, address.port)
+    } catch (error) {
+      if (error instanceof Error && 'syscall' in error) throw new Error(explainBindError(error, name, address))
+      throw error
+    }
+  }
+
+  #openSinks({ syslog, snmp, hostname }: Config): Sink[] {
+    const onDown: SinkDown = ({ type, address }, reason) => {
+      this.#audit
+        .record('sink.down', { object_type: type, object: address, reason })
+        .catch((error: unknown) => this.#options.logger.error({ error }, 'the audit log cannot be written'))
+    }
+    const origin = { hostname, processId: process.pid, enterprise: snmp.enterprise }
+    const sinks = [
+      new JsonLogSink(this.#options.logger),
+      ...syslog.map((target) => new SyslogSink({ target, origin, onDown })),
+      ...snmp.traps.map((target) => new SnmpSink({ target, enterprise: snmp.enterprise, onDown })),
+    ]
+    this.#metrics.watchSinks(sinks)
+    return sinks
+  }
+
+  /** Takes over what a changed configuration says of certificates and sinks; listeners stay as they are. */
+  async reload(config: Config): Promise<void> {
+    const old = this.#audit.sinks
+    this.#audit.setSinks(this.#openSinks(config))
+    if (this.#api && config.listen.https) {
+      this.#api.server.setSecureContext(await tlsFiles(config.dataDir, config.hostname, config.listen.https))
+    }
+    await Promise.all(old.map((sink) => sink.close()))
+  }
+
+  /** No new sessions; running ones get the grace of the configuration; then everything ends in order. */
+  async stop(reason: string): Promise<void> {
+    const { config, version } = this.#options
+    this.#gate.drain('the bastion is stopping, try again later')
+    await this.#ssh?.drain(config.shutdownGrace, reason)
+    await this.#audit.record('service.stop', { object_type: 'service', object: version, reason })
+    await this.abort()
+  }
+
+  /** Frees what is held, without grace. */
+  async abort(): Promise<void> {
+    await this.#ssh?.drain(0, 'the bastion is stopping')
+    await this.#api?.close()
+    await this.#metrics.close()
+    await Promise.all(this.#audit.sinks.map((sink) => sink.close()))
+    await this.#parts.store.close()
+    this.#release()
+  }
+}
+
+function place({ address, port }: { address: string; port: number }): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+}

@@ -41,7 +41,7 @@ import { mayPass } from './environment.ts'
 import { Flow } from './flow.ts'
 import { MAX_CHANNEL_PACKET, MAX_EARLY_REQUESTS, MAX_WINDOW } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
-import { MAIN_REQUESTS, type MainRequest, mainRequest, missingRight } from './request.ts'
+import { asSent, MAIN_REQUESTS, type MainRequest, mainRequest, missingRight } from './request.ts'
 import type { SshSession } from './session.ts'
 import type { Transport } from './transport.ts'
 
@@ -347,8 +347,8 @@ export class Channel {
   #decide(request: ChannelRequest, payload: Buffer): void {
     const { session } = this.#host
     const main = mainRequest(request)
-    if (main.kind === 'refused') {
-      this.#refuseRequest(request, main.what, `${main.what} is not allowed here`)
+    if ('refused' in main) {
+      this.#refuseRequest(request, main.refused, `${main.refused} is not allowed here`)
       return
     }
     if (!session.rights.has(main.right)) {
@@ -373,11 +373,11 @@ export class Channel {
   #begin(request: ChannelRequest, main: MainRequest, payload: Buffer): void {
     const { session, target } = this.#host
     this.#purpose = 'granted'
-    this.#recorder = session.recorder(this.id, main, this.#terminal, (reason) => this.refuse(reason))
+    const sent = asSent(main, session.rights)
+    this.#recorder = session.recorder(this.id, sent, this.#terminal, (reason) => this.refuse(reason))
     if (request.wantReply) this.#replies.push(this.#adopted ? 'own' : 'pass')
-    // Who may not run commands has only the rebuilt scp command sent, not the text that was typed.
-    if (main.exec?.kind === 'scp' && !session.rights.has('SSH_REMOTE_COMMAND')) {
-      target.send(buildExec(this.#targetId!, request.wantReply, main.exec.forwarded))
+    if (sent !== main && sent.program.kind === 'exec') {
+      target.send(buildExec(this.#targetId!, request.wantReply, sent.program.command))
     } else {
       this.#toTarget(payload)
     }

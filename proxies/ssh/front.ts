@@ -122,15 +122,15 @@ class SignIn {
   }
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
-    const { key, signature, blob, hashAlgo } = context as PublicKeyAuthContext & { hashAlgo?: string }
-    const signed = signature && blob ? { data: blob, signature, hash: hashAlgo } : undefined
+    const { key, signature, blob } = context
+    const signed = signature && blob ? { data: blob, signature } : undefined
     if (signed) this.#tries++
     else this.#offers++
     const answer = await this.#gate.authenticate({
       protocol: 'SSH',
       source: this.#source,
       login: context.username,
-      proof: { method: 'publickey', algorithm: key.algo, key: key.data, ...(signed && { signed }) },
+      proof: { method: 'publickey', key: key.data, ...(signed && { signed }) },
     })
     // ssh2 answers an accepted offer with PK_OK and an accepted signature with success.
     if (answer.result === 'key_acceptable' && !signed) context.accept()

@@ -3,46 +3,55 @@
  * right it needs, and the words in which a refusal is explained.
  */
 import type { Right } from '../../src/model/rights.ts'
-import type { ChannelOpen as ChannelOpenFrame } from '../../recordings/frames.ts'
-import { classifyExec, classifySubsystem, type ExecCommand, rightFor } from './codec/classify.ts'
+import { classifyExec, classifySubsystem, rightFor } from './codec/classify.ts'
 import type { ChannelRequest } from './codec/messages.ts'
 import { displayText, latin1 } from './codec/reader.ts'
 import { parseExec, parseSubsystem } from './codec/requests.ts'
+import type { Recorded } from './recorder/factory.ts'
 
 export interface MainRequest {
-  kind: ChannelOpenFrame['kind']
   right: Right
-  /** The exec's command as the client sent it. */
-  command?: Uint8Array
-  exec?: ExecCommand
+  /** What it runs; an exec's command is the bytes that the client sent. */
+  program: Recorded
 }
 
-/** A request that no right opens: `what` names it for the user and the audit. */
+/** A request that no right opens: the text names it for the user and the audit. */
 export interface RefusedRequest {
-  kind: 'refused'
-  what: string
+  refused: string
 }
 
 export const MAIN_REQUESTS: ReadonlySet<string> = new Set(['shell', 'exec', 'subsystem'])
 
 /** `request.type` is one of MAIN_REQUESTS. Throws MalformedError. */
 export function mainRequest(request: ChannelRequest): MainRequest | RefusedRequest {
-  if (request.type === 'shell') return { kind: 'shell', right: 'SSH_SHELL' }
+  if (request.type === 'shell') return { right: 'SSH_SHELL', program: { kind: 'shell' } }
   if (request.type === 'subsystem') {
     const name = parseSubsystem(request.data)
-    if (classifySubsystem(name) === 'sftp') return { kind: 'sftp', right: 'SFTP_SESSION' }
-    return { kind: 'refused', what: `subsystem ${JSON.stringify(latin1(name).slice(0, 64))}` }
+    if (classifySubsystem(name) === 'sftp') {
+      return { right: 'SFTP_SESSION', program: { kind: 'sftp' } }
+    }
+    return { refused: `subsystem ${JSON.stringify(latin1(name).slice(0, 64))}` }
   }
   const command = parseExec(request.data)
-  const exec = classifyExec(command)
-  const right = rightFor(exec.kind, exec.kind === 'scp' ? exec.direction : undefined)
-  if (right === undefined) return { kind: 'refused', what: `command ${exec.kind}` }
-  return { kind: exec.kind === 'command' ? 'exec' : exec.kind, right, command, exec }
+  const classified = classifyExec(command)
+  const right = rightFor(classified.kind, classified.kind === 'scp' ? classified.direction : undefined)
+  if (right === undefined) return { refused: `command of kind ${classified.kind}` }
+  return { right, program: { kind: 'exec', command, classified } }
 }
 
 /** The command for people and recordings. */
-export function commandText(request: MainRequest): string | undefined {
-  return request.command && displayText(request.command)
+export function commandText({ program }: MainRequest): string | undefined {
+  return program.kind === 'exec' ? displayText(program.command) : undefined
+}
+
+/**
+ * The request as it goes to the target: who may not run commands has only the rebuilt scp command sent, not the
+ * text that was typed.
+ */
+export function asSent(request: MainRequest, rights: ReadonlySet<Right>): MainRequest {
+  const { program } = request
+  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || rights.has('SSH_REMOTE_COMMAND')) return request
+  return { ...request, program: { ...program, command: program.classified.forwarded } }
 }
 
 const MEANING: Record<Right, string> = {

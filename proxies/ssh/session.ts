@@ -6,11 +6,16 @@ import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
 import type { Right } from '../../src/model/rights.ts'
 import { Buffer } from 'node:buffer'
-import { FRAME, type FrameType } from '../../recordings/frames.ts'
+import { FRAME, type FrameSink, type FrameType } from '../../recordings/frames.ts'
 import { BACKLOG_LIMIT, RecordingWriter } from '../../recordings/writer.ts'
 import type { PtyRequest } from './codec/requests.ts'
-import { type ChannelRecorder, recorderFor } from './recorder/recorder.ts'
+import { recorderFor } from './recorder/factory.ts'
+import { Quota } from './recorder/quota.ts'
+import type { ChannelRecorder } from './recorder/recorder.ts'
 import { commandText, type MainRequest } from './request.ts'
+
+/** The sink of a session that its authorization says is not recorded. */
+const NOWHERE: FrameSink = { write: () => undefined }
 
 export type SessionResult = 'success' | 'failure' | 'killed'
 
@@ -28,6 +33,7 @@ export class SshSession {
 
   readonly #gate: Gate
   readonly #used = new Set<Right>()
+  readonly #quota = new Quota()
   #writer: RecordingWriter | undefined
   #stopped: { result: SessionResult; reason: string } | undefined
   #ending: Promise<void> | undefined
@@ -93,24 +99,54 @@ export class SshSession {
     await this.#event('channel.open', { subprotocol: request.right })
     const line = commandText(request)
     if (line !== undefined) {
-      await this.#event('command', { subprotocol: request.right, object_type: 'command', object: line })
+      await this.#event('command', { subprotocol: request.right, object: line })
     }
   }
 
   /** Something was refused. Refusing does not wait for the audit log, but a log that fails ends the session. */
   denied(what: string, reason: string): void {
-    this.#tell('channel.denied', { object_type: 'request', object: what, reason })
+    this.#tell('channel.denied', { subprotocol: what, reason })
     this.#write(FRAME.denied, 0, { what, reason })
   }
 
-  /** What records one channel; undefined when the session is not recorded. `cut` ends the channel. */
+  /** What records one channel, and tells the audit of its files. `cut` ends the channel. */
   recorder(
     channel: number,
-    request: MainRequest,
+    { program, right }: MainRequest,
     terminal: PtyRequest | undefined,
     cut: (reason: string) => void,
-  ): ChannelRecorder | undefined {
-    return undefined
+  ): ChannelRecorder {
+    return recorderFor(program, {
+      sink: this.#writer ?? NOWHERE,
+      channel,
+      quota: this.#quota,
+      events: {
+        onTransfer: ({ path, direction, size, sha256, result }) =>
+          this.#tell('file.transfer', {
+            subprotocol: right,
+            path,
+            direction,
+            size,
+            ...(sha256 !== undefined && { sha256 }),
+            ...(result === 'ok' ? { result: 'success' } : { result: 'failure', reason: result }),
+          }),
+        onUnrecorded: ({ direction, bytes, sha256, reason }) =>
+          this.#tell('channel.unrecorded', {
+            subprotocol: right,
+            direction,
+            reason,
+            ...(bytes !== undefined && { size: bytes }),
+            ...(sha256 !== undefined && { sha256 }),
+          }),
+        onViolation: (reason) => {
+          this.denied(right, reason)
+          cut(`the transfer was cut: ${reason}`)
+        },
+      },
+      ...(terminal && {
+        terminal: { type: terminal.terminal, columns: terminal.columns, rows: terminal.rows },
+      }),
+    })
   }
 
   /** Seals the recording and accounts for the session. Safe to call again: the first call counts. */

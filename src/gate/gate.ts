@@ -8,6 +8,8 @@ import { ulid } from 'ulid'
 import { canonicalName, resolveTarget, type Target, targetsOf } from '../access/targets.ts'
 import type { Audit, EventFields } from '../audit/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
+import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
+import { flawOfStanding } from '../identity/standing.ts'
 import { formatTarget, type Login, parseCanonical, parseLogin } from '../model/login.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import type { User } from '../model/objects.ts'
@@ -87,19 +89,24 @@ export class BrokerGate implements Gate {
       metrics.authentication(proof.method, 'failure')
       return { result: 'malformed', message: parsed.malformed }
     }
-    const outcome = await identities.authenticate({ user: parsed.user, source: source.address, proof })
+    const outcome = await identities.authenticate({
+      user: parsed.user,
+      login,
+      source: source.address,
+      proof,
+    })
     if (outcome.result === 'key_acceptable') return { result: 'key_acceptable' }
     if (outcome.result === 'rejected') {
       metrics.authentication(proof.method, 'failure')
       // An offer of a key that is not the user's is no attempt: agents offer all they hold.
       if (proof.method !== 'publickey' || proof.signed) {
         await audit.record('auth.failure', { ...fields, user: parsed.user, reason: outcome.reason })
-        if (outcome.lockedFor !== undefined) {
+        if (outcome.locks) {
           await audit.record('auth.locked', {
             ...fields,
             user: parsed.user,
             reason: outcome.reason,
-            duration: outcome.lockedFor,
+            duration: LOCKOUT_LIMITS.lockMs,
           })
         }
       }
@@ -153,7 +160,7 @@ export class BrokerGate implements Gate {
     if (this.#draining !== undefined) return await deny(this.#draining)
     // Rights may have gone since the sign-in.
     const person = await this.#options.store.users.find(signedIn.userId)
-    if (!person || !this.#options.identities.isAllowed(person, source.address)) {
+    if (!person || flawOfStanding(person, source.address, this.#options.now())) {
       return await deny('the user may no longer sign in', `the target ${formatTarget(wanted)} does not exist, or you may not open it`)
     }
     const rows = await this.#options.store.access.sessionTargets(signedIn.userId, { device: wanted.device })

@@ -3,8 +3,9 @@
  * differs from the pinned ones is refused whatever the policy says, until an administrator forgets the old one
  * or accepts the new.
  */
-import { createHash } from 'node:crypto'
+import { Buffer } from 'node:buffer'
 import type { Audit } from '../audit/catalogue.ts'
+import { fingerprintOf } from '../identity/publickey.ts'
 import type { HostKey, Id } from '../model/objects.ts'
 import type { HostKeyRepository } from '../store/store.ts'
 import type { HostKeyAnswer } from './messages.ts'
@@ -99,11 +100,6 @@ export class HostKeyJudge {
       firstSeen: this.#now(),
     }
   }
-}
-
-/** OpenSSH's form: `SHA256:` and base64 without padding. */
-export function fingerprintOf(key: Uint8Array): string {
-  return `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`
 }
 
 /** The blob begins with the type's name as an SSH string (RFC 4253 6.6). */

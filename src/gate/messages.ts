@@ -30,14 +30,13 @@ export interface PasswordProof {
 
 export interface PublicKeyProof {
   method: 'publickey'
-  /** The public key's algorithm and blob as offered (RFC 4252 7). */
-  algorithm: string
+  /** The public key's blob as offered (RFC 4253 6.6). */
   key: Uint8Array
   /**
-   * What the client signed and the signature over it, without their algorithm name. Absent: the client only
-   * asks whether the key would do; such a question never authenticates.
+   * What the client signed (RFC 4252 7) and the signature over it, without its algorithm's name. Absent: the
+   * client only asks whether the key would do; such a question never authenticates.
    */
-  signed?: { data: Uint8Array; signature: Uint8Array; hash: string | undefined }
+  signed?: { data: Uint8Array; signature: Uint8Array }
 }
 
 export type AuthenticateAnswer =

@@ -2,7 +2,7 @@
 import { findRecording } from '../../recordings/catalog.ts'
 import { recoverRecording } from '../../recordings/recover.ts'
 import type { Audit } from '../audit/catalogue.ts'
-import type { SessionRecord } from '../model/objects.ts'
+import type { RecordingState, SessionRecord } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { RecordingKeeper } from './keeper.ts'
 
@@ -78,8 +78,8 @@ async function recoverOne({ audit, keeper, now }: RecoverDeps, session: SessionR
   }
   if (recovery.outcome === 'closed') {
     const closed = await findRecording(keeper.root, session.id)
-    const state = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
-    const summary = { state, size: closed?.size ?? 0, frames: closed?.frames ?? 0, digest: closed?.digest ?? '' }
+    const state: RecordingState = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
+    const summary: Recovered['summary'] = { state, size: closed?.size ?? 0, frames: closed?.frames ?? 0, digest: closed?.digest ?? '' }
     return { summary, text: 'its recording was closed in order' }
   }
   const text =

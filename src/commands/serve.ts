@@ -1,0 +1,42 @@
+/** `sallyport serve`: the broker, until a signal ends it. */
+import { startBroker } from '../broker.ts'
+import { loadConfig } from '../config/load.ts'
+import { openLog } from '../log.ts'
+import type { Command } from './command.ts'
+import { productVersion } from './version.ts'
+
+export const serve: Command = {
+  synopsis: [['serve', 'run the broker (npm start)']],
+  async run({ config: file }) {
+    const config = loadConfig(file)
+    const log = openLog(config.log, (error) => {
+      process.stderr.write(`sallyport: the log cannot be written: ${error.message}\n`)
+    })
+    const adminPassword = process.env['SALLYPORT_ADMIN_PASSWORD']
+    const broker = await startBroker({
+      config,
+      logger: log.logger,
+      version: productVersion(),
+      ...(adminPassword !== undefined && { adminPassword }),
+      say: (line) => process.stdout.write(`${line}\n`),
+    })
+    process.stdout.write('sallyport is ready\n')
+
+    process.on('SIGHUP', () => {
+      Promise.resolve()
+        .then(() => broker.reload(loadConfig(file)))
+        .then(
+          () => log.logger.info('the configuration was read again'),
+          (error: unknown) => log.logger.error({ error }, 'the configuration was not taken over'),
+        )
+    })
+    const signal = await new Promise<string>((resolve) => {
+      for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => resolve(name))
+    })
+    // A second signal does not wait for the sessions.
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => process.exit(1))
+    await broker.stop(`the bastion is stopping (${signal})`)
+    log.flush()
+    return 0
+  },
+}
