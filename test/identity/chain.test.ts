@@ -1,0 +1,212 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Identities, type Outcome, type Proof, type SignIn } from '../../src/identity/chain.ts'
+import { LOCKOUT_LIMITS, Lockout } from '../../src/identity/lockout.ts'
+import { PasswordHasher } from '../../src/identity/password.ts'
+import type { User } from '../../src/model/objects.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { newUser } from '../store/fixture.ts'
+import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+import { opensshKey, signedData } from './keys.ts'
+
+const PASSWORD = 'correct horse'
+const SOURCE = '192.0.2.1'
+const key = opensshKey('ed25519')
+const otherKey = opensshKey('ed25519')
+
+/** Counts what is computed, so that the price of an answer can be compared. */
+class CountingHasher extends PasswordHasher {
+  verifications = 0
+
+  override verify(hash: string | undefined, password: Secret): Promise<boolean> {
+    this.verifications++
+    return super.verify(hash, password)
+  }
+}
+
+let temp: TemporaryStore
+let hasher: CountingHasher
+let identities: Identities
+let now: number
+let ops1: User
+
+beforeEach(async () => {
+  temp = await temporaryStore()
+  now = 1_000_000
+  hasher = new CountingHasher({ memory: 256, passes: 1 })
+  identities = new Identities(temp.store.users, hasher, new Lockout(), () => now)
+  ops1 = await add('ops1', {})
+})
+afterEach(() => temp.remove())
+
+async function add(name: string, more: Partial<User>): Promise<User> {
+  const userAuths: User['userAuths'] = ['local_password', 'local_sshkey']
+  const user = await temp.store.users.create(newUser(name, { userAuths, sshPublicKeys: [key.line], ...more }))
+  await identities.setPassword(user.id, Secret.of(PASSWORD))
+  return user
+}
+
+function signIn(proof: Proof, more: Partial<SignIn> = {}): Promise<Outcome> {
+  return identities.authenticate({ user: 'ops1', login: 'ops1+root@srv1', source: SOURCE, proof, ...more })
+}
+const byPassword = (password: string, more: Partial<SignIn> = {}) =>
+  signIn({ method: 'password', password }, more)
+
+function byKey(
+  pair = key,
+  more: Partial<SignIn> = {},
+  data = signedData('ops1+root@srv1', 'ssh-ed25519', pair.blob),
+) {
+  return signIn(
+    { method: 'publickey', key: pair.blob, signed: { data, signature: pair.sign(data, null) } },
+    more,
+  )
+}
+const ask = (pair = key, more: Partial<SignIn> = {}) => signIn({ method: 'publickey', key: pair.blob }, more)
+
+const refused = (reason: string) => ({ result: 'rejected', reason, locks: false })
+
+describe('signing in', () => {
+  it('works by password, by keyboard-interactive, and by a signature of a key', async () => {
+    expect(await byPassword(PASSWORD)).toEqual({ result: 'accepted', user: ops1 })
+    expect(await signIn({ method: 'keyboard-interactive', password: PASSWORD })).toEqual({
+      result: 'accepted',
+      user: ops1,
+    })
+    expect(await byKey()).toEqual({ result: 'accepted', user: ops1 })
+  })
+
+  it('takes the name without regard to case', async () => {
+    expect(await byPassword(PASSWORD, { user: 'OPS1' })).toMatchObject({ result: 'accepted' })
+  })
+
+  it('is by name, never by id', async () => {
+    expect(await byPassword(PASSWORD, { user: ops1.id })).toEqual(refused('unknown_user'))
+  })
+
+  it('never works by a key without a signature', async () => {
+    expect(await ask()).toEqual({ result: 'key_acceptable' })
+    expect(await ask(otherKey)).toEqual(refused('unknown_key'))
+  })
+
+  it('takes the key that signed, not one that was offered before', async () => {
+    await ask(key)
+    expect(await byKey(otherKey)).toEqual(refused('unknown_key'))
+    const data = signedData('ops1+root@srv1', 'ssh-ed25519', key.blob)
+    const signed = { data, signature: otherKey.sign(data, null) }
+    expect(await signIn({ method: 'publickey', key: key.blob, signed })).toEqual(refused('bad_signature'))
+  })
+
+  it('does not take a signature for another login', async () => {
+    expect(await byKey(key, { login: 'ops1+root@srv2' })).toEqual(refused('bad_signature'))
+  })
+
+  it('renews a hash of other parameters', async () => {
+    const stronger = new PasswordHasher({ memory: 512, passes: 1 })
+    identities = new Identities(temp.store.users, stronger, new Lockout(), () => now)
+    expect(await byPassword(PASSWORD)).toMatchObject({ result: 'accepted' })
+    const { passwordHash = '' } = await temp.store.users.secretsOf(ops1.id)
+    expect(stronger.needsRehash(passwordHash)).toBe(false)
+    expect(await byPassword(PASSWORD)).toMatchObject({ result: 'accepted' })
+  })
+})
+
+describe('whoever is refused', () => {
+  beforeEach(async () => {
+    await add('disabled', { isDisabled: true })
+    await add('expired', { expirationDate: now })
+    await add('elsewhere', { ipSource: ['10.0.0.0/8'] })
+    await add('nomethod', { userAuths: [] })
+    await temp.store.users.create(newUser('nosecret', { userAuths: ['local_password', 'local_sshkey'] }))
+  })
+
+  const CASES: [string, string, string][] = [
+    ['nobody', 'unknown_user', 'unknown_user'],
+    ['disabled', 'disabled', 'disabled'],
+    ['expired', 'expired', 'expired'],
+    ['elsewhere', 'wrong_source', 'wrong_source'],
+    ['nomethod', 'method_not_allowed', 'method_not_allowed'],
+    ['nosecret', 'wrong_password', 'unknown_key'],
+  ]
+
+  it.each(CASES)('%s gets the one answer even with the right secret', async (user, password, publickey) => {
+    expect(await byPassword(PASSWORD, { user })).toEqual(refused(password))
+    expect(await byKey(key, { user })).toEqual(refused(publickey))
+    expect(await ask(key, { user })).toEqual(refused(publickey))
+  })
+
+  it('gets it at the price of one verification', async () => {
+    for (const user of ['ops1', ...CASES.map(([name]) => name)]) {
+      hasher.verifications = 0
+      await byPassword('wrong', { user })
+      expect([user, hasher.verifications]).toEqual([user, 1])
+    }
+    for (let i = 0; i < LOCKOUT_LIMITS.pairFailures; i++) await byPassword('wrong')
+    hasher.verifications = 0
+    expect(await byPassword(PASSWORD)).toEqual(refused('locked'))
+    expect(hasher.verifications).toBe(1)
+  })
+
+  it('waits equally long, known or not', { timeout: 30_000 }, async () => {
+    const generous = { ...LOCKOUT_LIMITS, pairFailures: 1000, addressFailures: 1000 }
+    const real = new PasswordHasher()
+    identities = new Identities(temp.store.users, real, new Lockout(generous), () => now)
+    await identities.setPassword(ops1.id, Secret.of(PASSWORD))
+    const users = ['ops1', 'nobody', 'nosecret']
+    const times = new Map<string, number[]>(users.map((user) => [user, []]))
+    // in turns, so that what else the machine does is shared by all
+    for (let round = 0; round < 25; round++) {
+      for (const user of users) {
+        const begin = performance.now()
+        await byPassword('wrong', { user })
+        times.get(user)!.push(performance.now() - begin)
+      }
+    }
+    const [known = 0, ...others] = users.map((user) => times.get(user)!.toSorted((a, b) => a - b)[12]!)
+    for (const median of others) {
+      expect(median / known).toBeGreaterThan(0.7)
+      expect(median / known).toBeLessThan(1.4)
+    }
+  })
+})
+
+describe('failures', () => {
+  it('lock the name from that address, say so once, and end after a while', async () => {
+    const outcomes: Outcome[] = []
+    for (let i = 0; i < LOCKOUT_LIMITS.pairFailures; i++) outcomes.push(await byPassword('wrong'))
+    expect(outcomes.map((outcome) => outcome.result === 'rejected' && outcome.locks)).toEqual([
+      ...Array(LOCKOUT_LIMITS.pairFailures - 1).fill(false),
+      true,
+    ])
+    expect(await byPassword(PASSWORD)).toEqual(refused('locked'))
+    expect(await byKey()).toEqual(refused('locked'))
+    expect(await ask()).toEqual(refused('locked'))
+    expect(await byPassword(PASSWORD, { user: 'OPS1' })).toEqual(refused('locked'))
+    expect(await byPassword(PASSWORD, { source: '192.0.2.2' })).toMatchObject({ result: 'accepted' })
+    now += LOCKOUT_LIMITS.lockMs
+    expect(await byPassword(PASSWORD)).toMatchObject({ result: 'accepted' })
+  })
+
+  it('are counted before they are known, so that guessing at the same time is no way around', async () => {
+    const tries = Array.from({ length: 40 }, (_, i) => byPassword(`guess ${i}`))
+    const outcomes = await Promise.all(tries)
+    const computed = outcomes.filter(
+      (outcome) => outcome.result === 'rejected' && outcome.reason === 'wrong_password',
+    )
+    expect(computed).toHaveLength(LOCKOUT_LIMITS.pairFailures)
+  })
+
+  it('are not those of an agent that offers its keys', async () => {
+    for (let i = 0; i < 30; i++) await ask(otherKey)
+    expect(await byKey()).toMatchObject({ result: 'accepted' })
+  })
+
+  it('are not those of a broker that is too busy', async () => {
+    const narrow = new PasswordHasher({ memory: 256, passes: 1, maxWaiting: 0 })
+    identities = new Identities(temp.store.users, narrow, new Lockout(), () => now)
+    for (let round = 0; round < 5; round++) {
+      const outcomes = await Promise.all(Array.from({ length: 9 }, () => byPassword(PASSWORD)))
+      expect(outcomes).toContainEqual(refused('busy'))
+    }
+    expect(await byPassword(PASSWORD)).toMatchObject({ result: 'accepted' })
+  })
+})
