@@ -92,8 +92,12 @@ export class RecordingWriter implements FrameSink {
   #compressible = COMPRESSED_PER_SECOND
   #compressibleSince = 0
   #failure: Error | undefined
-  /** The file takes no more: nothing is written after it. */
+  /** No more frames are accepted. */
+  #stopped = false
+  /** A flush failed: no more are tried until the end. */
   #broken = false
+  /** A group could not be written, so none may follow it. */
+  #lost = false
   #closed: Promise<RecordingResult> | undefined
 
   private constructor(grant: RecordingGrant, options: WriterOptions, file: SessionFile, chain: Chain) {
@@ -149,7 +153,35 @@ export class RecordingWriter implements FrameSink {
    * ignored.
    */
   write(type: FrameType, channel: number, payload: Uint8Array): void {
-    if (this.#broken || this.#closed) return
+    if (this.#stopped || this.#closed) return
+    this.#take(type, channel, payload)
+    if (this.backlog > BACKLOG_HARD_LIMIT) {
+      // What was accepted is still written; a disk that does not come back fails the flush.
+      this.#stopped = true
+      this.#fail(new Error(`the disk is slower than the session: ${this.backlog} bytes are waiting`))
+    }
+  }
+
+  /**
+   * Writes the end frame and the closing checkpoint, and closes the file. Never throws: a recording that could
+   * not be finished is `failed`. Calling it again gives the same answer.
+   */
+  close(end: End): Promise<RecordingResult> {
+    if (!this.#closed) {
+      if (!this.#lost) this.#take(FRAME.end, 0, Buffer.from(JSON.stringify(end), 'utf8'))
+      this.#closed = this.#finish()
+    }
+    return this.#closed
+  }
+
+  /** Microseconds since the recording began; a clock that goes back stands still here. */
+  #now(): number {
+    const time = Math.floor(Number(this.#options.clock.monotonic()) - this.#epoch)
+    if (time > this.#lastTime) this.#lastTime = time
+    return this.#lastTime
+  }
+
+  #take(type: FrameType, channel: number, payload: Uint8Array): void {
     const time = this.#now()
     if (payload.length <= MAX_FRAME_PAYLOAD) {
       this.#append(type, channel, time, payload)
@@ -167,28 +199,6 @@ export class RecordingWriter implements FrameSink {
         this.#append(type | more, channel, time, payload.subarray(at, end))
       }
     }
-    if (this.backlog > BACKLOG_HARD_LIMIT) {
-      this.#break(new Error(`the disk is slower than the session: ${this.backlog} bytes are waiting`))
-    }
-  }
-
-  /**
-   * Writes the end frame and the closing checkpoint, and closes the file. Never throws: a recording that could
-   * not be finished is `failed`. Calling it again gives the same answer.
-   */
-  close(end: End): Promise<RecordingResult> {
-    if (!this.#closed) {
-      this.write(FRAME.end, 0, Buffer.from(JSON.stringify(end), 'utf8'))
-      this.#closed = this.#finish()
-    }
-    return this.#closed
-  }
-
-  /** Microseconds since the recording began; a clock that goes back stands still here. */
-  #now(): number {
-    const time = Math.floor(Number(this.#options.clock.monotonic()) - this.#epoch)
-    if (time > this.#lastTime) this.#lastTime = time
-    return this.#lastTime
   }
 
   #append(type: number, channel: number, time: number, payload: Uint8Array): void {
@@ -204,13 +214,13 @@ export class RecordingWriter implements FrameSink {
     clearTimeout(this.#timer)
     this.#timer = undefined
     const weight = this.#group.length
-    if (weight === 0 || this.#broken) return
+    if (weight === 0 || this.#lost) return
     const sealed = this.#group.seal(this.#key, this.#groups, this.#mayCompress(weight))
     this.#groups++
     // Hashed here and not in the flush: the bytes are still in the processor's cache.
     this.#queue.push({ ...sealed, hash: bodyHash(...sealed.body), weight })
     this.#queued += weight
-    this.#flushing ??= this.#flush()
+    if (!this.#broken) this.#flushing ??= this.#flush()
   }
 
   #mayCompress(bytes: number): boolean {
@@ -269,6 +279,7 @@ export class RecordingWriter implements FrameSink {
       }
     } catch {
       // The caller tells of the failure that came first.
+      this.#lost = true
     }
   }
 
@@ -313,6 +324,7 @@ export class RecordingWriter implements FrameSink {
 
   #break(error: Error): void {
     this.#broken = true
+    this.#stopped = true
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#fail(error)
@@ -326,8 +338,9 @@ export class RecordingWriter implements FrameSink {
       await this.#put(this.#failure ? 'failed' : 'sealed').catch((error) => this.#break(asError(error)))
     }
     if (this.#broken) {
-      // The tail that did not fit was cut off, so there may be room for a last word; if not, the recovery says it.
-      this.#queue = []
+      // A last try, with what came meanwhile: the tail that did not fit was cut off, so there may be room for the
+      // closing checkpoint at least. If not, the recovery makes one.
+      if (this.#lost) this.#queue = []
       await this.#put('failed').catch(() => undefined)
     }
     await this.#file.close().catch((error) => this.#fail(asError(error)))

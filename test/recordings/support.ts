@@ -1,0 +1,125 @@
+/** What the tests of recordings share: a signer, an identity, a folder, a clock that stands where it is put. */
+import { Buffer } from 'node:buffer'
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { mkdtempSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { FILE_NAME } from '../../recordings/format/limits.ts'
+import { rawPublicKey } from '../../recordings/format/signature.ts'
+import type { Frame } from '../../recordings/frames.ts'
+import { makeIdentity, prepareRecording, recipientOf } from '../../recordings/keys.ts'
+import { RecordingReader } from '../../recordings/reader.ts'
+import { type Clock, RecordingWriter, type WriterOptions } from '../../recordings/writer.ts'
+import type { RecordingGrant } from '../../src/gate/messages.ts'
+
+export const SESSION = '01JD0000000000000000000001'
+/** 2026-11-20T12:00:00Z */
+export const BEGIN = 1_795_176_000_000
+
+export interface Signer {
+  key: KeyObject
+  raw: Buffer
+  sign: (statement: Uint8Array) => Promise<Uint8Array>
+}
+
+export function signerOf(key: KeyObject): Signer {
+  return { key, raw: rawPublicKey(key), sign: async (statement) => sign(null, statement, key) }
+}
+
+export function makeSigner(): Signer {
+  return signerOf(generateKeyPairSync('ed25519').privateKey)
+}
+
+/** The Ed25519 key of a 32-byte seed (RFC 8410's wrapping). */
+export function signerOfSeed(seed: Uint8Array): Signer {
+  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
+  return signerOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }))
+}
+
+export const identity = await makeIdentity()
+export const recipient = await recipientOf(identity)
+
+export function makeRoot(): string {
+  return mkdtempSync(join(tmpdir(), 'sallyport-recordings-'))
+}
+
+export function prepare(
+  signer: Signer,
+  overrides: { root?: string; session?: string } = {},
+): Promise<RecordingGrant> {
+  return prepareRecording({
+    root: overrides.root ?? makeRoot(),
+    session: overrides.session ?? SESSION,
+    begin: BEGIN,
+    recipients: [recipient],
+    signer: signer.raw,
+    metadata: { user: 'ops1', target: 'root@local:srv1:ssh' },
+    minimumFree: 0,
+    random: randomBytes,
+  })
+}
+
+/** Stands still until it is moved; microseconds. */
+export class ManualClock implements Clock {
+  time = 5_000_000
+  now(): number {
+    return BEGIN + Math.floor(this.time / 1000)
+  }
+  monotonic(): number {
+    return this.time
+  }
+}
+
+export interface Made {
+  grant: RecordingGrant
+  signer: Signer
+  clock: ManualClock
+  writer: RecordingWriter
+  failures: Error[]
+  path: string
+}
+
+export async function makeWriter(
+  options: Partial<WriterOptions> & {
+    signer?: Signer
+    grant?: RecordingGrant
+    session?: string
+    root?: string
+  } = {},
+): Promise<Made> {
+  const signer = options.signer ?? makeSigner()
+  const grant = options.grant ?? (await prepare(signer, options))
+  const clock = new ManualClock()
+  const failures: Error[] = []
+  const writer = await RecordingWriter.open(grant, {
+    sign: options.sign ?? signer.sign,
+    clock: options.clock ?? clock,
+    onFailure: (error) => failures.push(error),
+  })
+  return { grant, signer, clock, writer, failures, path: join(grant.directory, FILE_NAME) }
+}
+
+/** A file in pieces of `size` bytes. */
+export async function* inPieces(bytes: Uint8Array, size = 64 * 1024): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+}
+
+export async function readFrames(path: string, key: Uint8Array): Promise<Frame[]> {
+  return framesOf(await readFile(path), key)
+}
+
+export async function framesOf(bytes: Uint8Array, key: Uint8Array, pieces = 64 * 1024): Promise<Frame[]> {
+  const reader = await RecordingReader.open(inPieces(bytes, pieces), key)
+  const frames: Frame[] = []
+  for await (const frame of reader.frames()) frames.push(frame)
+  return frames
+}
+
+export async function until(condition: () => boolean, milliseconds = 5000): Promise<void> {
+  const end = Date.now() + milliseconds
+  while (!condition()) {
+    if (Date.now() > end) throw new Error('the condition did not come true in time')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
