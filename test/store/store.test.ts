@@ -30,7 +30,7 @@ describe('a store', () => {
     await temp.store.close()
     const again = await openStore({ path: temp.path })
     expect(await again.users.find('ops1')).toEqual(user)
-    temp = { ...temp, store: again }
+    temp.store = again
   })
 
   it('refuses a database of a newer program', async () => {

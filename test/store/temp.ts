@@ -8,7 +8,7 @@ export interface TemporaryStore {
   store: Store
   /** The database file, in a folder of its own. */
   path: string
-  /** Closes the store and removes the folder. */
+  /** Closes `store`, which a test may have put in the place of the first one, and removes the folder. */
   remove(): Promise<void>
 }
 
@@ -17,12 +17,13 @@ export async function temporaryStore(options: Omit<StoreOptions, 'path'> = {}): 
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-store-'))
   const path = join(folder, 'sallyport.db')
   const store = await openStore({ path, ...options })
-  return {
+  const temporary: TemporaryStore = {
     store,
     path,
     async remove() {
-      await store.close()
+      await temporary.store.close()
       await rm(folder, { recursive: true, force: true })
     },
   }
+  return temporary
 }

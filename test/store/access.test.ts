@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { canonicalName } from '../../src/access/targets.ts'
+import { type Estate, newAccount, newService, newUser, smallEstate } from './fixture.ts'
+import { type TemporaryStore, temporaryStore } from './temp.ts'
+
+let temp: TemporaryStore
+let estate: Estate
+beforeEach(async () => {
+  temp = await temporaryStore()
+  estate = await smallEstate(temp.store)
+})
+afterEach(() => temp.remove())
+
+describe('the targets of a user', () => {
+  it('are rows with everything that a session needs', async () => {
+    const { user, account, domain, device, service, authorization } = estate
+    expect(await temp.store.access.sessionTargets(user.id)).toEqual([
+      {
+        accountId: account.id,
+        accountName: 'root',
+        accountLogin: 'root',
+        domainId: domain.id,
+        domainName: 'local',
+        isLocal: true,
+        deviceId: device.id,
+        deviceName: 'srv1',
+        deviceDescription: 'web',
+        host: '192.0.2.1',
+        serviceId: service.id,
+        serviceName: 'ssh',
+        protocol: 'SSH',
+        port: 22,
+        serviceSubprotocols: [],
+        hostKeyPolicy: 'first_sight',
+        authorizationId: authorization.id,
+        authorizationName: 'ops:servers',
+        authorizationSubprotocols: ['SSH_SHELL'],
+        isRecorded: true,
+      },
+    ])
+  })
+
+  it('can be asked for one device', async () => {
+    expect(await temp.store.access.sessionTargets(estate.user.id, { device: 'SRV1' })).toHaveLength(1)
+    expect(await temp.store.access.sessionTargets(estate.user.id, { device: 'srv%' })).toEqual([])
+  })
+
+  it('are none for a user outside the group, and gone when the right is', async () => {
+    const { store } = temp
+    const stranger = await store.users.create(newUser('stranger'))
+    expect(await store.access.sessionTargets(stranger.id)).toEqual([])
+    await store.authorizations.update(estate.authorization.id, { authorizeSessions: false })
+    expect(await store.access.sessionTargets(estate.user.id)).toEqual([])
+    await store.authorizations.update(estate.authorization.id, { authorizeSessions: true })
+    await store.users.update(estate.user.id, { groupIds: [] })
+    expect(await store.access.sessionTargets(estate.user.id)).toEqual([])
+  })
+
+  it('have a row for each authorization', async () => {
+    const { store } = temp
+    const groupIds = [estate.userGroup.id]
+    const more = await store.userGroups.create({
+      groupName: 'more',
+      description: '',
+      userIds: [estate.user.id],
+    })
+    await store.authorizations.create({ ...estate.authorization, userGroupId: more.id, isRecorded: false })
+    const rows = await store.access.sessionTargets(estate.user.id)
+    expect(rows.map((row) => [row.authorizationName, row.isRecorded])).toEqual([
+      ['ops:servers', true],
+      ['more:servers', false],
+    ])
+    await store.users.update(estate.user.id, { groupIds })
+    expect(await store.access.sessionTargets(estate.user.id)).toHaveLength(1)
+  })
+
+  it('hold global accounts on every device of the group, and no local account on another device', async () => {
+    const { store } = temp
+    const corp = await store.domains.create({ domainName: 'corp', description: '' })
+    const svc = await store.accounts.create(newAccount(corp.id, 'svc'))
+    const srv2 = await store.devices.create({ deviceName: 'srv2', host: '192.0.2.2', description: '' })
+    const ssh2 = await store.services.create(newService(srv2.id))
+    const all = [estate.account, svc].flatMap((account) =>
+      [estate.service, ssh2].map((service) => ({ accountId: account.id, serviceId: service.id })),
+    )
+    await store.targetGroups.update(estate.targetGroup.id, { sessionAccounts: all })
+    expect((await store.access.sessionTargets(estate.user.id)).map(canonicalName)).toEqual([
+      'root@local:srv1:ssh',
+      'svc@corp:srv1:ssh',
+      'svc@corp:srv2:ssh',
+    ])
+  })
+})
+
+describe('the retrieval of a secret', () => {
+  it('is allowed for the accounts of the group, of both kinds, by authorizations that say so', async () => {
+    const { store } = temp
+    const only = await store.accounts.create(newAccount(estate.domain.id, 'db'))
+    const asked = (user = estate.user, account = estate.account) =>
+      store.access.retrievalAuthorizations(user.id, account.id)
+    expect(await asked()).toEqual([estate.authorization.id])
+    expect(await asked(estate.user, only)).toEqual([])
+    await store.targetGroups.update(estate.targetGroup.id, { passwordRetrievalAccountIds: [only.id] })
+    expect(await asked(estate.user, only)).toEqual([estate.authorization.id])
+    expect(await asked(await store.users.create(newUser('stranger')))).toEqual([])
+    await store.authorizations.update(estate.authorization.id, { authorizePasswordRetrieval: false })
+    expect(await asked()).toEqual([])
+  })
+})

@@ -1,0 +1,97 @@
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { User } from '../../src/model/objects.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { Checkouts, DEFAULT_MAX_DURATION_MS } from '../../src/vault/checkout.ts'
+import { openVault, type Vault } from '../../src/vault/credentials.ts'
+import { opensshKey } from '../identity/keys.ts'
+import { type Estate, newAccount, newUser, smallEstate } from '../store/fixture.ts'
+import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+
+const NOW = 1_000_000
+let temp: TemporaryStore
+let vault: Vault
+let estate: Estate
+let checkouts: Checkouts
+let ops2: User
+
+beforeEach(async () => {
+  temp = await temporaryStore()
+  estate = await smallEstate(temp.store)
+  vault = await openVault(temp.store, { file: join(dirname(temp.path), 'master.key') })
+  await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('hunter2') }])
+  checkouts = new Checkouts(temp.store, vault)
+  ops2 = await temp.store.users.create(newUser('ops2', { groupIds: [estate.userGroup.id] }))
+})
+afterEach(() => temp.remove())
+
+describe('a checkout', () => {
+  it('hands out the secrets for an hour', async () => {
+    const { file } = opensshKey('ed25519')
+    await vault.setCredentials(estate.account.id, [
+      { type: 'password', password: Secret.of('hunter2') },
+      { type: 'ssh_key', privateKey: Secret.of(file) },
+    ])
+    const out = await checkouts.checkout(estate.user, estate.account, NOW)
+    expect(out.password?.revealText()).toBe('hunter2')
+    expect(out.privateKey?.revealText()).toBe(file)
+    expect(out).toMatchObject({
+      login: 'root',
+      expires: NOW + DEFAULT_MAX_DURATION_MS,
+      authorizationIds: [estate.authorization.id],
+    })
+    expect(JSON.stringify(out)).not.toContain('hunter2')
+  })
+
+  it('is refused without an authorization for secrets', async () => {
+    const refusal = { name: 'CheckoutError', reason: 'not_allowed' }
+    const stranger = await temp.store.users.create(newUser('stranger'))
+    await expect(checkouts.checkout(stranger, estate.account, NOW)).rejects.toMatchObject(refusal)
+    await temp.store.authorizations.update(estate.authorization.id, { authorizePasswordRetrieval: false })
+    await expect(checkouts.checkout(estate.user, estate.account, NOW)).rejects.toMatchObject(refusal)
+  })
+
+  it('is refused for an account without a secret', async () => {
+    const account = await temp.store.accounts.create(newAccount(estate.domain.id, 'empty'))
+    await temp.store.targetGroups.update(estate.targetGroup.id, { passwordRetrievalAccountIds: [account.id] })
+    await expect(checkouts.checkout(estate.user, account, NOW)).rejects.toMatchObject({ reason: 'no_secret' })
+    expect(await temp.store.checkouts.active(account.id, NOW)).toEqual([])
+  })
+})
+
+describe('a check-in', () => {
+  it('ends the checkout, once', async () => {
+    const { checkoutId } = await checkouts.checkout(estate.user, estate.account, NOW)
+    await checkouts.checkin(estate.user, estate.account, checkoutId, NOW + 1)
+    expect(await temp.store.checkouts.active(estate.account.id, NOW + 1)).toEqual([])
+    await expect(checkouts.checkin(estate.user, estate.account, checkoutId, NOW + 2)).rejects.toThrow(
+      'no such checkout',
+    )
+  })
+
+  it('works once of two at the same time', async () => {
+    const { checkoutId } = await checkouts.checkout(estate.user, estate.account, NOW)
+    const both = await Promise.allSettled(
+      [1, 2].map(() => checkouts.checkin(estate.user, estate.account, checkoutId, NOW + 1)),
+    )
+    expect(both.map((one) => one.status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  })
+
+  it('is refused with one answer when it is foreign, expired, returned, of another account or unknown', async () => {
+    const other = await temp.store.accounts.create(newAccount(estate.domain.id, 'other'))
+    const out = async () => (await checkouts.checkout(estate.user, estate.account, NOW)).checkoutId
+    const returned = await out()
+    await checkouts.checkin(estate.user, estate.account, returned, NOW + 1)
+    const errors = await Promise.all(
+      [
+        checkouts.checkin(ops2, estate.account, await out(), NOW + 1),
+        checkouts.checkin(estate.user, estate.account, await out(), NOW + DEFAULT_MAX_DURATION_MS),
+        checkouts.checkin(estate.user, estate.account, returned, NOW + 2),
+        checkouts.checkin(estate.user, other, await out(), NOW + 1),
+        checkouts.checkin(estate.user, estate.account, 'x', NOW + 1),
+      ].map((attempt) => attempt.then(String, (error: unknown) => error)),
+    )
+    for (const error of errors) expect(error).toMatchObject({ name: 'CheckoutError', reason: 'not_out' })
+    expect(new Set(errors.map(String)).size).toBe(1)
+  })
+})
