@@ -2,7 +2,7 @@
 import type { StoredEvent } from './chain.ts'
 
 export interface Sink {
-  readonly type: 'log' | 'syslog' | 'snmp'
+  readonly type: 'log' | 'syslog' | 'snmp' | 'metrics' | 'metrics'
   /** For people: `tcp://siem:514`. */
   readonly address: string
   /** Takes the event and returns at once; never throws. */

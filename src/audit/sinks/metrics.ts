@@ -1,0 +1,78 @@
+/**
+ * Events as numbers: what Prometheus counts is counted here, so that log and metrics cannot tell different stories.
+ */
+import type { Metrics } from '../../metrics.ts'
+import { LATER_RIGHTS, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
+import type { StoredEvent } from '../chain.ts'
+import type { Sink } from '../sink.ts'
+
+/** Label values come from events, and those from clients: what is not on the list is counted as `other`. */
+const among =
+  (known: readonly string[]) =>
+  (value: string | number | undefined): string =>
+    known.find((one) => one === value) ?? 'other'
+const protocolLabel = among([...PROTOCOLS, 'HTTPS'])
+const methodLabel = among(['password', 'keyboard-interactive', 'publickey', 'api_key'])
+const subprotocolLabel = among([...RIGHTS, ...LATER_RIGHTS])
+const resultLabel = among(['success', 'failure', 'killed', 'lost'])
+
+export class MetricsSink implements Sink {
+  readonly type = 'metrics'
+  readonly address = 'metrics'
+  readonly queued = 0
+  readonly lost = 0
+  readonly #metrics: Metrics
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics
+  }
+
+  send({ code, fields }: StoredEvent): void {
+    const metrics = this.#metrics
+    switch (code) {
+      case 'auth.success':
+      case 'auth.failure':
+        metrics.authentications.inc({
+          method: methodLabel(fields.method),
+          result: code === 'auth.success' ? 'success' : 'failure',
+        })
+        break
+      case 'session.open':
+        metrics.running.set(String(fields.session), protocolLabel(fields.protocol))
+        metrics.sessionsCurrent.inc({ protocol: protocolLabel(fields.protocol) })
+        break
+      case 'session.close': {
+        // a session that was lost before this start has no opening to take back
+        const protocol = metrics.running.get(String(fields.session))
+        metrics.running.delete(String(fields.session))
+        if (protocol !== undefined) metrics.sessionsCurrent.dec({ protocol })
+        metrics.sessions.inc({ protocol: protocolLabel(fields.protocol), result: resultLabel(fields.result) })
+        break
+      }
+      case 'session.denied':
+        metrics.sessions.inc({ protocol: protocolLabel(fields.protocol), result: 'denied' })
+        break
+      case 'channel.open':
+      case 'channel.denied':
+        metrics.channels.inc({
+          subprotocol: subprotocolLabel(fields.subprotocol),
+          result: code === 'channel.open' ? 'opened' : 'denied',
+        })
+        break
+      case 'recording.sealed':
+      case 'recording.recovered':
+        metrics.recordingBytes.inc(Math.max(0, Number(fields.size ?? 0)))
+        break
+      case 'recording.failed':
+        metrics.recordingFailures.inc()
+        break
+      case 'checkout.out':
+      case 'checkout.in':
+      case 'checkout.denied':
+        metrics.checkouts.inc({ result: code.slice('checkout.'.length) })
+        break
+    }
+  }
+
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,163 @@
+/**
+ * What Prometheus may read at /metrics. Names begin with `sallyport_` and have their unit in them; no label holds
+ * a user, a host or a session, so the number of series is bounded by the program and its configuration.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Sink } from './audit/sink.ts'
+
+const PATH = '/metrics'
+/** A scraper sends one short request. */
+const REQUEST_TIMEOUT_MS = 10_000
+const MAX_CONNECTIONS = 32
+const MAX_HEADER_BYTES = 8192
+
+export interface MetricsOptions {
+  version: string
+  /** Whether ssh2's crypto binding was loaded; without it sessions are many times slower. */
+  nativeCrypto: boolean
+  /** The sinks of events, in the order of the configuration. */
+  sinks: () => readonly Sink[]
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** The registry and what the broker counts with. Each call makes a registry of its own. */
+export function createMetrics({ version, nativeCrypto, sinks }: MetricsOptions) {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry, prefix: 'sallyport_' })
+
+  new Gauge({
+    name: 'sallyport_build_info',
+    help: 'Always 1; the version is a label.',
+    labelNames: ['version', 'node'],
+    registers,
+  }).set({ version, node: process.versions.node }, 1)
+  new Gauge({
+    name: 'sallyport_crypto_binding_native',
+    help: 'Whether the native crypto binding of SSH is in use (1) or its slow replacement (0).',
+    registers,
+  }).set(nativeCrypto ? 1 : 0)
+
+  const perSink = (name: string, help: string, value: (sink: Sink) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['sink'],
+      registers,
+      collect() {
+        this.reset()
+        for (const [i, sink] of sinks().entries()) {
+          if (sink.type !== 'metrics') this.set({ sink: `${i}-${sink.type}` }, value(sink))
+        }
+      },
+    })
+  perSink('sallyport_sink_queued_messages', 'Events that wait for their receiver.', (sink) => sink.queued)
+  perSink(
+    'sallyport_sink_lost_messages',
+    'Events that a receiver was not given, since the start.',
+    (sink) => sink.lost,
+  )
+
+  return {
+    registry,
+    /** Running sessions by id, and their protocol: what `sessionsCurrent` counts. */
+    running: new Map<string, string>(),
+    sessionsCurrent: new Gauge({
+      name: 'sallyport_sessions_current',
+      help: 'Sessions that run.',
+      labelNames: ['protocol'],
+      registers,
+    }),
+    sessions: new Counter({
+      name: 'sallyport_sessions_total',
+      help: 'Sessions that ended, or were denied.',
+      labelNames: ['protocol', 'result'],
+      registers,
+    }),
+    authentications: new Counter({
+      name: 'sallyport_authentications_total',
+      help: 'Attempts to sign in.',
+      labelNames: ['method', 'result'],
+      registers,
+    }),
+    channels: new Counter({
+      name: 'sallyport_channels_total',
+      help: 'Channels within sessions, by the right they used; denied ones together.',
+      labelNames: ['subprotocol', 'result'],
+      registers,
+    }),
+    recordingBytes: new Counter({
+      name: 'sallyport_recording_bytes_total',
+      help: 'Bytes of recordings that were sealed.',
+      registers,
+    }),
+    recordingFailures: new Counter({
+      name: 'sallyport_recording_failures_total',
+      help: 'Recordings that could not be written.',
+      registers,
+    }),
+    apiRequests: new Histogram({
+      name: 'sallyport_api_request_duration_seconds',
+      help: 'Answered requests of the API, by route pattern.',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2],
+      registers,
+    }),
+    checkouts: new Counter({
+      name: 'sallyport_checkouts_total',
+      help: 'Checkouts of secrets: out, in, denied.',
+      labelNames: ['result'],
+      registers,
+    }),
+  }
+}
+
+export interface MetricsServer {
+  address: AddressInfo
+  close(): Promise<void>
+}
+
+/**
+ * Serves `GET /metrics` in plain HTTP without a password: `address` is to be a loopback one. Rejects when it
+ * cannot bind. Port 0: the system chooses.
+ */
+export async function startMetrics(
+  { registry }: Pick<Metrics, 'registry'>,
+  address: { host: string; port: number },
+): Promise<MetricsServer> {
+  const server = createServer(
+    {
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    },
+    (request, response) => {
+      if (request.url?.split('?')[0] !== PATH) {
+        response.writeHead(404, { 'content-type': 'text/plain' }).end(`metrics are at ${PATH}\n`)
+      } else if (request.method !== 'GET' && request.method !== 'HEAD') {
+        response.writeHead(405, { allow: 'GET, HEAD' }).end()
+      } else {
+        registry.metrics().then(
+          (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
+          () => response.writeHead(500).end(),
+        )
+      }
+    },
+  )
+  server.maxConnections = MAX_CONNECTIONS
+  server.listen(address.port, address.host)
+  await once(server, 'listening')
+  return {
+    address: server.address() as AddressInfo,
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}

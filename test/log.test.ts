@@ -1,0 +1,84 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { JsonLogSink } from '../src/audit/sinks/jsonlog.ts'
+import { openLog } from '../src/log.ts'
+import { Secret } from '../src/model/secret.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sallyport-log-'))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+const file = () => join(folder, 'sallyport.log')
+const lines = () =>
+  readFileSync(file(), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+const fail = (error: Error) => {
+  throw error
+}
+
+test('is one JSON object a line, from the level on, in a file for its owner only', () => {
+  const { logger, flush } = openLog({ level: 'warn', file: file() }, fail)
+  logger.info('not this')
+  logger.warn({ port: 22 }, 'in use')
+  logger.error(new Error('lost'))
+  flush()
+  expect(lines()).toEqual([
+    { level: 'warn', time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/), port: 22, msg: 'in use' },
+    {
+      level: 'error',
+      time: expect.any(String),
+      error: expect.objectContaining({ message: 'lost' }),
+      msg: 'lost',
+    },
+  ])
+  expect(statSync(file()).mode & 0o777).toBe(0o600)
+})
+
+test('goes on at the end of the file', () => {
+  openLog({ level: 'info', file: file() }, fail).logger.info('first')
+  openLog({ level: 'info', file: file() }, fail).logger.info('second')
+  expect(lines().map(({ msg }) => msg)).toEqual(['first', 'second'])
+})
+
+test('shows no secret', () => {
+  openLog({ level: 'info', file: file() }, fail).logger.info({ password: Secret.of('hunter2') }, 'x')
+  expect(readFileSync(file(), 'utf8')).not.toContain('hunter2')
+})
+
+test('a file that cannot be opened is an error at once', () => {
+  expect(() => openLog({ level: 'info', file: join(folder, 'no', 'such', 'folder') }, fail)).toThrow(/ENOENT/)
+})
+
+test('has events whatever the level is, with their fields and sentence', () => {
+  const sink = new JsonLogSink(openLog({ level: 'error', file: file() }, fail).logger)
+  const time = Date.UTC(2026, 10, 20)
+  sink.send({ sequence: 1, time, code: 'auth.success', fields: { user: 'a"\\', method: 'password' } })
+  sink.send({ sequence: 2, time, code: 'auth.failure', fields: { user: 'b' } })
+  sink.send({ sequence: 3, time, code: 'recording.failed', fields: { session: '01A', reason: 'disk full' } })
+  expect(lines()).toEqual([
+    {
+      level: 'info',
+      time: expect.any(String),
+      event: 'auth.success',
+      severity: 'notice',
+      sequence: 1,
+      occurred: '2026-11-20T00:00:00.000Z',
+      user: 'a"\\',
+      method: 'password',
+      msg: 'a"\\ signed in by password',
+    },
+    expect.objectContaining({ level: 'warn', event: 'auth.failure', severity: 'warning' }),
+    expect.objectContaining({
+      level: 'error',
+      event: 'recording.failed',
+      severity: 'alert',
+      session: '01A',
+      reason: 'disk full',
+    }),
+  ])
+})
