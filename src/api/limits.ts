@@ -27,7 +27,7 @@ export const MAX_LIST = 10_000
 export const MAX_TEXT = 1024
 export const MAX_DEFAULT_PAGE = 100
 /** Characters of the `changes` field of an event, and of one value in it. */
-export const MAX_CHANGES = 4096
+export const MAX_CHANGES = 1500
 export const MAX_CHANGE_VALUE = 256
 /** Events of one session in one answer. */
 export const MAX_EVENTS = 10_000

@@ -1,5 +1,7 @@
 /** The audit's view of sessions: what ran, what runs, its events and its recording. */
 import { type Static, Type } from 'typebox'
+import type { StoredEvent } from '../../audit/chain.ts'
+import { sentenceOf, timestampOf } from '../../audit/sentence.ts'
 import type { SessionRecord } from '../../model/objects.ts'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import { callerOf } from '../caller.ts'
@@ -56,8 +58,24 @@ const Query = Type.Object(
 const Kill = exact({
   reason: Type.String({ minLength: 1, maxLength: 256, description: 'shown to the user, and kept' }),
 })
-const Event = Type.Object({}, { additionalProperties: true, description: 'an event of docs/events.md' })
+const Event = Type.Object(
+  {
+    time: Type.String({ format: 'date-time' }),
+    sequence: Type.Integer({ description: 'place in the audit log' }),
+    event: Type.String({ description: 'code of docs/events.md; its fields stand beside' }),
+    message: Type.String({ description: 'the event as a sentence' }),
+  },
+  { additionalProperties: Type.Union([Type.String(), Type.Number()]) },
+)
 const tags = ['Sessions']
+
+const shownEvent = (event: StoredEvent) => ({
+  ...event.fields,
+  time: timestampOf(event),
+  sequence: event.sequence,
+  event: event.code,
+  message: sentenceOf(event),
+})
 
 export function registerSessions(app: Api, { deps }: Context): void {
   const { store, sessionControl } = deps
@@ -141,7 +159,7 @@ export function registerSessions(app: Api, { deps }: Context): void {
     async (request) => {
       const session = await found(request.params)
       const rows = await store.audit.ofSession(session.id, MAX_EVENTS)
-      return rows.map((row) => JSON.parse(row.json) as Static<typeof Event>)
+      return rows.map(({ json }) => shownEvent(JSON.parse(json) as StoredEvent))
     },
   )
 

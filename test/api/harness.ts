@@ -1,0 +1,166 @@
+/** The API on a real store, vault and audit log in a temporary folder; only sessions and recordings are stood in for. */
+import { randomBytes } from 'node:crypto'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pino } from 'pino'
+import { generate } from 'selfsigned'
+import type { Api, ApiDeps } from '../../src/api/deps.ts'
+import { createApi } from '../../src/api/server.ts'
+import { AuditLog } from '../../src/audit/log.ts'
+import { Identities } from '../../src/identity/chain.ts'
+import { Lockout } from '../../src/identity/lockout.ts'
+import { PasswordHasher } from '../../src/identity/password.ts'
+import type { ProfileName } from '../../src/model/objects.ts'
+import { Secret } from '../../src/model/secret.ts'
+import type { AuditRow, Store } from '../../src/store/store.ts'
+import { Checkouts } from '../../src/vault/checkout.ts'
+import { openVault } from '../../src/vault/credentials.ts'
+import { newUser } from '../store/fixture.ts'
+import { temporaryStore } from '../store/temp.ts'
+
+export const ADMIN = { user: 'admin', password: 'correct horse battery staple' }
+
+export interface Answer {
+  status: number
+  headers: Record<string, string | string[] | number | undefined>
+  // biome-ignore lint/suspicious/noExplicitAny: what a test reads of an answer is what it checks
+  body: any
+  text: string
+}
+
+export interface Harness {
+  api: Api
+  store: Store
+  /** PEM of the certificate. */
+  cert: string
+  certPath: string
+  /** Milliseconds since the epoch; a test moves it. */
+  clock: { now: number }
+  /** The next events fail to be written. */
+  audit: { broken: boolean }
+  killed: { id: string; reason: string; by: string }[]
+  log: string[]
+  /** Events that were recorded, newest last. */
+  events(code?: string): Promise<(Record<string, unknown> & { event: string })[]>
+  /** A request under /api/v3.12; `as` is a cookie or headers. */
+  call(method: string, path: string, options?: CallOptions): Promise<Answer>
+  /** Signs in and answers with the cookie. */
+  signIn(user?: string, password?: string): Promise<string>
+  /** A user of that profile, made in the store, with the password `PROFILE password`. */
+  addUser(name: string, profile: ProfileName): Promise<void>
+  close(): Promise<void>
+}
+
+export interface CallOptions {
+  cookie?: string
+  headers?: Record<string, string>
+  body?: unknown
+  /** Sent as it is instead of `body`. */
+  raw?: string
+}
+
+export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness> {
+  const temporary = await temporaryStore()
+  const { store } = temporary
+  const clock = { now: Date.UTC(2031, 0, 1) }
+  const vault = await openVault(store, { file: join(dirname(temporary.path), 'master.key') })
+  // cheap parameters: what is tested here is not the hash
+  const passwords = new PasswordHasher({ memory: 64, passes: 1 })
+  const log: string[] = []
+  const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
+  const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
+  const audit = { broken: false }
+  const killed: Harness['killed'] = []
+  const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
+    keyType: 'ec',
+    extensions: [{ name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] }],
+  })
+  const api = await createApi({
+    store,
+    vault,
+    checkouts: new Checkouts(store, vault),
+    passwords,
+    identities: new Identities(store.users, passwords, new Lockout(), () => clock.now),
+    audit: {
+      record: (code, fields) =>
+        audit.broken ? Promise.reject(new Error('disk full')) : auditLog.record(code, fields),
+    },
+    sessionControl: {
+      async kill(id, reason, by) {
+        const session = await store.sessions.find(id)
+        if (!session || session.end !== undefined) return false
+        killed.push({ id, reason, by })
+        return true
+      },
+    },
+    recordings: {
+      open: async (id, format) => ((await store.sessions.find(id)) ? Readable.from([`${format} of ${id}`]) : undefined),
+    },
+    clock: () => clock.now,
+    randomBytes,
+    tls: { cert, key },
+    logger,
+    metrics: undefined,
+    version: '0.0.0',
+    ...more,
+  })
+
+  const addUser: Harness['addUser'] = async (name, profile) => {
+    const user = await store.users.create(newUser(name, { profile }))
+    await store.users.setPasswordHash(user.id, await passwords.hash(Secret.of(`${name} password`)))
+  }
+  await store.users
+    .create(newUser(ADMIN.user, { profile: 'product_administrator' }))
+    .then(async ({ id }) => store.users.setPasswordHash(id, await passwords.hash(Secret.of(ADMIN.password))))
+
+  const call: Harness['call'] = async (method, path, { cookie, headers = {}, body, raw } = {}) => {
+    const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const answer = await api.inject({
+      method: method as 'GET',
+      url: /^\/api(\/|$)/.test(path) ? path : `/api/v3.12${path}`,
+      headers: {
+        ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(cookie === undefined ? {} : { cookie }),
+        ...headers,
+      },
+      ...(payload === undefined ? {} : { payload }),
+    })
+    const isJson = String(answer.headers['content-type']).startsWith('application/json')
+    return {
+      status: answer.statusCode,
+      headers: answer.headers,
+      body: isJson && answer.body !== '' ? JSON.parse(answer.body) : undefined,
+      text: answer.body,
+    }
+  }
+  const certPath = join(dirname(temporary.path), 'cert.pem')
+  return {
+    api,
+    store,
+    cert,
+    certPath,
+    clock,
+    audit,
+    killed,
+    log,
+    async events(code) {
+      const rows: AuditRow[] = await store.audit.range(1, 10_000)
+      return rows
+        .map(({ json }) => JSON.parse(json))
+        .map(({ code, fields }) => ({ event: code, ...fields }))
+        .filter(({ event }) => code === undefined || event === code)
+    },
+    call,
+    async signIn(user = ADMIN.user, password = user === ADMIN.user ? ADMIN.password : `${user} password`) {
+      const answer = await call('POST', '/session', { body: { user, password } })
+      if (answer.status !== 200) throw new Error(`${user} cannot sign in: ${answer.text}`)
+      return String(answer.headers['set-cookie']).split(';')[0] ?? ''
+    },
+    addUser,
+    async close() {
+      await api.close()
+      await auditLog.close()
+      await temporary.remove()
+    },
+  }
+}

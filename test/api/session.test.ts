@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SIGN_IN_IDLE, SIGN_IN_LIFETIME } from '../../src/api/limits.ts'
+import { ADMIN, type Harness, startHarness } from './harness.ts'
+
+let h: Harness
+beforeAll(async () => {
+  h = await startHarness()
+})
+afterAll(() => h.close())
+
+describe('signing in by password', () => {
+  it('answers with a cookie that only HTTPS and no script gets to see', async () => {
+    const answer = await h.call('POST', '/session', { body: ADMIN })
+    expect(answer.status).toBe(200)
+    expect(answer.body).toMatchObject({ user: 'admin', profile: 'product_administrator' })
+    const cookie = String(answer.headers['set-cookie'])
+    expect(cookie).toMatch(/^sallyport_session=[A-Za-z0-9_-]{43}; /)
+    expect(cookie).toContain('; Secure')
+    expect(cookie).toContain('; HttpOnly')
+    expect(cookie).toContain('; SameSite=Lax')
+    expect(answer.headers['cache-control']).toBe('no-store')
+  })
+
+  it('makes a new cookie each time, and the one before is worth nothing any more', async () => {
+    const first = await h.signIn()
+    const again = await h.call('POST', '/session', { body: ADMIN, cookie: first })
+    const second = String(again.headers['set-cookie']).split(';')[0] ?? ''
+    expect(second).not.toBe(first)
+    expect((await h.call('GET', '/session', { cookie: first })).status).toBe(401)
+    expect((await h.call('GET', '/session', { cookie: second })).status).toBe(200)
+  })
+
+  it('ignores a cookie that the client made up before signing in', async () => {
+    const planted = `sallyport_session=${'A'.repeat(43)}`
+    const answer = await h.call('POST', '/session', { body: ADMIN, cookie: planted })
+    expect(String(answer.headers['set-cookie'])).not.toContain(planted)
+    expect((await h.call('GET', '/session', { cookie: planted })).status).toBe(401)
+  })
+
+  it('gives one answer for an unknown user, a disabled one and a wrong password, and tells the audit which', async () => {
+    await h.addUser('gone', 'user')
+    const gone = await h.store.users.find('gone')
+    await h.store.users.update(gone?.id ?? '', { isDisabled: true })
+    const bodies = [
+      { user: 'nobody', password: 'x' },
+      { user: 'gone', password: 'gone password' },
+      { user: 'admin', password: 'wrong' },
+    ]
+    const answers = []
+    for (const body of bodies) answers.push(await h.call('POST', '/session', { body }))
+    for (const answer of answers) {
+      expect(answer.status).toBe(401)
+      expect(answer.text).toBe(answers[0]?.text)
+      expect(answer.headers['set-cookie']).toBeUndefined()
+    }
+    const failures = (await h.events('auth.failure')).slice(-3)
+    expect(failures.map(({ reason }) => reason)).toEqual(['unknown_user', 'disabled', 'wrong_password'])
+    expect(failures.every((event) => event['method'] === 'api_password')).toBe(true)
+  })
+
+  it('ends with DELETE /session', async () => {
+    const cookie = await h.signIn()
+    expect((await h.call('DELETE', '/session', { cookie })).status).toBe(204)
+    expect((await h.call('GET', '/session', { cookie })).status).toBe(401)
+  })
+
+  it('ends after a time without requests, and after a longer one whatever happens', async () => {
+    const idle = await h.signIn()
+    h.clock.now += SIGN_IN_IDLE - 1
+    expect((await h.call('GET', '/session', { cookie: idle })).status).toBe(200)
+    h.clock.now += SIGN_IN_IDLE
+    expect((await h.call('GET', '/session', { cookie: idle })).status).toBe(401)
+
+    const busy = await h.signIn()
+    const end = h.clock.now + SIGN_IN_LIFETIME
+    while (h.clock.now + SIGN_IN_IDLE / 2 < end) {
+      h.clock.now += SIGN_IN_IDLE / 2
+      expect((await h.call('GET', '/session', { cookie: busy })).status).toBe(200)
+    }
+    h.clock.now = end
+    expect((await h.call('GET', '/session', { cookie: busy })).status).toBe(401)
+  })
+
+  it('ends at once when the user is disabled, expires, changes the password or is removed', async () => {
+    const admin = await h.signIn()
+    await h.addUser('ops2', 'operator')
+    const changes = [
+      { is_disabled: true },
+      { is_disabled: false, expiration_date: '2030-01-01T00:00:00Z' },
+      { expiration_date: null, password: 'another one' },
+    ]
+    for (const [index, body] of changes.entries()) {
+      const ops2 = await h.store.users.find('ops2')
+      await h.store.users.update(ops2?.id ?? '', { isDisabled: false, expirationDate: undefined })
+      const cookie = await h.signIn('ops2')
+      expect((await h.call('GET', '/users', { cookie })).status, String(index)).toBe(200)
+      expect((await h.call('PUT', '/users/ops2', { cookie: admin, body })).status).toBe(200)
+      expect((await h.call('GET', '/users', { cookie })).status, String(index)).toBe(401)
+    }
+    const cookie = await h.signIn('ops2', 'another one')
+    expect((await h.call('DELETE', '/users/ops2', { cookie: admin })).status).toBe(204)
+    expect((await h.call('GET', '/session', { cookie })).status).toBe(401)
+  })
+
+  it('is held up after too many failures, which the audit calls locked', async () => {
+    await h.addUser('locky', 'user')
+    for (let i = 0; i < 12; i++) await h.call('POST', '/session', { body: { user: 'locky', password: 'no' } })
+    const right = await h.call('POST', '/session', { body: { user: 'locky', password: 'locky password' } })
+    expect(right.status).toBe(401)
+    expect(await h.events('auth.locked')).toMatchObject([{ user: 'locky', method: 'api_password' }])
+  })
+})
+
+describe('signing in by API key', () => {
+  async function newKey(body: object): Promise<string> {
+    const answer = await h.call('POST', '/apikeys', { cookie: await h.signIn(), body })
+    expect(answer.status, answer.text).toBe(201)
+    return String(answer.body.api_key)
+  }
+
+  it('shows the key once and keeps its hash only', async () => {
+    const key = await newKey({ key_name: 'once', profile: 'auditor' })
+    expect(key).toMatch(/^sallyport_[A-Za-z0-9_-]{43}$/)
+    const cookie = await h.signIn()
+    for (const path of ['/apikeys/once', '/apikeys']) {
+      expect((await h.call('GET', path, { cookie })).text).not.toContain(key)
+    }
+    expect(JSON.stringify(await h.events())).not.toContain(key)
+    expect(h.log.join('')).not.toContain(key)
+    expect((await h.call('GET', '/users', { headers: { 'x-auth-key': key } })).status).toBe(200)
+    expect((await h.call('GET', '/users', { headers: { 'x-auth-key': `${key}x` } })).status).toBe(401)
+  })
+
+  it('intersects the profiles of key and user, the lower right wins', async () => {
+    await h.addUser('aud1', 'auditor')
+    const admin = await newKey({ key_name: 'strong', profile: 'product_administrator' })
+    const weak = await newKey({ key_name: 'weak', profile: 'user' })
+    const as = (key: string, user: string) => ({ 'x-auth-key': key, 'x-auth-user': user })
+    expect((await h.call('GET', '/users', { headers: as(admin, 'aud1') })).status).toBe(200)
+    const post = { headers: as(admin, 'aud1'), body: { group_name: 'g' } }
+    expect((await h.call('POST', '/usergroups', post)).status).toBe(403)
+    expect((await h.call('GET', '/users', { headers: as(weak, 'admin') })).status).toBe(403)
+    expect((await h.call('GET', '/targets', { headers: as(weak, 'admin') })).status).toBe(200)
+  })
+
+  it('refuses unknown and disabled users, and ids as names, with 401', async () => {
+    const key = await newKey({ key_name: 'k1', profile: 'product_administrator' })
+    const admin = await h.store.users.find('admin')
+    for (const user of ['nobody', 'gone', admin?.id ?? '']) {
+      const headers = { 'x-auth-key': key, 'x-auth-user': user }
+      expect((await h.call('GET', '/users', { headers })).status, user).toBe(401)
+    }
+  })
+
+  it('refuses X-Auth-User beside a cookie alone: it would not act as that user', async () => {
+    const cookie = await h.signIn()
+    expect((await h.call('GET', '/users', { cookie, headers: { 'x-auth-user': 'aud1' } })).status).toBe(401)
+  })
+
+  it('enforces the addresses and the expiry of a key', async () => {
+    const elsewhere = await newKey({ key_name: 'k2', profile: 'auditor', ip_source: ['192.0.2.0/24'] })
+    const here = await newKey({ key_name: 'k3', profile: 'auditor', ip_source: ['127.0.0.0/8'] })
+    const until = new Date(h.clock.now + 60_000).toISOString()
+    const brief = await newKey({ key_name: 'k4', profile: 'auditor', expiration_date: until })
+    const status = async (key: string) => (await h.call('GET', '/users', { headers: { 'x-auth-key': key } })).status
+    expect(await status(elsewhere)).toBe(401)
+    expect(await status(here)).toBe(200)
+    expect(await status(brief)).toBe(200)
+    h.clock.now += 60_000
+    expect(await status(brief)).toBe(401)
+    expect((await h.events('auth.failure')).slice(-2)).toMatchObject([
+      { method: 'api_key', reason: 'key k2 is not for this address' },
+      { method: 'api_key', reason: 'key k4 has expired' },
+    ])
+  })
+
+  it('needs a user context for what only a user can do', async () => {
+    const key = await newKey({ key_name: 'k5', profile: 'product_administrator' })
+    const answer = await h.call('GET', '/targets', { headers: { 'x-auth-key': key } })
+    expect([answer.status, answer.body.error]).toEqual([403, 'user_context_required'])
+  })
+
+  it('writes its use to the audit once in a while, not at every request', async () => {
+    const key = await newKey({ key_name: 'k6', profile: 'auditor' })
+    for (let i = 0; i < 5; i++) await h.call('GET', '/users', { headers: { 'x-auth-key': key } })
+    const uses = (await h.events('auth.success')).filter(({ user }) => user === 'key:k6')
+    expect(uses).toMatchObject([{ method: 'api_key', profile: 'auditor' }])
+  })
+})
+
+describe('cross-site requests', () => {
+  it.each([
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+  ])('are refused: %o', async (headers) => {
+    const cookie = await h.signIn()
+    const get = await h.call('GET', '/users', { cookie, headers })
+    expect([get.status, get.body.error]).toEqual([403, 'cross_site'])
+    expect((await h.call('POST', '/session', { body: ADMIN, headers })).status).toBe(403)
+  })
+
+  it('of the same origin pass, and a link may lead to the reference', async () => {
+    const cookie = await h.signIn()
+    const own = { 'sec-fetch-site': 'same-origin', origin: 'https://bastion.example', host: 'bastion.example' }
+    expect((await h.call('GET', '/users', { cookie, headers: own })).status).toBe(200)
+    const link = { 'sec-fetch-site': 'cross-site' }
+    expect((await h.call('GET', '/doc/Usage.html', { headers: link })).status).toBe(200)
+  })
+})
