@@ -26,6 +26,7 @@ const UNANSWERED_LIMIT = 64
 /** Bytes of text of a target that cannot run scp. */
 const TEXT_LIMIT = 4096
 
+const RECORD_LETTERS = Buffer.from('CDET')
 const NEWLINE = Buffer.from('\n')
 const CUT = 'the channel ended before the file was complete'
 
@@ -119,12 +120,22 @@ export class ScpRecorder implements ChannelRecorder {
       this.#sent(file)
       return 1
     }
+    if (this.#records.empty) this.#checkFirst(data[0]!, file !== undefined)
     const taken = this.#records.take(data)
     const line = this.#records.line
     if (line === undefined) return taken
     this.#records.clear()
     this.#sentLine(line)
     return taken
+  }
+
+  /** Tells at the first byte of what the sender sends what can be none of its lines. */
+  #checkFirst(byte: number, afterData: boolean): void {
+    if (byte === ANSWER.error || byte === ANSWER.fatal) return
+    if (afterData) throw new MalformedError('scp: a status was expected after the data, found more data')
+    if (this.#command.direction === 'up' && !RECORD_LETTERS.includes(byte)) {
+      throw new MalformedError('scp: a record was expected from the sending side, found something else')
+    }
   }
 
   #sentLine(line: Uint8Array): void {
@@ -138,8 +149,6 @@ export class ScpRecorder implements ChannelRecorder {
       }
       return
     }
-    if (this.#file !== undefined)
-      throw new MalformedError('scp: a status was expected after the data, found another byte')
     const record = parseRecord(line)
     if (record !== undefined) this.#record(record)
     else if (this.#command.direction === 'down') this.#noScp(Buffer.concat([line, NEWLINE]))
@@ -202,12 +211,16 @@ export class ScpRecorder implements ChannelRecorder {
       this.#answered(undefined)
       return 1
     }
+    const isAnswer = data[0] === ANSWER.error || data[0] === ANSWER.fatal
+    if (this.#answers.empty && !isAnswer && this.#command.direction === 'down') {
+      throw new MalformedError('scp: an answer was expected from the receiving side, found something else')
+    }
     const taken = this.#answers.take(data)
     const line = this.#answers.line
     if (line === undefined) return taken
     this.#answers.clear()
     if (line[0] === ANSWER.error || line[0] === ANSWER.fatal) this.#answered(displayText(line.subarray(1)))
-    else if (this.#command.direction === 'down' || parseRecord(line) !== undefined) {
+    else if (parseRecord(line) !== undefined) {
       throw new MalformedError('scp: an answer was expected from the receiving side, found something else')
     } else this.#noScp(Buffer.concat([line, NEWLINE]))
     return taken

@@ -19,6 +19,8 @@ export class SftpFile {
   #size: number | undefined
   #failure: string | undefined
   #changedOtherwise = false
+  /** The size that the client gave the file: less content than that is not all of it. */
+  #extended = 0
 
   /** `flags`: SFTP's pflags; undefined for a directory. */
   constructor(path: string, flags: number | undefined, budget: ReorderBudget) {
@@ -54,6 +56,13 @@ export class SftpFile {
     this.#up?.break()
   }
 
+  /** The client sets the file's size: harmless where it cuts nothing off (scp says at the end what it wrote). */
+  resized(size: number): void {
+    const written = this.#up === undefined ? 0 : this.#up.contiguous
+    if (written === undefined || size < written) this.changedOtherwise()
+    else this.#extended = size
+  }
+
   /** The first failure of a read or write is the transfer's result. */
   failed(reason: string): void {
     this.#failure ??= reason
@@ -78,7 +87,8 @@ export class SftpFile {
     if (failure !== undefined) return { ...transfer, result: failure }
     const { contiguous } = content
     if (contiguous === undefined) return { ...transfer, result: NOT_IN_ORDER }
-    if (direction === 'down' && (this.#size === undefined || contiguous < this.#size)) {
+    const end = direction === 'up' ? this.#extended : this.#size
+    if (end === undefined || contiguous < end) {
       return { ...transfer, result: NOT_TO_THE_END }
     }
     return { ...transfer, sha256: content.digest(), result: 'ok' }

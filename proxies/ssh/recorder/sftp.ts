@@ -117,7 +117,7 @@ export class SftpRecorder implements ChannelRecorder {
     }
     if (type === FXP.open || type === FXP.opendir) this.#opens()
     if (type === FXP.read) file!.download()
-    if (type === FXP.fsetstat && request.size !== undefined) file!.changedOtherwise()
+    if (type === FXP.fsetstat && request.size !== undefined) file!.resized(request.size)
     this.#wait(request, file)
     return undefined
   }

@@ -1,0 +1,56 @@
+/** Takes down what a recorder writes and says. */
+import { Buffer } from 'node:buffer'
+import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
+import { Quota } from '../../../../../proxies/ssh/recorder/quota.ts'
+import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
+import {
+  type ChannelOpen,
+  type FileOperation,
+  FRAME,
+  type FrameSink,
+  type FrameType,
+  type Unrecorded,
+} from '../../../../../recordings/frames.ts'
+
+export class Notes implements FrameSink {
+  readonly frames: { type: FrameType; payload: Buffer }[] = []
+  readonly transfers: Transfer[] = []
+  readonly gaps: Unrecorded[] = []
+  readonly violations: string[] = []
+
+  write(type: FrameType, _channel: number, payload: Uint8Array): void {
+    this.frames.push({ type, payload: Buffer.from(payload) })
+  }
+
+  options(quota = new Quota()): RecorderOptions {
+    return {
+      sink: this,
+      channel: 7,
+      quota,
+      events: {
+        onTransfer: (transfer) => this.transfers.push(transfer),
+        onUnrecorded: (gap) => this.gaps.push(gap),
+        onViolation: (reason) => this.violations.push(reason),
+      },
+    }
+  }
+
+  /** The bytes of all frames of one type. */
+  bytes(type: FrameType): Buffer {
+    return Buffer.concat(this.frames.filter((frame) => frame.type === type).map((frame) => frame.payload))
+  }
+
+  get open(): ChannelOpen {
+    return JSON.parse(this.bytes(FRAME.channelOpen).toString())
+  }
+
+  get files(): FileOperation[] {
+    return this.frames
+      .filter((frame) => frame.type === FRAME.file)
+      .map((frame): FileOperation => JSON.parse(frame.payload.toString()))
+  }
+
+  get transferFrames(): FileOperation[] {
+    return this.files.filter((file) => file.operation === 'transfer')
+  }
+}

@@ -1,0 +1,75 @@
+import { Buffer } from 'node:buffer'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { classifyExec } from '../../../../proxies/ssh/codec/classify.ts'
+import { recorderFor } from '../../../../proxies/ssh/recorder/factory.ts'
+import { Quota } from '../../../../proxies/ssh/recorder/quota.ts'
+import { FRAME } from '../../../../recordings/frames.ts'
+import { Notes } from './support/notes.ts'
+import { sha256 } from './support/real.ts'
+
+function exec(text: string, quota?: Quota) {
+  const notes = new Notes()
+  const command = Buffer.from(text)
+  const recorder = recorderFor(
+    { kind: 'exec', command, classified: classifyExec(command) },
+    notes.options(quota),
+  )
+  return { notes, recorder }
+}
+
+describe('a command without a terminal', () => {
+  it('is recorded whole, streams apart', () => {
+    const { notes, recorder } = exec('sh -c id')
+    recorder.fromClient(Buffer.from('in'))
+    recorder.fromTarget(Buffer.from('out'), false)
+    recorder.fromTarget(Buffer.from('err'), true)
+    recorder.exit({ status: 3 })
+    recorder.end()
+    expect(notes.frames.map(({ type, payload }) => [type, payload.toString()])).toEqual([
+      [FRAME.channelOpen, '{"kind":"exec","subprotocol":"SSH_REMOTE_COMMAND","command":"sh -c id"}'],
+      [FRAME.input, 'in'],
+      [FRAME.output, 'out'],
+      [FRAME.errorOutput, 'err'],
+      [FRAME.exit, '{"status":3}'],
+      [FRAME.channelClose, ''],
+    ])
+  })
+
+  it('keeps a long command line whole, in several frames', () => {
+    const text = `echo ${'x'.repeat(20_000)}`
+    const { notes } = exec(text)
+    const lines = notes.frames.slice(1).map((frame): string => JSON.parse(frame.payload.toString()).line)
+    expect(`${notes.open.command}${lines.join('')}`).toBe(text)
+    expect(Math.max(...notes.frames.map((frame) => frame.payload.length))).toBeLessThan(65_536)
+  })
+
+  it('passes the quota into count and hash, of any pieces', () => {
+    const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 12 })
+    fc.assert(
+      fc.property(pieces, fc.nat(100), fc.nat(100), (data, session, perDirection) => {
+        const { notes, recorder } = exec('x', new Quota(session, perDirection))
+        for (const piece of data) recorder.fromClient(piece)
+        recorder.end()
+        const all = Buffer.concat(data)
+        const limit = Math.min(session, perDirection)
+        const rest = all.subarray(limit)
+        expect(notes.bytes(FRAME.input)).toEqual(all.subarray(0, limit))
+        const closing = { direction: 'in', reason: 'quota', bytes: rest.length, sha256: sha256(rest) }
+        expect(notes.gaps).toEqual(rest.length === 0 ? [] : [{ direction: 'in', reason: 'quota' }, closing])
+        const frames = notes.frames.filter((frame) => frame.type === FRAME.unrecorded)
+        expect(frames.map((frame) => JSON.parse(frame.payload.toString()))).toEqual(notes.gaps)
+      }),
+    )
+  })
+
+  it('shares the quota of the session with its other channels', () => {
+    const quota = new Quota(10, 8)
+    const first = exec('x', quota)
+    const second = exec('y', quota)
+    first.recorder.fromTarget(Buffer.from('123456'), false)
+    second.recorder.fromTarget(Buffer.from('123456'), false)
+    expect(second.notes.bytes(FRAME.output).toString()).toBe('1234')
+    expect(second.notes.gaps).toHaveLength(1)
+  })
+})
