@@ -10,6 +10,7 @@ import { createApi } from './api/server.ts'
 import { AuditLog } from './audit/log.ts'
 import type { Sink, SinkDown } from './audit/sink.ts'
 import { JsonLogSink } from './audit/sinks/jsonlog.ts'
+import { MetricsSink } from './audit/sinks/metrics.ts'
 import { SnmpSink } from './audit/sinks/snmp.ts'
 import { SyslogSink } from './audit/sinks/syslog.ts'
 import { explainBindError } from './config/binderror.ts'
@@ -24,7 +25,7 @@ import { recordingExports } from './keeper/exports.ts'
 import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
 import { recoverSessions } from './keeper/recover.ts'
 import type { Logger } from './log.ts'
-import { Metrics } from './metrics.ts'
+import { createMetrics, type Metrics, type MetricsServer, startMetrics } from './metrics.ts'
 import type { Store } from './store/store.ts'
 import { openStore } from './store/open.ts'
 import { Checkouts } from './vault/checkout.ts'
@@ -97,18 +98,22 @@ export class Broker {
   readonly #gate: BrokerGate
   #ssh: SshProxy | undefined
   #api: Api | undefined
+  #metricsServer: MetricsServer | undefined
 
   constructor(options: BrokerOptions, parts: Foundation, release: () => void) {
     this.#options = options
     this.#parts = parts
     this.#release = release
     this.#audit = new AuditLog({ repository: parts.store.audit, now: Date.now })
-    this.#metrics = new Metrics({ version: options.version, nativeCrypto: nativeCryptoAvailable() })
+    this.#metrics = createMetrics({
+      version: options.version,
+      nativeCrypto: nativeCryptoAvailable(),
+      sinks: () => this.#audit.sinks,
+    })
     this.#gate = new BrokerGate({
       ...parts,
       audit: this.#audit,
       recordings: parts.keeper,
-      metrics: this.#metrics,
       now: Date.now,
     })
   }
@@ -162,7 +167,10 @@ export class Broker {
       randomBytes,
       tls: await tlsFiles(dataDir, hostname, listen.https),
       logger: this.#options.logger,
-      metrics: this.#metrics,
+      metrics: {
+        request: (method, route, status, seconds) =>
+          this.#metrics.apiRequests.observe({ method, route, status }, seconds),
+      },
       version: this.#options.version,
     })
     const bound = await this.#bind('https', listen.https, async (host, port) => {
@@ -174,16 +182,18 @@ export class Broker {
 
   async #startMetrics({ listen }: Config): Promise<void> {
     if (!listen.metrics) return
-    const bound = await this.#bind('metrics', listen.metrics, (host, port) => this.#metrics.listen(host, port))
-    this.#options.say(`metrics  http://${place(bound)}/metrics`)
+    this.#metricsServer = await this.#bind('metrics', listen.metrics, (host, port) =>
+      startMetrics(this.#metrics, { host, port }),
+    )
+    this.#options.say(`metrics  http://${place(this.#metricsServer.address)}/metrics`)
   }
 
   async #bind<T>(name: string, address: ListenAddress, listen: (host: string, port: number) => Promise<T>): Promise<T> {
     try {
       return await listen(address.host, address.port)
     } catch (error) {
-      if (error instanceof Error && 'syscall' in error) throw new Error(explainBindError(error, name, address))
-      throw error
+      const failed = error as NodeJS.ErrnoException
+      throw failed.syscall === undefined ? failed : new Error(explainBindError(failed, name, address))
     }
   }
 
@@ -194,13 +204,12 @@ export class Broker {
         .catch((error: unknown) => this.#options.logger.error({ error }, 'the audit log cannot be written'))
     }
     const origin = { hostname, processId: process.pid, enterprise: snmp.enterprise }
-    const sinks = [
+    return [
       new JsonLogSink(this.#options.logger),
+      new MetricsSink(this.#metrics),
       ...syslog.map((target) => new SyslogSink({ target, origin, onDown })),
       ...snmp.traps.map((target) => new SnmpSink({ target, enterprise: snmp.enterprise, onDown })),
     ]
-    this.#metrics.watchSinks(sinks)
-    return sinks
   }
 
   /** Takes over what a changed configuration says of certificates and sinks; listeners stay as they are. */
@@ -226,7 +235,7 @@ export class Broker {
   async abort(): Promise<void> {
     await this.#ssh?.drain(0, 'the bastion is stopping')
     await this.#api?.close()
-    await this.#metrics.close()
+    await this.#metricsServer?.close()
     await Promise.all(this.#audit.sinks.map((sink) => sink.close()))
     await this.#parts.store.close()
     this.#release()

@@ -13,7 +13,6 @@ import { flawOfStanding } from '../identity/standing.ts'
 import { formatTarget, type Login, parseCanonical, parseLogin } from '../model/login.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import type { User } from '../model/objects.ts'
-import type { Protocol } from '../model/rights.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { HostKeyJudge } from './hostkeys.ts'
@@ -38,23 +37,12 @@ import type {
 import { MAX_TARGETS } from './messages.ts'
 import { type RunningSession, RunningSessions, sessionFields } from './running.ts'
 
-/** What the gate counts. */
-export interface GateMetrics {
-  authentication(method: string, result: 'success' | 'failure'): void
-  sessionOpened(protocol: Protocol): void
-  sessionClosed(protocol: Protocol): void
-  channel(result: 'opened' | 'denied'): void
-  recordingBytes(bytes: number): void
-  recordingFailed(): void
-}
-
 export interface GateOptions {
   store: Store
   identities: Identities
   vault: Vault
   audit: Audit
   recordings: RecordingKeeper
-  metrics: GateMetrics
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -81,12 +69,11 @@ export class BrokerGate implements Gate {
   }
 
   async authenticate({ protocol, source, login, proof }: AuthenticateRequest): Promise<AuthenticateAnswer> {
-    const { identities, audit, metrics } = this.#options
+    const { identities, audit } = this.#options
     const parsed = parseLogin(login)
     const fields = { client_ip: source.address, client_port: source.port, protocol, method: proof.method }
     if ('malformed' in parsed) {
       await audit.record('auth.failure', { ...fields, reason: 'malformed login string' })
-      metrics.authentication(proof.method, 'failure')
       return { result: 'malformed', message: parsed.malformed }
     }
     const outcome = await identities.authenticate({
@@ -97,7 +84,6 @@ export class BrokerGate implements Gate {
     })
     if (outcome.result === 'key_acceptable') return { result: 'key_acceptable' }
     if (outcome.result === 'rejected') {
-      metrics.authentication(proof.method, 'failure')
       // An offer of a key that is not the user's is no attempt: agents offer all they hold.
       if (proof.method !== 'publickey' || proof.signed) {
         await audit.record('auth.failure', { ...fields, user: parsed.user, reason: outcome.reason })
@@ -114,7 +100,6 @@ export class BrokerGate implements Gate {
     }
     const { user } = outcome
     await audit.record('auth.success', { ...fields, user: user.userName, profile: user.profile })
-    metrics.authentication(proof.method, 'success')
     const token = randomBytes(16).toString('base64url')
     this.#signedIn.set(token, { userId: user.id, user: user.userName, login: parsed, source })
     return {
@@ -178,7 +163,7 @@ export class BrokerGate implements Gate {
     target: Target,
     deny: (reason: string, message?: string) => Promise<OpenAnswer>,
   ): Promise<OpenAnswer> {
-    const { store, vault, audit, recordings, metrics, now } = this.#options
+    const { store, vault, audit, recordings, now } = this.#options
     const credentials = await this.#credentials(vault, target)
     if (credentials.length === 0) return await deny(`no credential is stored for ${canonicalName(target)}`)
     const session: RunningSession = {
@@ -204,7 +189,6 @@ export class BrokerGate implements Gate {
       } catch (error) {
         const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
         await audit.record('recording.failed', { ...sessionFields(session), reason })
-        metrics.recordingFailed()
         return await deny(reason, 'the session cannot be recorded, so it is not opened: tell an administrator')
       }
     }
@@ -229,7 +213,6 @@ export class BrokerGate implements Gate {
       ...(recording && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
     })
     this.#running.add(session)
-    metrics.sessionOpened(target.protocol)
     return {
       result: 'opened',
       session: {
@@ -271,8 +254,6 @@ export class BrokerGate implements Gate {
   async event({ session, code, fields }: EventRequest): Promise<void> {
     const running = this.#running.get(session)
     await this.#options.audit.record(code, { ...fields, ...sessionFields(running) })
-    if (code === 'channel.open') this.#options.metrics.channel('opened')
-    else if (code === 'channel.denied') this.#options.metrics.channel('denied')
   }
 
   async sign({ session, statement }: SignRequest): Promise<Uint8Array> {
@@ -281,11 +262,10 @@ export class BrokerGate implements Gate {
   }
 
   async close(request: CloseRequest): Promise<void> {
-    const { store, audit, metrics, now } = this.#options
+    const { store, audit, now } = this.#options
     const session = this.#running.get(request.session)
     this.#running.remove(session.id)
     const end = now()
-    metrics.sessionClosed(session.target.protocol)
     await store.sessions.update(session.id, {
       end,
       result: request.result,
@@ -308,14 +288,12 @@ export class BrokerGate implements Gate {
   }
 
   async #auditRecording(session: RunningSession, { recording, reason }: CloseRequest): Promise<void> {
-    const { audit, metrics } = this.#options
+    const { audit } = this.#options
     if (!session.isRecorded) return
     const fields: EventFields = sessionFields(session)
     if (recording?.state === 'sealed') {
-      metrics.recordingBytes(recording.size)
       await audit.record('recording.sealed', { ...fields, size: recording.size, digest: recording.digest })
     } else {
-      metrics.recordingFailed()
       await audit.record('recording.failed', { ...fields, reason: reason ?? 'the recording could not be written' })
     }
   }

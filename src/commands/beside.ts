@@ -1,0 +1,28 @@
+/** What commands that look at the data of a broker, running or not, have in common. */
+import { type Foundation, openFoundation } from '../broker.ts'
+import { AuditLog } from '../audit/log.ts'
+import type { Config } from '../config/config.ts'
+import { loadConfig } from '../config/load.ts'
+import { existsSync } from 'node:fs'
+import type { Invocation } from './command.ts'
+
+export interface Beside extends Foundation {
+  config: Config
+  /** Events of the command line stand in the audit log; the running broker's sinks do not see them. */
+  audit: AuditLog
+}
+
+/** Opens the data of the configuration for `work`, and closes it again. Throws when there is none yet. */
+export async function besideBroker<T>({ config: file }: Invocation, work: (beside: Beside) => Promise<T>): Promise<T> {
+  const config = loadConfig(file)
+  if (!existsSync(config.database.file)) {
+    throw new Error(`there is no database ${config.database.file} yet: start the broker once (npm start)`)
+  }
+  const foundation = await openFoundation(config)
+  try {
+    const audit = new AuditLog({ repository: foundation.store.audit, now: Date.now })
+    return await work({ ...foundation, config, audit })
+  } finally {
+    await foundation.store.close()
+  }
+}
