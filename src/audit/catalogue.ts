@@ -294,6 +294,9 @@ export const EVENTS = {
 
 export type EventCode = keyof typeof EVENTS
 
+/** The fields that the catalogue lists for a code. */
+export type FieldsOf<C extends EventCode> = Pick<EventFields, (typeof EVENTS)[C]['fields'][number]>
+
 export const EVENT_CODES = Object.keys(EVENTS) as EventCode[]
 
 /** Codes with a SNMP notification. Their place here is their number in the MIB (from 1): only ever append. */
@@ -315,10 +318,13 @@ export function kindOf(code: EventCode): EventKind {
   return EVENTS[code]
 }
 
-/** The severity of one event: its kind's, raised to a warning when its result is `failure`. */
+/** Results that make a warning of an event that is a notice otherwise. */
+const BAD_RESULTS: readonly (string | number | undefined)[] = ['failure', 'refused', 'denied', 'lost']
+
+/** The severity of one event: its kind's, raised to a warning when its result is a failure or a denial. */
 export function severityOf(event: Pick<AuditEvent, 'code' | 'fields'>): Severity {
   const own = kindOf(event.code).severity
-  return own === 'notice' && event.fields.result === 'failure' ? 'warning' : own
+  return own === 'notice' && BAD_RESULTS.includes(event.fields.result) ? 'warning' : own
 }
 
 export interface AuditEvent {
@@ -331,5 +337,5 @@ export interface AuditEvent {
 /** Where the rest of the broker says what happened. */
 export interface Audit {
   /** Resolves when the event stands in the chained log; a sink that is slow or down does not hold it up. */
-  record(code: EventCode, fields: EventFields): Promise<void>
+  record<C extends EventCode>(code: C, fields: FieldsOf<C>): Promise<void>
 }

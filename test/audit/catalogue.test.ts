@@ -87,6 +87,7 @@ describe('the catalogue', () => {
     ])
     expect(severityOf({ code: 'session.close', fields: { result: 'success' } })).toBe('notice')
     expect(severityOf({ code: 'session.close', fields: { result: 'failure' } })).toBe('warning')
+    expect(severityOf({ code: 'hostkey.new', fields: { result: 'refused' } })).toBe('warning')
     expect(severityOf({ code: 'recording.failed', fields: { result: 'failure' } })).toBe('alert')
   })
 
