@@ -48,6 +48,9 @@ export type Outcome =
   /** `locks`: with this failure the lock-out begins, an event of its own. */
   | { result: 'rejected'; reason: Refusal; locks: boolean }
 
+/** Sign-ins that wait for others of the same name or address to end, as a tool with many forks makes them. */
+export const MAX_WAITING_ATTEMPTS = 256
+
 /** Stands in for the id of a user who does not exist, so that the store is asked as often. */
 const NOBODY: Id = '00000000000000000000000000'
 
@@ -56,6 +59,8 @@ export class Identities {
   readonly #passwords: PasswordHasher
   readonly #lockout: Lockout
   readonly #now: () => number
+  /** Those who wait for an attempt to end. */
+  readonly #waiting: (() => void)[] = []
 
   /** `now` answers with milliseconds since the epoch. */
   constructor(users: UserRepository, passwords: PasswordHasher, lockout: Lockout, now: () => number) {
@@ -67,10 +72,19 @@ export class Identities {
 
   async authenticate(request: SignIn): Promise<Outcome> {
     const { proof } = request
-    if (proof.method !== 'publickey') return this.#byPassword(request, proof.password)
-    return proof.signed
-      ? this.#bySignature(request, proof.key, proof.signed)
-      : this.#askForKey(request, proof.key)
+    if (proof.method === 'publickey' && !proof.signed) return this.#askForKey(request, proof.key)
+    const attempt = await this.#begin(request)
+    if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
+    try {
+      if (proof.method !== 'publickey') return await this.#byPassword(request, attempt, proof.password)
+      return await this.#bySignature(request, attempt, proof.key, proof.signed!)
+    } catch (error) {
+      if (attempt !== 'locked') this.#lockout.cancel(attempt)
+      if (error instanceof BusyError) return { result: 'rejected', reason: 'busy', locks: false }
+      throw error
+    } finally {
+      for (const goOn of this.#waiting.splice(0)) goOn()
+    }
   }
 
   /**
@@ -81,8 +95,16 @@ export class Identities {
     await this.#users.setPasswordHash(userId, await this.#passwords.hash(password))
   }
 
-  async #byPassword(request: SignIn, text: string): Promise<Outcome> {
-    const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
+  async #begin(request: SignIn): Promise<Attempt | 'locked' | 'busy'> {
+    for (;;) {
+      const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
+      if (attempt !== 'wait') return attempt
+      if (MAX_WAITING_ATTEMPTS <= this.#waiting.length) return 'busy'
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    }
+  }
+
+  async #byPassword(request: SignIn, attempt: Attempt | 'locked', text: string): Promise<Outcome> {
     const password = Secret.of(text)
     try {
       const user = await this.#find(request.user)
@@ -90,41 +112,36 @@ export class Identities {
       // computed whatever is known already: the time must not tell
       const matches = await this.#passwords.verify(passwordHash, password)
       const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
-      if (!attempt || !user || flaw)
-        return this.#reject(attempt, attempt ? (flaw ?? 'unknown_user') : 'locked')
-      if (passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
-        await this.setPassword(user.id, password)
+      if (!user || flaw) return this.#reject(attempt, flaw ?? 'unknown_user')
+      if (attempt !== 'locked' && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
+        await this.#renewHash(user.id, password)
       }
-      this.#lockout.succeed(attempt)
-      return { result: 'accepted', user }
-    } catch (error) {
-      if (attempt) this.#lockout.cancel(attempt)
-      if (error instanceof BusyError) return { result: 'rejected', reason: 'busy', locks: false }
-      throw error
+      return this.#accept(attempt, user)
     } finally {
       password.wipe()
     }
   }
 
+  /** To be done at another sign-in when there is no time now. */
+  async #renewHash(userId: Id, password: Secret): Promise<void> {
+    try {
+      await this.setPassword(userId, password)
+    } catch (error) {
+      if (!(error instanceof BusyError)) throw error
+    }
+  }
+
   async #bySignature(
     request: SignIn,
+    attempt: Attempt | 'locked',
     key: Uint8Array,
     signed: Pick<SignedRequest, 'data' | 'signature'>,
   ): Promise<Outcome> {
-    const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
-    try {
-      // the key that is looked up is the one that signed, and it is verified for whoever offers it
-      const proven = verifySignedRequest({ ...signed, login: request.login, key })
-      const user = await this.#find(request.user)
-      const flaw = this.#flawOf(user, 'local_sshkey', request, key) ?? (proven ? undefined : 'bad_signature')
-      if (!attempt || !user || flaw)
-        return this.#reject(attempt, attempt ? (flaw ?? 'unknown_user') : 'locked')
-      this.#lockout.succeed(attempt)
-      return { result: 'accepted', user }
-    } catch (error) {
-      if (attempt) this.#lockout.cancel(attempt)
-      throw error
-    }
+    // the key that is looked up is the one that signed, and it is verified for whoever offers it
+    const proven = verifySignedRequest({ ...signed, login: request.login, key })
+    const user = await this.#find(request.user)
+    const flaw = this.#flawOf(user, 'local_sshkey', request, key) ?? (proven ? undefined : 'bad_signature')
+    return !user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user)
   }
 
   /** An agent offers all its keys: a key that is not the user's is no failure that counts. */
@@ -147,11 +164,14 @@ export class Identities {
     return flawOfStanding(user, request.source, this.#now())
   }
 
-  #reject(attempt: Attempt | undefined, reason: Refusal): Outcome {
-    return {
-      result: 'rejected',
-      reason,
-      locks: attempt !== undefined && this.#lockout.fail(attempt, this.#now()),
-    }
+  #accept(attempt: Attempt | 'locked', user: User): Outcome {
+    if (attempt === 'locked') return this.#reject(attempt, 'locked')
+    this.#lockout.succeed(attempt)
+    return { result: 'accepted', user }
+  }
+
+  #reject(attempt: Attempt | 'locked', reason: Refusal): Outcome {
+    if (attempt === 'locked') return { result: 'rejected', reason: 'locked', locks: false }
+    return { result: 'rejected', reason, locks: this.#lockout.fail(attempt, this.#now()) }
   }
 }

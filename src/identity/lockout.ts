@@ -3,7 +3,8 @@
  * Never for a name alone, so that nobody can lock out somebody else from their own place. Pure: the time is
  * handed in, in milliseconds.
  *
- * An attempt counts as a failure from its beginning, so that many at the same time are no way around.
+ * Attempts that are under way count too, so that many at the same time are no way around: one that could be a
+ * failure too many has to wait until another has ended.
  */
 import { isIPv6 } from 'node:net'
 import { plainAddress } from './networks.ts'
@@ -43,38 +44,43 @@ export class Lockout {
     this.#addresses = new Table(limits.addressFailures, limits)
   }
 
-  /** undefined: locked, or as many attempts under way as would lock. `user` is the name's key. */
-  begin(user: string, source: string, now: number): Attempt | undefined {
+  /**
+   * `locked`: refused. `wait`: to be asked again when another attempt has ended, since it could still lock.
+   * `user` is the name's key.
+   */
+  begin(user: string, source: string, now: number): Attempt | 'locked' | 'wait' {
     const address = networkOf(source)
     const pair = `${address} ${user}`
-    if (this.#pairs.isFull(pair, now) || this.#addresses.isFull(address, now)) return undefined
-    this.#pairs.count(pair, now)
-    this.#addresses.count(address, now)
+    if (this.isLocked(user, source, now)) return 'locked'
+    if (this.#pairs.isFull(pair) || this.#addresses.isFull(address)) return 'wait'
+    this.#pairs.begin(pair, now)
+    this.#addresses.begin(address, now)
     return { pair, address }
   }
 
   /** Whether a try would be refused now; counts nothing. */
   isLocked(user: string, source: string, now: number): boolean {
     const address = networkOf(source)
-    return this.#pairs.isFull(`${address} ${user}`, now) || this.#addresses.isFull(address, now)
+    return this.#pairs.isLocked(`${address} ${user}`, now) || this.#addresses.isLocked(address, now)
   }
 
   /** True when it was this failure that locked. */
   fail({ pair, address }: Attempt, now: number): boolean {
-    const locked = this.#pairs.lockIfFull(pair, now)
-    return this.#addresses.lockIfFull(address, now) || locked
+    const locked = this.#pairs.fail(pair, now)
+    return this.#addresses.fail(address, now) || locked
   }
 
   /** The pair starts anew; other names' failures from that address stay. */
   succeed({ pair, address }: Attempt): void {
-    this.#pairs.forget(pair)
-    this.#addresses.uncount(address)
+    this.#pairs.end(pair)
+    this.#pairs.forgive(pair)
+    this.#addresses.end(address)
   }
 
   /** It was neither: the broker was too busy to find out. */
   cancel({ pair, address }: Attempt): void {
-    this.#pairs.uncount(pair)
-    this.#addresses.uncount(address)
+    this.#pairs.end(pair)
+    this.#addresses.end(address)
   }
 
   get size(): { pairs: number; addresses: number } {
@@ -83,7 +89,10 @@ export class Lockout {
 }
 
 interface Entry {
-  count: number
+  failures: number
+  /** Attempts under way. */
+  pending: number
+  /** Time of the first failure. */
   since: number
   lockedUntil: number
 }
@@ -102,14 +111,20 @@ class Table {
     return this.#entries.size
   }
 
-  isFull(key: string, now: number): boolean {
+  isLocked(key: string, now: number): boolean {
     const entry = this.#current(key, now)
-    return entry !== undefined && (now < entry.lockedUntil || this.#limit <= entry.count)
+    return entry !== undefined && now < entry.lockedUntil
   }
 
-  count(key: string, now: number): void {
-    const entry = this.#current(key, now) ?? { count: 0, since: now, lockedUntil: 0 }
-    entry.count++
+  /** As many attempts under way as would lock if all failed. */
+  isFull(key: string): boolean {
+    const entry = this.#entries.get(key)
+    return entry !== undefined && this.#limit <= entry.failures + entry.pending
+  }
+
+  begin(key: string, now: number): void {
+    const entry = this.#current(key, now) ?? { failures: 0, pending: 0, since: now, lockedUntil: 0 }
+    entry.pending++
     // a Map keeps the order of insertion: the first is the one that was quiet longest
     this.#entries.delete(key)
     this.#entries.set(key, entry)
@@ -119,32 +134,44 @@ class Table {
     }
   }
 
-  uncount(key: string): void {
+  /** An attempt is over; what is not worth remembering is forgotten. */
+  end(key: string): void {
     const entry = this.#entries.get(key)
     if (!entry) return
-    entry.count--
-    if (entry.count <= 0) this.#entries.delete(key)
+    entry.pending--
+    this.#forgetIdle(key, entry)
   }
 
-  lockIfFull(key: string, now: number): boolean {
-    const entry = this.#entries.get(key)
-    if (!entry || entry.count < this.#limit || now < entry.lockedUntil) return false
+  fail(key: string, now: number): boolean {
+    const entry = this.#current(key, now)
+    if (!entry) return false
+    entry.pending--
+    if (entry.failures === 0) entry.since = now
+    entry.failures++
+    if (entry.failures < this.#limit || now < entry.lockedUntil) return false
     entry.lockedUntil = now + this.#limits.lockMs
     return true
   }
 
-  forget(key: string): void {
-    this.#entries.delete(key)
+  forgive(key: string): void {
+    const entry = this.#entries.get(key)
+    if (!entry) return
+    entry.failures = 0
+    entry.lockedUntil = 0
+    this.#forgetIdle(key, entry)
   }
 
-  /** The entry unless its time is over. */
+  #forgetIdle(key: string, entry: Entry): void {
+    if (entry.pending <= 0 && entry.failures === 0) this.#entries.delete(key)
+  }
+
+  /** The entry, its failures forgotten when their time is over. */
   #current(key: string, now: number): Entry | undefined {
     const entry = this.#entries.get(key)
-    if (!entry) return undefined
+    if (!entry || entry.failures === 0) return entry
     const end = entry.lockedUntil === 0 ? entry.since + this.#limits.windowMs : entry.lockedUntil
-    if (now < end) return entry
-    this.#entries.delete(key)
-    return undefined
+    if (end <= now) this.forgive(key)
+    return this.#entries.get(key)
   }
 }
 

@@ -195,6 +195,15 @@ describe('failures', () => {
     expect(computed).toHaveLength(LOCKOUT_LIMITS.pairFailures)
   })
 
+  it('are none when many come at the same time with the right secret', async () => {
+    const patient = new PasswordHasher({ memory: 256, passes: 1, maxWaiting: 200 })
+    identities = new Identities(temp.store.users, patient, new Lockout(), () => now)
+    const outcomes = await Promise.all(
+      Array.from({ length: 120 }, (_, i) => (i % 2 ? byKey() : byPassword(PASSWORD))),
+    )
+    expect(outcomes.filter((outcome) => outcome.result === 'accepted')).toHaveLength(120)
+  })
+
   it('are not those of an agent that offers its keys', async () => {
     for (let i = 0; i < 30; i++) await ask(otherKey)
     expect(await byKey()).toMatchObject({ result: 'accepted' })

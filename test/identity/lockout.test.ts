@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Lockout, type LockoutLimits } from '../../src/identity/lockout.ts'
+import { type Attempt, Lockout, type LockoutLimits } from '../../src/identity/lockout.ts'
 
 const LIMITS: LockoutLimits = {
   pairFailures: 3,
@@ -9,10 +9,16 @@ const LIMITS: LockoutLimits = {
   maxEntries: 4,
 }
 
+function begin(lockout: Lockout, user: string, source: string, now = 0): Attempt {
+  const attempt = lockout.begin(user, source, now)
+  if (typeof attempt === 'string') throw new Error(`refused: ${attempt}`)
+  return attempt
+}
+
 /** One failure; true when it locked, undefined when it was refused. */
 function fail(lockout: Lockout, user: string, source: string, now = 0): boolean | undefined {
   const attempt = lockout.begin(user, source, now)
-  return attempt && lockout.fail(attempt, now)
+  return typeof attempt === 'string' ? undefined : lockout.fail(attempt, now)
 }
 
 describe('the lock-out', () => {
@@ -56,19 +62,26 @@ describe('the lock-out', () => {
   it('forgets the pair at a success, and not the address', () => {
     const lockout = new Lockout(LIMITS)
     for (let i = 0; i < 2; i++) fail(lockout, 'a', '192.0.2.1')
-    lockout.succeed(lockout.begin('a', '192.0.2.1', 0)!)
+    lockout.succeed(begin(lockout, 'a', '192.0.2.1'))
     for (let i = 0; i < 2; i++) expect(fail(lockout, 'a', '192.0.2.1')).toBe(false)
     expect(fail(lockout, 'b', '192.0.2.1')).toBe(true)
   })
 
-  it('lets no more than the limit try at the same time', () => {
+  it('lets no more try at the same time than may fail', () => {
     const lockout = new Lockout(LIMITS)
-    const attempts = Array.from({ length: 20 }, () => lockout.begin('a', '192.0.2.1', 0)).filter(
-      (a) => a !== undefined,
-    )
-    expect(attempts).toHaveLength(3)
-    lockout.cancel(attempts[0]!)
-    expect(lockout.begin('a', '192.0.2.1', 0)).toBeDefined()
+    const [first, second, third] = [1, 2, 3].map(() => begin(lockout, 'a', '192.0.2.1'))
+    expect(lockout.begin('a', '192.0.2.1', 0)).toBe('wait')
+    lockout.cancel(first!)
+    const fourth = begin(lockout, 'a', '192.0.2.1')
+    expect(lockout.begin('a', '192.0.2.1', 0)).toBe('wait')
+    expect([second, third, fourth].map((attempt) => lockout.fail(attempt!, 0))).toEqual([false, false, true])
+    expect(lockout.begin('a', '192.0.2.1', 0)).toBe('locked')
+  })
+
+  it('remembers nothing of those who succeed', () => {
+    const lockout = new Lockout(LIMITS)
+    for (let i = 0; i < 10; i++) lockout.succeed(begin(lockout, 'a', '192.0.2.1'))
+    expect(lockout.size).toEqual({ pairs: 0, addresses: 0 })
   })
 
   it('takes an IPv6 host by its /64 and a mapped address as IPv4', () => {
