@@ -1,7 +1,7 @@
 /** Builds the HTTPS server of the API: transport limits, sign-in and guard before any body, then the resources. */
 import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import { fastify } from 'fastify'
+import { fastify, LogController } from 'fastify'
 import { authenticate } from './authenticate.ts'
 import type { Context } from './context.ts'
 import { refuseCrossSite } from './crossSite.ts'
@@ -88,7 +88,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       maxHeaderSize: MAX_HEADERS,
     },
     loggerInstance: deps.logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: MAX_BODY,
     connectionTimeout: IDLE_CONNECTION,
     requestTimeout: REQUEST_TIMEOUT,

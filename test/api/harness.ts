@@ -94,7 +94,8 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       },
     },
     recordings: {
-      open: async (id, format) => ((await store.sessions.find(id)) ? Readable.from([`${format} of ${id}`]) : undefined),
+      open: async (id, format) =>
+        (await store.sessions.find(id)) ? Readable.from([`${format} of ${id}`]) : undefined,
     },
     clock: () => clock.now,
     randomBytes,

@@ -27,7 +27,10 @@ function pathOf(route: string): [method: string, path: string] {
   return [method, path.replace(':device', 'srv1').replace(':ref', 'no-such-thing')]
 }
 
-async function statusOf(route: string, headers: { cookie?: string; headers?: Record<string, string> }): Promise<number> {
+async function statusOf(
+  route: string,
+  headers: { cookie?: string; headers?: Record<string, string> },
+): Promise<number> {
   const [method, path] = pathOf(route)
   const body = method === 'GET' || method === 'DELETE' ? {} : { body: { no_such_field: 1 } }
   return (await h.call(method, path, { ...headers, ...body })).status
@@ -68,7 +71,10 @@ it('has every route of the table, and the table every route', () => {
     const [method = '', path = ''] = route.split(' ')
     expect(h.api.hasRoute({ method: method as 'GET', url: `/api${path}` }), route).toBe(true)
   }
-  expect(listed.match(/\((?:GET|POST|PUT|DELETE|, |HEAD|OPTIONS)+\)/g)?.join('').match(/[A-Z]+/g)).toHaveLength(
-    Object.keys(ROUTES).length,
-  )
+  expect(
+    listed
+      .match(/\((?:GET|POST|PUT|DELETE|, |HEAD|OPTIONS)+\)/g)
+      ?.join('')
+      .match(/[A-Z]+/g),
+  ).toHaveLength(Object.keys(ROUTES).length)
 })

@@ -162,7 +162,8 @@ describe('signing in by API key', () => {
     const here = await newKey({ key_name: 'k3', profile: 'auditor', ip_source: ['127.0.0.0/8'] })
     const until = new Date(h.clock.now + 60_000).toISOString()
     const brief = await newKey({ key_name: 'k4', profile: 'auditor', expiration_date: until })
-    const status = async (key: string) => (await h.call('GET', '/users', { headers: { 'x-auth-key': key } })).status
+    const status = async (key: string) =>
+      (await h.call('GET', '/users', { headers: { 'x-auth-key': key } })).status
     expect(await status(elsewhere)).toBe(401)
     expect(await status(here)).toBe(200)
     expect(await status(brief)).toBe(200)
@@ -203,7 +204,11 @@ describe('cross-site requests', () => {
 
   it('of the same origin pass, and a link may lead to the reference', async () => {
     const cookie = await h.signIn()
-    const own = { 'sec-fetch-site': 'same-origin', origin: 'https://bastion.example', host: 'bastion.example' }
+    const own = {
+      'sec-fetch-site': 'same-origin',
+      origin: 'https://bastion.example',
+      host: 'bastion.example',
+    }
     expect((await h.call('GET', '/users', { cookie, headers: own })).status).toBe(200)
     const link = { 'sec-fetch-site': 'cross-site' }
     expect((await h.call('GET', '/doc/Usage.html', { headers: link })).status).toBe(200)

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Answer, type Harness, startHarness } from './harness.ts'
+
+let h: Harness
+let admin: string
+let ops: string
+beforeAll(async () => {
+  h = await startHarness()
+  admin = await h.signIn()
+  for (const name of ['ops1', 'ops2']) await h.addUser(name, 'user')
+  await must('/devices', { device_name: 'srv1', host: '192.0.2.1' })
+  await must('/devices', { device_name: 'srv2', host: '192.0.2.2' })
+  await must('/devices/srv1/services', { service_name: 'ssh', protocol: 'SSH' })
+  const credentials = [{ type: 'password', password: 'canary-7f3a' }]
+  for (const device of ['srv1', 'srv2'])
+    await must('/accounts', { account_name: 'root', device, credentials })
+  await must('/accounts', { account_name: 'bare', device: 'srv1' })
+  await must('/usergroups', { group_name: 'ops', users: ['ops1', 'ops2'] })
+  await must('/targetgroups', {
+    group_name: 'targets',
+    session: { accounts: ['root@local:srv1:ssh'] },
+    password_retrieval: { accounts: ['bare@local@srv1'] },
+  })
+  await must('/authorizations', {
+    user_group: 'ops',
+    target_group: 'targets',
+    authorize_password_retrieval: true,
+  })
+  ops = await h.signIn('ops1')
+})
+afterAll(() => h.close())
+
+async function must(path: string, body: unknown): Promise<Answer> {
+  const answer = await h.call('POST', path, { cookie: admin, body })
+  expect(answer.status, answer.text).toBe(201)
+  return answer
+}
+const checkout = (ref: string, cookie = ops) => h.call('POST', `/accounts/${ref}/checkout`, { cookie })
+const checkin = (ref: string, id: string, cookie = ops) =>
+  h.call('POST', `/accounts/${ref}/checkin`, { cookie, body: { checkout_id: id } })
+
+describe('checkout', () => {
+  it('hands the secret to whom an authorization lets, and it is in the audit first', async () => {
+    const answer = await checkout('root@local@srv1')
+    expect(answer.status).toBe(200)
+    expect(answer.body).toMatchObject({ login: 'root', password: 'canary-7f3a' })
+    expect(Date.parse(answer.body.expires)).toBeGreaterThan(h.clock.now)
+    expect(answer.headers['cache-control']).toBe('no-store')
+    expect((await h.events('checkout.out')).at(-1)).toMatchObject({
+      user: 'ops1',
+      account: 'root',
+      domain: 'local',
+      device: 'srv1',
+      object: answer.body.checkout_id,
+    })
+  })
+
+  it('resolves a short reference to the one account that the caller may have, though others are called so', async () => {
+    expect((await checkout('root@local')).status).toBe(200)
+  })
+
+  it('gives the same answer for what does not exist and what is not allowed, and the audit the reason', async () => {
+    const unknown = await checkout('nobody@local@srv1')
+    const forbidden = await checkout('root@local@srv2')
+    expect(unknown.status).toBe(404)
+    expect([forbidden.status, forbidden.text]).toEqual([unknown.status, unknown.text])
+    const denied = (await h.events('checkout.denied')).slice(-2)
+    expect(denied.map(({ reason }) => reason)).toEqual(['unknown account', 'no authorization'])
+  })
+
+  it('tells somebody who may view accounts the difference', async () => {
+    expect((await checkout('root@local@srv2', admin)).status).toBe(403)
+    expect((await checkout('nobody@local@srv2', admin)).status).toBe(404)
+  })
+
+  it('says so when there is no secret', async () => {
+    const answer = await checkout('bare@local')
+    expect([answer.status, answer.body.error]).toEqual([409, 'no_secret'])
+  })
+
+  it('accepts an empty body with the type of JSON, as many clients send', async () => {
+    const headers = { 'content-type': 'application/json' }
+    expect(
+      (await h.call('POST', '/accounts/root@local@srv1/checkout', { cookie: ops, headers })).status,
+    ).toBe(200)
+  })
+})
+
+describe('check-in', () => {
+  it('takes back what the caller has out, once', async () => {
+    const { checkout_id: id } = (await checkout('root@local@srv1')).body
+    expect((await checkin('root@local@srv1', id)).status).toBe(204)
+    expect((await checkin('root@local@srv1', id)).status).toBe(404)
+    expect((await h.events('checkout.in')).at(-1)).toMatchObject({ user: 'ops1', object: id })
+  })
+
+  it('is 404 for what is of somebody else, of another account, expired, or unknown', async () => {
+    const { checkout_id: id } = (await checkout('root@local@srv1')).body
+    expect((await checkin('root@local@srv1', id, await h.signIn('ops2'))).status).toBe(404)
+    expect((await checkin('bare@local@srv1', id)).status).toBe(404)
+    expect((await checkin('root@local@srv1', '01K9T5RZ8Q4W6X2C3V1B0N7M5J')).status).toBe(404)
+    expect((await checkin('root@local@srv1', 'nonsense')).status).toBe(404)
+    h.clock.now += 3_600_000
+    ops = await h.signIn('ops1')
+    expect((await checkin('root@local@srv1', id)).status).toBe(404)
+  })
+})
+
+describe('secrets', () => {
+  it('are in no answer but that of the checkout, in no event and no log line', async () => {
+    const cookie = await h.signIn()
+    const body = { credentials: [{ type: 'password', password: 'canary-8b21' }], description: 'changed' }
+    const changed = await h.call('PUT', '/accounts/root@local@srv1', { cookie, body })
+    expect(changed.body.credentials).toEqual([{ type: 'password' }])
+    const texts = [changed.text, (await h.call('GET', '/accounts', { cookie })).text, h.log.join('')]
+    for (const text of [...texts, JSON.stringify(await h.events())]) expect(text).not.toContain('canary')
+    expect((await h.events('object.update')).at(-1)?.['changes']).toBe(
+      '{"credentials":["[secret]","[secret]"],"description":["","changed"]}',
+    )
+    expect((await h.events('secret.change')).at(-1)).toMatchObject({
+      object: 'root@local@srv1',
+      user: 'admin',
+    })
+    expect((await checkout('root@local@srv1', await h.signIn('ops1'))).body.password).toBe('canary-8b21')
+  })
+
+  it('that are no keys are refused by field', async () => {
+    const cookie = await h.signIn()
+    const body = { credentials: [{ type: 'ssh_key', private_key: 'no key' }] }
+    const answer = await h.call('PUT', '/accounts/bare@local', { cookie, body })
+    expect(answer.body).toMatchObject({
+      error: 'invalid_field',
+      details: [{ field: 'credentials/0/private_key' }],
+    })
+    expect(answer.text).not.toContain('no key')
+  })
+})
