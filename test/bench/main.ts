@@ -80,7 +80,7 @@ async function measureAll(lab: Lab, file: string, sizes: Sizes): Promise<Row[]> 
         transfer(lab, route, what, file),
       )
       rows.push(rowOf(what, 'MiB/s', results, (result) => result.mibPerSecond, true))
-      rows.push(rowOf(`  proxy CPU`, 's/GiB', results, (result) => result.cpuPerGib))
+      rows.push(rowOf('  broker CPU', 's/GiB', results, (result) => result.cpuPerGib))
     }
   }
   if (wants('echo')) {
@@ -97,7 +97,7 @@ async function measureAll(lab: Lab, file: string, sizes: Sizes): Promise<Row[]> 
     progress('logins')
     const results = await inRounds<LoginResult>(sizes.rounds, (route) => logins(lab, route, sizes.logins))
     rows.push(rowOf('logins, 6 at a time', '1/s', results, (result) => result.perSecond, true))
-    rows.push(rowOf('  proxy CPU per login', 'ms', results, (result) => result.cpuMs))
+    rows.push(rowOf('  broker CPU per login', 'ms', results, (result) => result.cpuMs))
   }
   if (wants('memory')) {
     progress(`memory of ${sizes.sessions} idle sessions`)
@@ -167,7 +167,7 @@ try {
       'ratios of rates: more is better; of times, CPU and memory: less is better',
       'sallyport records: terminals whole; a command (ssh cat) whole up to the quota of its session, then by hash ' +
         'and count; scp and sftp by operation, path, size and SHA-256 of each file, not the bytes',
-      'proxy CPU and memory: the broker process (resident), or all processes of the jump host (proportional)',
+      "CPU: of the broker process, all its threads; memory: resident of the broker, proportional of the jump host's processes",
     ]
     process.stdout.write(`${show(rows)}\n\n${about.join('\n')}\n`)
     if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify({ about, rows }, null, 2)}\n`)

@@ -39,7 +39,7 @@ export type Transfer = (typeof TRANSFERS)[number]
 
 export interface TransferResult {
   mibPerSecond: number
-  /** Processor seconds of the proxy for each GiB. */
+  /** Processor seconds of the broker for each GiB. */
   cpuPerGib?: number
 }
 
@@ -154,7 +154,7 @@ export async function echoesUnderLoad(
 
 export interface LoginResult {
   perSecond: number
-  /** Processor milliseconds of the proxy for each. */
+  /** Processor milliseconds of the broker for each. */
   cpuMs?: number
 }
 

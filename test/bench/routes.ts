@@ -21,7 +21,7 @@ export interface Lab {
   /** `-F FILE` for ssh, scp and sftp; the host is the route's name. */
   options: string[]
   user: SystemUser
-  /** Processor seconds that the proxy in between has used until now; undefined for the direct way. */
+  /** Processor seconds that the broker has used until now; undefined for the other ways. */
   cpu(route: Route): number | undefined
   /** Bytes that the proxy in between holds: resident for the broker, proportional set size for a jump host. */
   memory(route: Route): number | undefined
@@ -29,12 +29,12 @@ export interface Lab {
   stop(): Promise<void>
 }
 
-/** User and system time of a process and of its children that have ended. */
+/** User and system time of a process. */
 function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  // proc(5): utime, stime, cutime, cstime are fields 14 to 17; the state, first here, is field 3.
-  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND
+  // proc(5): utime and stime are fields 14 and 15; the state, first here, is field 3.
+  return fields.slice(11, 13).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND
 }
 
 /** A value of /proc/PID/FILE in bytes, for example Pss of smaps_rollup; 0 when the process has ended. */
@@ -87,12 +87,11 @@ export async function startLab(): Promise<Lab> {
       [`Host ${host}`, ...lines, ...common].join('\n  '),
     )
     writeFileSync(config, `${hosts.join('\n')}\n`)
-    const proxies: Partial<Record<Route, number>> = { jump: jump.pid, sallyport: broker.pid }
     return {
       options: ['-F', config],
       user,
       broker,
-      cpu: (route) => (proxies[route] === undefined ? undefined : cpuSeconds(proxies[route])),
+      cpu: (route) => (route === 'sallyport' ? cpuSeconds(broker.pid) : undefined),
       memory: (route) => {
         if (route === 'sallyport') return kibibytes(broker.pid, 'status', 'VmRSS')
         if (route !== 'jump') return undefined
