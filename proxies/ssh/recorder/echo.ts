@@ -8,7 +8,8 @@
  *
  *  - the echo of the next unconfirmed byte: the byte itself; `^X` for a control byte; CR* LF for Enter; BS SP BS
  *    or BS CSI K for a backspace (nothing, where the line is empty); nothing for the bracketed paste marks;
- *  - a backspace over confirmed characters, or such a character printed again (line editors repaint);
+ *  - a backspace over confirmed characters, CR and CSI … C (over the prompt) before the first of them, or such
+ *    a character printed again: line editors repaint;
  *  - CSI … m, K, h or l (colour, erase to the end of the line, modes): they confirm nothing.
  *
  * Anything else (a program's output, a completion, a history line, an editor) is a mismatch: all waiting input
@@ -50,6 +51,8 @@ export class Echo {
   #cursor = 0
   /** Bytes seen of an echo of more than one byte, or of an escape sequence. */
   #partial: number[] = []
+  /** A CR went before: the cursor may be moved over the prompt to the line's first character. */
+  #returned = false
   #withholding = false
   #withheld = 0
 
@@ -105,6 +108,7 @@ export class Echo {
     this.#shown = []
     this.#cursor = 0
     this.#partial = []
+    this.#returned = false
   }
 
   /** Steps over input that has no echo of its own. */
@@ -131,19 +135,18 @@ export class Echo {
     if (first !== undefined) return this.#acceptRest(byte)
     if (byte === ESC) return this.#begin(byte)
     const next = this.#confirmed < this.#input.length ? this.#input[this.#confirmed]! : undefined
+    this.#returned = false
     if (this.#cursor < this.#shown.length) {
       if (byte === BS) return this.#moveLeft()
       if (byte !== this.#shown[this.#cursor]) return false
       this.#cursor++
       return true
     }
+    if (byte === CR) return this.#begin(byte)
     if (next === undefined) return byte === BEL || (byte === BS && this.#moveLeft())
     if (isErase(next) && byte === BS) return this.#begin(byte)
     if (byte === BS) return this.#moveLeft()
-    if (next === CR || next === LF) {
-      if (byte === LF) return this.#release()
-      return byte === CR && this.#begin(byte)
-    }
+    if (next === CR || next === LF) return byte === LF && this.#release()
     if (byte === CARET && isNotated(next)) return this.#begin(byte)
     if (byte !== next || isNotated(next)) return false
     return this.#confirm(byte)
@@ -151,10 +154,16 @@ export class Echo {
 
   /** The rest of an echo of more than one byte. */
   #acceptRest(byte: number): boolean {
-    const next = this.#input[this.#confirmed]!
+    const next = this.#confirmed < this.#input.length ? this.#input[this.#confirmed]! : -1
     switch (this.#partial[0]) {
       case CR:
-        return byte === CR || (byte === LF && this.#release())
+        if (byte === CR) return true
+        if (byte === LF) return (next === CR || next === LF) && this.#release()
+        this.#partial = []
+        if (byte !== ESC || this.#shown.length === 0) return false
+        this.#cursor = 0
+        this.#returned = true
+        return this.#begin(byte)
       case CARET:
         if (byte !== (next ^ 0x40)) return false
         this.#partial = []
@@ -174,6 +183,7 @@ export class Echo {
     if (this.#partial.length === 1) return byte === 0x5b && this.#begin(byte)
     if (0x20 <= byte && byte < 0x40) return this.#partial.length < SEQUENCE_LIMIT && this.#begin(byte)
     this.#partial = []
+    if (byte === 0x43) return this.#returned
     return byte === 0x6d || byte === 0x4b || byte === 0x68 || byte === 0x6c
   }
 

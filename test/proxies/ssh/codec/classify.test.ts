@@ -167,13 +167,27 @@ describe('a rebuilt SCP command', () => {
         const script = Buffer.concat([Buffer.from(probe), command.forwarded])
         const said = execFileSync('/bin/sh', [], { input: script, encoding: 'latin1', env: {} })
         const words = [...said.matchAll(/\[((?:[^\]])*)\]/g)].map((match) => match[1])
-        expect(words.at(-1)).toBe(
-          Buffer.from(command.path, 'utf8').toString().includes('\ufffd') ? words.at(-1) : command.path,
-        )
+        expect(Buffer.from(words.at(-1) ?? '', 'latin1').toString()).toBe(command.path)
         expect(words.slice(0, -1).every((word) => /^-[rpdvqtf]+$|^--$/.test(word ?? ''))).toBe(true)
         if (words.at(-1)?.startsWith('-')) expect(words.at(-2)).toBe('--')
       }),
       { numRuns: 300 },
+    )
+    expect(seen).toBeGreaterThan(20)
+  })
+
+  it('leaves only plain bytes and globs to the shell where it must expand them', () => {
+    let seen = 0
+    const globs = fc.string({ unit: fc.constantFrom(..."*?[]~ab/.-$;'\\ \n|\xe9".split('')), maxLength: 6 })
+    fc.assert(
+      fc.property(globs, (tail) => {
+        const sent = forwarded(`scp -f ${tail}`)
+        if (sent === undefined || sent.endsWith("'")) return
+        seen++
+        expect(sent).toMatch(/^scp -f (-- )?[A-Za-z0-9_./~*?[\]+,:=@%-]+$/)
+        expect(sent).not.toMatch(/^scp -f ([*?[]|-(?!- ))/)
+      }),
+      { numRuns: 2000 },
     )
     expect(seen).toBeGreaterThan(20)
   })

@@ -63,7 +63,7 @@ export class Workshop {
         `${program} ended with ${code}, expected ${expectedExit}: ${Buffer.concat(said).toString()}`,
       )
     }
-    return parse(readFileSync(log))
+    return parseCapture(readFileSync(log))
   }
 
   clean(): void {
@@ -75,7 +75,8 @@ export function sha256(data: Uint8Array): string {
   return createHash('sha256').update(data).digest('hex')
 }
 
-function parse(log: Buffer): Capture {
+/** Reads the log of fake-ssh.ts and of terminal.py. */
+export function parseCapture(log: Buffer): Capture {
   const capture: Capture = { command: Buffer.alloc(0), pieces: [] }
   for (let at = 0; at < log.length; ) {
     const length = log.readUInt32BE(at + 1)
