@@ -11,6 +11,7 @@ import { exportText } from '../../recordings/export/text.ts'
 import { FRAME, type Frame, type FrameType } from '../../recordings/frames.ts'
 import { play } from '../../recordings/play.ts'
 import { TERMINAL_RESET } from '../../recordings/terminal-filter.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { makeRoot, SESSION } from './support.ts'
 
 const METADATA = { session: SESSION, begin: '2026-11-20T12:00:00.000Z' }
@@ -42,23 +43,23 @@ const json = async (frames: readonly Frame[]) =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
-describe('asciicast', () => {
-  const euro = Buffer.from('\u20ac')
-  const session = [
-    opened,
-    output('\x1b[31mroot@srv1\x1b[0m:~# '),
-    frame(FRAME.input, 'ls\r', 1_600_000),
-    frame(FRAME.command, { line: 'ls' }, 1_600_000),
-    output(euro.subarray(0, 1), 2_000_000),
-    frame(FRAME.output, 'other channel', 2_000_000, 7),
-    output(euro.subarray(1), 2_250_000),
-    output(Buffer.from([0xff, 0xfe, 0x0d, 0x0a]), 2_500_000),
-    frame(FRAME.resize, Buffer.from([0x84, 0x01, 43]), 3_000_000),
-    output('\x1b]0;title\x07bye\r\n\u0085', 3_500_000),
-    output(euro.subarray(0, 2), 3_600_000),
-    frame(FRAME.exit, { status: 0 }, 4_000_000),
-  ]
+const euro = Buffer.from('\u20ac')
+const session = [
+  opened,
+  output('\x1b[31mroot@srv1\x1b[0m:~# '),
+  frame(FRAME.input, 'ls\r', 1_600_000),
+  frame(FRAME.command, { line: 'ls' }, 1_600_000),
+  output(euro.subarray(0, 1), 2_000_000),
+  frame(FRAME.output, 'other channel', 2_000_000, 7),
+  output(euro.subarray(1), 2_250_000),
+  output(Buffer.from([0xff, 0xfe, 0x0d, 0x0a]), 2_500_000),
+  frame(FRAME.resize, Buffer.from([0x84, 0x01, 43]), 3_000_000),
+  output('\x1b]0;title\x07bye\r\n\u0085', 3_500_000),
+  output(euro.subarray(0, 2), 3_600_000),
+  frame(FRAME.exit, { status: 0 }, 4_000_000),
+]
 
+describe('asciicast', () => {
   test('has a header and events with their times, whatever the bytes', async () => {
     const lines = (await cast(session))
       .trimEnd()
@@ -86,28 +87,31 @@ describe('asciicast', () => {
     ])
   })
 
-  test('is what the ordinary asciinema shows', async () => {
-    const path = join(makeRoot(), 'session.cast')
-    writeFileSync(path, await cast(session))
-    // `asciinema cat` wants a terminal at hand even when its output goes elsewhere.
-    const inTerminal = (command: string) =>
-      execFileSync('/usr/bin/script', ['-qec', command, '/dev/null'], {
-        env: { ...process.env, LC_ALL: 'C.UTF-8' },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      }).toString()
-    inTerminal(`asciinema cat ${path} > ${path}.shown`)
-    expect(readFileSync(`${path}.shown`, 'utf8')).toBe(
-      '\x1b[31mroot@srv1\x1b[0m:~# \u20ac\ufffd\ufffd\r\n\x1b]0;title\x07bye\r\n\u0085\ufffd',
-    )
-    expect(inTerminal(`asciinema play --speed 100 ${path}`)).toContain('bye')
-  })
-
   test('shows no control character to whoever prints the file', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
         expect(await cast([opened, output(bytes)])).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/)
       }),
     )
+  })
+})
+
+describeWithPeers('the ordinary asciinema', ['asciinema'], () => {
+  test('plays there', async () => {
+    const asciinema = findProgram('asciinema')
+    const path = join(makeRoot(), 'session.cast')
+    writeFileSync(path, await cast(session))
+    // `asciinema cat` wants a terminal at hand even when its output goes elsewhere.
+    const inTerminal = (command: string) =>
+      execFileSync('script', ['-qec', command, '/dev/null'], {
+        env: { ...process.env, LC_ALL: 'C.UTF-8' },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }).toString()
+    inTerminal(`${asciinema} cat ${path} > ${path}.shown`)
+    expect(readFileSync(`${path}.shown`, 'utf8')).toBe(
+      '\x1b[31mroot@srv1\x1b[0m:~# \u20ac\ufffd\ufffd\r\n\x1b]0;title\x07bye\r\n\u0085\ufffd',
+    )
+    expect(inTerminal(`${asciinema} play --speed 100 ${path}`)).toContain('bye')
   })
 })
 

@@ -10,6 +10,7 @@ import { FRAME, type FrameType } from '../../recordings/frames.ts'
 import { makeIdentity, sessionDirectory, unwrapKey, wrapKey } from '../../recordings/keys.ts'
 import { verifyStream } from '../../recordings/verify.ts'
 import { BACKLOG_HARD_LIMIT, BACKLOG_LIMIT, GROUP_MILLISECONDS } from '../../recordings/writer.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
 import {
   BEGIN,
   identity,
@@ -159,14 +160,14 @@ describe('a recording', () => {
   })
 })
 
-describe("a session's key", () => {
+describeWithPeers("a session's key", ['age'], () => {
   test('opens with the ordinary age program and with the identity, and with no other', async () => {
     const { grant, writer } = await makeWriter()
     await writer.close({ result: 'success' })
     const path = join(grant.directory, KEY_FILE_NAME)
     const identityFile = join(makeRoot(), 'identity')
     writeFileSync(identityFile, `${identity.revealText()}\n`)
-    const opened = execFileSync('/usr/bin/age', ['--decrypt', '--identity', identityFile, path])
+    const opened = execFileSync(findProgram('age'), ['--decrypt', '--identity', identityFile, path])
     expect(opened.equals(grant.key)).toBe(true)
     const wrapped = await readFile(path)
     expect(Buffer.from(await unwrapKey(wrapped, identity)).equals(grant.key)).toBe(true)
@@ -180,15 +181,15 @@ describe("a session's key", () => {
 
   test('made by the ordinary age program for two recipients opens here', async () => {
     const folder = makeRoot()
-    execFileSync('/usr/bin/age-keygen', ['-o', join(folder, 'auditor')], { stdio: 'pipe' })
-    const auditor = execFileSync('/usr/bin/age-keygen', ['-y', join(folder, 'auditor')])
+    execFileSync(`${findProgram('age')}-keygen`, ['-o', join(folder, 'auditor')], { stdio: 'pipe' })
+    const auditor = execFileSync(`${findProgram('age')}-keygen`, ['-y', join(folder, 'auditor')])
       .toString()
       .trim()
     const key = Buffer.alloc(32, 9)
     const wrapped = Buffer.from(await wrapKey(key, [auditor, recipient]))
     writeFileSync(join(folder, 'key.age'), wrapped)
     expect(
-      execFileSync('/usr/bin/age', ['-d', '-i', join(folder, 'auditor'), join(folder, 'key.age')]),
+      execFileSync(findProgram('age'), ['-d', '-i', join(folder, 'auditor'), join(folder, 'key.age')]),
     ).toEqual(key)
     expect(Buffer.from(await unwrapKey(wrapped, identity))).toEqual(key)
   })

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { frameName } from '../../recordings/export/describe.ts'
+import { FAULTS } from '../../recordings/format/error.ts'
+import * as limits from '../../recordings/format/limits.ts'
+import { FRAME } from '../../recordings/frames.ts'
+
+const document = readFileSync(join(import.meta.dirname, '../../docs/recording-format.md'), 'utf8')
+const rows = [...document.matchAll(/^\| `?([^|`]+)`? \| `?([^|`]+)`? \|/gm)].map(([, first, second]) => [
+  first,
+  second,
+])
+
+test('the document has every fault with its meaning, and no other', () => {
+  const faults = rows.filter(([code]) => code !== undefined && Object.hasOwn(FAULTS, code))
+  expect(Object.fromEntries(faults)).toEqual(FAULTS)
+})
+
+test('the document has every frame type with its number and its name', () => {
+  const types = rows.filter(([number, name]) => /^\d+$/.test(number ?? '') && /^[a-z_]+$/.test(name ?? ''))
+  expect(types).toEqual(Object.values(FRAME).map((type) => [String(type), frameName(type)]))
+})
+
+test('the document names the limits', () => {
+  const { MAX_GROUP_PLAIN, MAX_FRAME_PAYLOAD, MAX_STRUCTURED_PAYLOAD, MAX_METADATA, MAX_RECORD_BODY } = limits
+  for (const limit of [
+    MAX_GROUP_PLAIN,
+    MAX_FRAME_PAYLOAD,
+    MAX_STRUCTURED_PAYLOAD,
+    MAX_METADATA,
+    MAX_RECORD_BODY,
+  ]) {
+    expect(document).toContain(`at most ${limit.toLocaleString('en').replaceAll(',', ' ')}`)
+  }
+})
