@@ -88,6 +88,16 @@ describe('sessions', () => {
     })
   })
 
+  it('have the events that the audit log holds of them', async () => {
+    await h.record('session.open', { session: CURRENT, user: 'ops1', device: 'srv1' })
+    await h.record('session.open', { session: CLOSED, user: 'ops1', device: 'srv1' })
+    const { body } = await get(`/sessions/${CURRENT}/events`)
+    expect(body).toMatchObject([
+      { event: 'session.open', session: CURRENT, user: 'ops1', time: '2031-01-01T00:00:00.000Z' },
+    ])
+    expect(body[0].message).toContain('ops1')
+  })
+
   it('are killed with a reason while they run', async () => {
     const kill = (id: string, body: unknown) => h.call('POST', `/sessions/${id}/kill`, { cookie, body })
     expect((await kill(CURRENT, {})).status).toBe(400)

@@ -65,18 +65,12 @@ describe('versions', () => {
     },
   )
 
-  it.each([
-    '/api/v2.2',
-    '/api/v3.13',
-    '/api/v1.0',
-    '/api/v4.0',
-    '/api/v3',
-    '/api/v03.12',
-    '/api/v3.012',
-    '/v3.12',
-  ])('does not serve %s', async (base) => {
-    expect((await h.call('GET', `${base}/users`.replace(/^\/v/, '/api/../v'), { cookie })).status).toBe(404)
-  })
+  it.each(['/api/v2.2', '/api/v3.13', '/api/v1.0', '/api/v4.0', '/api/v3', '/api/v03.12', '/api/v3.012'])(
+    'does not serve %s',
+    async (base) => {
+      expect((await h.call('GET', `${base}/users`, { cookie })).status).toBe(404)
+    },
+  )
 })
 
 describe('path tricks', () => {

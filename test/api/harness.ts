@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { generate } from 'selfsigned'
 import type { Api, ApiDeps } from '../../src/api/deps.ts'
 import { createApi } from '../../src/api/server.ts'
+import type { Audit } from '../../src/audit/catalogue.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
@@ -17,6 +18,7 @@ import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault } from '../../src/vault/credentials.ts'
 import { newUser } from '../store/fixture.ts'
 import { temporaryStore } from '../store/temp.ts'
+import { documentCheck } from './document.ts'
 
 export const ADMIN = { user: 'admin', password: 'correct horse battery staple' }
 
@@ -40,6 +42,8 @@ export interface Harness {
   audit: { broken: boolean }
   killed: { id: string; reason: string; by: string }[]
   log: string[]
+  /** An event that does not come from the API. */
+  record: Audit['record']
   /** Events that were recorded, newest last. */
   events(code?: string): Promise<(Record<string, unknown> & { event: string })[]>
   /** A request under /api/v3.12; `as` is a cookie or headers. */
@@ -114,11 +118,13 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     .create(newUser(ADMIN.user, { profile: 'product_administrator' }))
     .then(async ({ id }) => store.users.setPasswordHash(id, await passwords.hash(Secret.of(ADMIN.password))))
 
+  const check = documentCheck(api.swagger())
   const call: Harness['call'] = async (method, path, { cookie, headers = {}, body, raw } = {}) => {
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const url = /^\/api(\/|$)/.test(path) ? path : `/api/v3.12${path}`
     const answer = await api.inject({
       method: method as 'GET',
-      url: /^\/api(\/|$)/.test(path) ? path : `/api/v3.12${path}`,
+      url,
       headers: {
         ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
         ...(cookie === undefined ? {} : { cookie }),
@@ -127,12 +133,9 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       ...(payload === undefined ? {} : { payload }),
     })
     const isJson = String(answer.headers['content-type']).startsWith('application/json')
-    return {
-      status: answer.statusCode,
-      headers: answer.headers,
-      body: isJson && answer.body !== '' ? JSON.parse(answer.body) : undefined,
-      text: answer.body,
-    }
+    const parsed = isJson && answer.body !== '' ? JSON.parse(answer.body) : undefined
+    check(method, url, answer.statusCode, parsed)
+    return { status: answer.statusCode, headers: answer.headers, body: parsed, text: answer.body }
   }
   const certPath = join(dirname(temporary.path), 'cert.pem')
   return {
@@ -144,6 +147,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     audit,
     killed,
     log,
+    record: (code, fields) => auditLog.record(code, fields),
     async events(code) {
       const rows: AuditRow[] = await store.audit.range(1, 10_000)
       return rows

@@ -1,0 +1,54 @@
+/** Holds answers against the served OpenAPI document: what it says of them must be true. */
+import { Compile } from 'typebox/compile'
+
+interface Operation {
+  responses: Record<string, { content?: Record<string, { schema?: object }> }>
+}
+interface Route {
+  method: string
+  pattern: RegExp
+  /** How much of the path is fixed: the more, the sooner it applies. */
+  fixed: number
+  operation: Operation
+}
+
+type Check = (method: string, url: string, status: number, body: unknown) => void
+
+/** Throws when an answer is not what the document promises for its route and status. */
+export function documentCheck(document: object): Check {
+  const { paths } = document as { paths: Record<string, Record<string, Operation>> }
+  const routes: Route[] = Object.entries(paths)
+    .flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({
+        method: method.toUpperCase(),
+        pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}/?$`),
+        fixed: path.replace(/\{\w+\}/g, '').length,
+        operation,
+      })),
+    )
+    .sort((a, b) => b.fixed - a.fixed)
+  const validators = new Map<object, (body: unknown) => string | undefined>()
+
+  return (method, url, status, body) => {
+    const path = (url.split('?')[0] ?? '').replace(/^\/api(\/v[\d.]+)?/, '')
+    const route = routes.find((one) => one.method === method && one.pattern.test(path))
+    const response = route?.operation.responses[status]
+    if (route && status < 300 && !response)
+      throw new Error(`${method} ${path} answers ${status}, which is not documented`)
+    const schema = response?.content?.['application/json']?.schema
+    if (!schema || body === undefined || isSelection(url)) return
+    let validate = validators.get(schema)
+    if (!validate) {
+      const validator = Compile(schema as never)
+      validate = (value) => (validator.Check(value) ? undefined : JSON.stringify(validator.Errors(value)))
+      validators.set(schema, validate)
+    }
+    const flaw = validate(body)
+    if (flaw !== undefined) throw new Error(`${method} ${path} answers ${status} against its schema: ${flaw}`)
+  }
+}
+
+/** With `fields` an answer holds a part of its objects. */
+function isSelection(url: string): boolean {
+  return url.includes('fields=')
+}
