@@ -14,6 +14,9 @@ beforeAll(async () => {
   await post('/devices', { device_name: 'srv1', host: '192.0.2.1' })
   await post('/devices/srv1/services', { service_name: 'ssh', protocol: 'SSH' })
   await post('/accounts', { account_name: 'root', device: 'srv1' })
+  await post('/users', { user_name: 'victim' })
+  await post('/usergroups', { group_name: 'ug' })
+  await post('/targetgroups', { group_name: 'tg' })
 })
 afterAll(() => h.close())
 
@@ -136,6 +139,36 @@ const query = fc.array(
   { maxLength: 3 },
 )
 
+/** Good bodies, so that what is changed in them gets past the schema and into the handlers. */
+const SAMPLES: [route: string, body: Record<string, unknown>][] = [
+  [
+    'POST /users',
+    { user_name: 'u', profile: 'user', password: 'p', expiration_date: null, ip_source: [], groups: [] },
+  ],
+  ['PUT /users/victim', { display_name: 'x', expiration_date: null, ssh_public_keys: [], password: 'p' }],
+  ['POST /usergroups', { group_name: 'g', users: ['admin'] }],
+  ['POST /devices', { device_name: 'd', host: 'h' }],
+  ['PUT /devices/srv1', { host: 'h', description: 'd' }],
+  [
+    'POST /devices/srv1/services',
+    { service_name: 's', protocol: 'SSH', port: 22, subprotocols: ['SSH_SHELL'] },
+  ],
+  [
+    'POST /accounts',
+    { account_name: 'a', device: 'srv1', credentials: [{ type: 'password', password: 'p' }] },
+  ],
+  ['PUT /accounts/root@local', { account_login: 'l', credentials: [{ type: 'ssh_key', private_key: 'k' }] }],
+  ['POST /targetgroups', { group_name: 't', session: { accounts: ['root@local:srv1:ssh'] } }],
+  ['POST /targetgroups', { group_name: 't', password_retrieval: { accounts: ['root@local'] } }],
+  ['POST /authorizations', { user_group: 'ug', target_group: 'tg', subprotocols: ['SFTP_SESSION'] }],
+  [
+    'POST /apikeys',
+    { key_name: 'k', profile: 'user', expiration_date: '2032-01-01T00:00:00Z', ip_source: [] },
+  ],
+  ['POST /session', { user: 'victim', password: 'p' }],
+  ['POST /accounts/root@local/checkin', { checkout_id: 'x' }],
+]
+
 const part = (text: string): string => encodeURIComponent(text.toWellFormed())
 
 it('of any route with any body, query and reference', async () => {
@@ -154,6 +187,24 @@ it('of any route with any body, query and reference', async () => {
         expectSane(await h.call(method, url, { cookie, ...sent }))
       },
     ),
+    { numRuns: 1500 },
+  )
+}, 120_000)
+
+it('of a good body in which one value is another', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...SAMPLES), fc.nat(), value, async ([route, good], which, changed) => {
+      const [method = '', path = ''] = route.split(' ')
+      const names = Object.keys(good)
+      const name = names[which % names.length] ?? ''
+      const whole = Array.isArray(good[name]) && !Array.isArray(changed) ? [changed] : changed
+      const nested = (inner: unknown) => ({ accounts: [inner] })
+      const json = {
+        ...good,
+        [name]: name === 'session' || name === 'password_retrieval' ? nested(changed) : whole,
+      }
+      expectSane(await h.call(method, path, { cookie, body: json }))
+    }),
     { numRuns: 1500 },
   )
 }, 120_000)
