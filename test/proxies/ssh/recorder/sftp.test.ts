@@ -391,6 +391,10 @@ describe('streams that would hide something', () => {
       wire.begin()
       for (let id = 0; id < 1025; id++) wire.open(id, '/f', READ, `h${id}`)
     },
+    'too many waiting reads': (wire) => {
+      wire.begin().open(1, '/f', READ, 'h')
+      for (let id = 2; id < 2 + 131_073; id++) wire.read(id, 'h', 0, 1)
+    },
     'too many waiting requests': (wire) => {
       wire.begin()
       for (let id = 0; id < 4097; id++) wire.ask(FXP.stat, id, (w) => w.string('/f'))
@@ -409,6 +413,7 @@ describe('streams that would hide something', () => {
     const wire = new Wire().begin()
     for (let id = 0; id < 1024; id++) wire.open(id, '/f', READ, `h${id}`)
     for (let id = 2000; id < 2000 + 4096; id++) wire.ask(FXP.stat, id, (w) => w.string('/f'))
+    for (let id = 10_000; id < 10_000 + 131_072 - 4096; id++) wire.read(id, 'h0', 0, 1)
     expect(wire.notes.violations).toEqual([])
   })
 })

@@ -298,9 +298,9 @@ describe('input is withheld', () => {
       [],
       [
         ['>', 'a'],
-        ['<', 'ab'],
+        ['<', 'ax'],
         ['>', 'b\r'],
-        ['<', '\r\n'],
+        ['<', 'b\r\n'],
       ],
     ],
     [
@@ -361,7 +361,7 @@ describe('a secret at a prompt without echo', () => {
     minLength: 6,
     maxLength: 40,
   })
-  /** What a target may print meanwhile: anything but the very next byte of the secret, which would be an echo. */
+  /** What a target may print meanwhile. Only an `a` of it can be taken for an echo of the secret. */
   const noise = fc.array(
     fc.constantFrom(
       '',
@@ -393,9 +393,7 @@ describe('a secret at a prompt without echo', () => {
           const piece = typed.subarray(at, at + (cuts[turn] ?? 1))
           recorder.fromClient(piece)
           at += piece.length
-          const printed = Buffer.from(noise[turn] ?? '')
-          // One more exact byte than that would be an echo.
-          if (printed[0] !== piece[0]) recorder.fromTarget(printed, false)
+          recorder.fromTarget(Buffer.from(noise[turn] ?? ''), false)
         }
         recorder.fromTarget(Buffer.from('\r\n# '), false)
         recorder.fromClient(Buffer.from('id\r'))
@@ -404,7 +402,7 @@ describe('a secret at a prompt without echo', () => {
         const kept = lines(notes).join('')
         for (let begin = 0; begin + 3 <= secret.length; begin++) {
           const part = secret.slice(begin, begin + 3)
-          if (!/^[\x00-\x1f\x7f]*$/.test(part)) expect(kept).not.toContain(part)
+          if (!/^[\x00-\x1f\x7fa]*$/.test(part)) expect(kept).not.toContain(part)
         }
         expect(kept.startsWith('su\r')).toBe(true)
       }),
