@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { BusyError } from '../identity/password.ts'
 import { DuplicateError, InUseError, MissingReferenceError, SortError } from '../store/errors.ts'
+import { CheckoutError } from '../vault/checkout.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
 
 /** Fastify's own errors (fastify.dev/docs/latest/Reference/Errors) that a client can cause. */
@@ -54,6 +55,8 @@ export function apiErrorOf(error: unknown): ApiError {
       ? new ApiError('not_found')
       : new ApiError('unknown_reference', [{ message: error.message }])
   }
+  if (error instanceof CheckoutError)
+    return new ApiError(error.reason === 'no_secret' ? 'no_secret' : 'not_found')
   if (error instanceof BusyError) return new ApiError('busy')
   if (error instanceof SortError)
     return new ApiError('invalid_field', [{ field: 'sort', message: error.message }])

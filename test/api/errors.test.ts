@@ -223,6 +223,16 @@ describe('conflicts', () => {
     expect((await get('/authorizations/ug:tg')).body.user_group).toBe('ug')
   })
 
+  it('are none between the first accounts of a device, which make its local domain', async () => {
+    await post('/devices', { device_name: 'empty', host: '192.0.2.9' })
+    const names = Array.from({ length: 6 }, (_, i) => `first${i}`)
+    const answers = await Promise.all(
+      names.map((name) => post('/accounts', { account_name: name, device: 'empty' })),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(names.map(() => 201))
+    expect((await get('/devices/empty/localdomains')).body).toHaveLength(1)
+  })
+
   it('of one new name are 409 for all but one, when many race', async () => {
     const body = { account_name: 'race', device: 'dup' }
     const answers = await Promise.all(Array.from({ length: 8 }, () => post('/accounts', body)))
@@ -288,6 +298,33 @@ describe('profiles', () => {
     expect(
       (await h.call('POST', '/users', { ...asOper, body: { user_name: 'fine', profile: 'user' } })).status,
     ).toBe(201)
+  })
+})
+
+describe('times', () => {
+  it.each([
+    '2031-02-30T00:00:00Z',
+    '2031-06-30T23:59:60Z',
+    '2031-01-01',
+    '2031-01-01T00:00:00',
+    'soon',
+    '',
+    5,
+  ])('that are none are refused: %s', async (time) => {
+    const answer = await post('/users', { user_name: 'timely', expiration_date: time })
+    expect(answer.body).toMatchObject({ error: 'invalid_field' })
+    expect(answer.body.details[0].field).toBe('expiration_date')
+    expect((await get('/users/timely')).status).toBe(404)
+  })
+
+  it('come back in UTC, and null clears them', async () => {
+    const created = await post('/users', {
+      user_name: 'timely',
+      expiration_date: '2031-06-01T02:00:00+02:00',
+    })
+    expect(created.body.expiration_date).toBe('2031-06-01T00:00:00.000Z')
+    expect((await put('/users/timely', { expiration_date: null })).body.expiration_date).toBeNull()
+    expect((await get('/users/timely')).body.expiration_date).toBeNull()
   })
 })
 

@@ -2,10 +2,11 @@ import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { accountNameError, nameKey } from '../../model/names.ts'
 import { type Account, CREDENTIAL_TYPES, type Device, type Domain } from '../../model/objects.ts'
+import { DuplicateError } from '../../store/errors.ts'
 import { callerOf } from '../caller.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context } from '../context.ts'
-import { credentialsIn, credentialsOf } from '../credentials.ts'
+import { credentialsIn, credentialsOf, wipeAll } from '../credentials.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { actor, record } from '../events.ts'
@@ -72,7 +73,14 @@ export function registerAccounts(app: Api, context: Context): void {
     if (existing) return existing
     const fields = { ...actor(callerOf(request)), object_type: 'localdomain', object: LOCAL }
     await record(audit, request, 'object.create', fields)
-    return store.domains.create({ deviceId: device.id, domainName: LOCAL, description: '' })
+    try {
+      return await store.domains.create({ deviceId: device.id, domainName: LOCAL, description: '' })
+    } catch (error) {
+      // another first account of this device was quicker: its domain will do
+      const made = error instanceof DuplicateError && (await localDomainOf(store, device, LOCAL))
+      if (made) return made
+      throw error
+    }
   }
   const refuseDuplicate = async (domain: Domain, name: string, own?: Account): Promise<void> => {
     const other = await accountOf(store, domain, name)
@@ -114,6 +122,8 @@ export function registerAccounts(app: Api, context: Context): void {
           } catch (error) {
             await store.accounts.remove(account.id)
             throw error
+          } finally {
+            wipeAll(credentials)
           }
           return (await store.accounts.find(account.id)) ?? account
         }
@@ -135,6 +145,7 @@ export function registerAccounts(app: Api, context: Context): void {
             const subject = { ...actor(callerOf(request)), ...fields, account: old.accountName, ...where }
             await record(audit, request, 'secret.change', subject)
             await vault.setCredentials(old.id, credentials)
+            wipeAll(credentials)
           }
           return store.accounts.update(old.id, change)
         }

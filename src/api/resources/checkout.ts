@@ -12,7 +12,7 @@ import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { actor, record } from '../events.ts'
-import { errorResponses } from '../failures.ts'
+import { apiErrorOf, errorResponses } from '../failures.ts'
 import { exact, timeText } from '../fields.ts'
 import { accountsMeant, ambiguous, type Placed } from '../references.ts'
 
@@ -80,12 +80,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
         out = await checkouts.checkout(user, placed.account, now)
       } catch (error) {
         if (!(error instanceof CheckoutError)) throw error
-        return refuse(
-          request,
-          where,
-          error.message,
-          new ApiError(error.reason === 'no_secret' ? 'no_secret' : 'not_found'),
-        )
+        return refuse(request, where, error.message, apiErrorOf(error))
       }
       try {
         await record(audit, request, 'checkout.out', {

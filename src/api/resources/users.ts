@@ -165,7 +165,8 @@ export function registerUsers(app: Api, context: Context): void {
             await store.users.setPasswordHash(old.id, hash)
           }
           // whoever signed in as what the user was before signs in again
-          context.signIns.endAll(old.id)
+          const anew = hash !== undefined || change.profile !== undefined || change.isDisabled !== undefined
+          if (anew) context.signIns.endAll(old.id)
           return store.users.update(old.id, change)
         }
       },
