@@ -1,5 +1,4 @@
 /** `sallyport recordings list|verify|export|play`, without the command line around them. */
-import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
@@ -13,6 +12,7 @@ import { exportText } from './export/text.ts'
 import { FILE_NAME, KEY_FILE_NAME, MAX_KEY_FILE } from './format/limits.ts'
 import { play } from './play.ts'
 import { RecordingReader } from './reader.ts'
+import { readPieces } from './session-file.ts'
 import { harmless } from './terminal-filter.ts'
 import { missingPart, type Verification, verifyStream } from './verify.ts'
 
@@ -64,7 +64,7 @@ export async function verifyRecording(
   for await (const entry of entries) {
     // A session that was refused before its first byte leaves only its key.
     if (entry.state === 'empty') continue
-    const verification = await verifyStream(createReadStream(join(entry.directory, FILE_NAME)), {
+    const verification = await verifyStream(readPieces(join(entry.directory, FILE_NAME)), {
       session: entry.session,
       ...(commands.trusted && { trusted: commands.trusted }),
     })
@@ -143,7 +143,7 @@ async function find(commands: RecordingCommands, session: string): Promise<Catal
 
 async function read(commands: RecordingCommands, entry: CatalogEntry): Promise<RecordingReader> {
   const key = await commands.unwrap(await readKeyFile(join(entry.directory, KEY_FILE_NAME)))
-  return RecordingReader.open(createReadStream(join(entry.directory, FILE_NAME)), key)
+  return RecordingReader.open(readPieces(join(entry.directory, FILE_NAME)), key)
 }
 
 /** At most one byte more than is allowed: `unwrapKey` refuses it then. */

@@ -4,7 +4,6 @@
  * signing it would bless a forgery.
  */
 import { Buffer } from 'node:buffer'
-import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { recordingsIn } from './catalog.ts'
@@ -13,7 +12,7 @@ import { type Closing, encodeCheckpoint } from './format/checkpoint.ts'
 import type { Fault } from './format/error.ts'
 import { FILE_NAME } from './format/limits.ts'
 import { parseRecordHeader, RECORD, RECORD_HEADER_LENGTH } from './format/record.ts'
-import { syncDirectory } from './session-file.ts'
+import { readPieces, syncDirectory } from './session-file.ts'
 import { type Verification, Verifier } from './verify.ts'
 import { BACKLOG_HARD_LIMIT } from './writer.ts'
 
@@ -48,7 +47,7 @@ export async function recoverRecording(
 ): Promise<Recovery> {
   const path = join(directory, FILE_NAME)
   const verifier = new Verifier({ session, trusted: options.trusted })
-  for await (const chunk of createReadStream(path)) verifier.push(chunk)
+  for await (const chunk of readPieces(path)) verifier.push(chunk)
   const verification = verifier.finish()
   const { fault, header } = verification
   if (!fault) return { outcome: 'closed' }

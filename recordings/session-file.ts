@@ -3,16 +3,16 @@
  * the file is cut back to where it was.
  */
 import type { Buffer } from 'node:buffer'
+import { createReadStream, type ReadStream } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 export class SessionFile {
   readonly #handle: FileHandle
-  #size: number
+  #size = 0
 
-  private constructor(handle: FileHandle, size: number) {
+  private constructor(handle: FileHandle) {
     this.#handle = handle
-    this.#size = size
   }
 
   /** Makes the file (mode 0600); throws when there is one of that name already. */
@@ -24,19 +24,7 @@ export class SessionFile {
       await handle.close()
       throw error
     }
-    return new SessionFile(handle, 0)
-  }
-
-  /** Opens an existing file to go on at its byte `size`; what lies beyond is cut off. */
-  static async reopen(path: string, size: number): Promise<SessionFile> {
-    const handle = await open(path, 'a')
-    try {
-      await handle.truncate(size)
-    } catch (error) {
-      await handle.close()
-      throw error
-    }
-    return new SessionFile(handle, size)
+    return new SessionFile(handle)
   }
 
   /** Bytes that are on the disk. */
@@ -86,6 +74,14 @@ function without(parts: Buffer[], count: number): Buffer[] {
     }
   }
   return left
+}
+
+/** Large pieces, so that most groups lie in one of them and need not be put together. */
+const PIECE_LENGTH = 1024 * 1024
+
+/** The bytes of a recording's file, for readers and verifiers. */
+export function readPieces(path: string): ReadStream {
+  return createReadStream(path, { highWaterMark: PIECE_LENGTH })
 }
 
 /** A new file survives a power cut only when its folder's entry is on the disk too. */

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Writable } from 'node:stream'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   exportRecording,
   listRecordings,
@@ -11,7 +11,9 @@ import {
 } from '../../recordings/commands.ts'
 import { FRAME } from '../../recordings/frames.ts'
 import { makeIdentity, unwrapKey } from '../../recordings/keys.ts'
-import { identity, makeRoot, makeSigner, makeWriter, SESSION } from './support.ts'
+import { identity, makeRoot, makeSigner, makeWriter, removeRoots, SESSION } from './support.ts'
+
+afterAll(removeRoots)
 
 const signer = makeSigner()
 const root = makeRoot()

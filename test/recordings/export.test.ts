@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { exportCast } from '../../recordings/export/cast.ts'
 import { firstChannel } from '../../recordings/export/channel.ts'
 import { exportJson } from '../../recordings/export/json.ts'
@@ -12,7 +12,9 @@ import { FRAME, type Frame, type FrameType } from '../../recordings/frames.ts'
 import { play } from '../../recordings/play.ts'
 import { TERMINAL_RESET } from '../../recordings/terminal-filter.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
-import { makeRoot, SESSION } from './support.ts'
+import { makeRoot, removeRoots, SESSION } from './support.ts'
+
+afterAll(removeRoots)
 
 const METADATA = { session: SESSION, begin: '2026-11-20T12:00:00.000Z' }
 

@@ -2,12 +2,14 @@
 import { Buffer } from 'node:buffer'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { FRAME, type Frame } from '../../recordings/frames.ts'
 import { play } from '../../recordings/play.ts'
 import { run } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
-import { makeRoot } from './support.ts'
+import { makeRoot, removeRoots } from './support.ts'
+
+afterAll(removeRoots)
 
 /** Queries that a terminal answers as if its user had typed, a title, the clipboard, mouse and paste modes. */
 const HOSTILE = [

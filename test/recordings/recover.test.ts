@@ -3,14 +3,26 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { copyFile, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findRecording, recordingsIn } from '../../recordings/catalog.ts'
 import { FILE_NAME } from '../../recordings/format/limits.ts'
 import { RecordParser } from '../../recordings/format/parser.ts'
 import { FRAME } from '../../recordings/frames.ts'
 import { type RecoverOptions, recoverAll, recoverRecording } from '../../recordings/recover.ts'
 import { missingPart, verifyStream } from '../../recordings/verify.ts'
-import { BEGIN, framesOf, inPieces, makeRoot, makeSigner, makeWriter, SESSION, until } from './support.ts'
+import {
+  BEGIN,
+  framesOf,
+  inPieces,
+  makeRoot,
+  makeSigner,
+  makeWriter,
+  removeRoots,
+  SESSION,
+  until,
+} from './support.ts'
+
+afterAll(removeRoots)
 
 const signer = makeSigner()
 const options: RecoverOptions = { sign: signer.sign, trusted: [signer.raw], now: () => BEGIN + 60_000 }

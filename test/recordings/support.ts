@@ -1,7 +1,7 @@
 /** What the tests of recordings share: a signer, an identity, a folder, a clock that stands where it is put. */
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,8 +41,18 @@ export const identity = await makeIdentity()
 export const recipient = await recipientOf(identity)
 
 export function makeRoot(): string {
-  return mkdtempSync(join(tmpdir(), 'sallyport-recordings-'))
+  const root = mkdtempSync(join(tmpdir(), 'sallyport-recordings-'))
+  roots.push(root)
+  return root
 }
+
+const roots: string[] = []
+
+/** For `afterAll`: removes the folders that the tests of this file made. */
+export function removeRoots(): void {
+  for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true })
+}
+})
 
 export function prepare(
   signer: Signer,

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import fc from 'fast-check'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Chain } from '../../recordings/chain.ts'
 import { encodeCheckpoint, KIND, parseCheckpoint } from '../../recordings/format/checkpoint.ts'
 import { FAULTS, RecordingError } from '../../recordings/format/error.ts'
@@ -18,10 +18,13 @@ import {
   type Made,
   makeSigner,
   makeWriter,
+  removeRoots,
   SESSION,
   type Signer,
   until,
 } from './support.ts'
+
+afterAll(removeRoots)
 
 interface Sample {
   bytes: Buffer

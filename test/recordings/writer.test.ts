@@ -4,7 +4,7 @@ import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { KEY_FILE_NAME } from '../../recordings/format/limits.ts'
 import { FRAME, type FrameType } from '../../recordings/frames.ts'
 import { makeIdentity, sessionDirectory, unwrapKey, wrapKey } from '../../recordings/keys.ts'
@@ -21,9 +21,12 @@ import {
   prepare,
   readFrames,
   recipient,
+  removeRoots,
   SESSION,
   until,
 } from './support.ts'
+
+afterAll(removeRoots)
 
 const text = (value: string) => Buffer.from(value, 'utf8')
 
