@@ -52,7 +52,6 @@ const roots: string[] = []
 export function removeRoots(): void {
   for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true })
 }
-})
 
 export function prepare(
   signer: Signer,
