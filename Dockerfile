@@ -10,7 +10,8 @@ COPY . .
 RUN npm run build
 # What runs: no development packages, and the image's own Node instead of the packaged one. The binding is proved
 # by loading it.
-RUN npm ci --ignore-scripts --omit=dev --omit=optional \
+RUN npm ci --ignore-scripts --omit=dev \
+ && rm -rf node_modules/node-linux-* node_modules/.bin/node \
  && npm_config_nodedir=/usr/local npm rebuild ssh2 \
  && node -e "if (!require('ssh2/lib/protocol/crypto.js').bindingAvailable) process.exit(1)"
 
