@@ -60,7 +60,11 @@ export class Door {
 
   #welcome(socket: Socket): void {
     const address = socket.remoteAddress
-    const { graceMs, maxHalfOpen = MAX_HALF_OPEN, maxHalfOpenPerAddress = MAX_HALF_OPEN_PER_ADDRESS } = this.#options
+    const {
+      graceMs,
+      maxHalfOpen = MAX_HALF_OPEN,
+      maxHalfOpenPerAddress = MAX_HALF_OPEN_PER_ADDRESS,
+    } = this.#options
     if (address === undefined) {
       socket.destroy()
       return

@@ -26,8 +26,8 @@ import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
 import { recoverSessions } from './keeper/recover.ts'
 import type { Logger } from './log.ts'
 import { createMetrics, type Metrics, type MetricsServer, startMetrics } from './metrics.ts'
-import type { Store } from './store/store.ts'
 import { openStore } from './store/open.ts'
+import type { Store } from './store/store.ts'
 import { Checkouts } from './vault/checkout.ts'
 import { openVault, type Vault } from './vault/credentials.ts'
 
@@ -130,7 +130,11 @@ export class Broker {
     for (const line of await recoverSessions({ ...this.#parts, audit: this.#audit, now: Date.now })) {
       logger.warn(line)
     }
-    const admin = await firstAdministrator(this.#parts.store, this.#parts.identities, this.#options.adminPassword)
+    const admin = await firstAdministrator(
+      this.#parts.store,
+      this.#parts.identities,
+      this.#options.adminPassword,
+    )
     if (admin.password !== undefined) {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
@@ -188,7 +192,11 @@ export class Broker {
     this.#options.say(`metrics  http://${place(this.#metricsServer.address)}/metrics`)
   }
 
-  async #bind<T>(name: string, address: ListenAddress, listen: (host: string, port: number) => Promise<T>): Promise<T> {
+  async #bind<T>(
+    name: string,
+    address: ListenAddress,
+    listen: (host: string, port: number) => Promise<T>,
+  ): Promise<T> {
     try {
       return await listen(address.host, address.port)
     } catch (error) {

@@ -17,7 +17,7 @@ import {
 import { isIP } from 'node:net'
 import { dirname, join } from 'node:path'
 import { generate } from 'selfsigned'
-import ssh2 from 'ssh2'
+import { newSshKey } from './ssh-keys.ts'
 
 export interface TlsFiles {
   cert: string
@@ -77,18 +77,18 @@ export function runningHolder(file: string): number | undefined {
 
 /** Ed25519 first; ECDSA for clients that do not know it. No RSA: see proxies/ssh/front.ts. */
 const HOST_KEYS = [
-  { name: 'ssh_host_ed25519_key', make: () => ssh2.utils.generateKeyPairSync('ed25519') },
-  { name: 'ssh_host_ecdsa_key', make: () => ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 }) },
-]
+  { name: 'ssh_host_ed25519_key', type: 'ed25519' },
+  { name: 'ssh_host_ecdsa_key', type: 'ecdsa' },
+] as const
 
 /** The SSH host keys (OpenSSH's private form) of the front, made where they are missing. */
 export function hostKeys(dataDir: string): { private: string; public: string }[] {
   const folder = join(dataDir, 'ssh')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  return HOST_KEYS.map(({ name, make }) => {
+  return HOST_KEYS.map(({ name, type }) => {
     const file = join(folder, name)
     if (!existsSync(file)) {
-      const pair = make()
+      const pair = newSshKey(type)
       writeNew(`${file}.pub`, `${pair.public}\n`, 0o644)
       writeNew(file, pair.private, 0o600)
     }
@@ -132,7 +132,9 @@ async function selfSigned(hostname: string): Promise<TlsFiles> {
       {
         name: 'subjectAltName',
         altNames: [
-          ...names.map((name) => (isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name })),
+          ...names.map((name) =>
+            isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
+          ),
           { type: 7 as const, ip: '127.0.0.1' },
           { type: 7 as const, ip: '::1' },
         ],

@@ -28,7 +28,9 @@ function usage(): string {
   const lines = Object.values(COMMANDS).flatMap(({ synopsis }) =>
     synopsis.map(([form, meaning]) => `  sallyport ${form.padEnd(44)} ${meaning}`),
   )
-  return ['usage:', ...lines, '', 'every command takes --config FILE (default: config/sallyport.yaml)'].join('\n')
+  return ['usage:', ...lines, '', 'every command takes --config FILE (default: config/sallyport.yaml)'].join(
+    '\n',
+  )
 }
 
 async function main(args: string[]): Promise<number> {

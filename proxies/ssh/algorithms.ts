@@ -4,9 +4,14 @@
  */
 import type { Algorithms, ServerHostKeyAlgorithm } from 'ssh2'
 
+/**
+ * The older name of curve25519-sha256 stands first on purpose. A client may send its first key exchange packet on
+ * a guess (RFC 4253 7.1; dropbear's does), which is right when both sides prefer the same algorithm. ssh2 drops
+ * that packet in every case, so the guess must never be right: no client that guesses prefers this name.
+ */
 const KEX: Algorithms['kex'] = [
-  'curve25519-sha256',
   'curve25519-sha256@libssh.org',
+  'curve25519-sha256',
   'ecdh-sha2-nistp256',
   'ecdh-sha2-nistp384',
   'ecdh-sha2-nistp521',

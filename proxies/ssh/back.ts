@@ -80,7 +80,10 @@ function signIn(
     let keysAgreed = false
     let lastError: Error & { level?: string } = new Error('it closed the connection')
 
-    const timer = setTimeout(() => fail(new TargetError(`${name} did not finish the SSH handshake in time`)), TARGET_SIGN_IN_TIMEOUT_MS)
+    const timer = setTimeout(
+      () => fail(new TargetError(`${name} did not finish the SSH handshake in time`)),
+      TARGET_SIGN_IN_TIMEOUT_MS,
+    )
     const onAbort = () => fail(new TargetError('the client has gone'))
     signal.addEventListener('abort', onAbort, { once: true })
     function settle(): boolean {

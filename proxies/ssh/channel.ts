@@ -162,7 +162,8 @@ export class Channel {
         this.#settle()
       }
     } else if (this.#queue.length > 0 || !this.#step(payload)) {
-      if (this.#queue.length >= MAX_EARLY_REQUESTS) throw new MalformedError('too many messages before an answer')
+      if (this.#queue.length >= MAX_EARLY_REQUESTS)
+        throw new MalformedError('too many messages before an answer')
       this.#queue.push(payload)
     }
   }
@@ -230,7 +231,10 @@ export class Channel {
       if (reply !== 'own') client.send(buildChannelSuccess(this.#clientId))
     }
     this.#replies = []
-    const line = Buffer.from(`${begun ? '\r\n' : ''}sallyport: ${reason}\r\n`).subarray(0, Math.max(0, this.#down.window))
+    const line = Buffer.from(`${begun ? '\r\n' : ''}sallyport: ${reason}\r\n`).subarray(
+      0,
+      Math.max(0, this.#down.window),
+    )
     if (line.length > 0) client.send(buildExtendedData(this.#clientId, line))
     client.send(buildExitStatus(this.#clientId, 255))
     client.send(buildEof(this.#clientId))

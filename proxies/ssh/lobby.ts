@@ -17,8 +17,8 @@ import {
   recipientOf,
 } from './codec/messages.ts'
 import { MalformedError } from './codec/reader.ts'
-import { LocalChannel } from './local.ts'
 import { MAX_CHANNELS } from './limits.ts'
+import { LocalChannel } from './local.ts'
 import type { Transport } from './transport.ts'
 
 /** A channel of the menu on its way to the relay. */

@@ -8,10 +8,7 @@
 import type { TargetEntry } from '../../src/gate/messages.ts'
 
 /** What the user typed comes to. */
-export type MenuStep =
-  | { show: string }
-  | { show: string; choice: TargetEntry }
-  | { show: string; quit: true }
+export type MenuStep = { show: string } | { show: string; choice: TargetEntry } | { show: string; quit: true }
 
 const MAX_LINE = 256
 const CTRL_C = 0x03
@@ -67,7 +64,8 @@ export class TargetMenu {
   #key(character: string): MenuStep {
     const code = character.codePointAt(0) ?? 0
     if (this.#escape !== 'none') {
-      if (this.#escape === 'begun') this.#escape = character === '[' || character === 'O' ? 'sequence' : 'none'
+      if (this.#escape === 'begun')
+        this.#escape = character === '[' || character === 'O' ? 'sequence' : 'none'
       else if (code >= 0x40 && code <= 0x7e) this.#escape = 'none'
       return { show: '' }
     }

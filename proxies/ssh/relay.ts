@@ -66,7 +66,11 @@ export class Relay implements ChannelHost {
   open(open: ChannelOpen): void {
     if (open.type !== 'session') {
       this.session.denied(`channel ${displayText(Buffer.from(open.type, 'latin1'))}`, 'not allowed here')
-      this.#refuseOpen(open, OPEN_FAILURE.administrativelyProhibited, 'this kind of channel is not allowed here')
+      this.#refuseOpen(
+        open,
+        OPEN_FAILURE.administrativelyProhibited,
+        'this kind of channel is not allowed here',
+      )
     } else if (this.#noMoreSessions) {
       this.#refuseOpen(open, OPEN_FAILURE.administrativelyProhibited, 'no more sessions, as was asked')
     } else if (this.#channels.size >= MAX_CHANNELS) {
@@ -111,10 +115,15 @@ export class Relay implements ChannelHost {
       case MSG.globalRequest: {
         const request = parseGlobalRequest(payload)
         if (request.name === 'no-more-sessions@openssh.com') this.#noMoreSessions = true
-        else if (request.name !== 'keepalive@openssh.com') this.session.denied(displayText(Buffer.from(request.name, 'latin1')), 'not allowed here')
+        else if (request.name !== 'keepalive@openssh.com')
+          this.session.denied(displayText(Buffer.from(request.name, 'latin1')), 'not allowed here')
         // All are answered here and at once, so the order of answers is that of the requests (RFC 4254 4).
         if (request.wantReply) {
-          this.client.send(this.#noMoreSessions && request.name.startsWith('no-more') ? buildRequestSuccess() : buildRequestFailure())
+          this.client.send(
+            this.#noMoreSessions && request.name.startsWith('no-more')
+              ? buildRequestSuccess()
+              : buildRequestFailure(),
+          )
         }
         return
       }
@@ -141,7 +150,10 @@ export class Relay implements ChannelHost {
         return
       case MSG.channelOpen: {
         const open = parseChannelOpen(payload)
-        this.session.denied(`channel ${displayText(Buffer.from(open.type, 'latin1'))} from the target`, 'nobody asked for it')
+        this.session.denied(
+          `channel ${displayText(Buffer.from(open.type, 'latin1'))} from the target`,
+          'nobody asked for it',
+        )
         this.target.send(
           buildChannelOpenFailure(open.sender, OPEN_FAILURE.administrativelyProhibited, 'not requested'),
         )
@@ -171,7 +183,11 @@ export class Relay implements ChannelHost {
     return channel
   }
 
-  #refuseOpen(open: ChannelOpen, reason: (typeof OPEN_FAILURE)[keyof typeof OPEN_FAILURE], text: string): void {
+  #refuseOpen(
+    open: ChannelOpen,
+    reason: (typeof OPEN_FAILURE)[keyof typeof OPEN_FAILURE],
+    text: string,
+  ): void {
     this.client.send(buildChannelOpenFailure(open.sender, reason, `sallyport: ${text}`))
   }
 
@@ -202,6 +218,9 @@ export class Relay implements ChannelHost {
       leg.onClose = () => clearTimeout(linger)
       if (leg.closed) clearTimeout(linger)
     }
-    this.session.end(result, reason).finally(this.#onEnd).catch(() => undefined)
+    this.session
+      .end(result, reason)
+      .finally(this.#onEnd)
+      .catch(() => undefined)
   }
 }

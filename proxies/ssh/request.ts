@@ -50,7 +50,8 @@ export function commandText({ program }: MainRequest): string | undefined {
  */
 export function asSent(request: MainRequest, rights: ReadonlySet<Right>): MainRequest {
   const { program } = request
-  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || rights.has('SSH_REMOTE_COMMAND')) return request
+  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || rights.has('SSH_REMOTE_COMMAND'))
+    return request
   return { ...request, program: { ...program, command: program.classified.forwarded } }
 }
 

@@ -2,12 +2,13 @@
  * One session of the gate as the proxy holds it: its rights, its recording, its events, its end. Everything
  * that ends a session comes together here: the broker's word, a recording that cannot be written, the audit.
  */
-import type { Gate, OpenSession } from '../../src/gate/messages.ts'
-import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
-import type { Right } from '../../src/model/rights.ts'
+
 import { Buffer } from 'node:buffer'
 import { FRAME, type FrameSink, type FrameType } from '../../recordings/frames.ts'
 import { BACKLOG_LIMIT, RecordingWriter } from '../../recordings/writer.ts'
+import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
+import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import type { Right } from '../../src/model/rights.ts'
 import type { PtyRequest } from './codec/requests.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { Quota } from './recorder/quota.ts'

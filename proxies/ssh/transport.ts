@@ -6,8 +6,9 @@
  * its Session and Channel layer loses data (early requests, the tail before a close, pty modes), so its handler
  * of connection-layer messages is replaced here by a function that hands the raw payload on.
  */
-import type { Socket } from 'node:net'
+
 import { createRequire } from 'node:module'
+import type { Socket } from 'node:net'
 import { FLOOD_MARK, KEX_TIMEOUT_MS, REKEY_BYTES, REKEY_INTERVAL_MS, SEND_HIGH_WATER } from './limits.ts'
 
 const require = createRequire(import.meta.url)

@@ -30,7 +30,9 @@ export const auditCommand: Command = {
       const verdict = await verifyAudit(store.audit)
       if (invocation.options['json']) process.stdout.write(`${JSON.stringify(verdict)}\n`)
       else if (verdict.fault) {
-        process.stdout.write(`row ${verdict.fault.sequence}: ${verdict.fault.message}; ${verdict.rows} rows before it are in order\n`)
+        process.stdout.write(
+          `row ${verdict.fault.sequence}: ${verdict.fault.message}; ${verdict.rows} rows before it are in order\n`,
+        )
       } else process.stdout.write(`ok: ${verdict.rows} rows, head ${verdict.head ?? 'none'}\n`)
       return verdict.fault ? 1 : 0
     })

@@ -1,9 +1,10 @@
 /** What commands that look at the data of a broker, running or not, have in common. */
-import { type Foundation, openFoundation } from '../broker.ts'
+
+import { existsSync } from 'node:fs'
 import { AuditLog } from '../audit/log.ts'
+import { type Foundation, openFoundation } from '../broker.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
-import { existsSync } from 'node:fs'
 import type { Invocation } from './command.ts'
 
 export interface Beside extends Foundation {
@@ -13,7 +14,10 @@ export interface Beside extends Foundation {
 }
 
 /** Opens the data of the configuration for `work`, and closes it again. Throws when there is none yet. */
-export async function besideBroker<T>({ config: file }: Invocation, work: (beside: Beside) => Promise<T>): Promise<T> {
+export async function besideBroker<T>(
+  { config: file }: Invocation,
+  work: (beside: Beside) => Promise<T>,
+): Promise<T> {
   const config = loadConfig(file)
   if (!existsSync(config.database.file)) {
     throw new Error(`there is no database ${config.database.file} yet: start the broker once (npm start)`)

@@ -62,11 +62,16 @@ async function look(file: string): Promise<Finding[]> {
 function clock(): Finding {
   const now = new Date()
   const sane = now.getTime() > EARLIEST_CLOCK
-  return { level: sane ? 'ok' : 'error', subject: 'clock', text: `${now.toISOString()}${sane ? '' : ': set the clock'}` }
+  return {
+    level: sane ? 'ok' : 'error',
+    subject: 'clock',
+    text: `${now.toISOString()}${sane ? '' : ': set the clock'}`,
+  }
 }
 
 function crypto(): Finding {
-  if (nativeCryptoAvailable()) return { level: 'ok', subject: 'crypto', text: "ssh2's native binding is in use" }
+  if (nativeCryptoAvailable())
+    return { level: 'ok', subject: 'crypto', text: "ssh2's native binding is in use" }
   return {
     level: 'warning',
     subject: 'crypto',
@@ -79,7 +84,11 @@ async function ports({ listen }: Config, running: number | undefined): Promise<F
   for (const [name, address] of Object.entries(listen)) {
     const where = `${address.host} port ${address.port}`
     if (running !== undefined) {
-      findings.push({ level: 'ok', subject: name, text: `${where} (process ${running} runs with this data folder)` })
+      findings.push({
+        level: 'ok',
+        subject: name,
+        text: `${where} (process ${running} runs with this data folder)`,
+      })
       continue
     }
     const error = await tryToBind(address.host, address.port)
@@ -112,14 +121,20 @@ async function data(config: Config): Promise<Finding[]> {
         { level: 'ok', subject: 'store', text: config.database.file },
         { level: 'ok', subject: 'keys', text: 'the master key opens the vault' },
         verdict.fault
-          ? { level: 'error', subject: 'audit', text: `row ${verdict.fault.sequence}: ${verdict.fault.message}` }
+          ? {
+              level: 'error',
+              subject: 'audit',
+              text: `row ${verdict.fault.sequence}: ${verdict.fault.message}`,
+            }
           : { level: 'ok', subject: 'audit', text: `${verdict.rows} rows in order` },
       ]
     } finally {
       await foundation.store.close()
     }
   } catch (error) {
-    return [{ level: 'error', subject: 'store', text: error instanceof Error ? error.message : String(error) }]
+    return [
+      { level: 'error', subject: 'store', text: error instanceof Error ? error.message : String(error) },
+    ]
   }
 }
 
@@ -136,10 +151,15 @@ function writable(dataDir: string): Finding {
 }
 
 function masterKey({ masterKey, dataDir }: Config): Finding {
-  if ('env' in masterKey) return { level: 'ok', subject: 'master key', text: `from the variable ${masterKey.env}` }
+  if ('env' in masterKey)
+    return { level: 'ok', subject: 'master key', text: `from the variable ${masterKey.env}` }
   const { file } = masterKey
   if (existsSync(file) && (statSync(file).mode & 0o077) !== 0) {
-    return { level: 'error', subject: 'master key', text: `${file} is readable for others: chmod 600 ${file}` }
+    return {
+      level: 'error',
+      subject: 'master key',
+      text: `${file} is readable for others: chmod 600 ${file}`,
+    }
   }
   const inside = resolve(file).startsWith(`${resolve(dataDir)}/`)
   if (!inside) return { level: 'ok', subject: 'master key', text: file }

@@ -7,13 +7,13 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import ssh2 from 'ssh2'
 import { type Broker, openFoundation, startBroker } from '../broker.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import { firstAdministrator } from '../first-start.ts'
 import { openLog } from '../log.ts'
 import { Secret } from '../model/secret.ts'
+import { newSshKey } from '../ssh-keys.ts'
 import type { Command } from './command.ts'
 import { productVersion } from './version.ts'
 
@@ -96,8 +96,8 @@ async function startTarget(folder: string): Promise<Target> {
   mkdirSync(home, { mode: 0o755 })
   // sshd reads the authorized keys as the user who signs in, and refuses folders that others may write to.
   chmodSync(folder, 0o755)
-  const hostKey = ssh2.utils.generateKeyPairSync('ed25519')
-  const userKey = ssh2.utils.generateKeyPairSync('ed25519')
+  const hostKey = newSshKey('ed25519')
+  const userKey = newSshKey('ed25519')
   writeFileSync(join(home, 'host_key'), hostKey.private, { mode: 0o600 })
   writeFileSync(join(home, 'authorized_keys'), `${userKey.public}\n`, { mode: 0o644 })
   const port = await freePort()
@@ -155,7 +155,11 @@ async function provision(config: Config, target: Target): Promise<void> {
       groupIds: [group.id],
     })
     await identities.setPassword(user.id, Secret.of(PASSWORD))
-    const device = await store.devices.create({ deviceName: DEVICE, host: '127.0.0.1', description: 'this machine' })
+    const device = await store.devices.create({
+      deviceName: DEVICE,
+      host: '127.0.0.1',
+      description: 'this machine',
+    })
     const service = await store.services.create({
       deviceId: device.id,
       serviceName: 'ssh',

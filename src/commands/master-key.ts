@@ -22,7 +22,9 @@ export const rotateMasterKey: Command = {
       if ('file' in source) {
         await rotateMasterKeyFile(source.file, store.settings)
         const now = fingerprint(await loadMasterKey(source, store.settings))
-        process.stdout.write(`the master key ${source.file} was replaced: keep a copy of it apart (fingerprint ${now})\n`)
+        process.stdout.write(
+          `the master key ${source.file} was replaced: keep a copy of it apart (fingerprint ${now})\n`,
+        )
       } else {
         const fresh = newMasterKey()
         await rotate(store.settings, await loadMasterKey(source, store.settings), fresh)
@@ -30,7 +32,11 @@ export const rotateMasterKey: Command = {
         process.stdout.write(`set ${source.env} to this before the next start, it is shown only once:\n`)
         process.stdout.write(formatMasterKey(fresh).revealText())
       }
-      await audit.record('secret.change', { object_type: 'master_key', object: 'master key', result: 'success' })
+      await audit.record('secret.change', {
+        object_type: 'master_key',
+        object: 'master key',
+        result: 'success',
+      })
       return 0
     } finally {
       await store.close()

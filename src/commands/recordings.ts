@@ -99,6 +99,7 @@ function numberOption(invocation: Invocation, name: string): number | undefined 
   const text = textOption(invocation, name)
   if (text === undefined) return undefined
   const value = Number(text)
-  if (!Number.isFinite(value) || value < 0) throw new UsageError(`--${name} takes a number, not ${JSON.stringify(text)}`)
+  if (!Number.isFinite(value) || value < 0)
+    throw new UsageError(`--${name} takes a number, not ${JSON.stringify(text)}`)
   return value
 }

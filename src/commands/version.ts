@@ -19,7 +19,9 @@ export const version: Command = {
   options: { json: { type: 'boolean' } },
   async run({ options }) {
     const version = productVersion()
-    process.stdout.write(options['json'] ? `${JSON.stringify({ version, node: process.version })}\n` : `${version}\n`)
+    process.stdout.write(
+      options['json'] ? `${JSON.stringify({ version, node: process.version })}\n` : `${version}\n`,
+    )
     return 0
   },
 }

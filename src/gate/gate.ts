@@ -10,8 +10,8 @@ import type { Audit, EventFields } from '../audit/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { flawOfStanding } from '../identity/standing.ts'
-import { formatTarget, type Login, parseCanonical, parseLogin } from '../model/login.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
+import { formatTarget, type Login, parseCanonical, parseLogin } from '../model/login.ts'
 import type { User } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
@@ -146,13 +146,18 @@ export class BrokerGate implements Gate {
     // Rights may have gone since the sign-in.
     const person = await this.#options.store.users.find(signedIn.userId)
     if (!person || flawOfStanding(person, source.address, this.#options.now())) {
-      return await deny('the user may no longer sign in', `the target ${formatTarget(wanted)} does not exist, or you may not open it`)
+      return await deny(
+        'the user may no longer sign in',
+        `the target ${formatTarget(wanted)} does not exist, or you may not open it`,
+      )
     }
     const rows = await this.#options.store.access.sessionTargets(signedIn.userId, { device: wanted.device })
     const resolution = resolveTarget(rows, wanted, request.protocol)
     if (resolution.result !== 'found') return await deny(resolution.message)
     if (resolution.target.rights.length === 0) {
-      return await deny(`the service ${resolution.target.serviceName} allows nothing that you have a right to`)
+      return await deny(
+        `the service ${resolution.target.serviceName} allows nothing that you have a right to`,
+      )
     }
     return await this.#begin(person, source, resolution.target, deny)
   }
@@ -189,7 +194,10 @@ export class BrokerGate implements Gate {
       } catch (error) {
         const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
         await audit.record('recording.failed', { ...sessionFields(session), reason })
-        return await deny(reason, 'the session cannot be recorded, so it is not opened: tell an administrator')
+        return await deny(
+          reason,
+          'the session cannot be recorded, so it is not opened: tell an administrator',
+        )
       }
     }
     const authorization = target.authorizationNames.join(', ')
@@ -294,7 +302,10 @@ export class BrokerGate implements Gate {
     if (recording?.state === 'sealed') {
       await audit.record('recording.sealed', { ...fields, size: recording.size, digest: recording.digest })
     } else {
-      await audit.record('recording.failed', { ...fields, reason: reason ?? 'the recording could not be written' })
+      await audit.record('recording.failed', {
+        ...fields,
+        reason: reason ?? 'the recording could not be written',
+      })
     }
   }
 

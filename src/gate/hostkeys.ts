@@ -43,7 +43,8 @@ export class HostKeyJudge {
   async #judge(session: RunningSession, key: Uint8Array): Promise<HostKeyAnswer> {
     const { target } = session
     const type = keyType(key)
-    if (type === undefined) return { result: 'refused', message: `${target.deviceName} showed a malformed host key` }
+    if (type === undefined)
+      return { result: 'refused', message: `${target.deviceName} showed a malformed host key` }
     const fingerprint = fingerprintOf(key)
     const encoded = Buffer.from(key).toString('base64')
     const known = await this.#repository.ofService(target.serviceId)
@@ -90,7 +91,12 @@ export class HostKeyJudge {
     await this.#repository.create({ ...this.#row(session, type, fingerprint, key), state: 'offered' })
   }
 
-  #row({ target }: RunningSession, keyType: string, fingerprint: string, key: string): Omit<HostKey, 'id' | 'state'> {
+  #row(
+    { target }: RunningSession,
+    keyType: string,
+    fingerprint: string,
+    key: string,
+  ): Omit<HostKey, 'id' | 'state'> {
     return {
       deviceId: target.deviceId,
       serviceId: target.serviceId,

@@ -145,7 +145,7 @@ export interface CloseRequest {
 /** What the broker tells a proxy on its own account. */
 export type GateNotice =
   /** End the session now and show the reason to the user. */
-  | { type: 'stop'; session: string; reason: string }
+  { type: 'stop'; session: string; reason: string }
 
 export interface Gate {
   authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer>

@@ -1,8 +1,9 @@
 /** The sessions that run now, and what of them stands in each of their events. */
-import type { EventFields } from '../audit/catalogue.ts'
-import type { Source } from './messages.ts'
+
 import type { Target } from '../access/targets.ts'
+import type { EventFields } from '../audit/catalogue.ts'
 import type { Id } from '../model/objects.ts'
+import type { Source } from './messages.ts'
 
 export interface RunningSession {
   id: Id

@@ -6,9 +6,9 @@
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
-import { prepareRecording, makeIdentity, recipientOf } from '../../recordings/keys.ts'
 import { parseStatement } from '../../recordings/format/checkpoint.ts'
 import { rawPublicKey } from '../../recordings/format/signature.ts'
+import { makeIdentity, prepareRecording, recipientOf } from '../../recordings/keys.ts'
 import type { RecordingGrant } from '../gate/messages.ts'
 import { Secret } from '../model/secret.ts'
 import type { SettingRepository } from '../store/store.ts'
@@ -87,7 +87,11 @@ export class RecordingKeeper {
   }
 
   /** The session's folder with its wrapped key in it. Throws what the disk throws. */
-  prepare(session: string, begin: number, metadata: Record<string, string | number>): Promise<RecordingGrant> {
+  prepare(
+    session: string,
+    begin: number,
+    metadata: Record<string, string | number>,
+  ): Promise<RecordingGrant> {
     const { root, keys, recipients, minimumFree } = this.#options
     return prepareRecording({
       root,

@@ -78,8 +78,14 @@ async function recoverOne({ audit, keeper, now }: RecoverDeps, session: SessionR
   }
   if (recovery.outcome === 'closed') {
     const closed = await findRecording(keeper.root, session.id)
-    const state: RecordingState = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
-    const summary: Recovered['summary'] = { state, size: closed?.size ?? 0, frames: closed?.frames ?? 0, digest: closed?.digest ?? '' }
+    const state: RecordingState =
+      closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
+    const summary: Recovered['summary'] = {
+      state,
+      size: closed?.size ?? 0,
+      frames: closed?.frames ?? 0,
+      digest: closed?.digest ?? '',
+    }
     return { summary, text: 'its recording was closed in order' }
   }
   const text =
