@@ -38,7 +38,8 @@ export class SshConnection {
     this.#options = options
     const { client, identity, gate } = options
     client.onClose = () => {
-      this.#abandon.abort()
+      this.#abandon.abort('the client has gone')
+      this.#lobby.close()
       void this.#leave()
     }
     this.#lobby = new Lobby(
@@ -59,7 +60,7 @@ export class SshConnection {
       this.#session.stop(result, reason)
       return
     }
-    this.#abandon.abort()
+    this.#abandon.abort(reason)
     this.#lobby.end(reason)
     this.#options.client.end()
     setTimeout(() => this.#options.client.destroy(), LINGER_MS).unref()
@@ -75,7 +76,7 @@ export class SshConnection {
   /** The target that was chosen in the menu, whose channel goes on as the target's. */
   async #toChosen(choice: TargetEntry, channel: LocalChannel): Promise<void> {
     const interrupt = new AbortController()
-    channel.wait(`Connecting to ${choice.target} ...\r\n`, () => interrupt.abort())
+    channel.wait(`Connecting to ${choice.target} ...\r\n`, () => interrupt.abort('interrupted'))
     const relay = await this.#connect(
       choice.target,
       AbortSignal.any([interrupt.signal, this.#abandon.signal]),
@@ -101,13 +102,14 @@ export class SshConnection {
       session = await SshSession.begin(answer.session, gate)
       this.#session = session
       onSession(session.id, session)
-      session.onStop = () => this.#abandon.abort()
+      session.onStop = (_result, reason) => this.#abandon.abort(reason)
       const transport = await connectTarget(answer.session, gate, ident, signal)
       if (session.stopped) {
         transport.destroy()
         throw new Error(session.stopped.reason)
       }
       this.#relayed = true
+      this.#lobby.close()
       return new Relay(client, transport, session, () => void this.#leave())
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)

@@ -26,6 +26,9 @@ const METHODS: ('publickey' | 'keyboard-interactive' | 'password')[] = [
   'password',
 ]
 
+/** The longest time that setInterval takes. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
 export class SshFront {
   readonly #server: ssh2.Server
   readonly #options: FrontOptions
@@ -36,8 +39,8 @@ export class SshFront {
       hostKeys: options.hostKeys,
       algorithms: FRONT_ALGORITHMS,
       ident: options.ident,
-      // The relay asks for signs of life itself: it has to keep replies in order.
-      keepaliveInterval: 0,
+      // Lobby and relay ask for signs of life themselves. ssh2 takes 0 for its default of 15 s.
+      keepaliveInterval: MAX_TIMER_MS,
     })
     this.#server.on('connection', (client, info) => this.#welcome(client, info))
   }

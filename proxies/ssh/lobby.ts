@@ -17,6 +17,7 @@ import {
   recipientOf,
 } from './codec/messages.ts'
 import { MalformedError } from './codec/reader.ts'
+import { Keepalive } from './keepalive.ts'
 import { MAX_CHANNELS } from './limits.ts'
 import { LocalChannel } from './local.ts'
 import type { Transport } from './transport.ts'
@@ -51,6 +52,7 @@ export class Lobby {
   readonly #options: LobbyOptions
   readonly #waiting: ChannelOpen[] = []
   readonly #channels = new Map<number, LocalChannel>()
+  readonly #keepalive: Keepalive
   #mode: Mode
   #nextId = 0
   #asked = false
@@ -58,7 +60,9 @@ export class Lobby {
   constructor(options: LobbyOptions, mode: Mode) {
     this.#options = options
     this.#mode = mode
-    options.client.onMessage = (payload) => {
+    const { client } = options
+    this.#keepalive = new Keepalive([{ transport: client, onSilent: () => client.destroy() }])
+    client.onMessage = (payload) => {
       try {
         this.#message(payload)
       } catch (error) {
@@ -66,6 +70,11 @@ export class Lobby {
         options.onBreach()
       }
     }
+  }
+
+  /** The client has left the lobby: for the target, or for good. */
+  close(): void {
+    this.#keepalive.stop()
   }
 
   /** What the client has asked for so far; the relay goes on from there. */
@@ -95,6 +104,8 @@ export class Lobby {
         return
       case MSG.requestSuccess:
       case MSG.requestFailure:
+        // Answers to keepalives: that they came is what counts.
+        return
       case MSG.channelOpenConfirmation:
       case MSG.channelOpenFailure:
         throw new MalformedError('an answer to nothing')
