@@ -45,13 +45,13 @@ function dial(
   reading: Reading,
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    // Saves an allocation for each read, which the garbage collector feels at bulk. ssh2 keeps pieces of what it
-    // reads during a key exchange, so then it gets its own copy.
+    // Saves an allocation for each read, which the garbage collector feels at bulk.
     const onread = {
       buffer: READ_BUFFER,
       callback: (bytes: number) => {
         const chunk = READ_BUFFER.subarray(0, bytes)
-        socket.emit('data', reading.transport?.isRelaying ? chunk : Buffer.from(chunk))
+        if (reading.transport) reading.transport.read(chunk)
+        else socket.emit('data', Buffer.from(chunk))
         return true
       },
     }

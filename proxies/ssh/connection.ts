@@ -3,7 +3,7 @@
  */
 import type { Gate, Identity, OpenRequest, Source, TargetEntry } from '../../src/gate/messages.ts'
 import { connectTarget } from './back.ts'
-import { LINGER_MS } from './limits.ts'
+import { farewell } from './farewell.ts'
 import { Lobby } from './lobby.ts'
 import type { LocalChannel } from './local.ts'
 import { Relay } from './relay.ts'
@@ -62,8 +62,7 @@ export class SshConnection {
     }
     this.#abandon.abort(reason)
     this.#lobby.end(reason)
-    this.#options.client.end()
-    setTimeout(() => this.#options.client.destroy(), LINGER_MS).unref()
+    farewell(this.#options.client)
   }
 
   /** The target of the login string. */

@@ -16,6 +16,8 @@ export const MAX_CHANNEL_PACKET = 32 * 1024
 export const SEND_HIGH_WATER = 256 * 1024
 /** Bytes waiting to be sent to a peer from which on that peer itself is not read any more. */
 export const FLOOD_MARK = 4 * 1024 * 1024
+/** Bytes that one connection reads before the others have their turn. */
+export const READ_SHARE = 256 * 1024
 /** A key exchange that takes longer than this ends the connection. */
 export const KEX_TIMEOUT_MS = 60_000
 /** Bytes sent on one leg after which new keys are agreed (RFC 4253 9). */
@@ -30,5 +32,7 @@ export const KEEPALIVE_INTERVAL_MS = 30_000
 export const KEEPALIVE_MAX_UNANSWERED = 3
 /** What the bastion itself grants a client to type in its menu. */
 export const MENU_WINDOW = 4096
+/** How long a client whose session was ended here has to read why and leave. */
+export const FAREWELL_MS = 1_000
 /** How long a closing connection may take to drain its last messages. */
 export const LINGER_MS = 5_000

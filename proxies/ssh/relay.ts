@@ -22,8 +22,9 @@ import {
   recipientOf,
 } from './codec/messages.ts'
 import { displayText, MalformedError } from './codec/reader.ts'
+import { end, farewell } from './farewell.ts'
 import { Keepalive } from './keepalive.ts'
-import { LINGER_MS, MAX_CHANNELS } from './limits.ts'
+import { MAX_CHANNELS } from './limits.ts'
 import type { AdoptedChannel } from './lobby.ts'
 import type { SessionResult, SshSession } from './session.ts'
 import type { Transport } from './transport.ts'
@@ -212,15 +213,14 @@ export class Relay implements ChannelHost {
     for (const channel of this.#channels.values()) channel.end()
     this.#channels.clear()
     this.client.paused = this.target.paused = false
-    for (const leg of [this.client, this.target]) {
-      leg.end()
-      const linger = setTimeout(() => leg.destroy(), LINGER_MS)
-      leg.onClose = () => clearTimeout(linger)
-      if (leg.closed) clearTimeout(linger)
-    }
-    this.session
-      .end(result, reason)
-      .finally(this.#onEnd)
-      .catch(() => undefined)
+    end(this.target)
+    this.target.onClose = undefined
+    const clientClosed = new Promise<void>((resolve) => {
+      this.client.onClose = resolve
+      if (this.client.closed) resolve()
+    })
+    if (reason === undefined) end(this.client)
+    else farewell(this.client)
+    Promise.allSettled([this.session.end(result, reason), clientClosed]).then(this.#onEnd)
   }
 }

@@ -7,9 +7,18 @@
  * of connection-layer messages is replaced here by a function that hands the raw payload on.
  */
 
+import { Buffer } from 'node:buffer'
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
-import { FLOOD_MARK, KEX_TIMEOUT_MS, REKEY_BYTES, REKEY_INTERVAL_MS, SEND_HIGH_WATER } from './limits.ts'
+import {
+  FLOOD_MARK,
+  KEX_TIMEOUT_MS,
+  READ_SHARE,
+  REKEY_BYTES,
+  REKEY_INTERVAL_MS,
+  SEND_HIGH_WATER,
+} from './limits.ts'
+import { framePacket, keepPacket } from './packet.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -19,6 +28,9 @@ interface Ssh2Protocol {
   _onPacket: () => void
   /** Set while a key exchange is under way; outgoing packets are queued then. */
   _kexinit: Buffer | undefined
+  _cipher: { encrypt(packet: Buffer): void }
+  /** `_packet`: what has come of a packet that is not whole yet. */
+  _decipher: { _packet: Uint8Array | null }
   _packetRW: {
     write: { allocStart: number; alloc(size: number): Buffer; finalize(packet: Buffer): Buffer }
   }
@@ -66,6 +78,8 @@ export class Transport {
   #closed = false
   #heard = false
   #paused = false
+  #resting = false
+  #share = READ_SHARE
 
   /**
    * Takes over a connection of ssh2 as soon as its protocol object exists.
@@ -82,10 +96,12 @@ export class Transport {
     protocol._onPayload = (payload) => {
       const type = payload[0]
       if (type === undefined || type < CONNECTION_LAYER_FIRST || type > CONNECTION_LAYER_LAST) {
-        return original(payload)
+        // A view into a buffer that is read into again: ssh2 keeps the peer's KEXINIT.
+        return original(Buffer.from(payload))
       }
       protocol._onPacket()
       this.#heard = true
+      this.#spend(payload.length)
       if (this.onMessage) this.onMessage(payload)
       else if (this.#strict) this.breach()
       return undefined
@@ -105,17 +121,43 @@ export class Transport {
     })
   }
 
+  /**
+   * Takes what was read from the socket into a buffer that the next read overwrites. ssh2 keeps views into what it
+   * reads during a key exchange, so then it gets its own copy; and into a packet whose tag is still to come.
+   */
+  read(chunk: Buffer): void {
+    if (this.onMessage === undefined || this.#protocol._kexinit !== undefined) {
+      this.#socket.emit('data', Buffer.from(chunk))
+      return
+    }
+    this.#socket.emit('data', chunk)
+    const decipher = this.#protocol._decipher
+    if (decipher._packet?.buffer === chunk.buffer) decipher._packet = Buffer.from(decipher._packet)
+  }
+
   /** Sends one message; its bytes are copied before this returns. After the end of the connection: nothing. */
   send(payload: Uint8Array): void {
     if (this.#closed) return
+    const protocol = this.#protocol
+    const packet = protocol._kexinit === undefined ? framePacket(protocol._cipher, payload) : undefined
+    if (packet) {
+      protocol._cipher.encrypt(packet)
+      // Node has written it through, unless the kernel's buffer is full.
+      if (this.#socket.writableLength > 0) keepPacket()
+    } else {
+      this.#sendByLibrary(payload)
+    }
+    this.#sent += payload.length
+    if (this.#sent >= REKEY_BYTES) this.#rekey()
+  }
+
+  #sendByLibrary(payload: Uint8Array): void {
     const writer = this.#protocol._packetRW.write
     // While keys are being exchanged, allocStart is 0: ssh2 queues bare payloads and frames them afterwards.
     const packet = writer.alloc(payload.length)
     packet.set(payload, writer.allocStart)
     sendPacket(this.#protocol, writer.finalize(packet))
     if (this.#protocol._kexinit !== undefined) this.#watchKex()
-    this.#sent += payload.length
-    if (this.#sent >= REKEY_BYTES) this.#rekey()
   }
 
   /** True while more should not be sent: the peer reads too slowly, or keys are being exchanged. */
@@ -148,7 +190,23 @@ export class Transport {
     if (paused === this.#paused) return
     this.#paused = paused
     if (paused) this.#socket.pause()
-    else this.#socket.resume()
+    else if (!this.#resting) this.#socket.resume()
+  }
+
+  /**
+   * Counts what one connection reads: past its share it rests until the others have had their turn of the event
+   * loop. Without that one bulk transfer makes all other sessions wait for milliseconds.
+   */
+  #spend(bytes: number): void {
+    this.#share -= bytes
+    if (this.#share > 0 || this.#resting) return
+    this.#resting = true
+    this.#socket.pause()
+    setImmediate(() => {
+      this.#resting = false
+      this.#share = READ_SHARE
+      if (!this.#paused) this.#socket.resume()
+    })
   }
 
   /** New keys when the present ones are old; call it now and then. */
