@@ -7,14 +7,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Dropbear, startDropbear } from '../peers/dropbear.ts'
 import { generateKey } from '../peers/keys.ts'
-import { scp, sftp, ssh, sshArguments, sshTerminal } from '../peers/openssh.ts'
+import { scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { descendants, freePort, type RunResult } from '../peers/process.ts'
-import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { describeWithPeers } from '../peers/program.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
-import { openTerminal } from '../peers/terminal.ts'
 import { ALL_RIGHTS, type Bastion, type SessionRow, startBastion, until } from './bastion.ts'
 
 type Credentials = ({ type: 'password'; password: string } | { type: 'ssh_key'; private_key: string })[]
@@ -27,6 +26,9 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
     bastion = await startBastion({ credential: 'password' })
   })
   afterAll(() => bastion.stop())
+  beforeEach(async () => {
+    sessions = (await bastion.closedSessions()).length
+  })
 
   /** Adds a device that ops1 may use in every way; returns the login string. */
   async function addTarget(
