@@ -170,6 +170,8 @@ export class Channel {
 
   fromTarget(payload: Buffer): void {
     if (this.#targetId === undefined) throw new MalformedError('a message before the confirmation')
+    // Of a channel that was ended here only the end is of interest.
+    if (this.#isOver && payload[0] !== MSG.channelClose) return
     switch (payload[0]) {
       case MSG.channelData:
         this.#data(payload, dataOf(payload), false)
