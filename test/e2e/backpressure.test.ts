@@ -1,0 +1,104 @@
+/** Peers that send and do not read: what they make the broker hold is bounded, and others go on. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ssh, sshArguments } from '../peers/openssh.ts'
+import { findProgram } from '../peers/program.ts'
+import { type Bastion, startBastion, until } from './bastion.ts'
+
+const MEBIBYTE = 1024 * 1024
+/** What one stopped session may add to the broker's memory. */
+const ALLOWED_GROWTH = 32 * MEBIBYTE
+/** More than that must have been sent by the target before the client's stop is felt, were nothing bounded. */
+const WATCH_MS = 4_000
+
+let bastion: Bastion
+const children: ChildProcess[] = []
+
+beforeAll(async () => {
+  bastion = await startBastion()
+})
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL')
+  await bastion.stop()
+})
+
+function residentBytes(pid: number): number {
+  const line = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  return Number(line?.[1]) * 1024
+}
+
+/** The broker's memory now, after a session of the same kind has warmed it up. */
+async function baseline(): Promise<number> {
+  await ssh(bastion.home, bastion.login(), [`head -c ${64 * MEBIBYTE} /dev/zero > /dev/null; head -c ${64 * MEBIBYTE} /dev/zero`])
+  return residentBytes(bastion.broker.pid)
+}
+
+async function highest(ms: number): Promise<number> {
+  let most = 0
+  for (const end = Date.now() + ms; Date.now() < end; ) {
+    most = Math.max(most, residentBytes(bastion.broker.pid))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return most
+}
+
+function start(command: string, args: string[], env: NodeJS.ProcessEnv, input: 'pipe' | 'ignore' = 'ignore'): ChildProcess {
+  const child = spawn(command, args, { env, stdio: [input, 'pipe', 'inherit'] })
+  children.push(child)
+  return child
+}
+
+test('a client that stops reading while the target floods', async () => {
+  const before = await baseline()
+  const env = bastion.home.env(bastion.password)
+  const child = start(findProgram('ssh'), [...sshArguments(bastion.home, bastion.login()), 'cat /dev/zero'], env)
+  await new Promise((resolve) => child.stdout!.once('data', resolve))
+  process.kill(child.pid!, 'SIGSTOP')
+  expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_GROWTH)
+  // Meanwhile others are served.
+  expect((await ssh(bastion.home, bastion.login(), ['echo alive'])).stdout).toBe('alive\n')
+})
+
+test('a client that names a window of a gigabyte and stops reading', async () => {
+  const before = await baseline()
+  const { port, user } = bastion.login()
+  const script = `
+import os, signal, sys, paramiko
+transport = paramiko.Transport(('127.0.0.1', ${port}))
+transport.connect(username='${user}', password='${bastion.password}')
+channel = transport.open_session(window_size=2**30)
+channel.exec_command('cat /dev/zero')
+channel.recv(1)
+print('reading', flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+`
+  const child = start(findProgram('python3'), ['-c', script], bastion.home.env())
+  await new Promise((resolve) => child.stdout!.once('data', resolve))
+  expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_GROWTH)
+})
+
+test('a target that stops reading while the client floods', async () => {
+  const before = await baseline()
+  const env = bastion.home.env(bastion.password)
+  const args = [...sshArguments(bastion.home, bastion.login()), 'echo ready; kill -STOP $$; cat > /dev/null']
+  const child = start(findProgram('ssh'), args, env, 'pipe')
+  await new Promise((resolve) => child.stdout!.once('data', resolve))
+  const flood = Buffer.alloc(MEBIBYTE)
+  child.stdin!.on('error', () => undefined)
+  const pump = (): void => {
+    while (child.stdin!.write(flood));
+    child.stdin!.once('drain', pump)
+  }
+  pump()
+  expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_GROWTH)
+})
+
+test('when they are gone their sessions are closed and accounted for', async () => {
+  for (const child of children) child.kill('SIGKILL')
+  const current = await until('no running session', async () => {
+    const rows = await bastion.broker.must<unknown[]>('GET', '/sessions?status=current')
+    return rows.length === 0 ? rows : undefined
+  })
+  expect(current).toEqual([])
+})
