@@ -76,6 +76,7 @@ export class BrokerGate implements Gate {
       await audit.record('auth.failure', { ...fields, reason: 'malformed login string' })
       return { result: 'malformed', message: parsed.malformed }
     }
+    if (proof.method === 'none') return { result: 'rejected' }
     const outcome = await identities.authenticate({
       user: parsed.user,
       login,

@@ -20,7 +20,12 @@ export interface AuthenticateRequest {
   source: Source
   /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (contract.md, Login string). */
   login: string
-  proof: PasswordProof | PublicKeyProof
+  proof: NoProof | PasswordProof | PublicKeyProof
+}
+
+/** The client asks which methods there are (RFC 4252 5.2). Never signs in; a malformed login string is answered as such. */
+export interface NoProof {
+  method: 'none'
 }
 
 export interface PasswordProof {
