@@ -5,9 +5,9 @@
  */
 import type { Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection, type PublicKeyAuthContext } from 'ssh2'
-import type { AuthenticateAnswer, Gate, Identity, Source } from '../../src/gate/messages.ts'
+import type { AuthenticateRequest, Gate, Identity, PasswordProof, Source } from '../../src/gate/messages.ts'
 import { FRONT_ALGORITHMS } from './algorithms.ts'
-import { MAX_AUTH_TRIES, MAX_KEY_OFFERS } from './limits.ts'
+import { LINGER_MS, MAX_AUTH_REQUESTS, MAX_AUTH_TRIES, MAX_KEY_OFFERS } from './limits.ts'
 import { Transport } from './transport.ts'
 
 export interface FrontOptions {
@@ -60,7 +60,8 @@ export class SshFront {
     client.on('error', () => socket.destroySoon())
     client.on('authentication', (context) => attempt.answer(context))
     client.on('ready', () => {
-      if (attempt.identity) this.#options.onSignedIn(attempt.identity, source, transport, socket)
+      const identity = attempt.takeIdentity()
+      if (identity) this.#options.onSignedIn(identity, source, transport, socket)
       else transport.destroy()
     })
   }
@@ -68,12 +69,14 @@ export class SshFront {
 
 /** The sign-in of one connection: its attempts are counted, and each is the gate's to answer. */
 class SignIn {
-  identity: Identity | undefined
   readonly #gate: Gate
   readonly #source: Source
   readonly #transport: Transport
+  #identity: Identity | undefined
+  #requests = 0
   #tries = 0
   #offers = 0
+  #isOver = false
 
   constructor(gate: Gate, source: Source, transport: Transport) {
     this.#gate = gate
@@ -81,92 +84,103 @@ class SignIn {
     this.#transport = transport
   }
 
+  /** Who has just been signed in, once. */
+  takeIdentity(): Identity | undefined {
+    const identity = this.#identity
+    this.#identity = undefined
+    return identity
+  }
+
   answer(context: AuthContext): void {
-    this.#decide(context).catch(() => this.#transport.end())
+    this.#run(context, () => this.#decide(context))
+  }
+
+  /** Counts before it asks: a client may send many requests without waiting for an answer. */
+  #run(context: AuthContext, step: () => Promise<void>): void {
+    // The socket of somebody who was turned away is read until it is closed.
+    if (this.#isOver) return
+    const work =
+      ++this.#requests > MAX_AUTH_REQUESTS ? Promise.resolve().then(() => this.#tooMany(context)) : step()
+    work.catch(() => this.#end())
   }
 
   async #decide(context: AuthContext): Promise<void> {
     switch (context.method) {
-      case 'none':
-        context.reject(METHODS)
-        return
-      case 'password':
-        await this.#password(context, 'password', context.password)
-        return
       case 'keyboard-interactive':
         context.prompt([{ prompt: 'Password: ', echo: false }], (answers: unknown) => {
           // ssh2 hands an Error here when the client starts another method instead of answering.
           const password = Array.isArray(answers) ? answers[0] : undefined
           if (typeof password !== 'string') return
-          this.#password(context, 'keyboard-interactive', password).catch(() => this.#transport.end())
+          this.#run(context, () => this.#password(context, { method: 'keyboard-interactive', password }))
         })
+        return
+      case 'password':
+        await this.#password(context, { method: 'password', password: context.password })
         return
       case 'publickey':
         await this.#publicKey(context)
         return
       default:
-        this.#reject(context)
+        await this.#ask(context, { method: 'none' })
     }
   }
 
-  async #password(
-    context: AuthContext,
-    method: 'password' | 'keyboard-interactive',
-    password: string,
-  ): Promise<void> {
-    this.#tries++
-    const answer = await this.#gate.authenticate({
-      protocol: 'SSH',
-      source: this.#source,
-      login: context.username,
-      proof: { method, password },
-    })
-    this.#conclude(context, answer)
+  async #password(context: AuthContext, proof: PasswordProof): Promise<void> {
+    if (++this.#tries > MAX_AUTH_TRIES) this.#tooMany(context)
+    else await this.#ask(context, proof)
   }
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
     const { key, signature, blob } = context
     const signed = signature && blob ? { data: blob, signature } : undefined
-    if (signed) this.#tries++
-    else this.#offers++
-    const answer = await this.#gate.authenticate({
-      protocol: 'SSH',
-      source: this.#source,
-      login: context.username,
-      proof: { method: 'publickey', key: key.data, ...(signed && { signed }) },
-    })
-    // ssh2 answers an accepted offer with PK_OK and an accepted signature with success.
-    if (answer.result === 'key_acceptable' && !signed) context.accept()
-    else this.#conclude(context, answer)
+    const isTooMuch = signed ? ++this.#tries > MAX_AUTH_TRIES : ++this.#offers > MAX_KEY_OFFERS
+    if (isTooMuch) this.#tooMany(context)
+    else await this.#ask(context, { method: 'publickey', key: key.data, ...(signed && { signed }) })
   }
 
-  #conclude(context: AuthContext, answer: AuthenticateAnswer): void {
-    if (this.#transport.closed) {
-      if (answer.result === 'accepted') void this.#gate.leave({ identity: answer.identity.token })
-      return
-    }
-    if (answer.result === 'accepted') {
-      this.identity = answer.identity
-      context.accept()
-    } else if (answer.result === 'malformed') {
-      this.#turnAway(context, answer.message)
-    } else {
-      this.#reject(context)
+  async #ask(context: AuthContext, proof: AuthenticateRequest['proof']): Promise<void> {
+    const login = context.username
+    const answer = await this.#gate.authenticate({ protocol: 'SSH', source: this.#source, login, proof })
+    switch (answer.result) {
+      case 'accepted':
+        await this.#accept(context, answer.identity)
+        return
+      case 'malformed':
+        this.#turnAway(context, answer.message)
+        return
+      case 'key_acceptable':
+        // ssh2 answers an accepted question with PK_OK, and an accepted signature with success.
+        if (proof.method === 'publickey' && !proof.signed && !this.#isOver) context.accept()
+        return
+      case 'rejected':
+        if (this.#tries >= MAX_AUTH_TRIES) this.#tooMany(context)
+        else if (!this.#isOver) context.reject(METHODS)
     }
   }
 
-  #reject(context: AuthContext): void {
-    if (this.#tries >= MAX_AUTH_TRIES || this.#offers >= MAX_KEY_OFFERS) {
-      this.#turnAway(context, 'too many failed attempts, try again with a new connection')
-      return
-    }
-    context.reject(METHODS)
+  async #accept(context: AuthContext, identity: Identity): Promise<void> {
+    this.#identity = identity
+    if (!this.#isOver && !this.#transport.closed) context.accept()
+    // Not taken: the client has gone, or has made another request in the meantime, which aborts this one.
+    const unused = this.takeIdentity()
+    if (unused) await this.#gate.leave({ identity: unused.token })
+  }
+
+  #tooMany(context: AuthContext): void {
+    this.#turnAway(context, 'too many failed attempts, try again with a new connection')
   }
 
   #turnAway(context: AuthContext, reason: string): void {
+    if (this.#isOver) return
     this.#transport.send(bannerMessage(`sallyport: ${reason}\r\n`))
     context.reject([])
+    this.#end()
+  }
+
+  #end(): void {
+    this.#isOver = true
     this.#transport.end()
+    setTimeout(() => this.#transport.destroy(), LINGER_MS).unref()
   }
 }
 

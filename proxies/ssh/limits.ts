@@ -4,6 +4,8 @@
 export const MAX_AUTH_TRIES = 6
 /** Questions "would this public key do?" on one connection: agents offer many keys. */
 export const MAX_KEY_OFFERS = 32
+/** Sign-in requests of all kinds on one connection, proofs or not. */
+export const MAX_AUTH_REQUESTS = 64
 /** Channels that one connection may have open at a time. */
 export const MAX_CHANNELS = 32
 /** Channel requests a client may send before its channel's main request is decided. */
