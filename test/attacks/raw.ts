@@ -1,0 +1,269 @@
+/**
+ * A client that keeps no rule: after the key exchange it sends any payload at any time, and hands on every payload
+ * that comes. Below it, a bare socket for what happens before there are keys. ssh2 agrees the keys and encrypts.
+ */
+import { createRequire } from 'node:module'
+import { connect, type Socket } from 'node:net'
+import ssh2, { type ParsedKey } from 'ssh2'
+import { buildChannelOpen } from '../../proxies/ssh/codec/build.ts'
+import { Reader } from '../../proxies/ssh/codec/reader.ts'
+import { Writer } from '../../proxies/ssh/codec/writer.ts'
+import { until } from '../e2e/bastion.ts'
+
+const require = createRequire(import.meta.url)
+
+/** What is used of ssh2's Protocol object, as of the pinned 1.17.0. */
+interface Protocol {
+  start(): void
+  parse(chunk: Buffer, from: number, to: number): void
+  cleanup(): void
+  rekey(): void
+  _onPayload: (payload: Buffer) => unknown
+  _kex: { sessionID: Buffer }
+  _packetRW: { write: { allocStart: number; alloc(size: number): Buffer; finalize(packet: Buffer): Buffer } }
+}
+const Protocol = require('ssh2/lib/protocol/Protocol.js') as new (config: {
+  ident: string
+  onWrite: (data: Buffer) => void
+  onError: (error: Error) => void
+  onHandshakeComplete: () => void
+  messageHandlers: object
+}) => Protocol
+const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
+  sendPacket: (protocol: Protocol, packet: Buffer) => boolean
+}
+
+/** Message numbers below the connection layer (RFC 4250 4.1.2, RFC 4252, RFC 4256). */
+export const AUTH = {
+  disconnect: 1,
+  ignore: 2,
+  debug: 4,
+  serviceRequest: 5,
+  serviceAccept: 6,
+  request: 50,
+  failure: 51,
+  success: 52,
+  banner: 53,
+  pkOk: 60,
+  infoRequest: 60,
+  infoResponse: 61,
+} as const
+
+const HOST = '127.0.0.1'
+
+export interface RawOptions {
+  port: number
+  /** The address to come from: 127.0.0.2 and so on are different clients. */
+  from?: string
+}
+
+export interface RawClient {
+  readonly socket: Socket
+  /** RFC 4253 7.2: the hash of the first key exchange. */
+  readonly sessionId: Buffer
+  /** Payloads that came and were not taken by `next`, without key exchanges. */
+  readonly received: Buffer[]
+  /** True when the server has closed, or the connection broke. */
+  readonly closed: boolean
+  send(...payloads: Uint8Array[]): void
+  /** Takes the next payload of one of these numbers, dropping those before; rejects when the connection ends. */
+  next(...types: number[]): Promise<Buffer>
+  /** Resolves when the server has closed; rejects after `until`'s time. */
+  untilClosed(): Promise<void>
+  rekey(): void
+  destroy(): void
+}
+
+/** Connects and agrees keys. */
+export async function connectRaw({ port, from }: RawOptions): Promise<RawClient> {
+  const socket = await connectSocket({ port, ...(from !== undefined && { from }) })
+  const received: Buffer[] = []
+  let agreed = false
+  let closed = false
+  const protocol = new Protocol({
+    ident: 'raw',
+    onWrite: (data) => {
+      if (socket.writable) socket.write(data)
+    },
+    onError: () => socket.destroy(),
+    onHandshakeComplete: () => {
+      agreed = true
+    },
+    messageHandlers: {},
+  })
+  const original = protocol._onPayload
+  protocol._onPayload = (payload) => {
+    const type = payload[0] ?? 0
+    // Key exchanges stay with ssh2; it hands out slices of a buffer that it uses again.
+    if (type >= 20 && type < 50) return original(payload)
+    received.push(Buffer.from(payload))
+    return undefined
+  }
+  socket.on('data', (data) => {
+    try {
+      protocol.parse(data, 0, data.length)
+    } catch {
+      socket.destroy()
+    }
+  })
+  socket.on('end', () => {
+    closed = true
+  })
+  socket.on('close', () => {
+    closed = true
+  })
+  protocol.start()
+  await until('the key exchange', () => {
+    if (closed) throw new Error('the connection ended before keys were agreed')
+    return agreed || undefined
+  })
+  return {
+    socket,
+    sessionId: Buffer.from(protocol._kex.sessionID),
+    received,
+    get closed() {
+      return closed
+    },
+    send: (...payloads) => {
+      for (const payload of payloads) {
+        const { write } = protocol._packetRW
+        const packet = write.alloc(payload.length)
+        packet.set(payload, write.allocStart)
+        sendPacket(protocol, write.finalize(packet))
+      }
+    },
+    next: (...types) =>
+      until(`a message of ${types}`, () => {
+        for (let payload = received.shift(); payload; payload = received.shift()) {
+          if (types.includes(payload[0] ?? 0)) return payload
+        }
+        if (closed) throw new Error(`the connection ended before a message of ${types}`)
+        return undefined
+      }),
+    untilClosed: async () => {
+      await until('the end of the connection', () => closed || undefined)
+    },
+    rekey: () => protocol.rekey(),
+    destroy: () => socket.destroy(),
+  }
+}
+
+/** A TCP connection, and nothing else. Its errors are of no interest: they end it. */
+export function connectSocket({ port, from }: RawOptions): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({
+      host: HOST,
+      port,
+      noDelay: true,
+      ...(from !== undefined && { localAddress: from }),
+    })
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      socket.off('error', reject)
+      socket.on('error', () => undefined)
+      resolve(socket)
+    })
+  })
+}
+
+/** `connectRaw`, and the service that sign-in is (RFC 4253 10). */
+export async function connectToSignIn(options: RawOptions): Promise<RawClient> {
+  const client = await connectRaw(options)
+  client.send(serviceRequest('ssh-userauth'))
+  await client.next(AUTH.serviceAccept)
+  return client
+}
+
+/** A client that has signed in by password. */
+export async function signInRaw(
+  options: RawOptions & { user: string; password: string },
+): Promise<RawClient> {
+  const client = await connectToSignIn(options)
+  client.send(passwordRequest(options.user, options.password))
+  const [answer] = await client.next(AUTH.success, AUTH.failure)
+  if (answer !== AUTH.success) throw new Error(`${options.user} was not signed in`)
+  return client
+}
+
+/** byte 5, string service name. */
+export const serviceRequest = (name: string): Buffer =>
+  new Writer().byte(AUTH.serviceRequest).string(name).finish()
+
+/** byte 50, string user, string service, string method, the method's fields (RFC 4252 5). */
+export const authRequest = (
+  user: string | Uint8Array,
+  method: string,
+  fields: Uint8Array = Buffer.alloc(0),
+): Buffer =>
+  new Writer().byte(AUTH.request).string(user).string('ssh-connection').string(method).raw(fields).finish()
+
+/** FALSE, string password (RFC 4252 8). */
+export const passwordRequest = (user: string | Uint8Array, password: string): Buffer =>
+  authRequest(user, 'password', new Writer().boolean(false).string(password).finish())
+
+/** string language, string submethods (RFC 4256 3.1). */
+export const interactiveRequest = (user: string): Buffer =>
+  authRequest(user, 'keyboard-interactive', new Writer().string('').string('').finish())
+
+/** byte 61, uint32 number of answers, string answer (RFC 4256 3.4). */
+export const interactiveAnswer = (password: string): Buffer =>
+  new Writer().byte(AUTH.infoResponse).uint32(1).string(password).finish()
+
+/** A key pair to sign in with; `algorithm` is the one of the signature. */
+export interface Signer {
+  algorithm: string
+  blob: Buffer
+  sign(data: Buffer): Buffer
+}
+
+/** Of a private key's text; `algorithm` where it is not the key's own name. */
+export function signerOf(privateKey: string, algorithm?: string): Signer {
+  const parsed = ssh2.utils.parseKey(privateKey)
+  if (parsed instanceof Error) throw parsed
+  const key: ParsedKey = parsed
+  const hash = algorithm === 'rsa-sha2-256' ? 'sha256' : algorithm === 'rsa-sha2-512' ? 'sha512' : undefined
+  return {
+    algorithm: algorithm ?? key.type,
+    blob: key.getPublicSSH(),
+    sign: (data) => {
+      const signature: unknown = key.sign(data, hash)
+      if (signature instanceof Error) throw signature
+      return signature as Buffer
+    },
+  }
+}
+
+/** The question whether a key would do: FALSE, string algorithm, string key (RFC 4252 7). */
+export const keyOffer = (user: string, { algorithm, blob }: Signer): Buffer =>
+  authRequest(user, 'publickey', new Writer().boolean(false).string(algorithm).string(blob).finish())
+
+/** TRUE, string algorithm, string key: what a signature covers, behind the session's id (RFC 4252 7). */
+export const toBeSigned = (user: string, { algorithm, blob }: Signer): Buffer =>
+  authRequest(user, 'publickey', new Writer().boolean(true).string(algorithm).string(blob).finish())
+
+/** A sign-in by key. `by` signs, over `sessionId`, a request that names `key`. */
+export function keyRequest(user: string, key: Signer, sessionId: Uint8Array, by: Signer = key): Buffer {
+  const request = toBeSigned(user, key)
+  const signature = by.sign(new Writer().string(sessionId).raw(request).finish())
+  const field = new Writer().string(by.algorithm).string(signature).finish()
+  return new Writer().raw(request).string(field).finish()
+}
+
+/** CHANNEL_OPEN of a session with the largest window. */
+export const sessionOpen = (sender: number, window = 0x7fffffff): Buffer =>
+  channelOpen('session', sender, window)
+
+export const channelOpen = (
+  type: string,
+  sender: number,
+  window = 0x7fffffff,
+  typeData = Buffer.alloc(0),
+): Buffer => buildChannelOpen({ type, sender, window, maxPacket: 32_768, typeData })
+
+/** The methods that a USERAUTH_FAILURE names (RFC 4252 5.1). */
+export const methodsOf = (failure: Buffer): string =>
+  Buffer.from(new Reader(failure, 'USERAUTH_FAILURE', 1).string()).toString()
+
+/** The text of a USERAUTH_BANNER (RFC 4252 5.4). */
+export const textOf = (banner: Buffer): string =>
+  Buffer.from(new Reader(banner, 'USERAUTH_BANNER', 1).string()).toString()
