@@ -1,0 +1,265 @@
+/**
+ * The gate as a proxy in another process will see it: every question and every answer goes through structuredClone,
+ * so that what is not plain data fails here.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { RecordingWriter } from '../../recordings/writer.ts'
+import { AuditLog } from '../../src/audit/log.ts'
+import { BrokerGate } from '../../src/gate/gate.ts'
+import type { Gate, GateNotice, OpenSession } from '../../src/gate/messages.ts'
+import { Identities } from '../../src/identity/chain.ts'
+import { Lockout } from '../../src/identity/lockout.ts'
+import { PasswordHasher } from '../../src/identity/password.ts'
+import { openRecordingKeys, RecordingKeeper } from '../../src/keeper/keeper.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { openVault } from '../../src/vault/credentials.ts'
+import { type Estate, smallEstate } from '../store/fixture.ts'
+import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+
+const SOURCE = { address: '192.0.2.7', port: 4711 }
+
+let temporary: TemporaryStore
+let estate: Estate
+let broker: BrokerGate
+let gate: Gate
+let keeper: RecordingKeeper
+
+beforeEach(async () => {
+  temporary = await temporaryStore()
+  const { store } = temporary
+  estate = await smallEstate(store)
+  const vault = await openVault(store, { file: `${temporary.path}.key` })
+  await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('root password') }])
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now)
+  await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
+  keeper = new RecordingKeeper({
+    root: `${temporary.path}.recordings`,
+    keys: await openRecordingKeys(store.settings, vault),
+    recipients: [],
+    minimumFree: 0,
+  })
+  await keeper.start()
+  const audit = new AuditLog({ repository: store.audit, now: Date.now })
+  broker = new BrokerGate({ store, identities, vault, audit, recordings: keeper, now: Date.now })
+  gate = acrossProcesses(broker)
+})
+afterEach(() => temporary.remove())
+
+/** The gate behind a process boundary: nothing but what structuredClone takes gets through. */
+function acrossProcesses(real: Gate): Gate {
+  const asked =
+    <Q, A>(method: (question: Q) => Promise<A>) =>
+    async (question: Q): Promise<A> =>
+      structuredClone(await method.call(real, structuredClone(question)))
+  return {
+    authenticate: asked(real.authenticate),
+    targets: asked(real.targets),
+    open: asked(real.open),
+    hostKey: asked(real.hostKey),
+    event: asked(real.event),
+    sign: asked(real.sign),
+    close: asked(real.close),
+    leave: asked(real.leave),
+    onNotice: (listener) => real.onNotice((notice) => listener(structuredClone(notice))),
+  }
+}
+
+const signIn = (login = 'ops1:root@srv1', password = 'ops1 password') =>
+  gate.authenticate({ protocol: 'SSH', source: SOURCE, login, proof: { method: 'password', password } })
+
+async function identity(login?: string): Promise<string> {
+  const answer = await signIn(login)
+  if (answer.result !== 'accepted') throw new Error(answer.result)
+  return answer.identity.token
+}
+
+async function opened(): Promise<OpenSession> {
+  const answer = await gate.open({ identity: await identity(), protocol: 'SSH', source: SOURCE })
+  if (answer.result !== 'opened') throw new Error(answer.message)
+  return answer.session
+}
+
+const codes = async () => (await temporary.store.audit.range(0, 1000)).map(({ code }) => code)
+
+describe('authenticate', () => {
+  test('tells who it is, and whether a target was named', async () => {
+    expect(await signIn()).toMatchObject({ result: 'accepted', identity: { user: 'ops1', hasTarget: true } })
+    expect(await signIn('ops1')).toMatchObject({ result: 'accepted', identity: { hasTarget: false } })
+  })
+
+  test('a wrong password, an unknown user and a malformed login', async () => {
+    expect(await signIn('ops1:root@srv1', 'wrong')).toEqual({ result: 'rejected' })
+    expect(await signIn('nobody:root@srv1')).toEqual({ result: 'rejected' })
+    expect(await signIn('ops1:@@')).toMatchObject({ result: 'malformed' })
+    expect(await codes()).toEqual(['auth.failure', 'auth.failure', 'auth.failure'])
+  })
+})
+
+describe('open', () => {
+  test('answers with the target, the one credential, the rights and the recording', async () => {
+    const session = await opened()
+    expect(session).toMatchObject({
+      user: 'ops1',
+      target: { canonical: 'root@local:srv1:ssh', host: '192.0.2.1', port: 22, login: 'root' },
+      credentials: [{ type: 'password', password: 'root password' }],
+      rights: ['SSH_SHELL'],
+    })
+    expect(existsSync(join(session.recording!.directory, 'key.age'))).toBe(true)
+    expect(await codes()).toEqual(['auth.success', 'session.open'])
+  })
+
+  test('takes the target that was chosen in the menu', async () => {
+    const token = await identity('ops1')
+    const [entry] = (await gate.targets({ identity: token, protocol: 'SSH' })).targets
+    const answer = await gate.open({
+      identity: token,
+      protocol: 'SSH',
+      source: SOURCE,
+      target: entry!.target,
+    })
+    expect(answer.result).toBe('opened')
+  })
+
+  test('refuses an identity that was never given, or has left', async () => {
+    const request = { protocol: 'SSH', source: SOURCE } as const
+    await expect(gate.open({ ...request, identity: 'made-up' })).rejects.toThrow('no longer signed in')
+    const token = await identity()
+    await gate.leave({ identity: token })
+    await expect(gate.open({ ...request, identity: token })).rejects.toThrow('no longer signed in')
+  })
+
+  test('asks the rights anew: what was taken away since the sign-in is gone', async () => {
+    const token = await identity()
+    await temporary.store.authorizations.update(estate.authorization.id, { authorizeSessions: false })
+    expect(await gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).toMatchObject({
+      result: 'denied',
+    })
+    await temporary.store.authorizations.update(estate.authorization.id, { authorizeSessions: true })
+    await temporary.store.users.update(estate.user.id, { isDisabled: true })
+    expect(await gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).toMatchObject({
+      result: 'denied',
+    })
+  })
+
+  test('opens nothing when the audit log cannot be written', async () => {
+    const token = await identity()
+    const { store } = temporary
+    store.audit.append = () => Promise.reject(new Error('disk full'))
+    await expect(gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).rejects.toThrow()
+    expect(broker.running).toBe(0)
+    expect((await store.sessions.list({})).total).toBe(0)
+  })
+
+  test('opens nothing when the recording cannot begin', async () => {
+    const token = await identity()
+    keeper.prepare = () => Promise.reject(new Error('no space left'))
+    expect(await gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).toEqual({
+      result: 'denied',
+      message: 'the session cannot be recorded, so it is not opened: tell an administrator',
+    })
+    expect(await codes()).toEqual(['auth.success', 'recording.failed', 'session.denied'])
+  })
+})
+
+describe('a running session', () => {
+  test('is recorded with checkpoints signed by a key that its process does not hold', async () => {
+    const session = await opened()
+    const writer = await RecordingWriter.open(session.recording!, {
+      sign: (statement) => gate.sign({ session: session.id, statement }),
+      clock: { now: Date.now, monotonic: () => process.hrtime.bigint() / 1000n },
+      onFailure: (error) => {
+        throw error
+      },
+    })
+    expect(await writer.close({ result: 'success' })).toMatchObject({ state: 'sealed' })
+  })
+
+  test('gets signatures for its own checkpoints and for nothing else', async () => {
+    const session = await opened()
+    await expect(gate.sign({ session: session.id, statement: Buffer.from('anything') })).rejects.toThrow()
+    await expect(gate.sign({ session: 'another', statement: Buffer.from('anything') })).rejects.toThrow()
+  })
+
+  test("cannot put another session's name into its events", async () => {
+    const session = await opened()
+    await gate.event({
+      session: session.id,
+      code: 'channel.open',
+      fields: { session: 'forged', user: 'admin', subprotocol: 'SSH_SHELL' },
+    })
+    const last = (await temporary.store.audit.range(0, 1000)).at(-1)
+    expect(JSON.parse(last!.json).fields).toMatchObject({ session: session.id, user: 'ops1' })
+  })
+
+  test('is stopped by a notice, and closed once', async () => {
+    const session = await opened()
+    const notices: GateNotice[] = []
+    gate.onNotice((notice) => notices.push(notice))
+    expect(await broker.kill(session.id, 'suspicious', 'admin')).toBe(true)
+    expect(notices).toEqual([{ type: 'stop', session: session.id, reason: 'ended by admin: suspicious' }])
+    const close = { session: session.id, result: 'killed', bytesIn: 1, bytesOut: 2, rightsUsed: [] } as const
+    await gate.close({ ...close, rightsUsed: ['SSH_SHELL'] })
+    await expect(gate.close({ ...close, rightsUsed: [] })).rejects.toThrow('no such session')
+    expect(await broker.kill(session.id, 'again', 'admin')).toBe(false)
+    expect(await temporary.store.sessions.find(session.id)).toMatchObject({
+      result: 'killed',
+      subprotocols: ['SSH_SHELL'],
+      bytesIn: 1,
+      bytesOut: 2,
+    })
+  })
+})
+
+describe('host keys', () => {
+  const key = (seed: string) => {
+    const name = Buffer.from('ssh-ed25519')
+    const body = createHash('sha256').update(seed).digest()
+    const length = (bytes: Buffer) => Buffer.from([0, 0, 0, bytes.length])
+    return Buffer.concat([length(name), name, length(body), body])
+  }
+
+  test('pinned at first sight, then only that one', async () => {
+    const { id } = await opened()
+    expect(await gate.hostKey({ session: id, key: key('one') })).toEqual({ result: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: key('one') })).toEqual({ result: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: key('two') })).toMatchObject({ result: 'refused' })
+    expect((await codes()).slice(2)).toEqual(['hostkey.new', 'hostkey.changed'])
+  })
+
+  test('of two first sights at a time one is pinned', async () => {
+    const { id } = await opened()
+    const answers = await Promise.all([
+      gate.hostKey({ session: id, key: key('one') }),
+      gate.hostKey({ session: id, key: key('two') }),
+    ])
+    expect(answers.map(({ result }) => result)).toEqual(['accepted', 'refused'])
+  })
+
+  test('pinned policy: refused until an administrator has accepted it', async () => {
+    await temporary.store.services.update(estate.service.id, { hostKeyPolicy: 'pinned' })
+    const { id } = await opened()
+    expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'refused' })
+    const [offered] = await temporary.store.hostKeys.ofService(estate.service.id)
+    expect(offered).toMatchObject({ state: 'offered', keyType: 'ssh-ed25519' })
+    await temporary.store.hostKeys.update(offered!.id, { state: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: key('one') })).toEqual({ result: 'accepted' })
+  })
+
+  test('a target that shows a new key each time fills no table', async () => {
+    await temporary.store.services.update(estate.service.id, { hostKeyPolicy: 'pinned' })
+    const { id } = await opened()
+    for (let n = 0; n < 12; n++) await gate.hostKey({ session: id, key: key(String(n)) })
+    expect(await temporary.store.hostKeys.ofService(estate.service.id)).toHaveLength(5)
+  })
+
+  test.each([Buffer.alloc(0), Buffer.alloc(3), Buffer.from('\x00\x00\x10\x00abcd'), Buffer.alloc(20_000)])(
+    'malformed key %#',
+    async (malformed) => {
+      const { id } = await opened()
+      expect(await gate.hostKey({ session: id, key: malformed })).toMatchObject({ result: 'refused' })
+    },
+  )
+})
