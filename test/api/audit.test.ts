@@ -111,7 +111,7 @@ describe('sessions', () => {
     ['', 'container', 'application/octet-stream'],
     ['.cast', 'cast', 'application/x-asciicast'],
     ['.txt', 'txt', 'text/plain; charset=utf-8'],
-    ['.json', 'json', 'application/json'],
+    ['.json', 'json', 'application/x-ndjson'],
   ])('have a recording%s', async (suffix, format, type) => {
     const answer = await h.api.inject({
       url: `/api/sessions/${CLOSED}/recording${suffix}`,

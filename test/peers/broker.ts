@@ -153,7 +153,7 @@ export function callApi<T>(
         response.on('error', reject)
         response.on('end', () => {
           const text = Buffer.concat(chunks).toString()
-          const isJson = String(response.headers['content-type'] ?? '').includes('json')
+          const isJson = String(response.headers['content-type'] ?? '').startsWith('application/json')
           const value = isJson && text !== '' ? JSON.parse(text) : text
           resolve({ status: response.statusCode ?? 0, headers: response.headers, body: value as T })
         })

@@ -14,7 +14,7 @@ const FORMATS: Readonly<Record<RecordingFormat, { suffix: string; type: string; 
   },
   cast: { suffix: '.cast', type: 'application/x-asciicast', summary: 'Recording for asciinema' },
   txt: { suffix: '.txt', type: 'text/plain; charset=utf-8', summary: 'Recording as text' },
-  json: { suffix: '.json', type: 'application/json', summary: 'Recording as JSON' },
+  json: { suffix: '.json', type: 'application/x-ndjson', summary: 'Recording as JSON lines, one a frame' },
 }
 
 export function registerRecordings(app: Api, { deps }: Context): void {

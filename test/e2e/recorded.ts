@@ -1,0 +1,79 @@
+/** What a test looks at afterwards: the command line beside a broker, a session's frames, the bytes of a folder. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Broker } from '../peers/broker.ts'
+import { sallyportCommand } from '../peers/broker.ts'
+import { type RunOptions, type RunResult, run } from '../peers/process.ts'
+
+/** `sallyport ARGS --config FILE`, run to its end. */
+export function sallyport(
+  broker: Pick<Broker, 'configFile'>,
+  args: string[],
+  options: RunOptions = {},
+): Promise<RunResult> {
+  const [command, words] = sallyportCommand([...args, '--config', broker.configFile])
+  return run(command, words, { timeout: 60_000, ...options })
+}
+
+/** A line of `recordings export --format json`. */
+export interface ExportedFrame {
+  time: number
+  channel: number
+  type: string
+  text?: string
+  base64?: string
+  data?: Record<string, unknown>
+}
+
+/** A session's frames, by the command line. */
+export async function framesOf(
+  broker: Pick<Broker, 'configFile'>,
+  session: string,
+): Promise<ExportedFrame[]> {
+  const done = await sallyport(broker, ['recordings', 'export', session, '--format', 'json'])
+  if (done.code !== 0) throw new Error(done.stderr)
+  return done.stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as ExportedFrame)
+}
+
+/** The bytes of all pieces of a stream: `output`, `input`, `error_output`. */
+export function streamOf(frames: readonly ExportedFrame[], type: string): Buffer {
+  return Buffer.concat(
+    frames
+      .filter((frame) => frame.type === type)
+      .map(({ text = '', base64 }) => Buffer.from(base64 ?? text, base64 === undefined ? 'utf8' : 'base64')),
+  )
+}
+
+/** Fields of the frames of one type. */
+export function fieldsOf(frames: readonly ExportedFrame[], type: string): Record<string, unknown>[] {
+  return frames.filter((frame) => frame.type === type).map(({ data = {} }) => data)
+}
+
+/** Every file below a folder. */
+export function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+}
+
+/** The forms in which a secret could lie in a file: as it is, in base64, in hexadecimal. */
+export function formsOf(secret: string): Buffer[] {
+  const bytes = Buffer.from(secret)
+  // The three places that a base64 group may begin at, without what depends on the neighbours.
+  const base64 = [0, 1, 2].map((skip) =>
+    Buffer.from(bytes.subarray(skip, skip + 3 * Math.floor((bytes.length - skip) / 3)).toString('base64')),
+  )
+  return [bytes, Buffer.from(bytes.toString('hex')), ...base64]
+}
+
+/** The files below a folder that hold one of the secrets. */
+export function filesWith(folder: string, secrets: readonly string[]): string[] {
+  const forms = secrets.flatMap(formsOf)
+  return filesBelow(folder).filter((file) => {
+    const bytes = readFileSync(file)
+    return forms.some((form) => bytes.includes(form))
+  })
+}
