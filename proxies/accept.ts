@@ -3,9 +3,13 @@
  * those who do. Counts are of sockets that have not signed in yet.
  */
 import { createServer, type Server, type Socket } from 'node:net'
+import { networkOf } from '../src/identity/networks.ts'
 
 export interface AcceptOptions {
-  /** Sockets without sign-in, in all and from one address; a new one above that is closed at once. */
+  /**
+   * Sockets without sign-in, in all and from one address (of IPv6: one /64). One too many from an address is closed
+   * at once; one too many in all takes the place of the oldest from the address that has most.
+   */
   maxHalfOpen?: number
   maxHalfOpenPerAddress?: number
   /** Milliseconds from the TCP connection to the sign-in. */
@@ -59,18 +63,22 @@ export class Door {
   }
 
   #welcome(socket: Socket): void {
-    const address = socket.remoteAddress
+    const { remoteAddress } = socket
     const {
       graceMs,
       maxHalfOpen = MAX_HALF_OPEN,
       maxHalfOpenPerAddress = MAX_HALF_OPEN_PER_ADDRESS,
     } = this.#options
-    if (address === undefined) {
+    if (remoteAddress === undefined) {
       socket.destroy()
       return
     }
+    const address = networkOf(remoteAddress)
     const ofAddress = this.#byAddress.get(address) ?? 0
-    if (this.#halfOpen.size >= maxHalfOpen || ofAddress >= maxHalfOpenPerAddress) {
+    if (
+      ofAddress >= maxHalfOpenPerAddress ||
+      (this.#halfOpen.size >= maxHalfOpen && !this.#makeRoom(ofAddress))
+    ) {
       socket.destroy()
       return
     }
@@ -83,6 +91,19 @@ export class Door {
       this.#sockets.delete(socket)
     })
     this.#options.onSocket(socket)
+  }
+
+  /** Closes a socket of the address that has most; false: no address has more than `than`. */
+  #makeRoom(than: number): boolean {
+    const [most, count] = [...this.#byAddress].reduce((a, b) => (b[1] > a[1] ? b : a), ['', 0])
+    if (count <= than) return false
+    for (const [socket, { address }] of this.#halfOpen) {
+      if (address !== most) continue
+      this.#release(socket)
+      socket.destroy()
+      return true
+    }
+    return false
   }
 
   #release(socket: Socket): void {

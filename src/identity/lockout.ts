@@ -6,8 +6,7 @@
  * Attempts that are under way count too, so that many at the same time are no way around: one that could be a
  * failure too many has to wait until another has ended.
  */
-import { isIPv6 } from 'node:net'
-import { plainAddress } from './networks.ts'
+import { networkOf } from './networks.ts'
 
 export interface LockoutLimits {
   /** Failures of one name from one address that lock the pair. */
@@ -173,21 +172,4 @@ class Table {
     if (end <= now) this.forgive(key)
     return this.#entries.get(key)
   }
-}
-
-/** An IPv4 address, or the /64 of an IPv6 address: a host commands all of those. */
-function networkOf(source: string): string {
-  const address = plainAddress(source)
-  if (!isIPv6(address)) return address
-  const [head = '', tail] = address.split('%')[0]!.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  if (tail !== undefined) {
-    const after = tail === '' ? [] : tail.split(':')
-    while (groups.length + after.length < 8) groups.push('0')
-    groups.push(...after)
-  }
-  return groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')
 }

@@ -1,5 +1,5 @@
 /** Networks and addresses that a user or a key may come from: `10.0.0.0/8`, `2001:db8::/32`, `192.0.2.1`. */
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
@@ -7,6 +7,23 @@ const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 export function plainAddress(address: string): string {
   const [, mapped] = MAPPED.exec(address) ?? []
   return mapped !== undefined && isIPv4(mapped) ? mapped : address
+}
+
+/** What one host commands, to count by: its IPv4 address, or the /64 of its IPv6 address. */
+export function networkOf(source: string): string {
+  const address = plainAddress(source)
+  if (!isIPv6(address)) return address
+  const [head = '', tail] = address.split('%')[0]!.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  if (tail !== undefined) {
+    const after = tail === '' ? [] : tail.split(':')
+    while (groups.length + after.length < 8) groups.push('0')
+    groups.push(...after)
+  }
+  return groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')
 }
 
 /** What is wrong with a network; undefined when it is a good one. */
