@@ -55,6 +55,8 @@ export interface RawOptions {
   port: number
   /** The address to come from: 127.0.0.2 and so on are different clients. */
   from?: string
+  /** Put on the wire in clear behind the client's KEXINIT. */
+  insert?: Uint8Array
 }
 
 export interface RawClient {
@@ -75,15 +77,19 @@ export interface RawClient {
 }
 
 /** Connects and agrees keys. */
-export async function connectRaw({ port, from }: RawOptions): Promise<RawClient> {
+export async function connectRaw({ port, from, insert }: RawOptions): Promise<RawClient> {
   const socket = await connectSocket({ port, ...(from !== undefined && { from }) })
   const received: Buffer[] = []
   let agreed = false
+  let writes = 0
   let closed = false
   const protocol = new Protocol({
     ident: 'raw',
     onWrite: (data) => {
-      if (socket.writable) socket.write(data)
+      if (!socket.writable) return
+      socket.write(data)
+      // The first write is the identification string, the second KEXINIT.
+      if (++writes === 2 && insert) socket.write(insert)
     },
     onError: () => socket.destroy(),
     onHandshakeComplete: () => {
@@ -164,6 +170,13 @@ export function connectSocket({ port, from }: RawOptions): Promise<Socket> {
       resolve(socket)
     })
   })
+}
+
+/** A packet as it goes over the wire before there are keys (RFC 4253 6). */
+export function clearPacket(payload: Uint8Array): Buffer {
+  const padding = 8 - ((5 + payload.length) % 8) + 8
+  const head = new Writer().uint32(1 + payload.length + padding).byte(padding)
+  return head.raw(payload).raw(Buffer.alloc(padding)).finish()
 }
 
 /** `connectRaw`, and the service that sign-in is (RFC 4253 10). */
