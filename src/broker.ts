@@ -170,7 +170,8 @@ export class Broker {
       clock: Date.now,
       randomBytes,
       tls: await tlsFiles(dataDir, hostname, listen.https),
-      logger: this.#options.logger,
+      // Where it listens is said below; requests are events.
+      logger: this.#options.logger.child({}, { level: 'warn' }),
       metrics: {
         request: (method, route, status, seconds) =>
           this.#metrics.apiRequests.observe({ method, route, status }, seconds),
@@ -244,7 +245,7 @@ export class Broker {
     await this.#ssh?.drain(0, 'the bastion is stopping')
     await this.#api?.close()
     await this.#metricsServer?.close()
-    await Promise.all(this.#audit.sinks.map((sink) => sink.close()))
+    await this.#audit.close()
     await this.#parts.store.close()
     this.#release()
   }
