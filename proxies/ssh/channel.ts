@@ -60,6 +60,8 @@ type PendingReply = 'pass' | 'own' | { granted: boolean }
 /** `none` until the main request, `deciding` while it waits for the audit log, `refused` once ended here. */
 type Purpose = 'none' | 'deciding' | 'granted' | 'refused'
 
+/** Bytes of the client's window that are kept for the bastion's last line. */
+const LAST_LINE = 1024
 const WINDOW_GRANT_AT_LEAST = MAX_WINDOW / 2
 
 export class Channel {
@@ -96,7 +98,8 @@ export class Channel {
     this.#clientId = client.id
     this.#clientMaxPacket = client.maxPacket
     this.#up = new Flow(0, adopted?.credit ?? 0)
-    this.#down = new Flow(client.window, 0)
+    // A client that is flooded, or does not read, still has room for the line that says why its session ends.
+    this.#down = new Flow(client.window, 0, Math.min(LAST_LINE, Math.floor(client.window / 4)))
     this.#adopted = adopted !== undefined
     if (adopted) this.#queue = adopted.messages
   }

@@ -11,10 +11,13 @@ const LARGEST_WINDOW = 0xffffffff
 export class Flow {
   #window: number
   #credit: number
+  readonly #reserve: number
 
-  constructor(window: number, credit: number) {
+  /** `reserve`: bytes of the receiver's window that the sender is never granted, for the bastion's own. */
+  constructor(window: number, credit: number, reserve = 0) {
     this.#window = window
     this.#credit = credit
+    this.#reserve = reserve
   }
 
   /** Bytes that the receiver still takes. */
@@ -51,7 +54,7 @@ export class Flow {
    * window over MAX_WINDOW does not cost an adjustment for every message.
    */
   grant(atLeast = 1): number {
-    const due = Math.min(this.#window, MAX_WINDOW) - this.#credit
+    const due = Math.min(this.#window - this.#reserve, MAX_WINDOW) - this.#credit
     if (due < atLeast) return 0
     this.#credit += due
     return due

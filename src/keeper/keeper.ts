@@ -8,6 +8,7 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sig
 import { mkdir } from 'node:fs/promises'
 import { parseStatement } from '../../recordings/format/checkpoint.ts'
 import { rawPublicKey } from '../../recordings/format/signature.ts'
+import { requireSpace } from '../../recordings/free-space.ts'
 import { makeIdentity, prepareRecording, recipientOf } from '../../recordings/keys.ts'
 import type { RecordingGrant } from '../gate/messages.ts'
 import { Secret } from '../model/secret.ts'
@@ -86,14 +87,15 @@ export class RecordingKeeper {
     await mkdir(this.#options.root, { recursive: true, mode: 0o700 })
   }
 
-  /** The session's folder with its wrapped key in it. Throws what the disk throws. */
-  prepare(
+  /** The session's folder with its wrapped key in it. Throws what the disk throws, and when it has too little room. */
+  async prepare(
     session: string,
     begin: number,
     metadata: Record<string, string | number>,
   ): Promise<RecordingGrant> {
     const { root, keys, recipients, minimumFree } = this.#options
-    return prepareRecording({
+    await requireSpace(root, minimumFree)
+    return await prepareRecording({
       root,
       session,
       begin,
