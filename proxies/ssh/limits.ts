@@ -10,6 +10,8 @@ export const MAX_AUTH_REQUESTS = 64
 export const MAX_CHANNELS = 32
 /** Channel requests a client may send before its channel's main request is decided. */
 export const MAX_EARLY_REQUESTS = 128
+/** Refused channels and requests of one connection, each an event in the audit log, before it is ended. */
+export const MAX_DENIALS = 1_000
 /** Bytes of a channel's data that one side may send before the other takes them, whatever window it names. */
 export const MAX_WINDOW = 2 * 1024 * 1024
 /** The largest payload of one CHANNEL_DATA message; ssh2 refuses packets over 35,000 bytes. */

@@ -10,6 +10,7 @@ import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { PtyRequest } from './codec/requests.ts'
+import { MAX_DENIALS } from './limits.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { Quota } from './recorder/quota.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
@@ -39,6 +40,7 @@ export class SshSession {
   #stopped: { result: SessionResult; reason: string } | undefined
   #ending: Promise<void> | undefined
   #waiting = false
+  #denials = 0
 
   private constructor(session: OpenSession, gate: Gate) {
     this.id = session.id
@@ -104,8 +106,13 @@ export class SshSession {
     }
   }
 
-  /** Something was refused. Refusing does not wait for the audit log, but a log that fails ends the session. */
+  /**
+   * Something was refused. Refusing does not wait for the audit log, but a log that fails ends the session, and so
+   * do refusals without end: the log is everybody's.
+   */
   denied(what: string, reason: string): void {
+    if (this.#denials++ === MAX_DENIALS) this.stop('failure', 'too many requests that are not allowed')
+    if (this.#denials > MAX_DENIALS) return
     this.#tell('channel.denied', { subprotocol: what, reason })
     this.#write(FRAME.denied, 0, { what, reason })
   }
