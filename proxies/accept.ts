@@ -4,6 +4,7 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { networkOf } from '../src/identity/networks.ts'
+import { acceptShared } from './shared-read.ts'
 
 export interface AcceptOptions {
   /**
@@ -29,7 +30,9 @@ export class Door {
 
   constructor(options: AcceptOptions) {
     this.#options = options
-    this.#server = createServer({ noDelay: true, keepAlive: true }, (socket) => this.#welcome(socket))
+    this.#server = createServer({ noDelay: true, keepAlive: true, pauseOnConnect: true }, (accepted) => {
+      this.#welcome(acceptShared(accepted))
+    })
   }
 
   listen(host: string, port: number): Promise<{ address: string; port: number }> {

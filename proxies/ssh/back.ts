@@ -4,9 +4,10 @@
  * target is down, refused the credential, or broke off.
  */
 import { Buffer } from 'node:buffer'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import ssh2, { type AnyAuthMethod } from 'ssh2'
 import type { Credential, Gate, OpenSession } from '../../src/gate/messages.ts'
+import { connectShared } from '../shared-read.ts'
 import { BACK_ALGORITHMS } from './algorithms.ts'
 import { CONNECT_TIMEOUT_MS, TARGET_SIGN_IN_TIMEOUT_MS } from './limits.ts'
 import { Transport } from './transport.ts'
@@ -24,38 +25,13 @@ export async function connectTarget(
   signal: AbortSignal,
 ): Promise<Transport> {
   const name = `${session.target.device} (${session.target.host}:${session.target.port})`
-  const reading: Reading = {}
-  const socket = await dial(session.target.host, session.target.port, name, signal, reading)
-  reading.transport = await signIn(socket, session, gate, ident, name, signal)
-  return reading.transport
+  const socket = await dial(session.target.host, session.target.port, name, signal)
+  return await signIn(socket, session, gate, ident, name, signal)
 }
 
-/** Where the sockets of all targets are read into: what is read is dealt with before the next read. */
-const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024)
-
-interface Reading {
-  transport?: Transport
-}
-
-function dial(
-  host: string,
-  port: number,
-  name: string,
-  signal: AbortSignal,
-  reading: Reading,
-): Promise<Socket> {
+function dial(host: string, port: number, name: string, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    // Saves an allocation for each read, which the garbage collector feels at bulk.
-    const onread = {
-      buffer: READ_BUFFER,
-      callback: (bytes: number) => {
-        const chunk = READ_BUFFER.subarray(0, bytes)
-        if (reading.transport) reading.transport.read(chunk)
-        else socket.emit('data', Buffer.from(chunk))
-        return true
-      },
-    }
-    const socket = connect({ host, port, noDelay: true, signal, onread })
+    const socket = connectShared({ host, port, noDelay: true, signal })
     const timer = setTimeout(
       () => socket.destroy(new Error(`no answer in ${CONNECT_TIMEOUT_MS / 1000} s`)),
       CONNECT_TIMEOUT_MS,
@@ -110,6 +86,7 @@ function signIn(
     let settled = false
     let verdict: TargetError | undefined
     let keysAgreed = false
+    let acceptedKey: Buffer | undefined
     let lastError: Error & { level?: string } = new Error('it closed the connection')
 
     const timer = setTimeout(
@@ -160,10 +137,17 @@ function signIn(
       algorithms: BACK_ALGORITHMS,
       keepaliveInterval: 0,
       readyTimeout: 0,
+      // ssh2 asks again at each new key exchange. The answer has to be there at once then: while it waits, ssh2
+      // lets messages overtake those that it has queued.
       hostVerifier: (key: Buffer, verify: (accepted: boolean) => void) => {
+        if (acceptedKey) {
+          verify(acceptedKey.equals(key))
+          return
+        }
         gate.hostKey({ session: session.id, key }).then(
           (answer) => {
             if (answer.result === 'refused') verdict = new TargetError(answer.message)
+            else acceptedKey = Buffer.from(key)
             verify(answer.result === 'accepted')
           },
           () => verify(false),

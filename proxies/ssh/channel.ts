@@ -167,7 +167,7 @@ export class Channel {
     } else if (this.#queue.length > 0 || !this.#step(payload)) {
       if (this.#queue.length >= MAX_EARLY_REQUESTS)
         throw new MalformedError('too many messages before an answer')
-      this.#queue.push(payload)
+      this.#queue.push(Buffer.from(payload))
     }
   }
 
@@ -307,8 +307,12 @@ export class Channel {
 
   #requestOfClient(request: ChannelRequest, payload: Buffer): void {
     if (MAIN_REQUESTS.has(request.type)) {
-      if (this.#purpose === 'none') this.#decide(request, payload)
-      else this.#answer(request, false)
+      if (this.#purpose !== 'none') this.#answer(request, false)
+      else {
+        // It is kept until the audit log has it.
+        const kept = Buffer.from(payload)
+        this.#decide(parseChannelRequest(kept), kept)
+      }
       return
     }
     switch (request.type) {
@@ -317,7 +321,7 @@ export class Channel {
           this.#answer(request, false)
           return
         }
-        this.#terminal = parsePtyRequest(request.data)
+        this.#terminal = { ...parsePtyRequest(request.data), modes: new Uint8Array(0) }
         break
       case 'window-change': {
         const size = parseWindowChange(request.data)

@@ -120,7 +120,7 @@ export class Lobby {
     } else if (this.#waiting.length + this.#channels.size >= MAX_CHANNELS) {
       this.#refuse(open, OPEN_FAILURE.resourceShortage, `at most ${MAX_CHANNELS} channels at a time`)
     } else if (this.#mode.name === 'waiting') {
-      // A copy of the fields only: the payload's buffer is a slice of the socket's.
+      // Without the view into the message, which the next read overwrites; a session channel has no type data.
       this.#waiting.push({ ...open, typeData: new Uint8Array(0) })
       if (!this.#asked) {
         this.#asked = true

@@ -153,7 +153,9 @@ export class LocalChannel {
     }
     let granted = false
     if (request.type === 'pty-req' && !this.#terminal && !this.#begun) {
-      this.#terminal = parsePtyRequest(request.data)
+      const terminal = parsePtyRequest(request.data)
+      // Copies, here and below: the next read overwrites what the message is a view into.
+      this.#terminal = { ...terminal, modes: Uint8Array.from(terminal.modes) }
       granted = true
     } else if (request.type === 'window-change') {
       const size = parseWindowChange(request.data)
@@ -163,7 +165,6 @@ export class LocalChannel {
     } else if (request.type === 'env' && this.#variables.length < MAX_VARIABLES) {
       const { name, value } = parseEnv(request.data)
       granted = mayPass(name, value)
-      // A copy: the payload's buffer is a slice of the socket's.
       if (granted) this.#variables.push({ name, value: Uint8Array.from(value) })
     }
     this.#answer(request, granted)

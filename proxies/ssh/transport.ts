@@ -10,6 +10,7 @@
 import { Buffer } from 'node:buffer'
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
+import { takeReads } from '../shared-read.ts'
 import {
   FLOOD_MARK,
   KEX_TIMEOUT_MS,
@@ -26,8 +27,10 @@ const require = createRequire(import.meta.url)
 interface Ssh2Protocol {
   _onPayload: (payload: Buffer) => unknown
   _onPacket: () => void
-  /** Set while a key exchange is under way; outgoing packets are queued then. */
+  /** Set while a key exchange is under way. */
   _kexinit: Buffer | undefined
+  /** Payloads that wait for the end of the key exchange. */
+  _queue: Buffer[] | undefined
   _cipher: { encrypt(packet: Buffer): void }
   /** `_packet`: what has come of a packet that is not whole yet. */
   _decipher: { _packet: Uint8Array | null }
@@ -60,7 +63,8 @@ export function nativeCryptoAvailable(): boolean {
 
 export class Transport {
   /**
-   * Called with each connection-layer message. The buffer belongs to the callee, which may rewrite it.
+   * Called with each connection-layer message. The callee may rewrite it, and has to copy what it keeps: the next
+   * read overwrites it.
    * Before it is set such messages are a breach of protocol (RFC 4252: they follow authentication).
    */
   onMessage: ((payload: Buffer) => void) | undefined
@@ -92,6 +96,7 @@ export class Transport {
     this.#protocol = protocol
     this.#socket = socket
     this.#strict = options.strict
+    takeReads(socket, (chunk) => this.#read(chunk))
     const original = protocol._onPayload
     protocol._onPayload = (payload) => {
       const type = payload[0]
@@ -122,11 +127,11 @@ export class Transport {
   }
 
   /**
-   * Takes what was read from the socket into a buffer that the next read overwrites. ssh2 keeps views into what it
-   * reads during a key exchange, so then it gets its own copy; and into a packet whose tag is still to come.
+   * Hands what was read into the shared buffer on to ssh2, which keeps views into what it reads during a key
+   * exchange, so then it gets a copy of its own; and into a packet whose tag is still to come.
    */
-  read(chunk: Buffer): void {
-    if (this.onMessage === undefined || this.#protocol._kexinit !== undefined) {
+  #read(chunk: Buffer): void {
+    if (this.onMessage === undefined || this.#inKex) {
       this.#socket.emit('data', Buffer.from(chunk))
       return
     }
@@ -139,7 +144,7 @@ export class Transport {
   send(payload: Uint8Array): void {
     if (this.#closed) return
     const protocol = this.#protocol
-    const packet = protocol._kexinit === undefined ? framePacket(protocol._cipher, payload) : undefined
+    const packet = this.#inKex ? undefined : framePacket(protocol._cipher, payload)
     if (packet) {
       protocol._cipher.encrypt(packet)
       // Node has written it through, unless the kernel's buffer is full.
@@ -151,18 +156,27 @@ export class Transport {
     if (this.#sent >= REKEY_BYTES) this.#rekey()
   }
 
+  /** What is sent during a key exchange waits in ssh2's queue; nothing may overtake it. */
+  get #inKex(): boolean {
+    return this.#protocol._kexinit !== undefined || this.#protocol._queue !== undefined
+  }
+
   #sendByLibrary(payload: Uint8Array): void {
+    if (this.#inKex) {
+      this.#protocol._queue ??= []
+      this.#protocol._queue.push(Buffer.from(payload))
+      this.#watchKex()
+      return
+    }
     const writer = this.#protocol._packetRW.write
-    // While keys are being exchanged, allocStart is 0: ssh2 queues bare payloads and frames them afterwards.
     const packet = writer.alloc(payload.length)
     packet.set(payload, writer.allocStart)
     sendPacket(this.#protocol, writer.finalize(packet))
-    if (this.#protocol._kexinit !== undefined) this.#watchKex()
   }
 
   /** True while more should not be sent: the peer reads too slowly, or keys are being exchanged. */
   get congested(): boolean {
-    return this.#socket.writableLength > SEND_HIGH_WATER || this.#protocol._kexinit !== undefined
+    return this.#socket.writableLength > SEND_HIGH_WATER || this.#inKex
   }
 
   get closed(): boolean {
