@@ -1,0 +1,112 @@
+/**
+ * A syntax tree, the fields of a collection and the caller's variables → the condition that an object has to meet.
+ * Everything that can be wrong with an expression is found here or before; what comes out can be compiled to SQL
+ * (store/where.ts) or asked of an object at hand (evaluate.ts), with the same result.
+ */
+import { equalForm, type Fields, type Kind, likeForm, spanOf, timeOf } from './fields.ts'
+import { type Comparison, type Expression, SearchError } from './grammar.ts'
+
+/** What `${name}` stands for; undefined: known, but this caller has none. */
+export type Variables = Readonly<Record<string, string | undefined>>
+
+/** A search as it comes to a collection. */
+export interface Search {
+  expression: Expression
+  variables: Variables
+}
+
+export type Test =
+  /** Nothing there: no value, an empty text, an empty list. */
+  | { type: 'empty' }
+  /** In the kind's form for `=`; times in milliseconds. */
+  | { type: 'equals'; value: string | number | boolean }
+  /** Texts in the kind's form for `~`, in this order, with any text between them: two or more, `''` at an open end. */
+  | { type: 'like'; parts: string[] }
+  /** Times from `from` until before `to`. */
+  | { type: 'within'; from: number; to: number }
+
+export type Condition =
+  | { type: 'and' | 'or'; terms: Condition[] }
+  | { type: 'test'; field: string; kind: Kind; test: Test }
+
+const INTEGER = /^-?\d{1,15}$/
+
+/** @throws SearchError for an unknown field or variable, and for a value that the field cannot have */
+export function bind({ expression, variables }: Search, fields: Fields): Condition {
+  if (expression.type !== 'comparison') {
+    const terms = expression.terms.map((term) => bind({ expression: term, variables }, fields))
+    return { type: expression.type, terms }
+  }
+  const field = Object.hasOwn(fields, expression.field) ? fields[expression.field] : undefined
+  if (!field) {
+    const known = `one of the fields ${Object.keys(fields).join(', ')}`
+    throw new SearchError('field', expression.at.field, known, `"${expression.field}"`)
+  }
+  const test = expression.operator === '=' ? equals : like
+  const { kind } = field
+  return { type: 'test', field: expression.field, kind, test: test(expression, kind, variables) }
+}
+
+function equals(comparison: Comparison, kind: Kind, variables: Variables): Test {
+  const text = comparison.value.map((piece) => textOf(piece, comparison, variables)).join('')
+  switch (kind) {
+    case 'flag':
+      if (text !== 'true' && text !== 'false') throw badValue(comparison, 'true or false', text)
+      return { type: 'equals', value: text === 'true' }
+    case 'integer':
+      if (!INTEGER.test(text)) throw badValue(comparison, 'an integer', text)
+      return { type: 'equals', value: Number(text) }
+    case 'time': {
+      if (text === '') return { type: 'empty' }
+      const value = timeOf(text)
+      if (value === undefined) throw badValue(comparison, 'a time such as 2031-12-31T23:59:59Z', text)
+      return { type: 'equals', value }
+    }
+    default:
+      return text === '' ? { type: 'empty' } : { type: 'equals', value: equalForm(kind, text) }
+  }
+}
+
+function like(comparison: Comparison, kind: Kind, variables: Variables): Test {
+  if (kind === 'flag' || kind === 'integer')
+    throw new SearchError('value', comparison.at.operator, `"=" for "${comparison.field}"`, '"~"')
+  if (kind === 'time') {
+    const pieces =
+      comparison.value.at(-1)?.type === 'wildcard' ? comparison.value.slice(0, -1) : comparison.value
+    const text = pieces.map((piece) => textOf(piece, comparison, variables)).join('')
+    const span = spanOf(text)
+    if (!span) throw badValue(comparison, 'the beginning of a time such as 2031-12 or 2031-12-31T23', text)
+    return { type: 'within', ...span }
+  }
+  const parts = ['']
+  for (const piece of comparison.value) {
+    if (piece.type === 'wildcard') parts.push('')
+    else parts[parts.length - 1] += textOf(piece, comparison, variables)
+  }
+  const folded = parts.map((part) => likeForm(kind, part))
+  return { type: 'like', parts: folded.length === 1 ? ['', ...folded, ''] : folded }
+}
+
+function textOf(piece: Comparison['value'][number], { at }: Comparison, variables: Variables): string {
+  if (piece.type === 'text') return piece.text
+  if (piece.type === 'wildcard') return '*'
+  const { name } = piece
+  if (!Object.hasOwn(variables, name)) {
+    const known = Object.keys(variables).map((one) => `\${${one}}`)
+    throw new SearchError('value', at.value, `one of ${known.join(', ')}`, `"\${${name}}"`)
+  }
+  const value = variables[name]
+  if (value === undefined)
+    throw new SearchError(
+      'value',
+      at.value,
+      'a variable that you have',
+      `"\${${name}}", which stands for nothing`,
+    )
+  return value
+}
+
+function badValue({ at, field }: Comparison, expected: string, found: string): SearchError {
+  const text = found.length > 40 ? `${found.slice(0, 40)}…` : found
+  return new SearchError('value', at.value, `${expected} for "${field}"`, `"${text}"`)
+}

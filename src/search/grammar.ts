@@ -1,0 +1,68 @@
+/**
+ * The search grammar that every collection shares (contract.md, REST API), as a syntax tree:
+ *
+ *     expression = conjunction { "||" conjunction }
+ *     conjunction = condition { "&&" condition }
+ *     condition  = "(" expression ")" | field ( "=" | "~" ) value
+ *     field      = letter { letter | digit | "_" | "." }
+ *     value      = piece { piece }                       no white space between the pieces
+ *     piece      = word | quoted | "${" name "}"
+ *     quoted     = '"' { character | '\"' | '\\' | '\*' } '"'
+ *
+ * A word is anything without white space and `( ) " ' = ~ & | ! < >`. White space is free everywhere else. In a
+ * value after `~` an unescaped `*` stands for any text; after `=` it is a plain star. What a variable stands for is
+ * never read as anything but text.
+ */
+
+/** Characters of an expression. */
+export const MAX_EXPRESSION = 4096
+/** Parentheses within parentheses. */
+export const MAX_DEPTH = 16
+/** Comparisons in an expression: every one of them may have to look at every object of a collection. */
+export const MAX_COMPARISONS = 32
+/** Wildcards in one value. */
+export const MAX_WILDCARDS = 8
+
+export type Operator = '=' | '~'
+
+export type Piece =
+  | { type: 'text'; text: string }
+  /** Any text, the empty one too. */
+  | { type: 'wildcard' }
+  | { type: 'variable'; name: string }
+
+export interface Comparison {
+  type: 'comparison'
+  field: string
+  operator: Operator
+  /** Never two texts in a row; empty for `""`. */
+  value: Piece[]
+  /** Offsets in the expression, for the errors of those who know what the fields are. */
+  at: { field: number; operator: number; value: number }
+}
+
+export type Expression =
+  | Comparison
+  /** Two or more. */
+  | { type: 'and' | 'or'; terms: Expression[] }
+
+/** Fault of an expression: of its form, of a field's name, or of what is asked of a field. */
+export type SearchFault = 'form' | 'field' | 'value'
+
+/** The only error of this folder. */
+export class SearchError extends Error {
+  override readonly name = 'SearchError'
+  readonly fault: SearchFault
+  /** Offset in the expression, in characters (UTF-16 units) from 0. */
+  readonly position: number
+  readonly expected: string
+  readonly found: string
+
+  constructor(fault: SearchFault, position: number, expected: string, found: string) {
+    super(`at offset ${position}: expected ${expected}, found ${found}`)
+    this.fault = fault
+    this.position = position
+    this.expected = expected
+    this.found = found
+  }
+}
