@@ -17,19 +17,13 @@ import { explainBindError } from './config/binderror.ts'
 import type { Config, ListenAddress } from './config/config.ts'
 import { holdDataFolder, hostKeys, openDataFolder, tlsFiles } from './data-folder.ts'
 import { firstAdministrator } from './first-start.ts'
+import { type Foundation, openFoundation } from './foundation.ts'
 import { BrokerGate } from './gate/gate.ts'
-import { Identities } from './identity/chain.ts'
-import { Lockout } from './identity/lockout.ts'
-import { PasswordHasher } from './identity/password.ts'
 import { recordingExports } from './keeper/exports.ts'
-import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
 import { recoverSessions } from './keeper/recover.ts'
 import type { Logger } from './log.ts'
 import { createMetrics, type Metrics, type MetricsServer, startMetrics } from './metrics.ts'
-import { openStore } from './store/open.ts'
-import type { Store } from './store/store.ts'
 import { Checkouts } from './vault/checkout.ts'
-import { openVault, type Vault } from './vault/credentials.ts'
 
 export interface BrokerOptions {
   config: Config
@@ -39,37 +33,6 @@ export interface BrokerOptions {
   adminPassword?: string
   /** Lines for the person who starts it: addresses, and a password that was made. */
   say: (line: string) => void
-}
-
-/** What the command line uses beside a broker that may be running: the database and what opens it. */
-export interface Foundation {
-  store: Store
-  vault: Vault
-  identities: Identities
-  passwords: PasswordHasher
-  keeper: RecordingKeeper
-}
-
-/** Opens the data folder's contents; makes what the first start has to make. */
-export async function openFoundation(config: Config): Promise<Foundation> {
-  openDataFolder(config.dataDir)
-  const store = await openStore({ path: config.database.file })
-  try {
-    const vault = await openVault(store, config.masterKey)
-    const passwords = new PasswordHasher()
-    const identities = new Identities(store.users, passwords, new Lockout(), Date.now)
-    const keeper = new RecordingKeeper({
-      root: config.recordings.directory,
-      keys: await openRecordingKeys(store.settings, vault),
-      recipients: config.recordings.recipients,
-      minimumFree: config.recordings.minFree,
-    })
-    await keeper.start()
-    return { store, vault, identities, passwords, keeper }
-  } catch (error) {
-    await store.close()
-    throw error
-  }
 }
 
 /** Starts everything. Throws, with what was started taken down again, when a part cannot start. */

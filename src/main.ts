@@ -3,45 +3,44 @@
  * on standard error and an exit code: 1 for an error, 2 for a wrong usage.
  */
 import { parseArgs } from 'node:util'
-import { adminResetPassword } from './commands/admin.ts'
-import { auditCommand } from './commands/audit.ts'
-import { check } from './commands/check.ts'
 import { type Command, UsageError } from './commands/command.ts'
-import { demo } from './commands/demo.ts'
-import { rotateMasterKey } from './commands/master-key.ts'
-import { recordings } from './commands/recordings.ts'
-import { serve } from './commands/serve.ts'
-import { version } from './commands/version.ts'
 
-const COMMANDS: Record<string, Command> = {
-  serve,
-  check,
-  demo,
-  recordings,
-  audit: auditCommand,
-  admin: adminResetPassword,
-  'master-key': rotateMasterKey,
-  version,
+/** Loaded when it is needed: a broker's parts are many, and most commands do with few of them. */
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  serve: async () => (await import('./commands/serve.ts')).serve,
+  check: async () => (await import('./commands/check.ts')).check,
+  demo: async () => (await import('./commands/demo.ts')).demo,
+  recordings: async () => (await import('./commands/recordings.ts')).recordings,
+  audit: async () => (await import('./commands/audit.ts')).auditCommand,
+  admin: async () => (await import('./commands/admin.ts')).adminResetPassword,
+  'master-key': async () => (await import('./commands/master-key.ts')).rotateMasterKey,
+  version: async () => (await import('./commands/version.ts')).version,
 }
 
-function usage(): string {
-  const lines = Object.values(COMMANDS).flatMap(({ synopsis }) =>
-    synopsis.map(([form, meaning]) => `  sallyport ${form.padEnd(44)} ${meaning}`),
+/** How the command is used, or all of them. */
+async function usage(name: string | undefined): Promise<string> {
+  const loads = known(name) ? [COMMANDS[name]!] : Object.values(COMMANDS)
+  const commands = await Promise.all(loads.map((load) => load()))
+  const lines = commands.flatMap(({ synopsis }) =>
+    synopsis.map(([form, meaning]) => `  sallyport ${form.padEnd(52)} ${meaning}`),
   )
   return ['usage:', ...lines, '', 'every command takes --config FILE (default: config/sallyport.yaml)'].join(
     '\n',
   )
 }
 
-async function main(args: string[]): Promise<number> {
-  const [name, ...rest] = args
+function known(name: string | undefined): name is string {
+  return name !== undefined && Object.hasOwn(COMMANDS, name)
+}
+
+async function main(name: string | undefined, args: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
-    process.stdout.write(`${usage()}\n`)
+    process.stdout.write(`${await usage(undefined)}\n`)
     return name === undefined ? 2 : 0
   }
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (!command) throw new UsageError(`there is no command ${JSON.stringify(name)}`)
-  const { values, positionals } = parse(command, rest)
+  if (!known(name)) throw new UsageError(`there is no command ${JSON.stringify(name)}`)
+  const command = await COMMANDS[name]!()
+  const { values, positionals } = parse(command, args)
   return await command.run({
     config: values['config'] === undefined ? 'config/sallyport.yaml' : String(values['config']),
     options: values,
@@ -62,11 +61,12 @@ function parse(command: Command, args: string[]) {
   }
 }
 
+const [name, ...rest] = process.argv.slice(2)
 try {
-  process.exitCode = await main(process.argv.slice(2))
+  process.exitCode = await main(name, rest)
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error)
   process.stderr.write(`sallyport: ${message}\n`)
-  if (error instanceof UsageError) process.stderr.write(`${usage()}\n`)
+  if (error instanceof UsageError) process.stderr.write(`${await usage(name)}\n`)
   process.exitCode = error instanceof UsageError ? 2 : 1
 }

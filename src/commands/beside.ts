@@ -2,9 +2,9 @@
 
 import { existsSync } from 'node:fs'
 import { AuditLog } from '../audit/log.ts'
-import { type Foundation, openFoundation } from '../broker.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
+import { type Foundation, openFoundation } from '../foundation.ts'
 import type { Invocation } from './command.ts'
 
 export interface Beside extends Foundation {

@@ -5,12 +5,12 @@ import { dirname, join, resolve } from 'node:path'
 import { nativeCryptoAvailable } from '../../proxies/ssh/transport.ts'
 import { recipientFault } from '../../recordings/keys.ts'
 import { verifyAudit } from '../audit/chain.ts'
-import { openFoundation } from '../broker.ts'
 import { explainBindError } from '../config/binderror.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { runningHolder } from '../data-folder.ts'
-import { type Command, UsageError } from './command.ts'
+import { openFoundation } from '../foundation.ts'
+import { type Command, expectNoWords } from './command.ts'
 
 interface Finding {
   level: 'ok' | 'warning' | 'error'
@@ -25,7 +25,7 @@ export const check: Command = {
   synopsis: [['check [--json]', 'check configuration, ports, store, keys, disk and clock']],
   options: { json: { type: 'boolean' } },
   async run({ config: file, options, words }) {
-    if (words.length > 0) throw new UsageError('check takes no words')
+    expectNoWords('check', words)
     const findings = await look(file)
     for (const finding of findings) {
       process.stdout.write(

@@ -22,6 +22,11 @@ export class UsageError extends Error {
   override name = 'UsageError'
 }
 
+/** Throws UsageError when there are words: for commands that take none. */
+export function expectNoWords(command: string, words: readonly string[]): void {
+  if (words.length > 0) throw new UsageError(`${command} takes no words, got ${JSON.stringify(words[0])}`)
+}
+
 /** An option that takes a text. */
 export function textOption({ options }: Invocation, name: string): string | undefined {
   const value = options[name]

@@ -7,14 +7,15 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { type Broker, openFoundation, startBroker } from '../broker.ts'
+import { type Broker, startBroker } from '../broker.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import { firstAdministrator } from '../first-start.ts'
+import { openFoundation } from '../foundation.ts'
 import { openLog } from '../log.ts'
 import { Secret } from '../model/secret.ts'
 import { newSshKey } from '../ssh-keys.ts'
-import type { Command } from './command.ts'
+import { type Command, expectNoWords } from './command.ts'
 import { productVersion } from './version.ts'
 
 const USER = 'ops1'
@@ -25,7 +26,8 @@ const SSHD = ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/opt/homebrew/sbin/sshd
 
 export const demo: Command = {
   synopsis: [['demo', 'a throw-away broker with a user and a target, and the line to paste']],
-  async run() {
+  async run({ words }) {
+    expectNoWords('demo', words)
     const folder = mkdtempSync(join(tmpdir(), 'sallyport-demo-'))
     let target: Target | undefined
     let broker: Broker | undefined

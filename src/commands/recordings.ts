@@ -29,51 +29,57 @@ export const recordings: Command = {
   async run(invocation) {
     const [action, session, ...more] = invocation.words
     if (more.length > 0) throw new UsageError(`${JSON.stringify(more[0])} is one word too many`)
-    const work = ACTIONS[action ?? '']
-    if (!work) throw new UsageError('expected recordings list, verify, export or play')
-    return await besideBroker(invocation, (beside) => work(commandsOf(beside), session, invocation, beside))
+    const plan = action !== undefined && Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
+    if (!plan) throw new UsageError('expected recordings list, verify, export or play')
+    const work = plan(session, invocation)
+    return await besideBroker(invocation, (beside) => work(commandsOf(beside), beside))
   },
 }
 
-type Action = (
-  commands: RecordingCommands,
-  session: string | undefined,
-  invocation: Invocation,
-  beside: Beside,
-) => Promise<number>
+type Work = (commands: RecordingCommands, beside: Beside) => Promise<number>
 
-const ACTIONS: Record<string, Action> = {
-  async list(commands, session, invocation) {
+/** Each reads its words and options, so that a wrong usage is told before the data is opened, and then works. */
+const ACTIONS: Record<string, (session: string | undefined, invocation: Invocation) => Work> = {
+  list(session, { options }) {
     if (session !== undefined) throw new UsageError('recordings list takes no session')
-    await listRecordings(commands, { json: invocation.options['json'] === true })
-    return 0
+    return async (commands) => {
+      await listRecordings(commands, { json: options['json'] === true })
+      return 0
+    }
   },
-  async verify(commands, session, invocation, { audit }) {
-    const inOrder = await verifyRecording(commands, session, { json: invocation.options['json'] === true })
-    await audit.record('recording.verify', {
-      ...(session !== undefined && { session }),
-      result: inOrder ? 'success' : 'failure',
-    })
-    return inOrder ? 0 : 1
+  verify(session, { options }) {
+    return async (commands, { audit }) => {
+      const inOrder = await verifyRecording(commands, session, { json: options['json'] === true })
+      await audit.record('recording.verify', {
+        ...(session !== undefined && { session }),
+        result: inOrder ? 'success' : 'failure',
+      })
+      return inOrder ? 0 : 1
+    }
   },
-  async export(commands, session, invocation) {
+  export(session, invocation) {
+    const name = named(session)
     const format = textOption(invocation, 'format') ?? 'cast'
     if (!isFormat(format)) throw new UsageError(`--format is one of ${EXPORT_FORMATS.join(', ')}`)
     const channel = numberOption(invocation, 'channel')
-    await exportRecording(commands, named(session), { format, ...(channel !== undefined && { channel }) })
-    return 0
+    return async (commands) => {
+      await exportRecording(commands, name, { format, ...(channel !== undefined && { channel }) })
+      return 0
+    }
   },
-  async play(commands, session, invocation) {
-    const stop = new AbortController()
-    process.once('SIGINT', () => stop.abort())
+  play(session, invocation) {
+    const name = named(session)
     const channel = numberOption(invocation, 'channel')
-    await playRecording(commands, named(session), {
-      speed: numberOption(invocation, 'speed') ?? 1,
-      idleLimit: numberOption(invocation, 'idle') ?? 2,
-      signal: stop.signal,
-      ...(channel !== undefined && { channel }),
-    })
-    return 0
+    const speed = numberOption(invocation, 'speed') ?? 1
+    if (speed === 0) throw new UsageError('--speed is over 0')
+    const idleLimit = numberOption(invocation, 'idle') ?? 2
+    return async (commands) => {
+      const stop = new AbortController()
+      process.once('SIGINT', () => stop.abort())
+      const chosen = channel !== undefined && { channel }
+      await playRecording(commands, name, { speed, idleLimit, signal: stop.signal, ...chosen })
+      return 0
+    }
   },
 }
 

@@ -2,12 +2,13 @@
 import { startBroker } from '../broker.ts'
 import { loadConfig } from '../config/load.ts'
 import { openLog } from '../log.ts'
-import type { Command } from './command.ts'
+import { type Command, expectNoWords } from './command.ts'
 import { productVersion } from './version.ts'
 
 export const serve: Command = {
   synopsis: [['serve', 'run the broker (npm start)']],
-  async run({ config: file }) {
+  async run({ config: file, words }) {
+    expectNoWords('serve', words)
     const config = loadConfig(file)
     const log = openLog(config.log, (error) => {
       process.stderr.write(`sallyport: the log cannot be written: ${error.message}\n`)

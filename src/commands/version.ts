@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { Command } from './command.ts'
+import { type Command, expectNoWords } from './command.ts'
 
 /** The product's version, from package.json: beside src in a clone, one folder higher in a built package. */
 export function productVersion(): string {
@@ -17,7 +17,8 @@ export function productVersion(): string {
 export const version: Command = {
   synopsis: [['version', 'print the version']],
   options: { json: { type: 'boolean' } },
-  async run({ options }) {
+  async run({ options, words }) {
+    expectNoWords('version', words)
     const version = productVersion()
     process.stdout.write(
       options['json'] ? `${JSON.stringify({ version, node: process.version })}\n` : `${version}\n`,

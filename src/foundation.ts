@@ -1,0 +1,41 @@
+/** The lowest parts of the house, which the broker and the command line beside it both stand on. */
+import type { Config } from './config/config.ts'
+import { openDataFolder } from './data-folder.ts'
+import { Identities } from './identity/chain.ts'
+import { Lockout } from './identity/lockout.ts'
+import { PasswordHasher } from './identity/password.ts'
+import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
+import { openStore } from './store/open.ts'
+import type { Store } from './store/store.ts'
+import { openVault, type Vault } from './vault/credentials.ts'
+
+/** What the command line uses beside a broker that may be running: the database and what opens it. */
+export interface Foundation {
+  store: Store
+  vault: Vault
+  identities: Identities
+  passwords: PasswordHasher
+  keeper: RecordingKeeper
+}
+
+/** Opens the data folder's contents; makes what the first start has to make. */
+export async function openFoundation(config: Config): Promise<Foundation> {
+  openDataFolder(config.dataDir)
+  const store = await openStore({ path: config.database.file })
+  try {
+    const vault = await openVault(store, config.masterKey)
+    const passwords = new PasswordHasher()
+    const identities = new Identities(store.users, passwords, new Lockout(), Date.now)
+    const keeper = new RecordingKeeper({
+      root: config.recordings.directory,
+      keys: await openRecordingKeys(store.settings, vault),
+      recipients: config.recordings.recipients,
+      minimumFree: config.recordings.minFree,
+    })
+    await keeper.start()
+    return { store, vault, identities, passwords, keeper }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}

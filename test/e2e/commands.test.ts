@@ -1,0 +1,372 @@
+/** The command line, run as people run it: beside a broker, without one, and when something is wrong. */
+import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { stringify } from 'yaml'
+import { formatMasterKey, newMasterKey } from '../../src/vault/masterkey.ts'
+import { sallyportCommand, startBroker } from '../peers/broker.ts'
+import { createHome } from '../peers/home.ts'
+import { ssh } from '../peers/openssh.ts'
+import { freePort, type RunResult, run, startDaemon } from '../peers/process.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { type Bastion, startBastion } from './bastion.ts'
+import { sallyport } from './recorded.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'sallyport-commands-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Writes a configuration with listeners on free ports and the keys given; its data folder does not exist yet. */
+async function configure(name: string, keys: Record<string, unknown> = {}) {
+  const listener = async () => ({ host: '127.0.0.1', port: await freePort() })
+  const listen = { https: await listener(), ssh: await listener(), metrics: await listener() }
+  const configFile = join(folder, `${name}.yaml`)
+  const dataFolder = join(folder, name)
+  writeFileSync(configFile, stringify({ data_dir: dataFolder, listen, ...keys }))
+  return { configFile, dataFolder, listen }
+}
+const nowhere = { configFile: join(folder, 'none.yaml') }
+/** What `check` found, by its subject. */
+function findings({ stdout }: RunResult): Record<string, string> {
+  const lines = stdout.trim().split('\n')
+  return Object.fromEntries(
+    lines.map((line) => JSON.parse(line)).map(({ level, subject, text }) => [subject, `${level}: ${text}`]),
+  )
+}
+const serve = (broker: { configFile: string }) => sallyport(broker, ['serve'], { timeout: 20_000 })
+
+describe('check', () => {
+  test('on a fresh configuration all is well, and nothing is made', async () => {
+    const fresh = await configure('fresh')
+    const done = await sallyport(fresh, ['check', '--json'])
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    const found = findings(done)
+    for (const subject of ['configuration', 'clock', 'https', 'ssh', 'metrics', 'store', 'disk']) {
+      expect(found[subject]).toMatch(/^ok: /)
+    }
+    expect(found['store']).toContain('will be made at the first start')
+    expect(existsSync(fresh.dataFolder)).toBe(false)
+    const forPeople = await sallyport(fresh, ['check'])
+    expect(forPeople.stdout).toMatch(/^ok +configuration +.*fresh\.yaml$/m)
+  })
+
+  describe('a taken port', () => {
+    let holder: Server
+    let taken: Awaited<ReturnType<typeof configure>>
+    beforeAll(async () => {
+      taken = await configure('taken')
+      holder = createServer()
+      await new Promise<void>((resolve) => holder.listen(taken.listen.ssh.port, '127.0.0.1', resolve))
+    })
+    afterAll(() => {
+      holder.close()
+    })
+    const message = () => {
+      const { port } = taken.listen.ssh
+      return `cannot listen for ssh on 127.0.0.1:${port}: the port is held by node (process ${process.pid}); stop it, or set another port at listen.ssh.port`
+    }
+
+    test('is named by check, with who holds it', async () => {
+      const done = await sallyport(taken, ['check', '--json'])
+      expect(done.code).toBe(1)
+      expect(findings(done)['ssh']).toContain(`error: ${message().replace(/by node .*/, 'by ')}`)
+      expect(findings(done)['ssh']).toContain(`(process ${process.pid})`)
+      expect(findings(done)['https']).toMatch(/^ok: /)
+    })
+
+    test('is fatal for serve, which leaves nothing running', async () => {
+      const done = await serve(taken)
+      expect(done.code).toBe(1)
+      expect(done.stderr).toMatch(
+        new RegExp(
+          `^sallyport: cannot listen for ssh on 127\\.0\\.0\\.1:${taken.listen.ssh.port}: the port is held by .*process ${process.pid}`,
+        ),
+      )
+      expect(done.stdout).not.toContain('sallyport is ready')
+      expect(existsSync(join(taken.dataFolder, 'sallyport.pid'))).toBe(false)
+    })
+  })
+})
+
+describe('a faulty configuration', () => {
+  test.each([
+    ['an unknown key', { lisen: {} }, /lisen: unknown key; the nearest known one is listen$/m],
+    [
+      'an unknown key below',
+      { recordings: { mni_free: '1GiB' } },
+      /recordings\.mni_free: unknown key; the nearest known one is recordings\.min_free$/m,
+    ],
+    ['a bad value', { login_grace: 'soon' }, /login_grace: expected a duration such as .*, got "soon"/],
+    ['a key of a later release', { workers: 4 }, /workers: known, but not available yet/],
+    [
+      'a value of a later release',
+      { database: { url: 'postgres://localhost/sallyport' } },
+      /database\.url: this value is not available yet/,
+    ],
+  ])('%s stops serve, and check names it', async (name, keys, message) => {
+    const faulty = await configure(name.replaceAll(' ', '-'), keys)
+    const checked = await sallyport(faulty, ['check'])
+    expect(checked.code).toBe(1)
+    expect(checked.stdout).toMatch(/^error +configuration /)
+    expect(checked.stdout).toMatch(message)
+    const served = await serve(faulty)
+    expect({ code: served.code, stdout: served.stdout }).toEqual({ code: 1, stdout: '' })
+    expect(served.stderr).toMatch(/^sallyport: /)
+    expect(served.stderr).toMatch(message)
+    expect(existsSync(faulty.dataFolder)).toBe(false)
+  })
+
+  test('that is not there is an error of every command', async () => {
+    for (const words of [['serve'], ['recordings', 'list'], ['master-key', 'rotate']]) {
+      const done = await sallyport(nowhere, words)
+      expect(done).toMatchObject({ code: 1, stdout: '' })
+      expect(done.stderr).toMatch(/^sallyport: cannot read the configuration .*none\.yaml/)
+    }
+  })
+})
+
+describe('wrong usage is exit code 2 and shows the usage', () => {
+  test.each([
+    [['frobnicate']],
+    [['constructor']],
+    [['serve', 'now']],
+    [['version', 'please']],
+    [['check', '--fast']],
+    [['recordings']],
+    [['recordings', 'eat']],
+    [['recordings', 'constructor']],
+    [['recordings', 'export']],
+    [['recordings', 'export', 'ID', '--format', 'mp4']],
+    [['recordings', 'play', 'ID', '--speed', 'fast']],
+    [['audit', 'repair']],
+    [['admin', 'reset-password']],
+    [['master-key', 'show']],
+  ])('%j', async (words) => {
+    const { configFile } = nowhere
+    writeFileSync(join(folder, 'usage.yaml'), stringify({ data_dir: join(folder, 'usage') }))
+    const done = await sallyport({ configFile: configFile.replace('none', 'usage') }, words)
+    expect({ code: done.code, stdout: done.stdout }).toEqual({ code: 2, stdout: '' })
+    expect(done.stderr).toMatch(/^sallyport: .+\nusage:\n/)
+    expect(existsSync(join(folder, 'usage'))).toBe(false)
+  })
+
+  test('and so is no command at all', async () => {
+    const [command, args] = sallyportCommand([])
+    expect(await run(command, args)).toMatchObject({ code: 2 })
+  })
+})
+
+test('version prints the version of the package', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  const [command, args] = sallyportCommand(['version'])
+  expect(await run(command, args)).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' })
+  const [, json] = sallyportCommand(['version', '--json'])
+  expect(JSON.parse((await run(command, json)).stdout)).toMatchObject({ version })
+})
+
+describeWithPeers('beside a broker', ['sshd', 'ssh'], () => {
+  let bastion: Bastion
+  let dataFolder: string
+  const session = () => ssh(bastion.home, bastion.login(), ['echo reached'])
+
+  beforeAll(async () => {
+    dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-data-'))
+    bastion = await startBastion({ credential: 'password', broker: { dataFolder } })
+    expect(await session()).toMatchObject({ code: 0 })
+  })
+  afterAll(async () => {
+    await bastion.stop()
+    rmSync(dataFolder, { recursive: true, force: true })
+  })
+  /** The same data under a configuration of its own, as after a restore from a copy. */
+  async function copied(name: string): Promise<Awaited<ReturnType<typeof configure>>> {
+    const copy = await configure(name)
+    await bastion.closedSessions(1)
+    cpSync(dataFolder, copy.dataFolder, { recursive: true, preserveTimestamps: true })
+    chmodSync(copy.dataFolder, 0o700)
+    rmSync(join(copy.dataFolder, 'sallyport.pid'), { force: true })
+    return copy
+  }
+
+  test('check knows that it runs, and that the master key lies beside the data', async () => {
+    const done = await sallyport(bastion.broker, ['check', '--json'])
+    const found = findings(done)
+    expect(done.code).toBe(0)
+    expect(found['ssh']).toContain(`(process ${bastion.broker.pid} runs with this data folder)`)
+    expect(found['keys']).toBe('ok: the master key opens the vault')
+    expect(found['audit']).toMatch(/^ok: \d+ rows in order/)
+    expect(found['master key']).toMatch(/^warning: .*lies beside the data/)
+  })
+
+  test('a copy of the data without its master key does not start, and gives nothing', async () => {
+    const copy = await copied('without-key')
+    const key = join(copy.dataFolder, 'master.key')
+    rmSync(key)
+    const served = await serve(copy)
+    expect(served).toMatchObject({ code: 1 })
+    expect(served.stderr).toBe(
+      `sallyport: the master key ${key} is missing: put back the one that this database was sealed with\n`,
+    )
+    expect(existsSync(key)).toBe(false)
+    const checked = await sallyport(copy, ['check', '--json'])
+    expect(checked.code).toBe(1)
+    expect(findings(checked)['store']).toContain(`error: the master key ${key} is missing`)
+    const list = await sallyport(copy, ['recordings', 'verify'])
+    expect(list).toMatchObject({ code: 1, stdout: '' })
+  })
+
+  test('with another master key neither', async () => {
+    const copy = await copied('wrong-key')
+    writeFileSync(join(copy.dataFolder, 'master.key'), formatMasterKey(newMasterKey()).reveal())
+    const checked = await sallyport(copy, ['check', '--json'])
+    expect(checked.code).toBe(1)
+    expect(findings(checked)['store']).toMatch(/^error: .*master key/)
+    const served = await serve(copy)
+    expect(served).toMatchObject({ code: 1 })
+    expect(served.stderr).toMatch(/^sallyport: .*master key/)
+  })
+
+  test('audit verify and export, and what a changed row does', async () => {
+    const exported = await sallyport(bastion.broker, ['audit', 'export'])
+    expect(exported).toMatchObject({ code: 0, stderr: '' })
+    const rows = exported.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(rows.map(({ sequence }) => sequence)).toEqual(rows.map((_, i) => i + 1))
+    expect(rows).toContainEqual(
+      expect.objectContaining({ code: 'session.open', fields: expect.objectContaining({ user: 'ops1' }) }),
+    )
+    const verified = await sallyport(bastion.broker, ['audit', 'verify', '--json'])
+    expect(verified.code).toBe(0)
+    expect(JSON.parse(verified.stdout)).toMatchObject({ rows: expect.any(Number), head: expect.any(String) })
+
+    const opened = rows.find(({ code }) => code === 'session.open').sequence
+    for (const [name, statement, at] of [
+      ['changed', `UPDATE audit SET json = replace(json, 'ops1', 'ops2') WHERE sequence = ${opened}`, opened],
+      ['deleted', `DELETE FROM audit WHERE sequence = ${opened}`, opened],
+      ['renamed', `UPDATE audit SET code = 'session.close' WHERE sequence = ${opened}`, opened],
+    ] as const) {
+      const copy = await copied(`audit-${name}`)
+      const database = new DatabaseSync(join(copy.dataFolder, 'sallyport.db'))
+      expect(database.prepare(statement).run().changes).toBe(1)
+      database.close()
+      const found = await sallyport(copy, ['audit', 'verify'])
+      expect(found.code).toBe(1)
+      expect(found.stdout).toMatch(new RegExp(`^row ${at}: .*; ${at - 1} rows before it are in order\n$`))
+      const checked = await sallyport(copy, ['check', '--json'])
+      expect(checked.code).toBe(1)
+      expect(findings(checked)['audit']).toMatch(new RegExp(`^error: row ${at}: `))
+    }
+  })
+
+  test('admin reset-password prints a password that works at once, and the old one does not', async () => {
+    const done = await sallyport(bastion.broker, ['admin', 'reset-password', 'ops1'])
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    const password = /^the new password of ops1 is (\S{20,})\n$/.exec(done.stdout)?.[1]
+    expect(password).toBeDefined()
+    const login = bastion.login({ password: password! })
+    expect(await ssh(bastion.home, login, ['echo reached'])).toMatchObject({ stdout: 'reached\n' })
+    expect(await session()).toMatchObject({ code: 255, stdout: '' })
+    const { stdout } = await sallyport(bastion.broker, ['audit', 'export'])
+    expect(stdout).toMatch(/"code":"secret\.change".*"object":"ops1"/)
+    expect(stdout).not.toContain(password)
+    const unknown = await sallyport(bastion.broker, ['admin', 'reset-password', 'nobody'])
+    expect(unknown).toMatchObject({ code: 1, stderr: 'sallyport: there is no user "nobody"\n' })
+    await bastion.broker.must('PUT', '/users/ops1', { password: bastion.password })
+    expect(await session()).toMatchObject({ code: 0 })
+  })
+
+  test('recordings of a session that there is not', async () => {
+    for (const action of ['verify', 'export', 'play']) {
+      const done = await sallyport(bastion.broker, ['recordings', action, '01JD0000000000000000000001'])
+      expect(done).toMatchObject({ code: 1, stdout: '' })
+      expect(done.stderr).toMatch(/^sallyport: there is no recording of session 01JD0000000000000000000001/)
+    }
+  })
+
+  test('master-key rotate: the next start works, and the old key opens nothing', async () => {
+    const key = join(dataFolder, 'master.key')
+    const old = readFileSync(key, 'utf8')
+    await bastion.broker.stop()
+    const fresh = await configure('rotated', { data_dir: dataFolder })
+    const done = await sallyport(fresh, ['master-key', 'rotate'])
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    expect(done.stdout).toMatch(/was replaced: keep a copy of it apart \(fingerprint [0-9a-f]{16}\)/)
+    const now = readFileSync(key, 'utf8')
+    expect(now).not.toBe(old)
+    expect(done.stdout).not.toContain(now.trim().slice(-44))
+
+    const again = await startBroker({ dataFolder, ports: bastion.broker.ports })
+    try {
+      expect(await session()).toMatchObject({ code: 0, stdout: 'reached\n', stderr: '' })
+      const exported = await sallyport(again, ['audit', 'export'])
+      expect(exported.stdout).toMatch(/"code":"secret\.change".*"object":"master key"/)
+      // Recordings from before are opened with a key that the vault seals.
+      const [first] = await again.must<{ id: string }[]>('GET', '/sessions?status=closed&sort=begin&limit=1')
+      const text = await sallyport(again, ['recordings', 'export', first!.id, '--format', 'txt'])
+      expect(text.stdout).toContain('reached')
+    } finally {
+      await again.stop()
+    }
+    writeFileSync(key, old)
+    const refused = await serve(fresh)
+    expect(refused).toMatchObject({ code: 1 })
+    expect(refused.stderr).toMatch(/^sallyport: .*master key/)
+    writeFileSync(key, now)
+  })
+})
+
+describe('the first start', () => {
+  test('shows the password of admin once, when none was given', async () => {
+    const fresh = await configure('first')
+    const [command, args] = sallyportCommand(['serve', '--config', fresh.configFile])
+    const { SALLYPORT_ADMIN_PASSWORD: _, ...env } = process.env
+    const start = () => startDaemon(command, args, /^sallyport is ready$/m, { env, timeout: 20_000 })
+    const first = await start()
+    await first.stop()
+    expect(first.log()).toMatch(
+      /^the user admin was created with the password \S{20} \(shown only this once\)$/m,
+    )
+    const second = await start()
+    await second.stop()
+    expect(second.log()).not.toContain('password')
+    for (const [name, { port }] of Object.entries(fresh.listen)) {
+      expect(second.log()).toMatch(new RegExp(`^${name} .*127\\.0\\.0\\.1:${port}`, 'm'))
+    }
+  })
+})
+
+describeWithPeers('demo', ['sshd', 'ssh'], () => {
+  test('prints a line that works, replays the session, and leaves nothing behind', {
+    timeout: 60_000,
+  }, async () => {
+    const [command, args] = sallyportCommand(['demo'])
+    const demo = await startDaemon(command, args, /Ctrl-C ends the demo/, { timeout: 40_000 })
+    const home = createHome()
+    try {
+      const line = /^ {2}ssh (.*)$/m.exec(demo.log())?.[1]
+      const password = /^The password is: (\S+)/m.exec(demo.log())?.[1]
+      const configFile = /recordings list --config (\S+)$/m.exec(demo.log())![1]!
+      const words = [...line!.split(' '), 'echo from-the-demo']
+      const done = await run(findProgram('ssh'), words, { env: home.env(password) })
+      expect(done).toMatchObject({ code: 0, stdout: 'from-the-demo\n', stderr: '' })
+
+      const list = await sallyport({ configFile }, ['recordings', 'list', '--json'])
+      const { session } = JSON.parse(list.stdout.split('\n')[0]!)
+      const played = await sallyport({ configFile }, ['recordings', 'play', session])
+      expect(played).toMatchObject({ code: 0, stderr: '' })
+      expect(played.stdout).toContain('from-the-demo')
+
+      process.kill(demo.pid, 'SIGINT')
+      expect(await demo.ended).toBe(0)
+      expect(demo.log()).toContain('the demo ends')
+      expect(existsSync(dirname(configFile))).toBe(false)
+    } finally {
+      await demo.stop()
+      home.remove()
+    }
+  })
+})
