@@ -15,6 +15,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const MODULES = join(ROOT, 'node_modules')
 const STAMP = join(MODULES, '.sallyport-setup')
 const LOCK = join(ROOT, '.setup.lock')
+const OBJECT_WRAP = join(ROOT, 'bin', 'object-wrap.h')
 const MINIMUM_NODE = 24
 
 /** What stops the start, said for the person who typed the command. */
@@ -32,6 +33,7 @@ function packagedNode() {
 function fingerprint() {
   const lock = createHash('sha256')
     .update(readFileSync(join(ROOT, 'package-lock.json')))
+    .update(readFileSync(OBJECT_WRAP))
     .digest('hex')
   const node = packagedNode() ? 'packaged' : process.version
   return JSON.stringify({ lock, platform: process.platform, arch: process.arch, node })
@@ -139,21 +141,24 @@ function requireNode() {
   )
 }
 
-/** Whether ssh2's binding loads in the Node that will run; a binding that was built for another ABI does not. */
-function bindingLoads() {
-  const script = "process.exit(require('ssh2/lib/protocol/crypto.js').bindingAvailable ? 0 : 1)"
+/** Whether ssh2's binding works in the Node that will run. */
+function bindingWorks() {
   const node = packagedNode() ? join(MODULES, '.bin', 'node') : process.execPath
-  return spawnSync(node, ['-e', script], { cwd: ROOT, env: environment(), stdio: 'ignore' }).status === 0
+  const args = ['--expose-gc', join(ROOT, 'bin', 'binding-works.cjs')]
+  return spawnSync(node, args, { cwd: ROOT, env: environment(), stdio: 'ignore' }).status === 0
 }
 
-/** Builds ssh2's crypto binding against the headers of the Node that runs; true when it loads. */
+/** Builds ssh2's crypto binding against the headers of the Node that runs; true when it works. */
 function buildBinding() {
-  if (bindingLoads()) return true
+  if (bindingWorks()) return true
   const begin = Date.now()
   const headers = packagedNode()
-  const done = npm(['rebuild', 'ssh2'], headers ? { npm_config_nodedir: headers } : {})
-  if (bindingLoads()) {
-    say(`ssh2's crypto binding built and loaded in ${seconds(begin)}`)
+  const done = npm(['rebuild', 'ssh2'], {
+    CXXFLAGS: `${process.env.CXXFLAGS ?? ''} -include "${OBJECT_WRAP}"`,
+    ...(headers && { npm_config_nodedir: headers }),
+  })
+  if (bindingWorks()) {
+    say(`ssh2's crypto binding built and tried in ${seconds(begin)}`)
     return true
   }
   warnOfBinding()
@@ -164,7 +169,7 @@ function buildBinding() {
     )
   } else {
     say(
-      `  it was built and does not load; what npm said:\n${done.output.trim().split('\n').slice(-12).join('\n')}`,
+      `  it was built and does not work; what npm said:\n${done.output.trim().split('\n').slice(-12).join('\n')}`,
     )
   }
   return false
@@ -197,7 +202,7 @@ function setUp() {
 function checkOnly() {
   if (!packagesMatch()) throw new SetupError(explain('EACCES'))
   requireNode()
-  if (!bindingLoads()) warnOfBinding()
+  if (!bindingWorks()) warnOfBinding()
 }
 
 async function main() {

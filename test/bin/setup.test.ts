@@ -22,6 +22,11 @@ describe('setup.mjs', () => {
     expect(performance.now() - begin).toBeLessThan(5000)
   })
 
+  test("has built ssh2's crypto binding so that a collected cipher does not abort the process", async () => {
+    const done = await run(process.execPath, ['--expose-gc', join(ROOT, 'bin', 'binding-works.cjs')])
+    expect(done).toMatchObject({ code: 0, signal: null, stderr: '' })
+  })
+
   test('says in words that the registry cannot be reached', async () => {
     for (const name of ['bin', 'package.json', 'package-lock.json']) {
       cpSync(join(ROOT, name), join(folder, name), { recursive: true })
