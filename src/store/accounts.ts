@@ -1,17 +1,38 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Account, CredentialType } from '../model/objects.ts'
-import { countOf, key, list, named, paged, refuseInUse, requireIds, write } from './query.ts'
+import { key, list, listed, named, refuseInUse, requireIds, write } from './query.ts'
 import type { AccountRow, Db, StoreContext } from './schema.ts'
+import { column, related } from './searchable.ts'
 import type { AccountRepository } from './store.ts'
 
 const TYPE = 'account'
-const SORT = {
-  account_name: 'name_key',
-  account_login: 'account_login',
-  domain: 'domain_id',
-  description: 'description',
-  id: 'id',
+export const ACCOUNT_FIELDS = {
+  account_name: column('name', 'accounts.name_key'),
+  account_login: column('text', 'accounts.account_login'),
+  device: related('name', {
+    value: sql.ref('accounts.domain_id'),
+    from: sql`domains as d inner join devices as v on v.id = d.device_id`,
+    equals: sql.ref('d.id'),
+    member: sql.ref('v.name_key'),
+    sort: sql`(select v.name_key from domains as d inner join devices as v on v.id = d.device_id
+      where d.id = accounts.domain_id)`,
+  }),
+  domain: related('name', {
+    value: sql.ref('accounts.domain_id'),
+    from: sql`domains as d`,
+    equals: sql.ref('d.id'),
+    member: sql.ref('d.name_key'),
+    sort: sql`(select d.name_key from domains as d where d.id = accounts.domain_id)`,
+  }),
+  description: column('text', 'accounts.description'),
+  'credentials.type': related('label', {
+    value: sql.ref('accounts.id'),
+    from: sql`account_credentials as c`,
+    equals: sql.ref('c.account_id'),
+    member: sql.ref('c.type'),
+  }),
+  id: column('id', 'accounts.id'),
 }
 
 /** `credentialTypes` is read from the stored credentials; what `create` and `update` name in it is ignored. */
@@ -22,8 +43,8 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
   }
   return {
     async list(page) {
-      const rows = await paged(select(db), page, SORT, 'id').execute()
-      return { items: rows.map(account), total: await countOf(db, 'accounts') }
+      const { rows, total } = await listed(select(db), ACCOUNT_FIELDS, ['account_name'], page)
+      return { items: rows.map(account), total }
     },
 
     find: (id) => find(db, id),

@@ -1,16 +1,18 @@
 import { nameKey } from '../model/names.ts'
 import type { ApiKey, ProfileName } from '../model/objects.ts'
-import { byIdOrName, cleared, countOf, json, key, list, named, paged, requireIds, write } from './query.ts'
+import { byIdOrName, cleared, json, key, list, listed, named, requireIds, write } from './query.ts'
 import type { ApiKeyRow, Db, StoreContext } from './schema.ts'
+import { column, listColumn } from './searchable.ts'
 import type { ApiKeyRepository } from './store.ts'
 
 const TYPE = 'API key'
-const SORT = {
-  key_name: 'name_key',
-  profile: 'profile',
-  expiration_date: 'expiration_date',
-  created_at: 'created_at',
-  id: 'id',
+export const API_KEY_FIELDS = {
+  key_name: column('name', 'name_key'),
+  profile: column('label', 'profile'),
+  ip_source: listColumn('text', 'api_keys.ip_source'),
+  expiration_date: column('time', 'expiration_date'),
+  created_at: column('time', 'created_at'),
+  id: column('id', 'id'),
 }
 
 export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository {
@@ -39,8 +41,9 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
     })
   return {
     async list(page) {
-      const rows = await paged(db.selectFrom('api_keys').selectAll(), page, SORT, 'id').execute()
-      return { items: rows.map(apiKey), total: await countOf(db, 'api_keys') }
+      const all = db.selectFrom('api_keys').selectAll()
+      const { rows, total } = await listed(all, API_KEY_FIELDS, ['key_name'], page)
+      return { items: rows.map(apiKey), total }
     },
 
     find: (idOrName) => find(db, idOrName),

@@ -1,15 +1,20 @@
 import type { Authorization } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
-import { countOf, flag, json, list, named, paged, requireIds, type Tx, write } from './query.ts'
+import { flag, json, list, listed, named, requireIds, type Tx, write } from './query.ts'
 import type { AuthorizationRow, Db, StoreContext } from './schema.ts'
+import { column, listColumn } from './searchable.ts'
 import type { AuthorizationRepository } from './store.ts'
 
 const TYPE = 'authorization'
-const SORT = {
-  user_group: 'u.name_key',
-  target_group: 't.name_key',
-  description: 'a.description',
-  id: 'a.id',
+export const AUTHORIZATION_FIELDS = {
+  user_group: column('name', 'u.name_key'),
+  target_group: column('name', 't.name_key'),
+  description: column('text', 'a.description'),
+  authorize_sessions: column('flag', 'a.authorize_sessions'),
+  authorize_password_retrieval: column('flag', 'a.authorize_password_retrieval'),
+  subprotocols: listColumn('label', 'a.subprotocols'),
+  is_recorded: column('flag', 'a.is_recorded'),
+  id: column('id', 'a.id'),
 }
 
 export function authorizationRepository({ db, newId }: StoreContext): AuthorizationRepository {
@@ -37,8 +42,8 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
         .innerJoin('user_groups as u', 'u.id', 'a.user_group_id')
         .innerJoin('target_groups as t', 't.id', 'a.target_group_id')
         .selectAll('a')
-      const rows = await paged(joined, page, SORT, 'a.id', ['user_group', 'target_group']).execute()
-      return { items: rows.map(authorization), total: await countOf(db, 'authorizations') }
+      const { rows, total } = await listed(joined, AUTHORIZATION_FIELDS, ['user_group', 'target_group'], page)
+      return { items: rows.map(authorization), total }
     },
 
     find: (id) => find(db, id),

@@ -1,11 +1,17 @@
 import { nameKey } from '../model/names.ts'
 import type { Device } from '../model/objects.ts'
-import { byIdOrName, countOf, key, named, paged, refuseInUse, requireIds, write } from './query.ts'
+import { byIdOrName, key, listed, named, refuseInUse, requireIds, write } from './query.ts'
 import type { Db, DeviceRow, StoreContext } from './schema.ts'
+import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
 
 const TYPE = 'device'
-const SORT = { device_name: 'name_key', host: 'host', description: 'description', id: 'id' }
+export const DEVICE_FIELDS = {
+  device_name: column('name', 'name_key'),
+  host: column('text', 'host'),
+  description: column('text', 'description'),
+  id: column('id', 'id'),
+}
 
 export function deviceRepository({ db, newId }: StoreContext): Repository<Device> {
   const find = async (from: Db, idOrName: string): Promise<Device | undefined> => {
@@ -15,8 +21,9 @@ export function deviceRepository({ db, newId }: StoreContext): Repository<Device
   }
   return {
     async list(page) {
-      const rows = await paged(db.selectFrom('devices').selectAll(), page, SORT, 'id').execute()
-      return { items: rows.map(device), total: await countOf(db, 'devices') }
+      const all = db.selectFrom('devices').selectAll()
+      const { rows, total } = await listed(all, DEVICE_FIELDS, ['device_name'], page)
+      return { items: rows.map(device), total }
     },
 
     find: (idOrName) => find(db, idOrName),

@@ -1,12 +1,16 @@
-import { sql } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Domain } from '../model/objects.ts'
-import { cleared, key, named, paged, refuseInUse, requireIds, write } from './query.ts'
+import { cleared, key, listed, named, refuseInUse, requireIds, write } from './query.ts'
 import type { Db, DomainRow, StoreContext } from './schema.ts'
+import { column } from './searchable.ts'
 import type { DomainRepository } from './store.ts'
 
 const TYPE = 'domain'
-const SORT = { domain_name: 'name_key', description: 'description', id: 'id' }
+export const DOMAIN_FIELDS = {
+  domain_name: column('name', 'name_key'),
+  description: column('text', 'description'),
+  id: column('id', 'id'),
+}
 
 /** `list` and names in `find` mean global domains; local ones are reached by their device or their id. */
 export function domainRepository({ db, newId }: StoreContext): DomainRepository {
@@ -20,9 +24,8 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
   }
   return {
     async list(page) {
-      const globals = db.selectFrom('domains').where('device_id', 'is', null)
-      const rows = await paged(globals.selectAll(), page, SORT, 'id').execute()
-      const { total } = await globals.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+      const globals = db.selectFrom('domains').selectAll().where('device_id', 'is', null)
+      const { rows, total } = await listed(globals, DOMAIN_FIELDS, ['domain_name'], page)
       return { items: rows.map(domain), total }
     },
 

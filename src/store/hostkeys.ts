@@ -1,17 +1,32 @@
+import { sql } from 'kysely'
 import type { HostKey } from '../model/objects.ts'
-import { countOf, named, paged, requireIds, write } from './query.ts'
+import { listed, named, requireIds, write } from './query.ts'
 import type { Db, HostKeyRow, StoreContext } from './schema.ts'
+import { column, related } from './searchable.ts'
 import type { HostKeyRepository } from './store.ts'
 
 const TYPE = 'host key'
-const SORT = {
-  first_seen: 'first_seen',
-  device: 'device_id',
-  service: 'service_id',
-  key_type: 'key_type',
-  fingerprint: 'fingerprint',
-  state: 'state',
-  id: 'id',
+export const HOST_KEY_FIELDS = {
+  first_seen: column('time', 'first_seen'),
+  device: related('name', {
+    value: sql.ref('host_keys.device_id'),
+    from: sql`devices as v`,
+    equals: sql.ref('v.id'),
+    member: sql.ref('v.name_key'),
+    sort: sql`(select v.name_key from devices as v where v.id = host_keys.device_id)`,
+  }),
+  service: related('name', {
+    value: sql.ref('host_keys.service_id'),
+    from: sql`services as s`,
+    equals: sql.ref('s.id'),
+    member: sql.ref('s.name_key'),
+    sort: sql`(select s.name_key from services as s where s.id = host_keys.service_id)`,
+  }),
+  key_type: column('label', 'key_type'),
+  fingerprint: column('text', 'fingerprint'),
+  key: column('text', 'key'),
+  state: column('label', 'state'),
+  id: column('id', 'host_keys.id'),
 }
 
 export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepository {
@@ -21,8 +36,9 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
   }
   return {
     async list(page) {
-      const rows = await paged(db.selectFrom('host_keys').selectAll(), page, SORT, 'id').execute()
-      return { items: rows.map(hostKey), total: await countOf(db, 'host_keys') }
+      const all = db.selectFrom('host_keys').selectAll()
+      const { rows, total } = await listed(all, HOST_KEY_FIELDS, ['first_seen'], page)
+      return { items: rows.map(hostKey), total }
     },
 
     find: (id) => find(db, id),

@@ -14,6 +14,7 @@ import { NodeSqliteDialect } from './dialect.ts'
 import { domainRepository } from './domains.ts'
 import { hostKeyRepository } from './hostkeys.ts'
 import { migrate } from './migrations/migrate.ts'
+import { nameQueries } from './naming.ts'
 import type { Schema } from './schema.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
@@ -76,6 +77,7 @@ export async function openStore({
     checkouts: checkoutRepository(context),
     sessions: sessionRepository(context),
     access: accessQueries(context),
+    names: nameQueries(context),
     audit: auditRepository(context),
     settings: settingRepository(context),
     close: () => db.destroy(),

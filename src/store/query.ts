@@ -1,6 +1,7 @@
 /** What the repositories share: pages, lists in columns, references, and what a constraint's error means. */
-import { type ReferenceExpression, type SelectQueryBuilder, sql, type Transaction } from 'kysely'
+import { type SelectQueryBuilder, sql, type Transaction } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
+import { bind } from '../search/bind.ts'
 import {
   DuplicateError,
   InUseError,
@@ -10,38 +11,44 @@ import {
   SortError,
 } from './errors.ts'
 import type { Db, Schema } from './schema.ts'
+import { type SqlFields, sortOf, where } from './searchable.ts'
 import type { Page } from './store.ts'
 
 export type Tx = Transaction<Schema>
 
-/** The API's spelling of a sort key → the column. The first is the order when none is asked for. */
-export type SortKeys = Readonly<Record<string, string>>
-
 const ALL: Page = { limit: -1, offset: 0 }
 
-/** The query in the page's order, cut to it; `id` breaks ties, so that pages neither overlap nor leave gaps. */
-export function paged<DB, TB extends keyof DB, O>(
+/**
+ * The rows of a page, and how many there are on all pages. Sorted by `standard` when the page does not say, the
+ * id breaks ties, so that pages neither overlap nor leave gaps.
+ * @throws SortError, SearchError
+ */
+export async function listed<DB, TB extends keyof DB, O>(
   query: SelectQueryBuilder<DB, TB, O>,
-  page: Page = ALL,
-  keys: SortKeys,
-  id: ReferenceExpression<DB, TB>,
-  standard: string[] = Object.keys(keys).slice(0, 1),
-): SelectQueryBuilder<DB, TB, O> {
-  let ordered = query
-  for (const key of page.sort !== undefined && page.sort.length > 0 ? page.sort : standard) {
+  fields: SqlFields,
+  standard: readonly string[],
+  { limit, offset, sort = [], search }: Page = ALL,
+): Promise<{ rows: O[]; total: number }> {
+  const matching = search === undefined ? query : query.where(where(bind(search, fields), fields))
+  let ordered = matching
+  for (const key of sort.length > 0 ? sort : standard) {
     const descending = key.startsWith('-')
-    const word = descending ? key.slice(1) : key
-    const column = Object.hasOwn(keys, word) ? keys[word] : undefined
-    if (column === undefined) throw new SortError(word, Object.keys(keys))
-    ordered = ordered.orderBy(sql.ref(column), descending ? 'desc' : 'asc')
+    ordered = ordered.orderBy(sortKey(descending ? key.slice(1) : key, fields), descending ? 'desc' : 'asc')
   }
-  return ordered.orderBy(id, 'asc').limit(page.limit).offset(page.offset)
+  const rows = await ordered.orderBy(fields.id.value).limit(limit).offset(offset).execute()
+  // a page that is not full is the last one, and tells how many there are
+  const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
+  if (isLast) return { rows, total: offset + rows.length }
+  const count = matching.clearSelect().select(sql<number>`count(*)`.as('total'))
+  const { total } = (await count.executeTakeFirstOrThrow()) as { total: number }
+  return { rows, total }
 }
 
-/** How many rows a table has. */
-export async function countOf(db: Db, table: keyof Schema): Promise<number> {
-  const row = await db.selectFrom(table).select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
-  return row.total
+function sortKey(name: string, fields: SqlFields) {
+  const key = Object.hasOwn(fields, name) ? sortOf(fields[name]!) : undefined
+  if (key) return key
+  const known = Object.entries(fields).flatMap(([one, field]) => (sortOf(field) ? [one] : []))
+  throw new SortError(name, known)
 }
 
 /** Where a name or an id leads: names never look like ids (model/names.ts). */

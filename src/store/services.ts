@@ -1,12 +1,28 @@
+import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { HostKeyPolicy, Service } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
-import { countOf, json, key, list, named, paged, refuseInUse, requireIds, write } from './query.ts'
+import { json, key, list, listed, named, refuseInUse, requireIds, write } from './query.ts'
 import type { Db, ServiceRow, StoreContext } from './schema.ts'
+import { column, listColumn, related } from './searchable.ts'
 import type { ServiceRepository } from './store.ts'
 
 const TYPE = 'service'
-const SORT = { service_name: 'name_key', protocol: 'protocol', port: 'port', device: 'device_id', id: 'id' }
+export const SERVICE_FIELDS = {
+  service_name: column('name', 'name_key'),
+  device: related('name', {
+    value: sql.ref('services.device_id'),
+    from: sql`devices as v`,
+    equals: sql.ref('v.id'),
+    member: sql.ref('v.name_key'),
+    sort: sql`(select v.name_key from devices as v where v.id = services.device_id)`,
+  }),
+  protocol: column('label', 'protocol'),
+  port: column('integer', 'port'),
+  subprotocols: listColumn('label', 'services.subprotocols'),
+  host_key_policy: column('label', 'host_key_policy'),
+  id: column('id', 'services.id'),
+}
 
 export function serviceRepository({ db, newId }: StoreContext): ServiceRepository {
   const find = async (from: Db, id: string): Promise<Service | undefined> => {
@@ -15,8 +31,9 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
   }
   return {
     async list(page) {
-      const rows = await paged(db.selectFrom('services').selectAll(), page, SORT, 'id').execute()
-      return { items: rows.map(service), total: await countOf(db, 'services') }
+      const all = db.selectFrom('services').selectAll()
+      const { rows, total } = await listed(all, SERVICE_FIELDS, ['service_name'], page)
+      return { items: rows.map(service), total }
     },
 
     find: (id) => find(db, id),

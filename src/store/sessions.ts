@@ -1,38 +1,43 @@
 import { sql } from 'kysely'
 import type { SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
-import { cleared, flag, json, list, named, paged, requireIds, write } from './query.ts'
+import { cleared, flag, json, list, listed, named, requireIds, write } from './query.ts'
 import type { SessionRow, StoreContext } from './schema.ts'
+import { column, listColumn } from './searchable.ts'
 import type { SessionRepository } from './store.ts'
 
 const TYPE = 'session'
-const SORT = {
-  begin: 'begin_time',
-  end: 'end_time',
-  user: 'user_name',
-  source_ip: 'source_ip',
-  protocol: 'protocol',
-  account: 'account',
-  domain: 'domain',
-  device: 'device',
-  service: 'service',
-  target_host: 'target_host',
-  result: 'result',
-  authorization: 'authorization_name',
-  bytes_in: 'bytes_in',
-  bytes_out: 'bytes_out',
-  id: 'id',
-}
+export const SESSION_FIELDS = {
+  begin: column('time', 'begin_time'),
+  end: column('time', 'end_time'),
+  user: column('label', 'user_name'),
+  source_ip: column('text', 'source_ip'),
+  protocol: column('label', 'protocol'),
+  subprotocols: listColumn('label', 'sessions.subprotocols'),
+  account: column('label', 'account'),
+  domain: column('label', 'domain'),
+  device: column('label', 'device'),
+  service: column('label', 'service'),
+  target_host: column('text', 'target_host'),
+  result: column('label', 'result'),
+  killed: { kind: 'flag', value: sql`(coalesce(result, '') = 'killed')` },
+  reason: column('text', 'reason'),
+  authorization: column('label', 'authorization_name'),
+  is_recorded: column('flag', 'is_recorded'),
+  bytes_in: column('integer', 'bytes_in'),
+  bytes_out: column('integer', 'bytes_out'),
+  'recording.state': { kind: 'label', value: sql`(recording ->> '$.state')` },
+  id: column('id', 'id'),
+} as const
 
 /** Sessions hold names, not ids: they outlive what they tell of. The newest come first. */
 export function sessionRepository({ db }: StoreContext): SessionRepository {
   return {
     async list({ status }, page) {
-      let matching = db.selectFrom('sessions')
+      let matching = db.selectFrom('sessions').selectAll()
       if (status === 'current') matching = matching.where('end_time', 'is', null)
       if (status === 'closed') matching = matching.where('end_time', 'is not', null)
-      const rows = await paged(matching.selectAll(), page, SORT, 'id', ['-begin']).execute()
-      const { total } = await matching.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+      const { rows, total } = await listed(matching, SESSION_FIELDS, ['-begin'], page)
       return { items: rows.map(session), total }
     },
 

@@ -21,6 +21,7 @@ import type {
   User,
   UserGroup,
 } from '../model/objects.ts'
+import type { Search } from '../search/bind.ts'
 
 export interface Page {
   /** -1: all. */
@@ -28,10 +29,16 @@ export interface Page {
   offset: number
   /** Column in the API's spelling, `-` before it for descending; default: the name. */
   sort?: string[]
+  /** Only what meets it. */
+  search?: Search
 }
 
 export interface Repository<T extends { id: Id }> {
-  /** @throws SortError when `sort` names a key that the collection is not sorted by */
+  /**
+   * `total` is how many there are on all pages.
+   * @throws SortError when `sort` names a key that the collection is not sorted by
+   * @throws SearchError when `search` names a field that the collection has not, or a value that it cannot have
+   */
   list(page?: Page): Promise<{ items: T[]; total: number }>
   /**
    * By id, or by name without regard to case. Services, accounts, authorizations and host keys have no name of
@@ -136,6 +143,20 @@ export interface AccessQueries {
   retrievalAuthorizations(userId: Id, accountId: Id): Promise<Id[]>
 }
 
+/** By id; an id that does not exist is left out. */
+export interface NameQueries {
+  users(ids: Iterable<Id>): Promise<Map<Id, string>>
+  userGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
+  targetGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
+  devices(ids: Iterable<Id>): Promise<Map<Id, string>>
+  services(ids: Iterable<Id>): Promise<Map<Id, { serviceName: string; deviceName: string }>>
+  /** `deviceName` is null for a global domain, and for an account of one. */
+  domains(ids: Iterable<Id>): Promise<Map<Id, { domainName: string; deviceName: string | null }>>
+  accounts(
+    ids: Iterable<Id>,
+  ): Promise<Map<Id, { accountName: string; domainName: string; deviceName: string | null }>>
+}
+
 /** One row of the audit log: see src/audit/chain.ts for what the hashes cover. */
 export interface AuditRow {
   sequence: number
@@ -175,6 +196,7 @@ export interface Store {
   checkouts: CheckoutRepository
   sessions: SessionRepository
   access: AccessQueries
+  names: NameQueries
   audit: AuditRepository
   settings: SettingRepository
   close(): Promise<void>

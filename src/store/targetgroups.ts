@@ -1,23 +1,33 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup } from '../model/objects.ts'
-import {
-  byIdOrName,
-  countOf,
-  key,
-  list,
-  named,
-  paged,
-  refuseInUse,
-  requireIds,
-  type Tx,
-  write,
-} from './query.ts'
+import { byIdOrName, key, list, listed, named, refuseInUse, requireIds, type Tx, write } from './query.ts'
 import type { Db, GroupRow, StoreContext } from './schema.ts'
+import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 
 const TYPE = 'target group'
-const SORT = { group_name: 'name_key', description: 'description', id: 'id' }
+export const TARGET_GROUP_FIELDS = {
+  group_name: column('name', 'name_key'),
+  description: column('text', 'description'),
+  'session.accounts': related('name', {
+    value: sql.ref('target_groups.id'),
+    from: sql`target_group_sessions as t
+      inner join accounts as a on a.id = t.account_id inner join domains as d on d.id = a.domain_id
+      inner join services as s on s.id = t.service_id inner join devices as v on v.id = s.device_id`,
+    equals: sql.ref('t.target_group_id'),
+    member: sql`(a.name_key || '@' || d.name_key || ':' || v.name_key || ':' || s.name_key)`,
+  }),
+  'password_retrieval.accounts': related('name', {
+    value: sql.ref('target_groups.id'),
+    from: sql`target_group_retrievals as t
+      inner join accounts as a on a.id = t.account_id inner join domains as d on d.id = a.domain_id
+      left join devices as v on v.id = d.device_id`,
+    equals: sql.ref('t.target_group_id'),
+    member: sql`(a.name_key || '@' || d.name_key || coalesce('@' || v.name_key, ''))`,
+  }),
+  id: column('id', 'target_groups.id'),
+}
 
 export function targetGroupRepository({ db, newId }: StoreContext): Repository<TargetGroup> {
   const find = async (from: Db, idOrName: string): Promise<TargetGroup | undefined> => {
@@ -27,8 +37,8 @@ export function targetGroupRepository({ db, newId }: StoreContext): Repository<T
   }
   return {
     async list(page) {
-      const rows = await paged(select(db), page, SORT, 'id').execute()
-      return { items: rows.map(targetGroup), total: await countOf(db, 'target_groups') }
+      const { rows, total } = await listed(select(db), TARGET_GROUP_FIELDS, ['group_name'], page)
+      return { items: rows.map(targetGroup), total }
     },
 
     find: (idOrName) => find(db, idOrName),

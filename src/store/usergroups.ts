@@ -1,23 +1,23 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, UserGroup } from '../model/objects.ts'
-import {
-  byIdOrName,
-  countOf,
-  key,
-  list,
-  named,
-  paged,
-  refuseInUse,
-  requireIds,
-  type Tx,
-  write,
-} from './query.ts'
+import { byIdOrName, key, list, listed, named, refuseInUse, requireIds, type Tx, write } from './query.ts'
 import type { Db, GroupRow, StoreContext } from './schema.ts'
+import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 
 const TYPE = 'user group'
-const SORT = { group_name: 'name_key', description: 'description', id: 'id' }
+export const USER_GROUP_FIELDS = {
+  group_name: column('name', 'name_key'),
+  description: column('text', 'description'),
+  users: related('name', {
+    value: sql.ref('user_groups.id'),
+    from: sql`user_group_members as m inner join users as u on u.id = m.user_id`,
+    equals: sql.ref('m.group_id'),
+    member: sql.ref('u.name_key'),
+  }),
+  id: column('id', 'user_groups.id'),
+}
 
 export function userGroupRepository({ db, newId }: StoreContext): Repository<UserGroup> {
   const find = async (from: Db, idOrName: string): Promise<UserGroup | undefined> => {
@@ -27,8 +27,8 @@ export function userGroupRepository({ db, newId }: StoreContext): Repository<Use
   }
   return {
     async list(page) {
-      const rows = await paged(select(db), page, SORT, 'id').execute()
-      return { items: rows.map(userGroup), total: await countOf(db, 'user_groups') }
+      const { rows, total } = await listed(select(db), USER_GROUP_FIELDS, ['group_name'], page)
+      return { items: rows.map(userGroup), total }
     },
 
     find: (idOrName) => find(db, idOrName),

@@ -4,29 +4,38 @@ import type { Id, ProfileName, User, UserAuth } from '../model/objects.ts'
 import {
   byIdOrName,
   cleared,
-  countOf,
   flag,
   json,
   key,
   list,
+  listed,
   named,
-  paged,
   requireIds,
   type Tx,
   write,
 } from './query.ts'
 import type { Db, StoreContext, UserRow } from './schema.ts'
+import { column, listColumn, related } from './searchable.ts'
 import type { UserRepository } from './store.ts'
 
 const TYPE = 'user'
-const SORT = {
-  user_name: 'name_key',
-  display_name: 'display_name',
-  email: 'email',
-  profile: 'profile',
-  is_disabled: 'is_disabled',
-  expiration_date: 'expiration_date',
-  id: 'id',
+export const USER_FIELDS = {
+  user_name: column('name', 'name_key'),
+  display_name: column('text', 'display_name'),
+  email: column('text', 'email'),
+  profile: column('label', 'profile'),
+  user_auths: listColumn('label', 'users.user_auths'),
+  ssh_public_keys: listColumn('text', 'users.ssh_public_keys'),
+  is_disabled: column('flag', 'is_disabled'),
+  expiration_date: column('time', 'expiration_date'),
+  ip_source: listColumn('text', 'users.ip_source'),
+  groups: related('name', {
+    value: sql.ref('users.id'),
+    from: sql`user_group_members as m inner join user_groups as g on g.id = m.group_id`,
+    equals: sql.ref('m.user_id'),
+    member: sql.ref('g.name_key'),
+  }),
+  id: column('id', 'users.id'),
 }
 
 export function userRepository({ db, newId }: StoreContext): UserRepository {
@@ -37,8 +46,8 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
   }
   return {
     async list(page) {
-      const rows = await paged(select(db), page, SORT, 'id').execute()
-      return { items: rows.map(user), total: await countOf(db, 'users') }
+      const { rows, total } = await listed(select(db), USER_FIELDS, ['user_name'], page)
+      return { items: rows.map(user), total }
     },
 
     find: (idOrName) => find(db, idOrName),

@@ -5,6 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { SchemaError } from '../errors.ts'
 import * as objects from './0001-objects.ts'
+import * as search from './0002-search.ts'
 
 export interface Migration {
   version: number
@@ -12,7 +13,7 @@ export interface Migration {
 }
 
 /** In order; a released migration is never changed, only followed. */
-const MIGRATIONS: readonly Migration[] = [objects]
+const MIGRATIONS: readonly Migration[] = [objects, search]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
 

@@ -1,0 +1,107 @@
+/**
+ * How a collection's fields are spelled in SQL, and a condition on them as a WHERE clause. The SQL comes from the
+ * tables of fields in the repositories, what people write goes in as bound parameters only.
+ */
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import type { Condition, Test } from '../search/bind.ts'
+import type { Field, Kind } from '../search/fields.ts'
+
+type Sql = RawBuilder<unknown>
+
+/** One value for each row. */
+interface Column extends Field {
+  value: Sql
+}
+
+/** A list of words in one column, as JSON. */
+interface List extends Field {
+  list: Sql
+}
+
+/** What other tables tell of a row: `value in (select …)`, so that they are asked once and not for every row. */
+interface Relation extends Field {
+  value: Sql
+  /** FROM clause of the other tables, */
+  from: Sql
+  /** of which this is compared with `value`, */
+  equals: Sql
+  /** and this is what is searched for. */
+  member: Sql
+  /** By what the collection is sorted, where a row has one such value. */
+  sort?: Sql
+}
+
+export type SqlField = Column | List | Relation
+/** By the API's spelling; `id` is what breaks ties of the order. */
+export type SqlFields = Readonly<Record<string, SqlField>> & { readonly id: Column }
+
+export function column(kind: Kind, name: string): Column {
+  return { kind, value: sql.ref(name) }
+}
+
+/** `name` with its table: json_each has columns of its own. */
+export function listColumn(kind: Kind, name: `${string}.${string}`): List {
+  return { kind, list: sql.ref(name) }
+}
+
+export function related(kind: Kind, relation: Omit<Relation, 'kind'>): Relation {
+  return { kind, ...relation }
+}
+
+/** What the collection is sorted by for a field's name; undefined: it has no order. */
+export function sortOf(field: SqlField): Sql | undefined {
+  if ('list' in field) return undefined
+  return 'from' in field ? field.sort : field.value
+}
+
+/** The condition as SQL. It was bound to the same fields. */
+export function where(condition: Condition, fields: SqlFields): RawBuilder<SqlBool> {
+  if (condition.type !== 'test') {
+    const terms = condition.terms.map((term) => where(term, fields))
+    return sql`(${sql.join(terms, condition.type === 'and' ? sql` and ` : sql` or `)})`
+  }
+  const field = fields[condition.field]!
+  const { test } = condition
+  if ('list' in field) {
+    if (test.type === 'empty') return sql`${field.list} = '[]'`
+    return sql`exists (select 1 from json_each(${field.list}) as j where ${passes(sql`j.value`, field.kind, test)})`
+  }
+  if ('from' in field) {
+    const { value, from, equals, member } = field
+    if (test.type === 'empty') return sql`${value} not in (select ${equals} from ${from})`
+    return sql`${value} in (select ${equals} from ${from} where ${passes(member, field.kind, test)})`
+  }
+  if (test.type !== 'empty') return passes(field.value, field.kind, test)
+  if (field.kind === 'time') return sql`${field.value} is null`
+  return sql`(${field.value} is null or ${field.value} = '')`
+}
+
+function passes(value: Sql, kind: Kind, test: Exclude<Test, { type: 'empty' }>): RawBuilder<SqlBool> {
+  switch (test.type) {
+    case 'equals': {
+      const wanted = typeof test.value === 'boolean' ? Number(test.value) : test.value
+      return kind === 'label' ? sql`lower(${value}) = ${wanted}` : sql`${value} = ${wanted}`
+    }
+    case 'within':
+      return sql`(${value} >= ${test.from} and ${value} < ${test.to})`
+    case 'like': {
+      const [first = ''] = test.parts
+      const pattern = test.parts.map((part) => part.replace(/[\\%_]/g, '\\$&')).join('%')
+      const like = sql<SqlBool>`${value} like ${pattern} escape '\\'`
+      // keys are folded, so that their index serves for a beginning; LIKE itself does not use it
+      const after = kind === 'name' ? successor(first) : undefined
+      return after === undefined ? like : sql`(${value} >= ${first} and ${value} < ${after} and ${like})`
+    }
+  }
+}
+
+/** The least text after all that begin with `prefix`, in the order of their UTF-8 bytes; undefined: there is none. */
+export function successor(prefix: string): string | undefined {
+  const points = [...prefix]
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    const next = last.codePointAt(0)! + 1
+    // surrogates are no characters of UTF-8
+    if (next <= 0x10ffff) return points.join('') + String.fromCodePoint(next === 0xd800 ? 0xe000 : next)
+  }
+  return undefined
+}
