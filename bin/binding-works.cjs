@@ -4,7 +4,7 @@
  */
 const { bindingAvailable, createCipher, init } = require('ssh2/lib/protocol/crypto.js')
 
-const CIPHERS = 100
+const CIPHERS = 5_000
 
 const outbound = () => ({
   onWrite: () => undefined,
