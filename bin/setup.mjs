@@ -31,10 +31,11 @@ function packagedNode() {
 
 /** What node_modules must have been made from to be left alone. */
 function fingerprint() {
-  const lock = createHash('sha256')
-    .update(readFileSync(join(ROOT, 'package-lock.json')))
-    .update(readFileSync(OBJECT_WRAP))
-    .digest('hex')
+  const hash = createHash('sha256')
+  for (const file of ['package-lock.json', 'bin/object-wrap.h', 'bin/binding-works.cjs']) {
+    hash.update(readFileSync(join(ROOT, file)))
+  }
+  const lock = hash.digest('hex')
   const node = packagedNode() ? 'packaged' : process.version
   return JSON.stringify({ lock, platform: process.platform, arch: process.arch, node })
 }
