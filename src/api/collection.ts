@@ -6,6 +6,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
 import type { Id } from '../model/objects.ts'
+import { MAX_EXPRESSION } from '../search/grammar.ts'
 import type { Page } from '../store/store.ts'
 import { callerOf } from './caller.ts'
 import type { Context, Shown } from './context.ts'
@@ -13,9 +14,10 @@ import type { Api, UntypedApi } from './deps.ts'
 import { ApiError, fieldError } from './errors.ts'
 import { actor, type Changes, changesOf, changesText, record } from './events.ts'
 import { errorCodeOf, errorResponses } from './failures.ts'
-import { refuseLaterFields, refuseLaterParameters } from './later.ts'
+import { refuseLaterFields } from './later.ts'
 import { MAX_DEFAULT_PAGE } from './limits.ts'
 import { Names } from './references.ts'
+import { searchOf } from './search.ts'
 import { apiBase } from './version.ts'
 
 export type Params = Readonly<Record<string, string>>
@@ -48,6 +50,12 @@ export interface Resource<T extends { id: Id }, C extends TObject, U extends TOb
 }
 
 export const listQuery = {
+  q: Type.Optional(
+    Type.String({
+      maxLength: MAX_EXPRESSION,
+      description: 'only what meets this expression, `a=x && b~"y*"`: see /api/doc/Usage.html#search',
+    }),
+  ),
   limit: Type.Optional(
     Type.Integer({
       minimum: -1,
@@ -65,9 +73,12 @@ export const listQuery = {
 const ListQuery = Type.Object(listQuery, { additionalProperties: false })
 type ListQuery = Static<typeof ListQuery>
 
-export function pageOf(query: ListQuery): Page {
+/** @throws SearchError */
+export function pageOf(query: ListQuery, request: FastifyRequest): Page {
   const page: Page = { limit: query.limit ?? MAX_DEFAULT_PAGE, offset: query.offset ?? 0 }
   if (query.sort !== undefined) page.sort = query.sort.split(',')
+  const search = searchOf(query.q, request)
+  if (search) page.search = search
   return page
 }
 
@@ -148,7 +159,6 @@ export function registerCollection<
   app.get(
     path,
     {
-      preValidation: async (request) => refuseLaterParameters(request.query),
       schema: {
         tags,
         summary: `List: ${resource.title}`,
@@ -161,7 +171,7 @@ export function registerCollection<
     async (request, reply) => {
       const query = request.query as ListQuery
       const fields = fieldsOf(query, view)
-      const { items, total } = await resource.list(request, pageOf(query))
+      const { items, total } = await resource.list(request, pageOf(query, request))
       const names = new Names(deps.store)
       const views = await Promise.all(items.map((item) => shownIn(request, item, names)))
       reply.header('x-total-count', total)

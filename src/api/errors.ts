@@ -19,6 +19,11 @@ export const ERRORS = {
     status: 400,
     description: 'a field does not exist; see details and the reference at /api/doc/Usage.html',
   },
+  invalid_search: {
+    status: 400,
+    description:
+      'the expression in q cannot be read; see details and the reference at /api/doc/Usage.html#search',
+  },
   unknown_reference: {
     status: 400,
     description: 'a field names an object that does not exist; create that one first',
@@ -83,6 +88,8 @@ export type ErrorCode = keyof typeof ERRORS
 export interface ErrorDetail {
   field?: string
   message: string
+  /** In an expression: offset of the fault, in characters from 0. */
+  position?: number
 }
 
 /** The body of every answer that is not a success. */

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { BusyError } from '../identity/password.ts'
+import { SearchError } from '../search/grammar.ts'
 import { DuplicateError, InUseError, MissingReferenceError, SortError } from '../store/errors.ts'
 import { CheckoutError } from '../vault/checkout.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
@@ -29,6 +30,9 @@ export const ErrorSchema = Type.Object(
       Type.Object({
         field: Type.Optional(Type.String({ description: 'the field at fault, as a path' })),
         message: Type.String(),
+        position: Type.Optional(
+          Type.Integer({ description: 'in an expression: offset of the fault, in characters from 0' }),
+        ),
       }),
     ),
   },
@@ -58,6 +62,12 @@ export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof CheckoutError)
     return new ApiError(error.reason === 'no_secret' ? 'no_secret' : 'not_found')
   if (error instanceof BusyError) return new ApiError('busy')
+  if (error instanceof SearchError) {
+    const { fault, position, message } = error
+    return new ApiError(fault === 'field' ? 'unknown_field' : 'invalid_search', [
+      { field: 'q', message, position },
+    ])
+  }
   if (error instanceof SortError)
     return new ApiError('invalid_field', [{ field: 'sort', message: error.message }])
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') {

@@ -29,9 +29,6 @@ export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Query parameters of every collection. */
-export const LATER_PARAMETERS: readonly string[] = ['q']
-
 const LATER_VALUES: Readonly<Record<string, readonly string[]>> = {
   protocol: LATER_PROTOCOLS,
   subprotocols: LATER_RIGHTS,
@@ -50,15 +47,6 @@ export function refuseLaterFields(objectType: string, body: unknown): void {
       if (later.includes(one)) details.push({ field, message: `${one} is not enforced yet` })
     }
   }
-  if (details.length > 0) throw new ApiError('not_available_yet', details)
-}
-
-/** @throws ApiError `not_available_yet` */
-export function refuseLaterParameters(query: unknown): void {
-  const details = LATER_PARAMETERS.filter((name) => has(query, [name])).map((field) => ({
-    field,
-    message: 'this parameter is not available yet',
-  }))
   if (details.length > 0) throw new ApiError('not_available_yet', details)
 }
 

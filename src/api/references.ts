@@ -1,7 +1,8 @@
 /** Names in bodies and paths ↔ objects. An id is accepted wherever a name is. */
 import { looksLikeId, nameKey } from '../model/names.ts'
-import type { Account, Device, Domain, Id, Service, TargetGroup, UserGroup } from '../model/objects.ts'
-import type { Store } from '../store/store.ts'
+import type { Account, Device, Domain, Id, Service, TargetGroup } from '../model/objects.ts'
+import type { NameQueries, Store } from '../store/store.ts'
+import { Batch } from './batch.ts'
 import { ApiError, type ErrorDetail, fieldError } from './errors.ts'
 
 interface Findable<T> {
@@ -139,23 +140,35 @@ export async function sessionAccount(
   throw unknown(`there is no account "${who}" for the device "${device.deviceName}"`)
 }
 
+/** What `NameQueries` tells of an object of that kind. */
+type Named<K extends keyof NameQueries> =
+  Awaited<ReturnType<NameQueries[K]>> extends Map<Id, infer T> ? T : never
+
 /**
- * Ids → names for one answer: each object is read once, however often the answer mentions it. An object that
- * was removed meanwhile shows its id.
+ * Ids → names for one answer: those of many objects are read at once, and each once however often the answer
+ * mentions it. An object that was removed meanwhile shows its id.
  */
 export class Names {
-  readonly #store: Store
-  readonly #read = new Map<Id, Promise<unknown>>()
+  readonly #users: Batch<string>
+  readonly #userGroups: Batch<string>
+  readonly #targetGroups: Batch<string>
+  readonly #devices: Batch<string>
+  readonly #services: Batch<Named<'services'>>
+  readonly #domains: Batch<Named<'domains'>>
+  readonly #accounts: Batch<Named<'accounts'>>
 
-  constructor(store: Store) {
-    this.#store = store
+  constructor({ names }: Store) {
+    this.#users = new Batch(names.users)
+    this.#userGroups = new Batch(names.userGroups)
+    this.#targetGroups = new Batch(names.targetGroups)
+    this.#devices = new Batch(names.devices)
+    this.#services = new Batch(names.services)
+    this.#domains = new Batch(names.domains)
+    this.#accounts = new Batch(names.accounts)
   }
 
   async users(ids: readonly Id[]): Promise<string[]> {
-    const names = await Promise.all(
-      ids.map(async (id) => (await this.#once(id, this.#store.users))?.userName ?? id),
-    )
-    return names.sort()
+    return (await Promise.all(ids.map(async (id) => (await this.#users.find(id)) ?? id))).sort()
   }
 
   async userGroups(ids: readonly Id[]): Promise<string[]> {
@@ -163,49 +176,41 @@ export class Names {
   }
 
   async userGroup(id: Id): Promise<string> {
-    return (await this.#once<UserGroup>(id, this.#store.userGroups))?.groupName ?? id
+    return (await this.#userGroups.find(id)) ?? id
   }
 
   async targetGroup(id: Id): Promise<string> {
-    return (await this.#once<TargetGroup>(id, this.#store.targetGroups))?.groupName ?? id
+    return (await this.#targetGroups.find(id)) ?? id
   }
 
   async device(id: Id): Promise<string> {
-    return (await this.#once<Device>(id, this.#store.devices))?.deviceName ?? id
+    return (await this.#devices.find(id)) ?? id
   }
 
   async service(id: Id): Promise<string> {
-    return (await this.#once<Service>(id, this.#store.services))?.serviceName ?? id
+    return (await this.#services.find(id))?.serviceName ?? id
   }
 
-  domain(id: Id): Promise<Domain | undefined> {
-    return this.#once<Domain>(id, this.#store.domains)
+  /** With the name of the device whose local domain it is; null: a global one. */
+  async domain(id: Id): Promise<Named<'domains'>> {
+    return (await this.#domains.find(id)) ?? { domainName: id, deviceName: null }
   }
 
   /** `ACCOUNT@DOMAIN:DEVICE:SERVICE` */
-  async sessionAccount(target: TargetGroup['sessionAccounts'][number]): Promise<string> {
-    const account = await this.#once<Account>(target.accountId, this.#store.accounts)
-    const domain = account && (await this.domain(account.domainId))
-    const service = await this.#once<Service>(target.serviceId, this.#store.services)
-    const device = service ? await this.device(service.deviceId) : target.serviceId
-    const who = `${account?.accountName ?? target.accountId}@${domain?.domainName ?? '?'}`
-    return `${who}:${device}:${service?.serviceName ?? target.serviceId}`
+  async sessionAccount({ accountId, serviceId }: TargetGroup['sessionAccounts'][number]): Promise<string> {
+    const [account, service] = await Promise.all([
+      this.#accounts.find(accountId),
+      this.#services.find(serviceId),
+    ])
+    const who = `${account?.accountName ?? accountId}@${account?.domainName ?? '?'}`
+    return `${who}:${service?.deviceName ?? '?'}:${service?.serviceName ?? serviceId}`
   }
 
   /** `ACCOUNT@DOMAIN`, with `@DEVICE` for one of a local domain. */
   async account(id: Id): Promise<string> {
-    const account = await this.#once<Account>(id, this.#store.accounts)
-    const domain = account && (await this.domain(account.domainId))
-    if (!account || !domain) return id
-    const device = domain.deviceId === undefined ? '' : `@${await this.device(domain.deviceId)}`
-    return `${account.accountName}@${domain.domainName}${device}`
-  }
-
-  #once<T>(id: Id, repository: Findable<T>): Promise<T | undefined> {
-    const known = this.#read.get(id)
-    if (known) return known as Promise<T | undefined>
-    const read = repository.find(id)
-    this.#read.set(id, read)
-    return read
+    const account = await this.#accounts.find(id)
+    if (!account) return id
+    const device = account.deviceName === null ? '' : `@${account.deviceName}`
+    return `${account.accountName}@${account.domainName}${device}`
   }
 }

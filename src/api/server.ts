@@ -36,6 +36,7 @@ import { registerTargetGroups } from './resources/targetgroups.ts'
 import { registerTargets } from './resources/targets.ts'
 import { registerUserGroups } from './resources/usergroups.ts'
 import { registerUsers } from './resources/users.ts'
+import { withOperators } from './search.ts'
 import { SignIns } from './signins.ts'
 import { validatorCompiler } from './validation.ts'
 import { withoutVersion } from './version.ts'
@@ -96,7 +97,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     exposeHeadRoutes: false,
     forceCloseConnections: true,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART },
-    rewriteUrl: (request) => withoutVersion(request.url ?? '/'),
+    rewriteUrl: (request) => withOperators(withoutVersion(request.url ?? '/')),
     frameworkErrors: answerError,
     clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxTypeProvider>()

@@ -1,6 +1,6 @@
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Domain } from '../model/objects.ts'
-import { cleared, key, listed, named, refuseInUse, requireIds, write } from './query.ts'
+import { cleared, key, listed, named, refuseInUse, requireIds, write, unchanged } from './query.ts'
 import type { Db, DomainRow, StoreContext } from './schema.ts'
 import { column } from './searchable.ts'
 import type { DomainRepository } from './store.ts'
@@ -12,7 +12,7 @@ export const DOMAIN_FIELDS = {
   id: column('id', 'id'),
 }
 
-/** `list` and names in `find` mean global domains; local ones are reached by their device or their id. */
+/** Names in `find` mean global domains; local ones are reached by their device or their id. */
 export function domainRepository({ db, newId }: StoreContext): DomainRepository {
   const find = async (from: Db, idOrName: string): Promise<Domain | undefined> => {
     const query = from.selectFrom('domains').selectAll()
@@ -23,9 +23,11 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
     return row && domain(row)
   }
   return {
-    async list(page) {
-      const globals = db.selectFrom('domains').selectAll().where('device_id', 'is', null)
-      const { rows, total } = await listed(globals, DOMAIN_FIELDS, ['domain_name'], page)
+    async list(page, deviceId) {
+      const all = db.selectFrom('domains').selectAll()
+      const own =
+        deviceId === undefined ? all.where('device_id', 'is', null) : all.where('device_id', '=', deviceId)
+      const { rows, total } = await listed(own, DOMAIN_FIELDS, ['domain_name'], page)
       return { items: rows.map(domain), total }
     },
 
@@ -58,9 +60,9 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
         return { ...object, id }
       }),
 
-    update: (id, change) =>
+    update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.domainName ?? id }, async (tx) => {
-        await requireIds(tx, 'domains', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         if (change.deviceId !== undefined) await requireIds(tx, 'devices', [change.deviceId], TYPE, 'device')
         const columns = named({
           domain_name: change.domainName,
@@ -73,10 +75,9 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
         return (await find(tx, id))!
       }),
 
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'domains', [id], TYPE, 'id')
-        const found = (await find(tx, id))!
+        const found = unchanged(await find(tx, id), TYPE, id, expected)
         await refuseInUse(TYPE, found.domainName, [
           {
             type: 'account',

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { HostKeyPolicy, Service } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
-import { json, key, list, listed, named, refuseInUse, requireIds, write } from './query.ts'
+import { json, key, list, listed, named, refuseInUse, requireIds, write, unchanged } from './query.ts'
 import type { Db, ServiceRow, StoreContext } from './schema.ts'
 import { column, listColumn, related } from './searchable.ts'
 import type { ServiceRepository } from './store.ts'
@@ -30,8 +30,9 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
     return row && service(row)
   }
   return {
-    async list(page) {
-      const all = db.selectFrom('services').selectAll()
+    async list(page, deviceId) {
+      let all = db.selectFrom('services').selectAll()
+      if (deviceId !== undefined) all = all.where('device_id', '=', deviceId)
       const { rows, total } = await listed(all, SERVICE_FIELDS, ['service_name'], page)
       return { items: rows.map(service), total }
     },
@@ -68,9 +69,9 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
         return { ...object, id }
       }),
 
-    update: (id, change) =>
+    update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.serviceName ?? id }, async (tx) => {
-        await requireIds(tx, 'services', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         if (change.deviceId !== undefined) await requireIds(tx, 'devices', [change.deviceId], TYPE, 'device')
         const columns = named({
           device_id: change.deviceId,
@@ -86,10 +87,9 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
         return (await find(tx, id))!
       }),
 
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'services', [id], TYPE, 'id')
-        const found = (await find(tx, id))!
+        const found = unchanged(await find(tx, id), TYPE, id, expected)
         await refuseInUse(TYPE, found.serviceName, [
           {
             type: 'target group',

@@ -11,9 +11,12 @@ import type {
   ApiKey,
   Authorization,
   Checkout,
+  CheckoutPolicy,
+  ConnectionPolicy,
   Device,
   Domain,
   HostKey,
+  HostKeyPolicy,
   Id,
   Service,
   SessionRecord,
@@ -21,6 +24,7 @@ import type {
   User,
   UserGroup,
 } from '../model/objects.ts'
+import type { Profile, ProfileRights } from '../model/profiles.ts'
 import type { Search } from '../search/bind.ts'
 
 export interface Page {
@@ -46,8 +50,35 @@ export interface Repository<T extends { id: Id }> {
    */
   find(idOrName: string): Promise<T | undefined>
   create(object: Omit<T, 'id'>): Promise<T>
-  update(id: Id, change: Partial<Omit<T, 'id'>>): Promise<T>
-  remove(id: Id): Promise<void>
+  /**
+   * `expected` is the object as the caller has read it, on which the change was decided.
+   * @throws ChangedError when it is no longer that; nothing was changed then
+   */
+  update(id: Id, change: Partial<Omit<T, 'id'>>, expected?: T): Promise<T>
+  /** @throws ChangedError as `update` does */
+  remove(id: Id, expected?: T): Promise<void>
+}
+
+/** Those from the factory are among them; a renamed one takes the users and keys that name it along. */
+export interface ProfileRepository extends Repository<Profile> {
+  /** The rights of the profile of that name; undefined: there is none. */
+  rightsOf(name: string): Promise<ProfileRights | undefined>
+}
+
+/** The answer to a request that carried an Idempotency-Key. */
+export interface KeptAnswer {
+  /** Digest of the request that it answered. */
+  request: Uint8Array
+  time: number
+  status: number
+  location?: string
+  answer: string
+}
+
+export interface IdempotencyRepository {
+  find(key: Uint8Array, since: number): Promise<KeptAnswer | undefined>
+  /** Forgets what is older than `since`, and the oldest beyond `limit`. */
+  keep(key: Uint8Array, answer: KeptAnswer, since: number, limit: number): Promise<void>
 }
 
 /** What authentication reads of a user; never leaves identity/. */
@@ -61,10 +92,14 @@ export interface UserRepository extends Repository<User> {
 }
 
 export interface ServiceRepository extends Repository<Service> {
+  /** Of one device, or of all. */
+  list(page?: Page, deviceId?: Id): Promise<{ items: Service[]; total: number }>
   ofDevice(deviceId: Id): Promise<Service[]>
 }
 
 export interface DomainRepository extends Repository<Domain> {
+  /** Local ones of a device, or the global ones. */
+  list(page?: Page, deviceId?: Id): Promise<{ items: Domain[]; total: number }>
   /** Global domains only, by name. `find` takes ids of both kinds and names of global ones. */
   ofDevice(deviceId: Id): Promise<Domain[]>
 }
@@ -129,16 +164,19 @@ export interface TargetRow {
   protocol: Service['protocol']
   port: number
   serviceSubprotocols: Service['subprotocols']
-  hostKeyPolicy: Service['hostKeyPolicy']
+  hostKeyPolicy: HostKeyPolicy
   authorizationId: Id
   authorizationName: string
   authorizationSubprotocols: Authorization['subprotocols']
   isRecorded: boolean
 }
 
+/** `device` is a name. */
+export type TargetFilter = { device?: string } | { accountId: Id; serviceId: Id }
+
 export interface AccessQueries {
   /** Every (target, authorization) pair that lets the user open sessions; one target may have several rows. */
-  sessionTargets(userId: Id, filter?: { device?: string }): Promise<TargetRow[]>
+  sessionTargets(userId: Id, filter?: TargetFilter): Promise<TargetRow[]>
   /** Ids of authorizations by which the user may check the account's secret out. */
   retrievalAuthorizations(userId: Id, accountId: Id): Promise<Id[]>
 }
@@ -192,8 +230,12 @@ export interface Store {
   targetGroups: Repository<TargetGroup>
   authorizations: AuthorizationRepository
   apiKeys: ApiKeyRepository
+  profiles: ProfileRepository
+  checkoutPolicies: Repository<CheckoutPolicy>
+  connectionPolicies: Repository<ConnectionPolicy>
   hostKeys: HostKeyRepository
   checkouts: CheckoutRepository
+  idempotency: IdempotencyRepository
   sessions: SessionRepository
   access: AccessQueries
   names: NameQueries

@@ -154,12 +154,12 @@ export function registerAccounts(app: Api, context: Context): void {
     removeFrom: (old) => store.accounts.remove(old.id),
     view: View,
     async show(account, read) {
-      const domain = await read.domain(account.domainId)
+      const { domainName, deviceName } = await read.domain(account.domainId)
       return {
         account_name: account.accountName,
         account_login: account.accountLogin,
-        device: domain?.deviceId === undefined ? null : await read.device(domain.deviceId),
-        domain: domain?.domainName ?? account.domainId,
+        device: deviceName,
+        domain: domainName,
         description: account.description,
         credentials: account.credentialTypes.map((type) => ({ type })),
       }

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, partial, shown, text } from '../fields.ts'
-import { cutPage, deviceOf } from '../parents.ts'
+import { deviceOf } from '../parents.ts'
 import { localDomainOf } from '../references.ts'
 
 const domainName = name('unique among the global domains, or on its device', 'corp.example')
@@ -114,8 +114,7 @@ export function registerLocalDomains(app: Api, context: Context): void {
     label,
     secrets: [],
     async list(request, page) {
-      const domains = await store.domains.ofDevice((await parent(request)).id)
-      return cutPage(domains, page, { domain_name: (domain) => nameKey(domain.domainName) })
+      return store.domains.list(page, (await parent(request)).id)
     },
     find: async (request, ref) => localDomainOf(store, await parent(request), ref),
   })

@@ -9,7 +9,6 @@ import { ApiError } from '../errors.ts'
 import { actor, changesOf, changesText, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf, shown } from '../fields.ts'
-import { refuseLaterParameters } from '../later.ts'
 import { Names } from '../references.ts'
 import { apiBase } from '../version.ts'
 
@@ -56,7 +55,6 @@ export function registerHostKeys(app: Api, { deps }: Context): void {
   app.get(
     '/hostkeys',
     {
-      preValidation: async (request) => refuseLaterParameters(request.query),
       schema: {
         tags,
         summary: 'List: Host keys',
@@ -66,7 +64,7 @@ export function registerHostKeys(app: Api, { deps }: Context): void {
     },
     async (request, reply) => {
       const fields = fieldsOf(request.query, View)
-      const { items, total } = await store.hostKeys.list(pageOf(request.query))
+      const { items, total } = await store.hostKeys.list(pageOf(request.query, request))
       const names = new Names(store)
       const views = await Promise.all(items.map((key) => show(apiBase(request), key, names)))
       reply.header('x-total-count', total)

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, oneOf, partial, shown } from '../fields.ts'
-import { cutPage, deviceOf } from '../parents.ts'
+import { deviceOf } from '../parents.ts'
 import { serviceOf } from '../references.ts'
 import { rightsIn, rightsOf } from '../rights.ts'
 
@@ -111,12 +111,7 @@ export function registerServices(app: Api, context: Context): void {
     label: (service) => String(service['service_name']),
     secrets: [],
     async list(request, page) {
-      const services = await store.services.ofDevice((await parent(request)).id)
-      return cutPage(services, page, {
-        service_name: (service) => nameKey(service.serviceName),
-        protocol: (service) => service.protocol,
-        port: (service) => service.port,
-      })
+      return store.services.list(page, (await parent(request)).id)
     },
     find: async (request, ref) => serviceOf(store, await parent(request), ref),
   })

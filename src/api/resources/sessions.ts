@@ -11,7 +11,6 @@ import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf, shown, timeOrNull, timeText } from '../fields.ts'
-import { refuseLaterParameters } from '../later.ts'
 import { MAX_EVENTS } from '../limits.ts'
 import { apiBase } from '../version.ts'
 
@@ -114,7 +113,6 @@ export function registerSessions(app: Api, { deps }: Context): void {
   app.get(
     '/sessions',
     {
-      preValidation: async (request) => refuseLaterParameters(request.query),
       schema: {
         tags,
         summary: 'List: Sessions',
@@ -127,7 +125,7 @@ export function registerSessions(app: Api, { deps }: Context): void {
       const { status, ...query } = request.query
       const fields = fieldsOf(query, View)
       const filter = status === undefined ? {} : { status }
-      const { items, total } = await store.sessions.list(filter, pageOf(query))
+      const { items, total } = await store.sessions.list(filter, pageOf(query, request))
       reply.header('x-total-count', total)
       return reply.send(items.map((one) => pick(show(apiBase(request), one), fields)) as never)
     },

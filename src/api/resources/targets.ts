@@ -1,9 +1,9 @@
 /** What a user may open: the caller's targets, and the authorizations behind them. */
 import { type Static, Type } from 'typebox'
-import { nameKey } from '../../model/names.ts'
 import type { User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import { grantedRights, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
+import type { Fields } from '../../search/fields.ts'
 import type { TargetRow } from '../../store/store.ts'
 import { callerOf, userOf } from '../caller.ts'
 import { fieldsOf, listQuery, pageOf, pick } from '../collection.ts'
@@ -12,8 +12,7 @@ import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf } from '../fields.ts'
-import { refuseLaterParameters } from '../later.ts'
-import { cutPage } from '../parents.ts'
+import { hasOperator, pageOfAll, patternOn } from '../search.ts'
 
 const place = {
   target: Type.String({ description: 'canonical name: ACCOUNT@DOMAIN:DEVICE:SERVICE' }),
@@ -42,23 +41,38 @@ const RightsQuery = Type.Object(
 )
 const tags = ['Targets']
 
-const sortKeys = {
-  target: (one: { target: string }) => nameKey(one.target),
-  device: (one: { device: string }) => nameKey(one.device),
-  account: (one: { account: string }) => nameKey(one.account),
-}
+const placeFields = {
+  target: { kind: 'name' },
+  account: { kind: 'name' },
+  domain: { kind: 'name' },
+  device: { kind: 'name' },
+  service: { kind: 'name' },
+  protocol: { kind: 'label' },
+  subprotocols: { kind: 'label' },
+} as const satisfies Fields
+export const TARGET_FIELDS = { ...placeFields, description: { kind: 'text' } } as const satisfies Fields
+export const SESSION_RIGHT_FIELDS = {
+  user: { kind: 'name' },
+  authorization: { kind: 'name' },
+  authorization_id: { kind: 'id' },
+  ...placeFields,
+  is_recorded: { kind: 'flag' },
+} as const satisfies Fields
 
-function canonical(row: TargetRow): string {
-  return `${row.accountName}@${row.domainName}:${row.deviceName}:${row.serviceName}`
-}
-
-function placeOf(row: TargetRow, rows: readonly TargetRow[]) {
+function namesOf(row: TargetRow) {
   return {
-    target: canonical(row),
     account: row.accountName,
     domain: row.domainName,
     device: row.deviceName,
     service: row.serviceName,
+  }
+}
+
+function placeOf(row: TargetRow, rows: readonly TargetRow[]) {
+  const names = namesOf(row)
+  return {
+    target: `${names.account}@${names.domain}:${names.device}:${names.service}`,
+    ...names,
     protocol: row.protocol,
     subprotocols: grantedRights(
       row.protocol,
@@ -69,12 +83,13 @@ function placeOf(row: TargetRow, rows: readonly TargetRow[]) {
 }
 
 /** One target may be granted by several authorizations: it is one line with the union of their rights. */
-function targetsOf(rows: readonly TargetRow[]): Static<typeof TargetView>[] {
-  const byTarget = Map.groupBy(rows, (row) => `${row.accountId} ${row.serviceId}`)
-  return [...byTarget.values()].flatMap((same) => {
-    const [first] = same
-    return first ? [{ ...placeOf(first, same), description: first.deviceDescription }] : []
-  })
+function targetsOf(rows: readonly TargetRow[]): TargetRow[][] {
+  return [...Map.groupBy(rows, (row) => `${row.accountId} ${row.serviceId}`).values()]
+}
+
+function showTarget(same: readonly TargetRow[]): Static<typeof TargetView> {
+  const first = same[0]!
+  return { ...placeOf(first, same), description: first.deviceDescription }
 }
 
 export function registerTargets(app: Api, { deps }: Context): void {
@@ -83,7 +98,6 @@ export function registerTargets(app: Api, { deps }: Context): void {
   app.get(
     '/targets',
     {
-      preValidation: async (request) => refuseLaterParameters(request.query),
       schema: {
         tags,
         summary: "The caller's targets",
@@ -93,8 +107,12 @@ export function registerTargets(app: Api, { deps }: Context): void {
     },
     async (request, reply) => {
       const fields = fieldsOf(request.query, TargetView)
+      const { q, ...query } = request.query
+      const pattern = q === undefined || q.trim() === '' || hasOperator(q) ? undefined : patternOn(q)
+      const page = pageOf(pattern ? query : request.query, request)
       const targets = targetsOf(await store.access.sessionTargets(userOf(request).id))
-      const { items, total } = cutPage(targets, pageOf(request.query), sortKeys)
+      const matching = pattern ? targets.filter(([first]) => pattern(namesOf(first!))) : targets
+      const { items, total } = pageOfAll(matching, page, TARGET_FIELDS, showTarget)
       reply.header('x-total-count', total)
       return reply.send(items.map((one) => pick(one, fields)) as never)
     },
@@ -103,7 +121,6 @@ export function registerTargets(app: Api, { deps }: Context): void {
   app.get(
     '/sessionrights',
     {
-      preValidation: async (request) => refuseLaterParameters(request.query),
       schema: {
         tags,
         summary: 'Authorizations by which a user may open targets',
@@ -117,14 +134,13 @@ export function registerTargets(app: Api, { deps }: Context): void {
       const fields = fieldsOf(query, RightView)
       const user = name === undefined ? userOf(request) : await named(name)
       const rows = await store.access.sessionTargets(user.id)
-      const rights = rows.map((row) => ({
+      const { items, total } = pageOfAll(rows, pageOf(query, request), SESSION_RIGHT_FIELDS, (row) => ({
         user: user.userName,
         authorization: row.authorizationName,
         authorization_id: row.authorizationId,
         ...placeOf(row, [row]),
         is_recorded: row.isRecorded,
       }))
-      const { items, total } = cutPage(rights, pageOf(query), sortKeys)
       reply.header('x-total-count', total)
       return reply.send(items.map((one) => pick(one, fields)) as never)
 
