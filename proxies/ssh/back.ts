@@ -9,13 +9,9 @@ import ssh2, { type AnyAuthMethod } from 'ssh2'
 import type { Credential, Gate, OpenSession } from '../../src/gate/messages.ts'
 import { connectShared } from '../shared-read.ts'
 import { BACK_ALGORITHMS } from './algorithms.ts'
+import { INTERNAL, TargetError } from './errors.ts'
 import { CONNECT_TIMEOUT_MS, TARGET_SIGN_IN_TIMEOUT_MS } from './limits.ts'
 import { Transport } from './transport.ts'
-
-/** The message is for the user: it names the target as the user does and never the credential. */
-export class TargetError extends Error {
-  override name = 'TargetError'
-}
 
 /** Connects and signs in. Throws TargetError. `signal` gives up; its reason is a text for the user. */
 export async function connectTarget(
@@ -84,10 +80,19 @@ function signIn(
   return new Promise((resolve, reject) => {
     const client = new ssh2.Client()
     let settled = false
-    let verdict: TargetError | undefined
     let keysAgreed = false
-    let acceptedKey: Buffer | undefined
+    /** The key that the target proved in the first key exchange; later ones must be by the same. */
+    let hostKey: Buffer | undefined
     let lastError: Error & { level?: string } = new Error('it closed the connection')
+
+    const attempt = attempts(session.target.login, session.credentials)
+    let judged = false
+    /** Before anything is said to the target but its key: is it the one that is known? */
+    async function judge(): Promise<void> {
+      if (!hostKey) throw new Error('the key exchange showed no host key')
+      const answer = await gate.hostKey({ session: session.id, key: hostKey })
+      if (answer.result === 'refused') throw new TargetError(answer.message)
+    }
 
     const timer = setTimeout(
       () => fail(new TargetError(`${name} did not finish the SSH handshake in time`)),
@@ -110,18 +115,19 @@ function signIn(
 
     client.on('error', (error) => {
       lastError = error
+      // After the sign-in ssh2 would only close its own half.
+      if (settled) socket.destroy()
       if (lastError.level === 'client-authentication') {
         fail(new TargetError(`${name} refused the credential of ${session.target.login}`))
       }
     })
     client.on('close', () =>
       fail(
-        verdict ??
-          new TargetError(
-            keysAgreed
-              ? `${name} closed the connection during sign-in`
-              : `${name} broke off the SSH handshake: ${lastError.message}`,
-          ),
+        new TargetError(
+          keysAgreed
+            ? `${name} closed the connection during sign-in`
+            : `${name} broke off the SSH handshake: ${lastError.message}`,
+        ),
       ),
     )
     client.on('handshake', () => {
@@ -137,28 +143,32 @@ function signIn(
       algorithms: BACK_ALGORITHMS,
       keepaliveInterval: 0,
       readyTimeout: 0,
-      // ssh2 asks again at each new key exchange. The answer has to be there at once then: while it waits, ssh2
-      // lets messages overtake those that it has queued.
-      hostVerifier: (key: Buffer, verify: (accepted: boolean) => void) => {
-        if (acceptedKey) {
-          verify(acceptedKey.equals(key))
+      // Answered at once, also at each new key exchange: while an answer waits, ssh2 lets messages overtake those
+      // that it has queued. The gate judges the key below, when the target has proved that it holds it.
+      hostVerifier: (key: Buffer) => {
+        if (hostKey) return hostKey.equals(key)
+        hostKey = Buffer.from(key)
+        return true
+      },
+      authHandler: (methodsLeft: string[] | null, _partial, next) => {
+        if (judged) {
+          next(attempt(methodsLeft) as AnyAuthMethod)
           return
         }
-        gate.hostKey({ session: session.id, key }).then(
-          (answer) => {
-            if (answer.result === 'refused') verdict = new TargetError(answer.message)
-            else acceptedKey = Buffer.from(key)
-            verify(answer.result === 'accepted')
+        judge().then(
+          () => {
+            judged = true
+            if (!settled) next(attempt(methodsLeft) as AnyAuthMethod)
           },
-          () => verify(false),
+          (error: unknown) => fail(error instanceof TargetError ? error : new TargetError(INTERNAL)),
         )
       },
-      authHandler: attempts(session.target.login, session.credentials),
     })
     const transport = new Transport(client, socket, { strict: false })
   })
 }
 
+/** `false` ends the attempts; ssh2 takes it, its types do not say so. */
 type NextMethod = (methodsLeft: string[] | null) => AnyAuthMethod | false
 
 /** Each credential in turn, by the methods that the target still takes (RFC 4252 5.1). */

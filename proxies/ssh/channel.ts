@@ -39,7 +39,7 @@ import {
 } from './codec/requests.ts'
 import { mayPass } from './environment.ts'
 import { Flow } from './flow.ts'
-import { MAX_CHANNEL_PACKET, MAX_EARLY_REQUESTS, MAX_WINDOW } from './limits.ts'
+import { MAX_CHANNEL_PACKET, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import { asSent, MAIN_REQUESTS, type MainRequest, mainRequest, missingRight } from './request.ts'
 import type { SshSession } from './session.ts'
@@ -52,6 +52,10 @@ export interface ChannelHost {
   readonly session: SshSession
   /** Both sides have closed on both legs: the number is free again. */
   gone(channel: Channel): void
+  /** The client is not read until the decision of a channel is there. */
+  setDeciding(deciding: boolean): void
+  /** Runs what goes on after a wait; what it throws ends the session as it would in the middle of a message. */
+  guarded(work: () => void): void
 }
 
 /** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
@@ -81,8 +85,9 @@ export class Channel {
   #terminal: PtyRequest | undefined
   #recorder: ChannelRecorder | undefined
   #replies: PendingReply[] = []
-  /** Messages of the client that wait for a decision or for window, in order. */
+  /** Messages of the client that wait for a decision or for window, in order, and their bytes. */
   #queue: Buffer[] = []
+  #queued = 0
   readonly #closedBy = { client: false, target: false }
   readonly #closedTo = { client: false, target: false }
 
@@ -117,6 +122,7 @@ export class Channel {
       this.#closeTarget()
       return
     }
+    this.#grantTarget(1)
     if (this.#adopted) {
       this.#grantClient(1)
       this.#drain()
@@ -165,8 +171,8 @@ export class Channel {
         this.#settle()
       }
     } else if (this.#queue.length > 0 || !this.#step(payload)) {
-      if (this.#queue.length >= MAX_EARLY_REQUESTS)
-        throw new MalformedError('too many messages before an answer')
+      this.#queued += payload.length
+      if (this.#queued > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
       this.#queue.push(Buffer.from(payload))
     }
   }
@@ -253,6 +259,7 @@ export class Channel {
 
   /** The recording of the channel ends; called when the channel, or the whole session, is over. */
   end(): void {
+    this.#purpose = 'refused'
     this.#recorder?.end()
     this.#recorder = undefined
   }
@@ -265,7 +272,8 @@ export class Channel {
     switch (payload[0]) {
       case MSG.channelData: {
         const data = dataOf(payload)
-        if (this.#purpose === 'none' || data.length > this.#up.window) return false
+        if (this.#purpose === 'none') throw new MalformedError('data before a shell, command or subsystem')
+        if (data.length > this.#up.window) return false
         this.#up.forwarded(data.length)
         this.#host.session.bytesIn += data.length
         this.#recorder?.fromClient(data)
@@ -278,7 +286,7 @@ export class Channel {
         this.#requestOfClient(parseChannelRequest(payload), payload)
         return true
       case MSG.channelEof:
-        if (this.#purpose === 'none') return false
+        if (this.#purpose === 'none') throw new MalformedError('an end before a shell, command or subsystem')
         this.#toTarget(payload)
         return true
       case MSG.channelClose:
@@ -300,8 +308,10 @@ export class Channel {
 
   #drain(): void {
     while (this.#queue.length > 0 && !this.#isOver) {
-      if (!this.#step(this.#queue[0]!)) return
+      const [first] = this.#queue
+      if (!first || !this.#step(first)) return
       this.#queue.shift()
+      this.#queued -= first.length
     }
   }
 
@@ -359,7 +369,7 @@ export class Channel {
   /** Asks the rights, waits until the audit log has it, and only then lets the request go to the target. */
   #decide(request: ChannelRequest, payload: Buffer): void {
     const { session } = this.#host
-    const main = mainRequest(request)
+    const main = mainRequest(request, this.#terminal !== undefined)
     if ('refused' in main) {
       this.#refuseRequest(request, main.refused, `${main.refused} is not allowed here`)
       return
@@ -369,10 +379,13 @@ export class Channel {
       return
     }
     this.#purpose = 'deciding'
+    this.#host.setDeciding(true)
     session.granted(main).then(
-      () => {
-        if (this.#purpose === 'deciding') this.#begin(request, main, payload)
-      },
+      () =>
+        this.#host.guarded(() => {
+          this.#host.setDeciding(false)
+          if (this.#purpose === 'deciding') this.#begin(request, main, payload)
+        }),
       () => session.stop('failure', 'the audit log cannot be written'),
     )
   }
@@ -465,8 +478,10 @@ export class Channel {
   }
 
   #grantTarget(atLeast: number): void {
+    // Until the target has confirmed there is nobody to tell; confirmed() makes up for it.
+    if (this.#targetId === undefined) return
     const bytes = this.#down.grant(atLeast)
-    if (bytes > 0 && !this.#closedTo.target) this.#host.target.send(buildWindowAdjust(this.#targetId!, bytes))
+    if (bytes > 0 && !this.#closedTo.target) this.#host.target.send(buildWindowAdjust(this.#targetId, bytes))
   }
 
   #toClient(payload: Buffer): void {

@@ -3,6 +3,7 @@
  */
 import type { Gate, Identity, OpenRequest, Source, TargetEntry } from '../../src/gate/messages.ts'
 import { connectTarget } from './back.ts'
+import { INTERNAL, TargetError } from './errors.ts'
 import { farewell } from './farewell.ts'
 import { Lobby } from './lobby.ts'
 import type { LocalChannel } from './local.ts'
@@ -32,7 +33,8 @@ export class SshConnection {
   readonly #lobby: Lobby
   readonly #abandon = new AbortController()
   #session: SshSession | undefined
-  #relayed = false
+  /** The way to the target, while it is being made. */
+  #connecting: Promise<void> | undefined
 
   constructor(options: ConnectionOptions) {
     this.#options = options
@@ -45,10 +47,25 @@ export class SshConnection {
     this.#lobby = new Lobby(
       {
         client,
-        onFirstChannel: () => void this.#toTarget(undefined),
+        onFirstChannel: () => {
+          this.#connecting = this.#toTarget()
+        },
         targets: () => gate.targets({ identity: identity.token, protocol: 'SSH' }),
-        onChoice: (choice, channel) => void this.#toChosen(choice, channel),
+        onChoice: (choice, channel) => {
+          this.#connecting = this.#toChosen(choice, channel)
+        },
+        onDenied: (what) => {
+          const request = {
+            identity: identity.token,
+            protocol: 'SSH' as const,
+            what,
+            reason: 'not allowed here',
+          }
+          // What cannot be audited does not go on.
+          gate.denied(request).catch(() => client.destroy())
+        },
         onBreach: () => client.breach(),
+        onIdle: () => this.stop('failure', 'nothing was asked for in time'),
       },
       identity.hasTarget ? { name: 'waiting' } : { name: 'local', text: SYNTAX, menu: true },
     )
@@ -66,10 +83,10 @@ export class SshConnection {
   }
 
   /** The target of the login string. */
-  async #toTarget(target: string | undefined): Promise<void> {
-    const relay = await this.#connect(target, this.#abandon.signal)
+  async #toTarget(): Promise<void> {
+    const relay = await this.#connect(undefined, this.#abandon.signal, undefined)
     if (typeof relay === 'string') this.#lobby.goLocal(relay, false)
-    else for (const open of this.#lobby.takeWaiting()) relay.open(open)
+    else this.#handOver(relay)
   }
 
   /** The target that was chosen in the menu, whose channel goes on as the target's. */
@@ -79,6 +96,7 @@ export class SshConnection {
     const relay = await this.#connect(
       choice.target,
       AbortSignal.any([interrupt.signal, this.#abandon.signal]),
+      channel,
     )
     if (typeof relay === 'string') {
       this.#lobby.goLocal(SYNTAX, true)
@@ -86,12 +104,20 @@ export class SshConnection {
       return
     }
     const adopted = channel.release()
-    if (adopted) relay.adopt(adopted)
-    for (const open of this.#lobby.takeWaiting()) relay.open(open)
+    if (adopted) relay.guarded(() => relay.adopt(adopted))
+    this.#handOver(relay)
   }
 
-  /** The relay to the target, or why there is none. */
-  async #connect(target: string | undefined, signal: AbortSignal): Promise<Relay | string> {
+  #handOver(relay: Relay): void {
+    for (const open of this.#lobby.takeWaiting()) relay.guarded(() => relay.open(open))
+  }
+
+  /** The relay to the target, or why there is none. Never rejects. */
+  async #connect(
+    target: string | undefined,
+    signal: AbortSignal,
+    chosen: LocalChannel | undefined,
+  ): Promise<Relay | string> {
     const { gate, identity, source, client, ident, onSession } = this.#options
     const request: OpenRequest = { identity: identity.token, protocol: 'SSH', source }
     let session: SshSession | undefined
@@ -107,9 +133,9 @@ export class SshConnection {
         transport.destroy()
         throw new Error(session.stopped.reason)
       }
-      this.#relayed = true
       this.#lobby.close()
-      return new Relay(client, transport, session, () => void this.#leave())
+      this.#lobby.leaveBehind(chosen)
+      return new Relay(client, transport, session, this.#lobby.nextId, () => void this.#leave())
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       if (session) {
@@ -117,18 +143,24 @@ export class SshConnection {
         this.#session = undefined
         await session.end('failure', reason)
       }
-      return reason
+      return error instanceof TargetError || session?.stopped ? reason : INTERNAL
     }
   }
 
-  /** After the client has gone, or the relay has ended. */
+  /** After the client has gone, or the relay has ended. Never rejects. */
   async #leave(): Promise<void> {
     const { gate, identity, onSession, onGone } = this.#options
-    if (this.#session) {
-      if (this.#relayed) await this.#session.end('success')
-      onSession(this.#session.id, undefined)
+    try {
+      await this.#connecting
+      if (this.#session) {
+        await this.#session.end('success')
+        onSession(this.#session.id, undefined)
+      }
+      await gate.leave({ identity: identity.token })
+    } catch {
+      // The broker has gone away: there is nobody left to tell.
+    } finally {
+      onGone()
     }
-    await gate.leave({ identity: identity.token })
-    onGone()
   }
 }

@@ -8,8 +8,8 @@ export const MAX_KEY_OFFERS = 32
 export const MAX_AUTH_REQUESTS = 64
 /** Channels that one connection may have open at a time. */
 export const MAX_CHANNELS = 32
-/** Channel requests a client may send before its channel's main request is decided. */
-export const MAX_EARLY_REQUESTS = 128
+/** Bytes of a channel's messages that wait for a decision, or for the target of a menu's channel. */
+export const MAX_QUEUED = 256 * 1024
 /** Refused channels and requests of one connection, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
 /** Bytes of a channel's data that one side may send before the other takes them, whatever window it names. */
@@ -19,7 +19,7 @@ export const MAX_CHANNEL_PACKET = 32 * 1024
 /** Bytes waiting in a socket's write buffer from which on the other side is not read any more. */
 export const SEND_HIGH_WATER = 256 * 1024
 /** Bytes waiting to be sent to a peer from which on that peer itself is not read any more. */
-export const FLOOD_MARK = 4 * 1024 * 1024
+export const FLOOD_MARK = 1024 * 1024
 /** Bytes that one connection reads before the others have their turn. */
 export const READ_SHARE = 256 * 1024
 /** A key exchange that takes longer than this ends the connection. */
@@ -40,3 +40,14 @@ export const MENU_WINDOW = 4096
 export const FAREWELL_MS = 1_000
 /** How long a closing connection may take to drain its last messages. */
 export const LINGER_MS = 5_000
+/** How long somebody who has signed in may take to open a channel, or sit in the menu without a key. */
+export const LOBBY_IDLE_MS = 600_000
+/** Events of one session that wait for the audit log; above that its peers are not read. */
+export const MAX_PENDING_EVENTS = 64
+/** How long the end of a recording may take, for a disk that hangs. */
+export const RECORDING_CLOSE_MS = 30_000
+/** Attempts to account for a session at its end, and the pause between them. */
+export const CLOSE_ATTEMPTS = 5
+export const CLOSE_RETRY_MS = 1_000
+/** Stop notices for sessions that are still being opened. */
+export const MAX_EARLY_NOTICES = 1_000

@@ -5,7 +5,7 @@
  *
  * No right is asked here and nothing is relayed: the only ways out are the relay, and the end.
  */
-import type { Buffer } from 'node:buffer'
+import { Buffer } from 'node:buffer'
 import type { TargetEntry } from '../../src/gate/messages.ts'
 import { buildChannelOpenFailure, buildRequestFailure } from './codec/build.ts'
 import {
@@ -16,9 +16,9 @@ import {
   parseGlobalRequest,
   recipientOf,
 } from './codec/messages.ts'
-import { MalformedError } from './codec/reader.ts'
+import { displayText, MalformedError } from './codec/reader.ts'
 import { Keepalive } from './keepalive.ts'
-import { MAX_CHANNELS } from './limits.ts'
+import { LOBBY_IDLE_MS, MAX_CHANNELS, MAX_DENIALS } from './limits.ts'
 import { LocalChannel } from './local.ts'
 import type { Transport } from './transport.ts'
 
@@ -39,9 +39,16 @@ export interface LobbyOptions {
   /** A terminal is there and the user may choose. Answers with the targets to choose from. */
   targets: () => Promise<{ targets: TargetEntry[]; total: number }>
   onChoice: (choice: TargetEntry, channel: LocalChannel) => void
+  /** Something was refused that is not allowed anywhere on the bastion. */
+  onDenied: (what: string) => void
   /** The client breaks the protocol. */
   onBreach: () => void
+  /** It has asked for nothing for too long. */
+  onIdle: () => void
 }
+
+/** Global requests that everybody makes: a refusal of these is no event. */
+const HARMLESS: ReadonlySet<string> = new Set(['keepalive@openssh.com', 'no-more-sessions@openssh.com'])
 
 type Mode =
   | { name: 'waiting' }
@@ -54,14 +61,17 @@ export class Lobby {
   readonly #channels = new Map<number, LocalChannel>()
   readonly #keepalive: Keepalive
   #mode: Mode
+  readonly #idle: NodeJS.Timeout
   #nextId = 0
   #asked = false
+  #denials = 0
 
   constructor(options: LobbyOptions, mode: Mode) {
     this.#options = options
     this.#mode = mode
     const { client } = options
     this.#keepalive = new Keepalive([{ transport: client, onSilent: () => client.destroy() }])
+    this.#idle = setTimeout(() => options.onIdle(), LOBBY_IDLE_MS)
     client.onMessage = (payload) => {
       try {
         this.#message(payload)
@@ -69,12 +79,30 @@ export class Lobby {
         if (!(error instanceof MalformedError)) throw error
         options.onBreach()
       }
+      // Who does not read the answers is not heard either.
+      if (client.flooded) client.paused = true
+    }
+    client.onDrain = () => {
+      client.paused = false
     }
   }
 
   /** The client has left the lobby: for the target, or for good. */
   close(): void {
     this.#keepalive.stop()
+    clearTimeout(this.#idle)
+  }
+
+  /** The lowest channel number that was not given to the client. */
+  get nextId(): number {
+    return this.#nextId
+  }
+
+  /** The client goes on to a target: the channels that it has open here, but this one, end. */
+  leaveBehind(chosen: LocalChannel | undefined): void {
+    for (const channel of this.#channels.values()) {
+      if (channel !== chosen) channel.finish('sallyport: a target was chosen on this connection\r\n', 255)
+    }
   }
 
   /** What the client has asked for so far; the relay goes on from there. */
@@ -96,10 +124,14 @@ export class Lobby {
 
   #message(payload: Buffer): void {
     switch (payload[0]) {
-      case MSG.globalRequest:
-        if (parseGlobalRequest(payload).wantReply) this.#options.client.send(buildRequestFailure())
+      case MSG.globalRequest: {
+        const { name, wantReply } = parseGlobalRequest(payload)
+        if (!HARMLESS.has(name)) this.#denied(name)
+        if (wantReply) this.#options.client.send(buildRequestFailure())
         return
+      }
       case MSG.channelOpen:
+        this.#idle.refresh()
         this.#open(parseChannelOpen(payload))
         return
       case MSG.requestSuccess:
@@ -110,12 +142,14 @@ export class Lobby {
       case MSG.channelOpenFailure:
         throw new MalformedError('an answer to nothing')
       default:
+        this.#idle.refresh()
         this.#channels.get(recipientOf(payload))?.message(payload)
     }
   }
 
   #open(open: ChannelOpen): void {
     if (open.type !== 'session') {
+      this.#denied(`channel ${open.type}`)
       this.#refuse(open, OPEN_FAILURE.administrativelyProhibited, 'this kind of channel is not allowed here')
     } else if (this.#waiting.length + this.#channels.size >= MAX_CHANNELS) {
       this.#refuse(open, OPEN_FAILURE.resourceShortage, `at most ${MAX_CHANNELS} channels at a time`)
@@ -142,6 +176,10 @@ export class Lobby {
       text,
       ...(menu && { targets: this.#options.targets }),
       onChoice: (choice) => {
+        if (this.#mode.name === 'waiting') {
+          channel.resume('sallyport: a target is being connected on this connection already')
+          return
+        }
         // From now on the client waits for one target: other channels wait with it.
         this.#mode = { name: 'waiting' }
         this.#asked = true
@@ -150,6 +188,12 @@ export class Lobby {
       onGone: () => this.#channels.delete(id),
     })
     this.#channels.set(id, channel)
+  }
+
+  /** `what` has one character for each byte. */
+  #denied(what: string): void {
+    if (++this.#denials > MAX_DENIALS) throw new MalformedError('too many requests that are not allowed')
+    this.#options.onDenied(displayText(Buffer.from(what, 'latin1')))
   }
 
   #refuse(open: ChannelOpen, reason: (typeof OPEN_FAILURE)[keyof typeof OPEN_FAILURE], text: string): void {

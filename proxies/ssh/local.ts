@@ -36,6 +36,8 @@ import { MAIN_REQUESTS } from './request.ts'
 import type { Transport } from './transport.ts'
 
 const MAX_VARIABLES = 32
+/** RFC 4254 5.2. */
+const LARGEST_WINDOW = 0xffffffff
 
 export interface LocalOptions {
   id: number
@@ -89,6 +91,7 @@ export class LocalChannel {
       }
       case MSG.channelWindowAdjust:
         this.#window += windowAdjustOf(payload)
+        if (this.#window > LARGEST_WINDOW) throw new MalformedError('the window is over 2^32-1')
         return
       case MSG.channelRequest:
         this.#request(parseChannelRequest(payload))

@@ -4,7 +4,7 @@ import type { Gate } from '../../src/gate/messages.ts'
 import { Door } from '../accept.ts'
 import { SshConnection } from './connection.ts'
 import { SshFront } from './front.ts'
-import { LINGER_MS } from './limits.ts'
+import { LINGER_MS, MAX_EARLY_NOTICES } from './limits.ts'
 import type { SshSession } from './session.ts'
 
 export interface SshProxyOptions {
@@ -21,6 +21,8 @@ export class SshProxy {
   readonly #door: Door
   readonly #connections = new Set<SshConnection>()
   readonly #sessions = new Map<string, SshSession>()
+  /** Why sessions have to end that the gate has opened and that are still being begun here. */
+  readonly #early = new Map<string, string>()
 
   constructor(options: SshProxyOptions) {
     const { gate } = options
@@ -36,17 +38,29 @@ export class SshProxy {
           source,
           client,
           ident: IDENT,
-          onSession: (id, session) => {
-            if (session) this.#sessions.set(id, session)
-            else this.#sessions.delete(id)
-          },
+          onSession: (id, session) => this.#register(id, session),
           onGone: () => this.#connections.delete(connection),
         })
         this.#connections.add(connection)
       },
     })
     this.#door = new Door({ graceMs: options.loginGraceMs, onSocket: (socket) => front.accept(socket) })
-    gate.onNotice((notice) => this.#sessions.get(notice.session)?.stop('killed', notice.reason))
+    gate.onNotice(({ session: id, reason }) => {
+      const session = this.#sessions.get(id)
+      if (session) session.stop('killed', reason)
+      else if (this.#early.size < MAX_EARLY_NOTICES) this.#early.set(id, reason)
+    })
+  }
+
+  #register(id: string, session: SshSession | undefined): void {
+    const reason = this.#early.get(id)
+    this.#early.delete(id)
+    if (!session) {
+      this.#sessions.delete(id)
+      return
+    }
+    this.#sessions.set(id, session)
+    if (reason !== undefined) session.stop('killed', reason)
   }
 
   /** Resolves when the port is bound; rejects with the system's error. */

@@ -38,12 +38,17 @@ export class Relay implements ChannelHost {
   readonly #channels = new Map<number, Channel>()
   readonly #keepalive: Keepalive
   readonly #onEnd: () => void
-  #nextId = 0
+  #nextId: number
+  #deciding = 0
   #noMoreSessions = false
   #ended = false
 
-  /** `onEnd`: both legs are closing and the session is sealed and accounted for. */
-  constructor(client: Transport, target: Transport, session: SshSession, onEnd: () => void) {
+  /**
+   * `firstId`: the lowest channel number that the lobby has not given to the client. `onEnd`: both legs are closing
+   * and the session is sealed and accounted for.
+   */
+  constructor(client: Transport, target: Transport, session: SshSession, firstId: number, onEnd: () => void) {
+    this.#nextId = firstId
     this.#onEnd = onEnd
     this.client = client
     this.target = target
@@ -92,6 +97,22 @@ export class Relay implements ChannelHost {
     this.#channels.delete(channel.id)
   }
 
+  setDeciding(deciding: boolean): void {
+    this.#deciding += deciding ? 1 : -1
+    this.#balance()
+  }
+
+  guarded(work: () => void): void {
+    if (this.#ended) return
+    try {
+      work()
+    } catch (error) {
+      this.#broken(error, 'the client')
+      return
+    }
+    this.#balance()
+  }
+
   #add(channel: Channel): void {
     this.#channels.set(channel.id, channel)
     this.target.send(
@@ -104,11 +125,16 @@ export class Relay implements ChannelHost {
     try {
       handler.call(this, payload)
     } catch (error) {
-      if (!(error instanceof MalformedError)) throw error
-      this.#over('failure', `${peer} broke the SSH protocol: ${error.message}`)
+      this.#broken(error, peer)
       return
     }
     this.#balance()
+  }
+
+  #broken(error: unknown, peer: string): void {
+    if (error instanceof MalformedError)
+      this.#over('failure', `${peer} broke the SSH protocol: ${error.message}`)
+    else this.#over('failure', 'internal error')
   }
 
   #fromClient(payload: Buffer): void {
@@ -194,9 +220,10 @@ export class Relay implements ChannelHost {
 
   /** Each side is read only while the other, and the recording, take what it sends. */
   #balance(): void {
+    if (this.#ended) return
     const full = this.session.isFull
     this.target.paused = full || this.client.congested || this.target.flooded
-    this.client.paused = full || this.target.congested || this.client.flooded
+    this.client.paused = full || this.#deciding > 0 || this.target.congested || this.client.flooded
   }
 
   #targetGone(): void {

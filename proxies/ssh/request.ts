@@ -3,7 +3,7 @@
  * right it needs, and the words in which a refusal is explained.
  */
 import type { Right } from '../../src/model/rights.ts'
-import { classifyExec, classifySubsystem, rightFor } from './codec/classify.ts'
+import { classifyExec, classifySubsystem, type ExecCommand, rightFor } from './codec/classify.ts'
 import type { ChannelRequest } from './codec/messages.ts'
 import { displayText, latin1 } from './codec/reader.ts'
 import { parseExec, parseSubsystem } from './codec/requests.ts'
@@ -22,8 +22,11 @@ export interface RefusedRequest {
 
 export const MAIN_REQUESTS: ReadonlySet<string> = new Set(['shell', 'exec', 'subsystem'])
 
-/** `request.type` is one of MAIN_REQUESTS. Throws MalformedError. */
-export function mainRequest(request: ChannelRequest): MainRequest | RefusedRequest {
+/**
+ * `request.type` is one of MAIN_REQUESTS. On a terminal every exec is a plain command: what a transfer sends there
+ * cannot be told from keys, so it would go around the record of its files. Throws MalformedError.
+ */
+export function mainRequest(request: ChannelRequest, onTerminal: boolean): MainRequest | RefusedRequest {
   if (request.type === 'shell') return { right: 'SSH_SHELL', program: { kind: 'shell' } }
   if (request.type === 'subsystem') {
     const name = parseSubsystem(request.data)
@@ -33,7 +36,7 @@ export function mainRequest(request: ChannelRequest): MainRequest | RefusedReque
     return { refused: `subsystem ${JSON.stringify(latin1(name).slice(0, 64))}` }
   }
   const command = parseExec(request.data)
-  const classified = classifyExec(command)
+  const classified: ExecCommand = onTerminal ? { kind: 'command' } : classifyExec(command)
   const right = rightFor(classified.kind, classified.kind === 'scp' ? classified.direction : undefined)
   if (right === undefined) return { refused: `command of kind ${classified.kind}` }
   return { right, program: { kind: 'exec', command, classified } }

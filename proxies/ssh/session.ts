@@ -4,13 +4,21 @@
  */
 
 import { Buffer } from 'node:buffer'
-import { FRAME, type FrameSink, type FrameType } from '../../recordings/frames.ts'
-import { BACKLOG_LIMIT, RecordingWriter } from '../../recordings/writer.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type End, FRAME, type FrameSink, type FrameType } from '../../recordings/frames.ts'
+import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../recordings/writer.ts'
 import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { PtyRequest } from './codec/requests.ts'
-import { MAX_DENIALS } from './limits.ts'
+import { TargetError } from './errors.ts'
+import {
+  CLOSE_ATTEMPTS,
+  CLOSE_RETRY_MS,
+  MAX_DENIALS,
+  MAX_PENDING_EVENTS,
+  RECORDING_CLOSE_MS,
+} from './limits.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { Quota } from './recorder/quota.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
@@ -41,6 +49,9 @@ export class SshSession {
   #ending: Promise<void> | undefined
   #waiting = false
   #denials = 0
+  /** Events that wait for the audit log: one at a time, so that no session fills the log's queue. */
+  #telling: Promise<void> = Promise.resolve()
+  #pending = 0
 
   private constructor(session: OpenSession, gate: Gate) {
     this.id = session.id
@@ -63,9 +74,11 @@ export class SshSession {
           onFailure: (error) => session.stop('failure', `the recording cannot be written: ${error.message}`),
         })
       } catch (error) {
-        const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
-        await session.end('failure', reason)
-        throw new Error(reason)
+        await session.end(
+          'failure',
+          `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`,
+        )
+        throw new TargetError('the session cannot be recorded, so it is not opened: tell an administrator')
       }
     }
     return session
@@ -85,6 +98,7 @@ export class SshSession {
 
   /** True while the recording has not taken what it was given: nothing more should be read. */
   get isFull(): boolean {
+    if (this.#pending > MAX_PENDING_EVENTS) return true
     if (!this.#writer || this.#writer.backlog < BACKLOG_LIMIT) return false
     if (!this.#waiting) {
       this.#waiting = true
@@ -97,13 +111,11 @@ export class SshSession {
   }
 
   /** A channel's main request is allowed: resolves when the audit log has it. */
-  async granted(request: MainRequest): Promise<void> {
+  granted(request: MainRequest): Promise<void> {
     this.#used.add(request.right)
-    await this.#event('channel.open', { subprotocol: request.right })
     const line = commandText(request)
-    if (line !== undefined) {
-      await this.#event('command', { subprotocol: request.right, object: line })
-    }
+    const opened = this.#event('channel.open', { subprotocol: request.right })
+    return line === undefined ? opened : this.#event('command', { subprotocol: request.right, object: line })
   }
 
   /**
@@ -163,17 +175,39 @@ export class SshSession {
     return this.#ending
   }
 
+  /** Never rejects: a session whose end cannot be accounted for is found by the broker's next start. */
   async #close(result: SessionResult, reason: string | undefined): Promise<void> {
-    const recording = await this.#writer?.close({ result, ...(reason !== undefined && { reason }) })
-    await this.#gate.close({
-      session: this.id,
-      result,
-      ...(reason !== undefined && { reason }),
-      bytesIn: this.bytesIn,
-      bytesOut: this.bytesOut,
-      rightsUsed: [...this.#used],
-      ...(recording && { recording }),
-    })
+    const end = { result, ...(reason !== undefined && { reason }) }
+    const recording = await this.#seal(end)
+    await this.#telling.catch(() => undefined)
+    for (let attempt = 1; attempt <= CLOSE_ATTEMPTS; attempt++) {
+      try {
+        await this.#gate.close({
+          session: this.id,
+          ...end,
+          bytesIn: this.bytesIn,
+          bytesOut: this.bytesOut,
+          rightsUsed: [...this.#used],
+          ...(recording && { recording }),
+        })
+        return
+      } catch {
+        await sleep(attempt * CLOSE_RETRY_MS)
+      }
+    }
+  }
+
+  /** Closes the recording; a disk that hangs counts as one that failed. */
+  async #seal(end: End): Promise<RecordingResult | undefined> {
+    if (!this.#writer) return undefined
+    const failed: RecordingResult = { state: 'failed', size: 0, frames: 0, digest: '' }
+    const inTime = new AbortController()
+    const late = sleep(RECORDING_CLOSE_MS, failed, { signal: inTime.signal }).catch(() => failed)
+    try {
+      return await Promise.race([this.#writer.close(end), late])
+    } finally {
+      inTime.abort()
+    }
   }
 
   #write(type: FrameType, channel: number, value: object): void {
@@ -184,7 +218,15 @@ export class SshSession {
     this.#event(code, fields).catch(() => this.stop('failure', 'the audit log cannot be written'))
   }
 
+  /** Resolves when this event, and all before it, stand in the audit log. */
   #event(code: EventCode, fields: EventFields): Promise<void> {
-    return this.#gate.event({ session: this.id, code, fields })
+    this.#pending++
+    const told = this.#telling.then(() => this.#gate.event({ session: this.id, code, fields }))
+    const settled = () => {
+      if (this.#pending-- > MAX_PENDING_EVENTS) this.onDrain?.()
+    }
+    told.then(settled, settled)
+    this.#telling = told
+    return told
   }
 }

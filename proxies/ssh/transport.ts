@@ -31,6 +31,7 @@ interface Ssh2Protocol {
   _kexinit: Buffer | undefined
   /** Payloads that wait for the end of the key exchange. */
   _queue: Buffer[] | undefined
+  _compatFlags: number
   _cipher: { encrypt(packet: Buffer): void }
   /** `_packet`: what has come of a packet that is not whole yet. */
   _decipher: { _packet: Uint8Array | null }
@@ -51,6 +52,9 @@ const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
   sendPacket: (protocol: Ssh2Protocol, packet: Buffer) => boolean
 }
 
+const { COMPAT } = require('ssh2/lib/protocol/constants.js') as { COMPAT: Record<string, number> }
+const IMPLY_RSA_SHA2 = COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
+const KEXINIT = 20
 const CONNECTION_LAYER_FIRST = 80
 const CONNECTION_LAYER_LAST = 127
 const DISCONNECT_PROTOCOL_ERROR = 2
@@ -84,6 +88,8 @@ export class Transport {
   #paused = false
   #resting = false
   #share = READ_SHARE
+  /** Bytes in ssh2's queue during a key exchange. */
+  #queued = 0
 
   /**
    * Takes over a connection of ssh2 as soon as its protocol object exists.
@@ -100,13 +106,18 @@ export class Transport {
     const original = protocol._onPayload
     protocol._onPayload = (payload) => {
       const type = payload[0]
+      this.#spend(payload.length)
+      // Key exchanges cost; one before the sign-in is enough for everybody.
+      if (type === KEXINIT && this.#strict && this.onMessage === undefined) {
+        this.breach()
+        return undefined
+      }
       if (type === undefined || type < CONNECTION_LAYER_FIRST || type > CONNECTION_LAYER_LAST) {
         // A view into a buffer that is read into again: ssh2 keeps the peer's KEXINIT.
         return original(Buffer.from(payload))
       }
       protocol._onPacket()
       this.#heard = true
-      this.#spend(payload.length)
       if (this.onMessage) this.onMessage(payload)
       else if (this.#strict) this.breach()
       return undefined
@@ -114,6 +125,9 @@ export class Transport {
     ;(peer as Ssh2Peer).on('handshake', () => {
       clearTimeout(this.#kexTimer)
       this.#kexTimer = undefined
+      this.#queued = 0
+      // A target without server-sig-algs is still asked for SHA-2 with RSA keys: ssh2 would fall back to SHA-1.
+      protocol._compatFlags |= IMPLY_RSA_SHA2
       this.onDrain?.()
     })
     socket.on('drain', () => {
@@ -144,7 +158,9 @@ export class Transport {
   send(payload: Uint8Array): void {
     if (this.#closed) return
     const protocol = this.#protocol
-    const packet = this.#inKex ? undefined : framePacket(protocol._cipher, payload)
+    // Behind others that wait, a packet waits in a buffer of its own size, not in one for the largest.
+    const isDirect = !this.#inKex && this.#socket.writableLength === 0
+    const packet = isDirect ? framePacket(protocol._cipher, payload) : undefined
     if (packet) {
       protocol._cipher.encrypt(packet)
       // Node has written it through, unless the kernel's buffer is full.
@@ -165,6 +181,7 @@ export class Transport {
     if (this.#inKex) {
       this.#protocol._queue ??= []
       this.#protocol._queue.push(Buffer.from(payload))
+      this.#queued += payload.length
       this.#watchKex()
       return
     }
@@ -185,7 +202,7 @@ export class Transport {
 
   /** True when what is queued can only be answers to a peer that asks and does not read them. */
   get flooded(): boolean {
-    return this.#socket.writableLength > FLOOD_MARK
+    return this.#socket.writableLength + this.#queued > FLOOD_MARK
   }
 
   /** True when a connection-layer message has come since the last call. */
