@@ -1,6 +1,7 @@
 /** `/session`: signing in and out by cookie (spec.md 5.1). */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
+import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import type { User } from '../../model/objects.ts'
 import { FACTORY_PROFILES, FEATURES, LEVELS } from '../../model/profiles.ts'
@@ -86,8 +87,10 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     }
     const reason = outcome.result === 'rejected' ? outcome.reason : 'method_not_allowed'
     await record(deps.audit, request, 'auth.failure', { ...fields, reason })
-    if (outcome.result === 'rejected' && outcome.locks)
-      await record(deps.audit, request, 'auth.locked', { ...fields, reason })
+    if (outcome.result === 'rejected' && outcome.locks) {
+      const duration = LOCKOUT_LIMITS.lockMs
+      await record(deps.audit, request, 'auth.locked', { ...fields, reason, duration })
+    }
     throw new ApiError(reason === 'busy' ? 'busy' : 'invalid_credentials')
   }
 
