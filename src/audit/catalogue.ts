@@ -98,7 +98,7 @@ export const EVENTS = {
     severity: 'warning',
     trap: true,
     meaning: 'too many failures: sign-in is held up for the user or the address',
-    fields: ['user', ...CLIENT, 'protocol', 'reason', 'duration'],
+    fields: ['user', ...CLIENT, 'protocol', 'method', 'reason', 'duration'],
     sentence: (f) =>
       `sign-in of ${who(f)} is locked${f.duration === undefined ? '' : ` for ${seconds(f.duration)}`}${because(f)}`,
   },
@@ -127,8 +127,8 @@ export const EVENTS = {
   'session.kill': {
     severity: 'warning',
     trap: true,
-    meaning: 'somebody, or a rule, ended a running session',
-    fields: [...SESSION, 'reason'],
+    meaning: 'somebody, or a rule, ended a running session; `user` is who ended it',
+    fields: ['session', 'user', 'protocol', ...TARGET, 'reason'],
     sentence: (f) => `${session(f)} to ${targetOf(f)} was ended by ${who(f)}${because(f)}`,
   },
   'channel.open': {

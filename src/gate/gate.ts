@@ -35,7 +35,7 @@ import type {
   TargetsRequest,
 } from './messages.ts'
 import { MAX_TARGETS } from './messages.ts'
-import { type RunningSession, RunningSessions, sessionFields } from './running.ts'
+import { type RunningSession, RunningSessions, sessionFields, targetFields } from './running.ts'
 
 export interface GateOptions {
   store: Store
@@ -132,13 +132,14 @@ export class BrokerGate implements Gate {
     const { login, source, user } = signedIn
     const wanted = request.target === undefined ? login.target : parseCanonical(request.target)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
+    let where: EventFields = wanted
     const deny = async (reason: string, message = reason): Promise<OpenAnswer> => {
       await this.#options.audit.record('session.denied', {
         user,
         client_ip: source.address,
         client_port: source.port,
         protocol: request.protocol,
-        ...wanted,
+        ...where,
         reason,
       })
       return { result: 'denied', message }
@@ -155,6 +156,7 @@ export class BrokerGate implements Gate {
     const rows = await this.#options.store.access.sessionTargets(signedIn.userId, { device: wanted.device })
     const resolution = resolveTarget(rows, wanted, request.protocol)
     if (resolution.result !== 'found') return await deny(resolution.message)
+    where = targetFields(resolution.target)
     if (resolution.target.rights.length === 0) {
       return await deny(
         `the service ${resolution.target.serviceName} allows nothing that you have a right to`,
@@ -257,7 +259,10 @@ export class BrokerGate implements Gate {
   }
 
   hostKey({ session, key }: HostKeyRequest): Promise<HostKeyAnswer> {
-    return this.#hostKeys.judge(this.#running.get(session), key)
+    const running = this.#running.get(session)
+    // Ended before its proxy could hear of it: no credential goes out any more.
+    if (running.stopped !== undefined) return Promise.resolve({ result: 'refused', message: running.stopped })
+    return this.#hostKeys.judge(running, key)
   }
 
   async event({ session, code, fields }: EventRequest): Promise<void> {
@@ -322,8 +327,11 @@ export class BrokerGate implements Gate {
   async kill(id: string, reason: string, by: string): Promise<boolean> {
     const session = this.#running.find(id)
     if (!session) return false
-    await this.#options.audit.record('session.kill', { ...sessionFields(session), user: by, reason })
-    this.#notify({ type: 'stop', session: id, reason: `ended by ${by}: ${reason}` })
+    // Where the session's client is says nothing of who ended it.
+    const { client_ip: _ip, client_port: _port, ...fields } = sessionFields(session)
+    await this.#options.audit.record('session.kill', { ...fields, user: by, reason })
+    session.stopped = `ended by ${by}: ${reason}`
+    this.#notify({ type: 'stop', session: id, reason: session.stopped })
     return true
   }
 

@@ -14,6 +14,8 @@ export interface RunningSession {
   /** Milliseconds since the epoch. */
   begin: number
   isRecorded: boolean
+  /** Why it has to end, once somebody has said so. */
+  stopped?: string
 }
 
 export class RunningSessions {
@@ -47,6 +49,18 @@ export class RunningSessions {
   }
 }
 
+/** The fields that tell which target. */
+export function targetFields(target: Target): EventFields {
+  return {
+    protocol: target.protocol,
+    account: target.accountName,
+    domain: target.domainName,
+    device: target.deviceName,
+    service: target.serviceName,
+    target_host: target.host,
+  }
+}
+
 /** The fields that tell which session an event belongs to. A proxy cannot overwrite them. */
 export function sessionFields({ id, user, source, target }: RunningSession): EventFields {
   return {
@@ -54,11 +68,6 @@ export function sessionFields({ id, user, source, target }: RunningSession): Eve
     user,
     client_ip: source.address,
     client_port: source.port,
-    protocol: target.protocol,
-    account: target.accountName,
-    domain: target.domainName,
-    device: target.deviceName,
-    service: target.serviceName,
-    target_host: target.host,
+    ...targetFields(target),
   }
 }

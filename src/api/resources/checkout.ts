@@ -37,7 +37,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     reason: string,
     error: ApiError,
   ): Promise<never> => {
-    await record(audit, request, 'checkout.denied', { ...actor(callerOf(request)), ...where, reason })
+    await record(audit, request, 'checkout.denied', { ...personOf(request), ...where, reason })
     throw error
   }
 
@@ -84,7 +84,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       }
       try {
         await record(audit, request, 'checkout.out', {
-          ...actor(callerOf(request)),
+          ...personOf(request),
           ...where,
           authorization: out.authorizationIds.join(','),
           object: out.checkoutId,
@@ -131,12 +131,18 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const isOut =
         checkout && checkout.userId === user.id && checkout.end === undefined && now < checkout.expires
       if (!placed || !isOut) throw new ApiError('not_found')
-      const fields = { ...actor(callerOf(request)), ...fieldsOf(placed), object: checkout.id }
+      const fields = { ...personOf(request), ...fieldsOf(placed), object: checkout.id }
       await record(audit, request, 'checkout.in', fields)
       await checkouts.checkin(user, placed.account, checkout.id, now)
       return reply.code(204).send(null)
     },
   )
+}
+
+/** Who asks; the profile says nothing where only authorizations count. */
+function personOf(request: FastifyRequest): EventFields {
+  const { profile: _profile, ...person } = actor(callerOf(request))
+  return person
 }
 
 function fieldsOf(placed: Placed): EventFields {

@@ -1,0 +1,393 @@
+/**
+ * What happens at the broker as its receivers see it: a real rsyslogd over UDP and TCP, a real snmptrapd, and a
+ * scraper of the metrics. Each event is made by a real client.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parse, stringify } from 'yaml'
+import { EVENTS, type EventCode, TRAP_CODES } from '../../src/audit/catalogue.ts'
+import { type ApiAnswer, callApi, startBroker } from '../peers/broker.ts'
+import { scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
+import { freePort } from '../peers/process.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import { type Rsyslog, type SyslogMessage, startRsyslog } from '../peers/rsyslog.ts'
+import { type Notification, type Snmptrapd, startSnmptrapd } from '../peers/snmptrapd.ts'
+import { type Sshd, startSshd } from '../peers/sshd.ts'
+import { type Bastion, type SessionRow, startBastion, until } from './bastion.ts'
+
+const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP']
+/** As in src/identity/lockout.ts: failures of one name from one address. */
+const FAILURES_TO_LOCK = 10
+
+describeWithPeers('events', ['sshd', 'ssh', 'scp', 'sftp', 'rsyslogd', 'snmptrapd'], () => {
+  let bastion: Bastion
+  let rsyslog: Rsyslog
+  let trapd: Snmptrapd
+  let sshd: Sshd
+  let dataFolder: string
+  let deadPort: number
+  /** The session that the first test runs. */
+  let session: string
+
+  const sinks = () => ({
+    syslog: ['udp', 'tcp'].map((transport) => ({ host: '127.0.0.1', port: rsyslog.port, transport })),
+    snmp: { traps: [{ host: '127.0.0.1', port: trapd.port, version: '2c', community: trapd.community }] },
+  })
+  beforeAll(async () => {
+    ;[rsyslog, trapd, deadPort] = await Promise.all([startRsyslog(), startSnmptrapd(), freePort()])
+    dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-data-'))
+    bastion = await startBastion({
+      credential: 'password',
+      subprotocols: RIGHTS,
+      broker: { dataFolder, config: sinks() },
+    })
+    sshd = bastion.sshd
+  })
+  afterAll(async () => {
+    await sshd.stop()
+    await bastion.stop()
+    await rsyslog.stop()
+    await trapd.stop()
+    rmSync(dataFolder, { recursive: true, force: true })
+  })
+
+  /** The fields of that message, by its code and some of its fields; the same over both ways. */
+  async function received(
+    code: EventCode,
+    fields: Record<string, string>,
+    from = rsyslog,
+  ): Promise<Record<string, string>> {
+    const data = (one: SyslogMessage) => one['rfc5424-sd']?.['sallyport@32473'] ?? {}
+    const fits = (one: SyslogMessage) =>
+      one.msgid === code && Object.entries(fields).every(([name, value]) => data(one)[name] === value)
+    const [udp, tcp] = await until(`${code} ${JSON.stringify(fields)}`, () => {
+      const found = from.messages().filter(fits)
+      const both = ['udp', 'tcp'].map((via) => found.find((one) => one.via === via))
+      return both[0] && both[1] ? (both as [SyslogMessage, SyslogMessage]) : undefined
+    })
+    expect(data(tcp)).toEqual(data(udp))
+    expect(tcp).toMatchObject({
+      app: 'sallyport',
+      facility: 'authpriv',
+      procid: String(bastion.broker.pid),
+      text: udp.text,
+    })
+    const known: readonly string[] = EVENTS[code].fields
+    expect(Object.keys(data(tcp)).filter((name) => !known.includes(name))).toEqual([])
+    return { ...data(tcp), severity: tcp.severity }
+  }
+
+  const trapName = (code: EventCode) =>
+    `sallyport${code.replace(/(^|\.)([a-z])/g, (_, _dot, letter: string) => letter.toUpperCase())}`
+  async function trapped(code: EventCode): Promise<Record<string, string>> {
+    const fits = ({ objects }: Notification) =>
+      Object.values(objects).some((value) => value === `OID: SALLYPORT-MIB::${trapName(code)}`)
+    const found = await until(`a trap of ${code}`, () => trapd.notifications().findLast(fits))
+    return Object.fromEntries(
+      Object.entries(found.objects).map(([name, value]) => [
+        name.replace(/^SALLYPORT-MIB::sallyport(.*)\.0$/, '$1'),
+        value.replace(/^(STRING|Gauge32|Counter64): /, ''),
+      ]),
+    )
+  }
+
+  const as = <T>(user: string, password: string) => {
+    const certificate = readFileSync(join(bastion.broker.dataFolder, 'tls', 'cert.pem'))
+    const { https } = bastion.broker.ports
+    return {
+      signIn: () => callApi<T>(https, certificate, 'POST', '/session', { user, password }),
+      call: async (method: string, path: string, body?: unknown): Promise<ApiAnswer<T>> => {
+        const answer = await callApi(https, certificate, 'POST', '/session', { user, password })
+        const cookie = [answer.headers['set-cookie'] ?? []].flat()[0]!.split(';')[0]!
+        return callApi<T>(https, certificate, method, path, body, { cookie })
+      },
+    }
+  }
+
+  test('a start', async () => {
+    expect(await received('service.start', {})).toMatchObject({ object_type: 'service', severity: 'notice' })
+    expect(await received('object.create', { object_type: 'device' })).toMatchObject({
+      user: 'admin',
+      profile: 'product_administrator',
+      client_ip: '127.0.0.1',
+      object: 'srv1',
+    })
+  })
+
+  test('a command: sign-in, host key, session, channel, command, recording, end', async () => {
+    const done = await ssh(bastion.home, bastion.login(), ['echo "quoted] text"'])
+    expect(done.stdout).toBe('quoted] text\n')
+    const [row] = await bastion.closedSessions(1)
+    session = row!.id
+    const target = {
+      session,
+      user: 'ops1',
+      client_ip: '127.0.0.1',
+      client_port: expect.stringMatching(/^\d+$/),
+      protocol: 'SSH',
+      account: bastion.account.name,
+      domain: 'local',
+      device: 'srv1',
+      service: 'ssh',
+      target_host: '127.0.0.1',
+    }
+    expect(await received('auth.success', { user: 'ops1' })).toMatchObject({
+      method: 'password',
+      protocol: 'SSH',
+      profile: 'user',
+      severity: 'notice',
+    })
+    expect(await received('session.open', { session })).toMatchObject({
+      ...target,
+      authorization: expect.stringMatching(/./),
+    })
+    expect(await received('hostkey.new', { session })).toMatchObject({ ...target, result: 'pinned' })
+    expect(await received('channel.open', { session })).toMatchObject({
+      ...target,
+      subprotocol: 'SSH_REMOTE_COMMAND',
+    })
+    expect(await received('command', { session })).toMatchObject({ ...target, object: 'echo "quoted] text"' })
+    expect(await received('recording.sealed', { session })).toMatchObject({
+      ...target,
+      size: String(row?.recording?.size),
+      digest: row?.recording?.digest,
+    })
+    expect(await received('session.close', { session })).toMatchObject({
+      ...target,
+      result: 'success',
+      bytes_in: '0',
+      bytes_out: '13',
+      duration: expect.stringMatching(/^\d+$/),
+      severity: 'notice',
+    })
+    expect(await trapped('session.open')).toMatchObject({ Session: session, User: 'ops1', Device: 'srv1' })
+    expect(await trapped('session.close')).toMatchObject({
+      Session: session,
+      Result: 'success',
+      BytesOut: '13',
+    })
+  })
+
+  test('a file, and a right that is missing', async () => {
+    const file = join(bastion.home.folder, 'six')
+    writeFileSync(file, 'bytes\n')
+    const remote = join(bastion.account.home, 'six')
+    expect((await scp(bastion.home, bastion.login(), file, { remote }, ['-O'])).code).toBe(0)
+    expect(await received('file.transfer', { path: remote })).toMatchObject({
+      direction: 'up',
+      size: '6',
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      result: 'success',
+    })
+    expect((await sftp(bastion.home, bastion.login(), ['ls'])).code).not.toBe(0)
+    expect(await received('channel.denied', { subprotocol: 'SFTP_SESSION' })).toMatchObject({
+      user: 'ops1',
+      device: 'srv1',
+      reason: 'you may not use SFTP on srv1: the right SFTP_SESSION is missing',
+      severity: 'warning',
+    })
+  })
+
+  test('a wrong password, and many of them', async () => {
+    const wrong = bastion.login({ password: 'canary-wrong-password', method: 'password' })
+    expect((await ssh(bastion.home, wrong, ['true'])).code).toBe(255)
+    expect(await received('auth.failure', { user: 'ops1' })).toMatchObject({
+      method: 'password',
+      protocol: 'SSH',
+      client_ip: '127.0.0.1',
+      reason: expect.stringMatching(/./),
+      severity: 'warning',
+    })
+    expect(await trapped('auth.failure')).toMatchObject({ User: 'ops1', Method: 'password' })
+
+    for (let i = 0; i <= FAILURES_TO_LOCK; i++) {
+      expect((await as('ghost', 'canary-wrong-password').signIn()).status).toBe(401)
+    }
+    expect(await received('auth.locked', { user: 'ghost' })).toMatchObject({
+      duration: expect.stringMatching(/^\d+$/),
+      severity: 'warning',
+    })
+    expect(await trapped('auth.locked')).toMatchObject({ User: 'ghost' })
+    const everything = JSON.stringify([rsyslog.messages(), trapd.raw(), bastion.broker.log()])
+    expect(everything).toContain('ghost')
+    expect(everything).not.toContain('canary')
+  })
+
+  test('a target that does not exist', async () => {
+    const done = await ssh(bastion.home, bastion.login({ user: 'ops1+root@nowhere' }), ['true'])
+    expect(done.code).toBe(255)
+    expect(await received('session.denied', { device: 'nowhere' })).toMatchObject({
+      user: 'ops1',
+      account: 'root',
+      reason: expect.stringMatching(/./),
+      severity: 'warning',
+    })
+    expect(await trapped('session.denied')).toMatchObject({ User: 'ops1', Device: 'nowhere' })
+  })
+
+  test('a session that an administrator ends', async () => {
+    const terminal = sshTerminal(bastion.home, bastion.login())
+    await terminal.expect('$ ')
+    const [row] = await bastion.broker.must<SessionRow[]>('GET', '/sessions?status=current')
+    await bastion.broker.must('POST', `/sessions/${row!.id}/kill`, { reason: 'enough' })
+    await terminal.exit()
+    expect(await received('session.kill', { session: row!.id })).toMatchObject({
+      user: 'admin',
+      device: 'srv1',
+      reason: 'enough',
+      severity: 'warning',
+    })
+    expect(await received('session.kill', { session: row!.id })).not.toHaveProperty('client_ip')
+    expect(await received('session.close', { session: row!.id })).toMatchObject({
+      result: 'killed',
+      user: 'ops1',
+    })
+    expect(await trapped('session.kill')).toMatchObject({ User: 'admin', Reason: 'enough', Session: row!.id })
+  })
+
+  test('a secret that is checked out and in, and one that is refused', async () => {
+    const ops1 = as<{ password: string; checkout_id: string }>('ops1', bastion.password)
+    const account = `${bastion.account.name}@local@srv1`
+    expect((await ops1.call('POST', `/accounts/${account}/checkout`)).status).toBe(404)
+    expect(await received('checkout.denied', { user: 'ops1' })).toMatchObject({
+      account: bastion.account.name,
+      reason: 'no authorization',
+      severity: 'warning',
+    })
+    expect(await trapped('checkout.denied')).toMatchObject({ User: 'ops1', Reason: 'no authorization' })
+
+    const [authorization] = await bastion.broker.must<{ id: string }[]>('GET', '/authorizations')
+    await bastion.broker.must('PUT', '/targetgroups/ops1-srv1-targets', {
+      password_retrieval: { accounts: [account] },
+    })
+    await bastion.broker.must('PUT', `/authorizations/${authorization!.id}`, {
+      authorize_password_retrieval: true,
+    })
+    const out = await ops1.call('POST', `/accounts/${account}/checkout`)
+    expect(out).toMatchObject({ status: 200, body: { password: bastion.account.password } })
+    const id = out.body.checkout_id
+    const back = await ops1.call('POST', `/accounts/${account}/checkin`, { checkout_id: id })
+    expect(back.status).toBe(204)
+    for (const code of ['checkout.out', 'checkout.in'] as const) {
+      expect(await received(code, { object: id })).toMatchObject({
+        user: 'ops1',
+        account: bastion.account.name,
+        domain: 'local',
+        device: 'srv1',
+        severity: 'notice',
+      })
+    }
+    expect(JSON.stringify([rsyslog.messages(), trapd.raw()])).not.toContain(bastion.account.password)
+  })
+
+  test('a host key that has changed is an alert', async () => {
+    const { port } = sshd
+    await sshd.stop()
+    sshd = await startSshd({ users: [{ name: bastion.account.name }], port })
+    expect((await ssh(bastion.home, bastion.login(), ['true'])).code).toBe(255)
+    const digest = sshd.hostKeys[0]!.fingerprint
+    expect(await received('hostkey.changed', { digest })).toMatchObject({ device: 'srv1', severity: 'alert' })
+    expect(await trapped('hostkey.changed')).toMatchObject({ Digest: digest, Device: 'srv1' })
+  })
+
+  test('the metrics count what the events tell', async () => {
+    const text = await new Promise<string>((resolve, reject) => {
+      get({ host: '127.0.0.1', port: bastion.broker.ports.metrics, path: '/metrics' }, (answer) => {
+        let body = ''
+        answer.on('data', (data) => {
+          body += data
+        })
+        answer.on('end', () => resolve(body))
+      }).on('error', reject)
+    })
+    const value = (series: string) => {
+      const line = text.split('\n').find((one) => one.startsWith(`${series} `))
+      return line === undefined ? undefined : Number(line.split(' ').at(-1))
+    }
+    const count = async (code: EventCode, fields: Record<string, string> = {}) =>
+      (await bastion.events(code)).filter((event) =>
+        Object.entries(fields).every(([name, wanted]) => event[name] === wanted),
+      ).length
+    expect(value('sallyport_sessions_current{protocol="SSH"}')).toBe(0)
+    for (const result of ['success', 'failure', 'killed']) {
+      const expected = await count('session.close', { result })
+      expect(expected).toBeGreaterThan(0)
+      expect(value(`sallyport_sessions_total{protocol="SSH",result="${result}"}`)).toBe(expected)
+    }
+    expect(value('sallyport_sessions_total{protocol="SSH",result="denied"}')).toBe(1)
+    expect(value('sallyport_authentications_total{method="password",result="failure"}')).toBe(
+      await count('auth.failure', { method: 'password' }),
+    )
+    expect(value('sallyport_channels_total{subprotocol="SFTP_SESSION",result="denied"}')).toBe(1)
+    expect(value('sallyport_checkouts_total{result="denied"}')).toBe(1)
+    const sizes = (await bastion.events('recording.sealed')).map(({ size }) => Number(size))
+    expect(value('sallyport_recording_bytes_total')).toBe(sizes.reduce((sum, size) => sum + size, 0))
+    // No series tells who, where to or which.
+    for (const name of ['ops1', 'srv1', 'ghost', session]) expect(text).not.toContain(name)
+  })
+
+  test('SIGHUP takes another receiver over, and one that is away is told of once', async () => {
+    const second = await startRsyslog()
+    try {
+      const { configFile, pid } = bastion.broker
+      const config = parse(readFileSync(configFile, 'utf8'))
+      config.syslog = ['udp', 'tcp'].map((transport) => ({ host: '127.0.0.1', port: second.port, transport }))
+      config.syslog.push({ host: '127.0.0.1', port: deadPort, transport: 'tcp' })
+      writeFileSync(configFile, stringify(config))
+      process.kill(pid, 'SIGHUP')
+      await until('the reading', () =>
+        bastion.broker.log().includes('the configuration was read again') ? true : undefined,
+      )
+      expect((await ssh(bastion.home, bastion.login({ password: 'wrong again' }), ['true'])).code).toBe(255)
+      const down = await received('sink.down', {}, second)
+      expect(down).toMatchObject({ object_type: expect.stringContaining('syslog'), severity: 'warning' })
+      expect(down['object']).toContain(String(deadPort))
+      expect(await trapped('sink.down')).toMatchObject({ Object: expect.stringContaining(String(deadPort)) })
+      expect(await received('auth.failure', { user: 'ops1' }, second)).toMatchObject({ method: 'password' })
+      expect(await bastion.events('sink.down')).toHaveLength(1)
+
+      // A configuration that is faulty is not taken over, and nothing stops.
+      writeFileSync(configFile, 'lisen: {}\n')
+      process.kill(pid, 'SIGHUP')
+      await until('the refusal', () =>
+        bastion.broker.log().includes('the configuration was not taken over') ? true : undefined,
+      )
+      expect((await as('ops1', bastion.password).signIn()).status).toBe(200)
+      expect(await received('auth.success', { user: 'ops1', protocol: 'HTTPS' }, second)).toBeDefined()
+    } finally {
+      await second.stop()
+    }
+  })
+
+  test('a stop is told before the receivers are left; a recording that cannot begin is an alert', async () => {
+    await bastion.broker.stop()
+    const { ports } = bastion.broker
+    const config = { ...sinks(), recordings: { min_free: '1000000GiB' } }
+    const again = await startBroker({ dataFolder, ports, config })
+    try {
+      const done = await ssh(bastion.home, bastion.login(), ['true'])
+      expect(done.stderr).toContain('cannot be recorded, so it is not opened')
+      expect(await trapped('recording.failed')).toMatchObject({ User: 'ops1', Device: 'srv1' })
+    } finally {
+      await again.stop()
+    }
+    const stops = await until('service.stop over both', () => {
+      const found = rsyslog.messages().filter(({ msgid }) => msgid === 'service.stop')
+      return found.length >= 2 ? found : undefined
+    })
+    expect(stops.map(({ via }) => via).sort()).toEqual(['tcp', 'udp'])
+    const failed = rsyslog.messages().find(({ msgid }) => msgid === 'recording.failed')
+    expect(failed).toMatchObject({ severity: 'alert', procid: String(again.pid) })
+    const denied = rsyslog.messages().findLast(({ msgid }) => msgid === 'session.denied')
+    expect(denied?.['rfc5424-sd']).toMatchObject({
+      'sallyport@32473': { user: 'ops1', domain: 'local', device: 'srv1', service: 'ssh' },
+    })
+  })
+
+  test('every code with a notification was trapped', async () => {
+    for (const code of TRAP_CODES) expect(trapd.raw()).toContain(`SALLYPORT-MIB::${trapName(code)}`)
+  })
+})
