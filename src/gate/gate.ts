@@ -21,6 +21,7 @@ import type {
   AuthenticateRequest,
   CloseRequest,
   Credential,
+  DeniedRequest,
   EventRequest,
   Gate,
   GateNotice,
@@ -268,6 +269,18 @@ export class BrokerGate implements Gate {
   async event({ session, code, fields }: EventRequest): Promise<void> {
     const running = this.#running.get(session)
     await this.#options.audit.record(code, { ...fields, ...sessionFields(running) })
+  }
+
+  async denied({ identity, protocol, what, reason }: DeniedRequest): Promise<void> {
+    const { user, source } = this.#identity(identity)
+    const client = { client_ip: source.address, client_port: source.port }
+    await this.#options.audit.record('channel.denied', {
+      user,
+      ...client,
+      protocol,
+      subprotocol: what,
+      reason,
+    })
   }
 
   async sign({ session, statement }: SignRequest): Promise<Uint8Array> {

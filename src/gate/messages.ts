@@ -130,6 +130,15 @@ export interface EventRequest {
   fields: EventFields
 }
 
+/** Something that a signed-in client asked for without a session, and that was refused. */
+export interface DeniedRequest {
+  identity: string
+  protocol: Protocol
+  /** A channel's type or a request's name. */
+  what: string
+  reason: string
+}
+
 /** A recording's checkpoint to be signed: the bytes are defined in docs/recording-format.md. */
 export interface SignRequest {
   session: string
@@ -158,6 +167,7 @@ export interface Gate {
   open(request: OpenRequest): Promise<OpenAnswer>
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
   event(request: EventRequest): Promise<void>
+  denied(request: DeniedRequest): Promise<void>
   /** Answers with the Ed25519 signature over the statement. */
   sign(request: SignRequest): Promise<Uint8Array>
   close(request: CloseRequest): Promise<void>

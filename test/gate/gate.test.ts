@@ -62,6 +62,7 @@ function acrossProcesses(real: Gate): Gate {
     event: asked(real.event),
     sign: asked(real.sign),
     close: asked(real.close),
+    denied: asked(real.denied),
     leave: asked(real.leave),
     onNotice: (listener) => real.onNotice((notice) => listener(structuredClone(notice))),
   }
