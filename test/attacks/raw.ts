@@ -50,6 +50,7 @@ export const AUTH = {
 } as const
 
 const HOST = '127.0.0.1'
+const WAIT_MS = 10_000
 
 export interface RawOptions {
   port: number
@@ -80,6 +81,10 @@ export interface RawClient {
 export async function connectRaw({ port, from, insert }: RawOptions): Promise<RawClient> {
   const socket = await connectSocket({ port, ...(from !== undefined && { from }) })
   const received: Buffer[] = []
+  const waiting = new Set<() => void>()
+  const wake = (): void => {
+    for (const check of waiting) check()
+  }
   let agreed = false
   let writes = 0
   let closed = false
@@ -103,6 +108,7 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
     // Key exchanges stay with ssh2; it hands out slices of a buffer that it uses again.
     if (type >= 20 && type < 50) return original(payload)
     received.push(Buffer.from(payload))
+    wake()
     return undefined
   }
   socket.on('data', (data) => {
@@ -112,12 +118,12 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
       socket.destroy()
     }
   })
-  socket.on('end', () => {
-    closed = true
-  })
-  socket.on('close', () => {
-    closed = true
-  })
+  for (const event of ['end', 'close']) {
+    socket.on(event, () => {
+      closed = true
+      wake()
+    })
+  }
   protocol.start()
   await until('the key exchange', () => {
     if (closed) throw new Error('the connection ended before keys were agreed')
@@ -138,13 +144,30 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
         sendPacket(protocol, write.finalize(packet))
       }
     },
+    // Not by `until`: how long an answer takes is measured here.
     next: (...types) =>
-      until(`a message of ${types}`, () => {
-        for (let payload = received.shift(); payload; payload = received.shift()) {
-          if (types.includes(payload[0] ?? 0)) return payload
+      new Promise((resolve, reject) => {
+        const end = (): void => {
+          clearTimeout(timer)
+          waiting.delete(check)
         }
-        if (closed) throw new Error(`the connection ended before a message of ${types}`)
-        return undefined
+        const timer = setTimeout(() => {
+          end()
+          reject(new Error(`waited in vain for a message of ${types}`))
+        }, WAIT_MS)
+        const check = (): void => {
+          for (let payload = received.shift(); payload; payload = received.shift()) {
+            if (!types.includes(payload[0] ?? 0)) continue
+            end()
+            resolve(payload)
+            return
+          }
+          if (!closed) return
+          end()
+          reject(new Error(`the connection ended before a message of ${types}`))
+        }
+        waiting.add(check)
+        check()
       }),
     untilClosed: async () => {
       await until('the end of the connection', () => closed || undefined)
@@ -270,7 +293,7 @@ export const channelOpen = (
   type: string,
   sender: number,
   window = 0x7fffffff,
-  typeData = Buffer.alloc(0),
+  typeData: Uint8Array = Buffer.alloc(0),
 ): Buffer => buildChannelOpen({ type, sender, window, maxPacket: 32_768, typeData })
 
 /** The methods that a USERAUTH_FAILURE names (RFC 4252 5.1). */
