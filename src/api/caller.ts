@@ -1,5 +1,5 @@
 /** The one who makes a request, known before its body is read. */
-import type { FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger } from 'fastify'
 import type { User } from '../model/objects.ts'
 import type { ProfileRights } from '../model/profiles.ts'
 import { ApiError } from './errors.ts'
@@ -14,6 +14,14 @@ export interface Caller {
   rights: ProfileRights
 }
 
+/** What resources read of a request: Fastify's, or the one that the command line makes. */
+export interface ApiRequest {
+  caller: Caller | null
+  params: unknown
+  log: Pick<FastifyBaseLogger, 'error'>
+  socket: { remoteAddress?: string | undefined; remotePort?: number | undefined }
+}
+
 declare module 'fastify' {
   interface FastifyRequest {
     caller: Caller | null
@@ -21,13 +29,13 @@ declare module 'fastify' {
 }
 
 /** The caller of a route that needs a sign-in. */
-export function callerOf(request: FastifyRequest): Caller {
+export function callerOf(request: ApiRequest): Caller {
   if (!request.caller) throw new ApiError('authentication_required')
   return request.caller
 }
 
 /** The user behind the request. @throws ApiError `user_context_required` for a key without `X-Auth-User` */
-export function userOf(request: FastifyRequest): User {
+export function userOf(request: ApiRequest): User {
   const { user } = callerOf(request)
   if (!user) throw new ApiError('user_context_required')
   return user

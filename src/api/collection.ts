@@ -5,10 +5,11 @@
  */
 import type { FastifyRequest } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
+import type { EventCode, EventFields } from '../audit/catalogue.ts'
 import type { Id } from '../model/objects.ts'
 import { MAX_EXPRESSION } from '../search/grammar.ts'
 import type { Page } from '../store/store.ts'
-import { callerOf } from './caller.ts'
+import { type ApiRequest, callerOf } from './caller.ts'
 import type { Context, Shown } from './context.ts'
 import type { Api, UntypedApi } from './deps.ts'
 import { ApiError, fieldError } from './errors.ts'
@@ -23,7 +24,20 @@ import { apiBase } from './version.ts'
 export type Params = Readonly<Record<string, string>>
 
 /** A change that was found to be possible. */
-export type Plan<T> = () => Promise<T>
+export interface Plan<T> {
+  (): Promise<T>
+  /** What else has to stand in the audit before it is made, beside the object's own event. */
+  events?: readonly PlannedEvent[]
+}
+export interface PlannedEvent {
+  code: EventCode
+  fields: EventFields
+}
+
+/** The plan with events of its own. */
+export function announced<T>(events: readonly PlannedEvent[], plan: () => Promise<T>): Plan<T> {
+  return Object.assign(plan, { events })
+}
 
 export interface Resource<T extends { id: Id }, C extends TObject, U extends TObject, V extends TObject> {
   /** As Fastify writes it: `/devices/:device/services`. */
@@ -34,10 +48,10 @@ export interface Resource<T extends { id: Id }, C extends TObject, U extends TOb
   title: string
   /** What the collection is for, and anything that its fields do not say. */
   description: string
-  create: { schema: C; plan(body: Static<C>, request: FastifyRequest): Promise<Plan<T>> }
-  update: { schema: U; plan(old: T, body: Static<U>, request: FastifyRequest): Promise<Plan<T>> }
+  create: { schema: C; plan(body: Static<C>, request: ApiRequest): Promise<Plan<T>> }
+  update: { schema: U; plan(old: T, body: Static<U>, request: ApiRequest): Promise<Plan<T>> }
   /** Checks that go beyond the store's own; absent: none. */
-  remove?: { check(old: T, request: FastifyRequest): Promise<void> | void }
+  remove?: { check(old: T, request: ApiRequest): Promise<void> | void }
   removeFrom(old: T): Promise<void>
   view: V
   show(object: T, names: Names): Promise<Omit<Static<V>, 'id' | 'url'>>
@@ -45,8 +59,15 @@ export interface Resource<T extends { id: Id }, C extends TObject, U extends TOb
   label(object: Readonly<Record<string, unknown>>): string
   /** Fields that go in and never come out. */
   secrets: readonly string[]
-  list(request: FastifyRequest, page: Page): Promise<{ items: T[]; total: number }>
-  find(request: FastifyRequest, ref: string): Promise<T | undefined>
+  list(request: ApiRequest, page: Page): Promise<{ items: T[]; total: number }>
+  find(request: ApiRequest, ref: string): Promise<T | undefined>
+}
+
+/** A resource, its types taken from what describes it. */
+export function resource<T extends { id: Id }, C extends TObject, U extends TObject, V extends TObject>(
+  description: Resource<T, C, U, V>,
+): Resource<T, C, U, V> {
+  return description
 }
 
 export const listQuery = {
@@ -148,6 +169,9 @@ export function registerCollection<
     }
     await record(deps.audit, request, code, fields)
     try {
+      for (const event of plan.events ?? []) {
+        await record(deps.audit, request, event.code, { ...actor(callerOf(request)), ...event.fields })
+      }
       return await plan()
     } catch (error) {
       await record(deps.audit, request, code, { ...fields, result: 'failure', reason: errorCodeOf(error) })

@@ -1,9 +1,8 @@
 /** What the API writes to the audit. No event, no action (invariant 2): whatever it tells of has to wait for it. */
 import { isDeepStrictEqual } from 'node:util'
-import type { FastifyRequest } from 'fastify'
 import type { Audit, EventCode, EventFields } from '../audit/catalogue.ts'
 import { plainAddress } from '../identity/networks.ts'
-import type { Caller } from './caller.ts'
+import type { ApiRequest, Caller } from './caller.ts'
 import { ApiError } from './errors.ts'
 import { MAX_CHANGE_VALUE, MAX_CHANGES } from './limits.ts'
 
@@ -12,7 +11,7 @@ const SECRET = '[secret]'
 /** Resolves when the event is in the audit log. @throws ApiError `audit_unavailable` when it cannot be. */
 export async function record(
   audit: Audit,
-  request: FastifyRequest,
+  request: ApiRequest,
   code: EventCode,
   fields: EventFields,
 ): Promise<void> {
@@ -30,11 +29,11 @@ export function actor(caller: Caller): EventFields {
 }
 
 /** The client's address; of a connection that is gone already, none. */
-export function addressOf(request: FastifyRequest): string {
+export function addressOf(request: ApiRequest): string {
   return plainAddress(request.socket.remoteAddress ?? '')
 }
 
-function clientOf(request: FastifyRequest): EventFields {
+function clientOf(request: ApiRequest): EventFields {
   const port = request.socket.remotePort
   return { client_ip: addressOf(request), ...(port === undefined ? {} : { client_port: port }) }
 }

@@ -1,15 +1,12 @@
-import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { accountNameError, nameKey } from '../../model/names.ts'
 import { type Account, CREDENTIAL_TYPES, type Device, type Domain } from '../../model/objects.ts'
 import { DuplicateError } from '../../store/errors.ts'
-import { callerOf } from '../caller.ts'
-import { registerCollection } from '../collection.ts'
+import { announced, registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import { credentialsIn, credentialsOf, wipeAll } from '../credentials.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
-import { actor, record } from '../events.ts'
 import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
 import { accountOf, accountsMeant, accountText, ambiguous, localDomainOf, referred } from '../references.ts'
 
@@ -38,8 +35,8 @@ const View = exact({
   credentials: Type.Array(exact({ type: oneOf(CREDENTIAL_TYPES, 'kind of secret that is stored') })),
 })
 
-export function registerAccounts(app: Api, context: Context): void {
-  const { store, vault, audit } = context.deps
+export function accountResource(context: Context) {
+  const { store, vault } = context.deps
 
   const changeOf = (body: Static<typeof Update>): Partial<Omit<Account, 'id'>> => {
     if (body.account_name !== undefined) check('account_name', accountNameError(body.account_name))
@@ -68,11 +65,9 @@ export function registerAccounts(app: Api, context: Context): void {
     const message = `"${device.deviceName}" has no local domain "${wanted}"; leave device out for a global domain`
     throw fieldError('unknown_reference', 'domain', message)
   }
-  const localDomain = async (request: FastifyRequest, device: Device): Promise<Domain> => {
+  const localDomain = async (device: Device): Promise<Domain> => {
     const existing = await localDomainOf(store, device, LOCAL)
     if (existing) return existing
-    const fields = { ...actor(callerOf(request)), object_type: 'localdomain', object: LOCAL }
-    await record(audit, request, 'object.create', fields)
     try {
       return await store.domains.create({ deviceId: device.id, domainName: LOCAL, description: '' })
     } catch (error) {
@@ -93,7 +88,7 @@ export function registerAccounts(app: Api, context: Context): void {
     }
   }
 
-  registerCollection(app, context, {
+  return resource({
     path: '/accounts',
     type: 'account',
     title: 'Accounts',
@@ -101,13 +96,14 @@ export function registerAccounts(app: Api, context: Context): void {
       'Accounts on targets, with the secrets that are injected. In a path one is called by its id, `ACCOUNT@DOMAIN`, or `ACCOUNT@DOMAIN@DEVICE` where several devices have it (409 with the candidates otherwise).',
     create: {
       schema: Create,
-      async plan(body, request) {
+      async plan(body) {
         const change = changeOf(body)
         const credentials = credentialsOf(body.credentials ?? [])
         const home = await homeOf(body)
         if ('domainName' in home) await refuseDuplicate(home, body.account_name)
-        return async () => {
-          const domain = 'domainName' in home ? home : await localDomain(request, home)
+        const made = { code: 'object.create' as const, fields: { object_type: 'localdomain', object: LOCAL } }
+        return announced('domainName' in home ? [] : [made], async () => {
+          const domain = 'domainName' in home ? home : await localDomain(home)
           const account = await store.accounts.create({
             accountName: body.account_name,
             accountLogin: body.account_name,
@@ -126,29 +122,28 @@ export function registerAccounts(app: Api, context: Context): void {
             wipeAll(credentials)
           }
           return (await store.accounts.find(account.id)) ?? account
-        }
+        })
       },
     },
     update: {
       schema: Update,
-      async plan(old, body, request) {
+      async plan(old, body) {
         const change = changeOf(body)
         const credentials = body.credentials && credentialsOf(body.credentials)
         const domain = await referred(store.domains, 'domain', old.domainId)
         const device = domain.deviceId === undefined ? undefined : await store.devices.find(domain.deviceId)
         refuseMove(body, domain, device)
         if (change.accountName !== undefined) await refuseDuplicate(domain, change.accountName, old)
-        return async () => {
+        const where = { domain: domain.domainName, ...(device && { device: device.deviceName }) }
+        const object = accountText({ account: old, domain, device })
+        const fields = { object_type: 'account', object, account: old.accountName, ...where }
+        return announced(credentials ? [{ code: 'secret.change', fields }] : [], async () => {
           if (credentials) {
-            const where = { domain: domain.domainName, ...(device && { device: device.deviceName }) }
-            const fields = { object_type: 'account', object: accountText({ account: old, domain, device }) }
-            const subject = { ...actor(callerOf(request)), ...fields, account: old.accountName, ...where }
-            await record(audit, request, 'secret.change', subject)
             await vault.setCredentials(old.id, credentials)
             wipeAll(credentials)
           }
           return store.accounts.update(old.id, change)
-        }
+        })
       },
     },
     removeFrom: (old) => store.accounts.remove(old.id),
@@ -174,6 +169,10 @@ export function registerAccounts(app: Api, context: Context): void {
       return meant[0]?.account
     },
   })
+}
+
+export function registerAccounts(app: Api, context: Context): void {
+  registerCollection(app, context, accountResource(context))
 }
 
 /** An account stays where it was made: target groups name it by its place. */

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { looksLikeId } from '../../model/names.ts'
 import type { Authorization, Id } from '../../model/objects.ts'
-import { registerCollection } from '../collection.ts'
+import { registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
@@ -32,7 +32,7 @@ const View = exact({
   is_recorded: Type.Boolean(),
 })
 
-export function registerAuthorizations(app: Api, context: Context): void {
+export function authorizationResource(context: Context) {
   const { store } = context.deps
 
   const ofPair = async (userGroupId: Id, targetGroupId: Id): Promise<Authorization | undefined> =>
@@ -62,7 +62,7 @@ export function registerAuthorizations(app: Api, context: Context): void {
     ...(body.is_recorded !== undefined && { isRecorded: body.is_recorded }),
   })
 
-  registerCollection(app, context, {
+  return resource({
     path: '/authorizations',
     type: 'authorization',
     title: 'Authorizations',
@@ -123,4 +123,8 @@ export function registerAuthorizations(app: Api, context: Context): void {
       return userGroup && targetGroup && ofPair(userGroup.id, targetGroup.id)
     },
   })
+}
+
+export function registerAuthorizations(app: Api, context: Context): void {
+  registerCollection(app, context, authorizationResource(context))
 }

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import type { Device } from '../../model/objects.ts'
-import { registerCollection } from '../collection.ts'
+import { registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
@@ -24,7 +24,7 @@ const Create = exact({
 const Update = partial(Create)
 const View = exact({ ...shown, device_name: deviceName, host, description: Type.String() })
 
-export function registerDevices(app: Api, context: Context): void {
+export function deviceResource(context: Context) {
   const { store } = context.deps
 
   const changeOf = async (
@@ -44,7 +44,7 @@ export function registerDevices(app: Api, context: Context): void {
     }
   }
 
-  registerCollection(app, context, {
+  return resource({
     path: '/devices',
     type: 'device',
     title: 'Devices',
@@ -77,4 +77,8 @@ export function registerDevices(app: Api, context: Context): void {
     list: (_request, page) => store.devices.list(page),
     find: (_request, ref) => store.devices.find(ref),
   })
+}
+
+export function registerDevices(app: Api, context: Context): void {
+  registerCollection(app, context, deviceResource(context))
 }

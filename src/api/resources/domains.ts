@@ -1,9 +1,9 @@
 /** Domains: the global ones, and those of a device. */
-import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { nameKey, objectNameError } from '../../model/names.ts'
 import type { Domain } from '../../model/objects.ts'
-import { registerCollection } from '../collection.ts'
+import type { ApiRequest } from '../caller.ts'
+import { registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
@@ -38,7 +38,7 @@ function changeOf(
 const show = async (domain: Domain) => ({ domain_name: domain.domainName, description: domain.description })
 const label = (domain: Readonly<Record<string, unknown>>) => String(domain['domain_name'])
 
-export function registerDomains(app: Api, context: Context): void {
+export function domainResource(context: Context) {
   const { store } = context.deps
 
   const namesakes = async (body: Static<typeof Update>): Promise<Domain[]> => {
@@ -46,7 +46,7 @@ export function registerDomains(app: Api, context: Context): void {
     return one ? [one] : []
   }
 
-  registerCollection(app, context, {
+  return resource({
     path: '/domains',
     type: 'domain',
     title: 'Domains',
@@ -78,11 +78,15 @@ export function registerDomains(app: Api, context: Context): void {
   })
 }
 
-export function registerLocalDomains(app: Api, context: Context): void {
-  const { store } = context.deps
-  const parent = (request: FastifyRequest) => deviceOf(store, request)
+export function registerDomains(app: Api, context: Context): void {
+  registerCollection(app, context, domainResource(context))
+}
 
-  registerCollection(app, context, {
+export function localDomainResource(context: Context) {
+  const { store } = context.deps
+  const parent = (request: ApiRequest) => deviceOf(store, request)
+
+  return resource({
     path: '/devices/:device/localdomains',
     type: 'localdomain',
     title: 'Local domains',
@@ -118,4 +122,8 @@ export function registerLocalDomains(app: Api, context: Context): void {
     },
     find: async (request, ref) => localDomainOf(store, await parent(request), ref),
   })
+}
+
+export function registerLocalDomains(app: Api, context: Context): void {
+  registerCollection(app, context, localDomainResource(context))
 }

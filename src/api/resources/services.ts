@@ -1,9 +1,9 @@
-import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { nameKey, objectNameError } from '../../model/names.ts'
 import { type Device, HOST_KEY_POLICIES, type Service } from '../../model/objects.ts'
 import { PROTOCOLS } from '../../model/rights.ts'
-import { registerCollection } from '../collection.ts'
+import type { ApiRequest } from '../caller.ts'
+import { registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
@@ -39,7 +39,7 @@ const View = exact({
 })
 const DEFAULT_PORTS = { SSH: 22 } as const
 
-export function registerServices(app: Api, context: Context): void {
+export function serviceResource(context: Context) {
   const { store } = context.deps
 
   const changeOf = async (
@@ -67,9 +67,9 @@ export function registerServices(app: Api, context: Context): void {
       ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy }),
     }
   }
-  const parent = (request: FastifyRequest) => deviceOf(store, request)
+  const parent = (request: ApiRequest) => deviceOf(store, request)
 
-  registerCollection(app, context, {
+  return resource({
     path: '/devices/:device/services',
     type: 'service',
     title: 'Services',
@@ -115,4 +115,8 @@ export function registerServices(app: Api, context: Context): void {
     },
     find: async (request, ref) => serviceOf(store, await parent(request), ref),
   })
+}
+
+export function registerServices(app: Api, context: Context): void {
+  registerCollection(app, context, serviceResource(context))
 }

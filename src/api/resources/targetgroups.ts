@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import type { TargetGroup } from '../../model/objects.ts'
-import { registerCollection } from '../collection.ts'
+import { registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
@@ -28,7 +28,7 @@ const View = exact({
   password_retrieval: retrieval,
 })
 
-export function registerTargetGroups(app: Api, context: Context): void {
+export function targetGroupResource(context: Context) {
   const { store } = context.deps
 
   const changeOf = async (
@@ -74,7 +74,7 @@ export function registerTargetGroups(app: Api, context: Context): void {
     return meant[0].account.id
   }
 
-  registerCollection(app, context, {
+  return resource({
     path: '/targetgroups',
     type: 'targetgroup',
     title: 'Target groups',
@@ -117,4 +117,8 @@ export function registerTargetGroups(app: Api, context: Context): void {
     list: (_request, page) => store.targetGroups.list(page),
     find: (_request, ref) => store.targetGroups.find(ref),
   })
+}
+
+export function registerTargetGroups(app: Api, context: Context): void {
+  registerCollection(app, context, targetGroupResource(context))
 }

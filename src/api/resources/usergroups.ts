@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import type { UserGroup } from '../../model/objects.ts'
-import { registerCollection } from '../collection.ts'
+import { registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
@@ -17,7 +17,7 @@ const Create = exact({
 const Update = partial(Create)
 const View = exact({ ...shown, group_name: groupName, description: Type.String(), users: names('members') })
 
-export function registerUserGroups(app: Api, context: Context): void {
+export function userGroupResource(context: Context) {
   const { store } = context.deps
 
   const changeOf = async (
@@ -37,7 +37,7 @@ export function registerUserGroups(app: Api, context: Context): void {
     }
   }
 
-  registerCollection(app, context, {
+  return resource({
     path: '/usergroups',
     type: 'usergroup',
     title: 'User groups',
@@ -69,4 +69,8 @@ export function registerUserGroups(app: Api, context: Context): void {
     list: (_request, page) => store.userGroups.list(page),
     find: (_request, ref) => store.userGroups.find(ref),
   })
+}
+
+export function registerUserGroups(app: Api, context: Context): void {
+  registerCollection(app, context, userGroupResource(context))
 }

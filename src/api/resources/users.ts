@@ -1,5 +1,4 @@
 import { Buffer } from 'node:buffer'
-import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/publickey.ts'
@@ -7,12 +6,11 @@ import { userNameError } from '../../model/names.ts'
 import { PROFILES, type ProfileName, USER_AUTHS, type User } from '../../model/objects.ts'
 import { covers, FACTORY_PROFILES } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
-import { callerOf } from '../caller.ts'
-import { registerCollection } from '../collection.ts'
+import { type ApiRequest, callerOf } from '../caller.ts'
+import { announced, registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
-import { actor, record } from '../events.ts'
 import {
   check,
   checkNetworks,
@@ -76,8 +74,8 @@ const View = exact({
   groups: names('user groups'),
 })
 
-export function registerUsers(app: Api, context: Context): void {
-  const { store, passwords, audit } = context.deps
+export function userResource(context: Context) {
+  const { store, passwords } = context.deps
 
   const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<User, 'id'>>> => {
     if (body.user_name !== undefined) check('user_name', userNameError(body.user_name))
@@ -119,7 +117,7 @@ export function registerUsers(app: Api, context: Context): void {
       throw fieldError('duplicate', 'user_name', `the user "${other.userName}" exists`)
   }
 
-  registerCollection(app, context, {
+  return resource({
     path: '/users',
     type: 'user',
     title: 'Users',
@@ -158,17 +156,15 @@ export function registerUsers(app: Api, context: Context): void {
         const change = await changeOf(body)
         await refuseDuplicate(change.userName, old)
         const hash = body.password === undefined ? undefined : await hashOf(body.password)
-        return async () => {
-          if (hash !== undefined) {
-            const fields = { ...actor(callerOf(request)), object_type: 'user', object: old.userName }
-            await record(audit, request, 'secret.change', fields)
-            await store.users.setPasswordHash(old.id, hash)
-          }
+        const subject = { object_type: 'user', object: old.userName }
+        const events = hash === undefined ? [] : [{ code: 'secret.change' as const, fields: subject }]
+        return announced(events, async () => {
+          if (hash !== undefined) await store.users.setPasswordHash(old.id, hash)
           // whoever signed in as what the user was before signs in again
           const anew = hash !== undefined || change.profile !== undefined || change.isDisabled !== undefined
           if (anew) context.signIns.endAll(old.id)
           return store.users.update(old.id, change)
-        }
+        })
       },
     },
     remove: { check: (old, request) => refuseBeyondOwn(request, old.profile) },
@@ -196,6 +192,10 @@ export function registerUsers(app: Api, context: Context): void {
   })
 }
 
+export function registerUsers(app: Api, context: Context): void {
+  registerCollection(app, context, userResource(context))
+}
+
 function publicKeyError(line: string): string | undefined {
   try {
     parseAuthorizedKey(line)
@@ -207,6 +207,6 @@ function publicKeyError(line: string): string | undefined {
 }
 
 /** @throws ApiError `profile_exceeds_own` */
-export function refuseBeyondOwn(request: FastifyRequest, profile: ProfileName): void {
+export function refuseBeyondOwn(request: ApiRequest, profile: ProfileName): void {
   if (!covers(callerOf(request).rights, FACTORY_PROFILES[profile])) throw new ApiError('profile_exceeds_own')
 }
