@@ -13,13 +13,24 @@ export interface RecoverDeps {
   now: () => number
 }
 
-/** What happened to each session that was running when the broker died; for the log. */
+/**
+ * What happened to each session that was running when the broker died; for the log. One whose recording cannot be
+ * sealed now (a disk error) keeps no broker from starting: it stays open, and the next start tries again.
+ */
 export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
   const { store } = deps
   const { items } = await store.sessions.list({ status: 'current' }, { limit: -1, offset: 0 })
   const report: string[] = []
   for (const session of items) {
-    const recording = session.isRecorded ? await recoverOne(deps, session) : undefined
+    let recording: Recovered | undefined
+    try {
+      recording = session.isRecorded ? await recoverOne(deps, session) : undefined
+    } catch (error) {
+      const reason = `the recording cannot be sealed now: ${error instanceof Error ? error.message : String(error)}`
+      await deps.audit.record('recording.failed', { session: session.id, user: session.user, reason })
+      report.push(`session ${session.id} of ${session.user}: ${reason}; the next start tries again`)
+      continue
+    }
     const reason = `the broker ended without closing it${recording ? `; ${recording.text}` : ''}`
     await store.sessions.update(session.id, {
       end: deps.now(),

@@ -213,6 +213,48 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
     })
   })
 
+  test('starts though a recording cannot be sealed, and seals it when it can', async () => {
+    const volume = mkdtempSync(join(tmpdir(), 'sallyport-volume-'))
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m,mode=700', 'tmpfs', volume])
+    const config = { recordings: { dir: join(volume, 'recordings'), min_free: '64KiB' } }
+    const bastion = await startBastion({ credential: 'password', broker: { config } })
+    const { dataFolder, ports } = bastion.broker
+    const restart = () => startBroker({ dataFolder, ports, config })
+    let again: Broker | undefined
+    try {
+      const ended = ssh(bastion.home, bastion.login(), [TICKER], { timeout: 60_000 })
+      const session = await running(bastion.broker)
+      await sleep(1_000)
+      await bastion.broker.kill()
+      await ended
+      execFileSync('mount', ['-o', 'remount,ro', volume])
+      again = await restart()
+      expect(eventsIn(again.log())).toContainEqual(
+        expect.objectContaining({
+          event: 'recording.failed',
+          session: session.id,
+          reason: expect.stringContaining('EROFS'),
+        }),
+      )
+      const done = await ssh(bastion.home, bastion.login(), ['echo never'])
+      expect(done.stderr).toContain('the session cannot be recorded')
+      await again.stop()
+
+      execFileSync('mount', ['-o', 'remount,rw', volume])
+      again = await restart()
+      expect(await sessionOf(again, session.id)).toMatchObject({
+        result: 'lost',
+        recording: { state: 'recovered' },
+      })
+      expect((await sallyport(again, ['recordings', 'verify', session.id])).stdout).toContain('ok, recovered')
+    } finally {
+      await again?.stop()
+      await bastion.stop()
+      execFileSync('umount', ['-l', volume])
+      rmSync(volume, { recursive: true, force: true })
+    }
+  })
+
   describe('stopped by SIGTERM', () => {
     test('runs its sessions out for the grace, then ends the others with a reason', async () => {
       const dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-data-'))
