@@ -1,3 +1,4 @@
+import { inTransaction } from './query.ts'
 import type { AuditLogRow, StoreContext } from './schema.ts'
 import type { AuditRepository, AuditRow } from './store.ts'
 
@@ -18,7 +19,7 @@ export function auditRepository({ db }: StoreContext): AuditRepository {
 
     async append(rows) {
       if (rows.length === 0) return
-      await db.transaction().execute(async (tx) => {
+      await inTransaction(db, async (tx) => {
         for (let from = 0; from < rows.length; from += ROWS_PER_INSERT) {
           const values = rows
             .slice(from, from + ROWS_PER_INSERT)

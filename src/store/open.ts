@@ -15,7 +15,8 @@ import { domainRepository } from './domains.ts'
 import { hostKeyRepository } from './hostkeys.ts'
 import { migrate } from './migrations/migrate.ts'
 import { nameQueries } from './naming.ts'
-import type { Schema } from './schema.ts'
+import { inTransaction } from './query.ts'
+import type { Schema, StoreContext } from './schema.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
 import { settingRepository } from './settings.ts'
@@ -61,8 +62,12 @@ export async function openStore({
     database.close()
     throw error
   }
-  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) })
-  const context = { db, newId }
+  return storeOn({ db: new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) }), newId })
+}
+
+/** The repositories on a database, or on one transaction of it. */
+function storeOn(context: StoreContext): Store {
+  const { db, newId } = context
   return {
     users: userRepository(context),
     userGroups: userGroupRepository(context),
@@ -80,6 +85,7 @@ export async function openStore({
     names: nameQueries(context),
     audit: auditRepository(context),
     settings: settingRepository(context),
+    transaction: (work) => inTransaction(db, (tx) => work(storeOn({ db: tx, newId }))),
     close: () => db.destroy(),
   }
 }

@@ -58,6 +58,11 @@ export function byIdOrName(idOrName: string): { column: 'id' | 'name_key'; value
     : { column: 'name_key', value: nameKey(idOrName) }
 }
 
+/** The work in a transaction of its own, or in the one that the repository is bound to. */
+export function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return db.isTransaction ? work(db as Tx) : db.transaction().execute(work)
+}
+
 /** One transaction; the violation of a unique key becomes `DuplicateError`. */
 export async function write<T>(
   db: Db,
@@ -65,7 +70,7 @@ export async function write<T>(
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   try {
-    return await db.transaction().execute(work)
+    return await inTransaction(db, work)
   } catch (error) {
     if (isUniqueViolation(error)) throw new DuplicateError(object.type, object.name)
     throw error

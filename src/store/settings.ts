@@ -1,3 +1,4 @@
+import { inTransaction } from './query.ts'
 import type { StoreContext } from './schema.ts'
 import type { SettingRepository } from './store.ts'
 
@@ -17,7 +18,7 @@ export function settingRepository({ db }: StoreContext): SettingRepository {
     },
 
     setOnce: (name, value) =>
-      db.transaction().execute(async (tx) => {
+      inTransaction(db, async (tx) => {
         await tx
           .insertInto('settings')
           .values({ name, value })

@@ -241,5 +241,11 @@ export interface Store {
   names: NameQueries
   audit: AuditRepository
   settings: SettingRepository
+  /**
+   * One transaction for all that `work` does through the store that it is given: all of it stands afterwards, or,
+   * when `work` throws, nothing. Everybody else waits for the database meanwhile, `work` too if it uses another
+   * store; an error of that store must not be caught and forgotten, since half of an operation may be done.
+   */
+  transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
