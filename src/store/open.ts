@@ -57,6 +57,8 @@ export async function openStore({
     database.exec('pragma synchronous = full')
     // a credential, a hash or a wrapped key that was replaced does not linger in free pages
     database.exec('pragma secure_delete = on')
+    // SQLite's own 2 MiB hold no index of a large estate; KiB, taken as they are needed
+    database.exec('pragma cache_size = -65536')
     migrate(database, now())
   } catch (error) {
     database.close()

@@ -17,6 +17,8 @@ import type { Page } from './store.ts'
 export type Tx = Transaction<Schema>
 
 const ALL: Page = { limit: -1, offset: 0 }
+/** From here on it is quicker to go through a collection in its order until a page is full than to sort what fits. */
+const MANY = 1000
 
 /**
  * The rows of a page, and how many there are on all pages. Sorted by `standard` when the page does not say, the
@@ -29,19 +31,31 @@ export async function listed<DB, TB extends keyof DB, O>(
   standard: readonly string[],
   { limit, offset, sort = [], search }: Page = ALL,
 ): Promise<{ rows: O[]; total: number }> {
-  const matching = search === undefined ? query : query.where(where(bind(search, fields), fields))
-  let ordered = matching
-  for (const key of sort.length > 0 ? sort : standard) {
-    const descending = key.startsWith('-')
-    ordered = ordered.orderBy(sortKey(descending ? key.slice(1) : key, fields), descending ? 'desc' : 'asc')
+  const ordered = (matching: typeof query) => {
+    let result = matching
+    for (const key of sort.length > 0 ? sort : standard) {
+      const descending = key.startsWith('-')
+      result = result.orderBy(sortKey(descending ? key.slice(1) : key, fields), descending ? 'desc' : 'asc')
+    }
+    return result.orderBy(fields.id.value).limit(limit).offset(offset)
   }
-  const rows = await ordered.orderBy(fields.id.value).limit(limit).offset(offset).execute()
+  if (search) {
+    const condition = bind(search, fields)
+    const page = (many: boolean) => ordered(query.where(where(condition, fields, many)))
+    // an unknown sort key is an error also where nothing is found
+    page(false)
+    const total = await countOf(query.where(where(condition, fields, false)))
+    return { rows: total === 0 ? [] : await page(total > MANY).execute(), total }
+  }
+  const rows = await ordered(query).execute()
   // a page that is not full is the last one, and tells how many there are
   const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
-  if (isLast) return { rows, total: offset + rows.length }
-  const count = matching.clearSelect().select(sql<number>`count(*)`.as('total'))
-  const { total } = (await count.executeTakeFirstOrThrow()) as { total: number }
-  return { rows, total }
+  return { rows, total: isLast ? offset + rows.length : await countOf(query) }
+}
+
+async function countOf<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): Promise<number> {
+  const count = query.clearSelect().select(sql<number>`count(*)`.as('total'))
+  return ((await count.executeTakeFirstOrThrow()) as { total: number }).total
 }
 
 function sortKey(name: string, fields: SqlFields) {

@@ -18,7 +18,7 @@ interface List extends Field {
   list: Sql
 }
 
-/** What other tables tell of a row: `value in (select …)`, so that they are asked once and not for every row. */
+/** What other tables tell of a row. */
 interface Relation extends Field {
   value: Sql
   /** FROM clause of the other tables, */
@@ -54,10 +54,15 @@ export function sortOf(field: SqlField): Sql | undefined {
   return 'from' in field ? field.sort : field.value
 }
 
-/** The condition as SQL. It was bound to the same fields. */
-export function where(condition: Condition, fields: SqlFields): RawBuilder<SqlBool> {
+/**
+ * The condition as SQL. It was bound to the same fields.
+ *
+ * Relations are asked once for all rows (`value in (select …)`), whose index then finds the rows; or, with `many`,
+ * for each row anew (`exists (select …)`): when most rows fit, the first of them in order are soon found.
+ */
+export function where(condition: Condition, fields: SqlFields, many: boolean): RawBuilder<SqlBool> {
   if (condition.type !== 'test') {
-    const terms = condition.terms.map((term) => where(term, fields))
+    const terms = condition.terms.map((term) => where(term, fields, many))
     return sql`(${sql.join(terms, condition.type === 'and' ? sql` and ` : sql` or `)})`
   }
   const field = fields[condition.field]!
@@ -68,8 +73,11 @@ export function where(condition: Condition, fields: SqlFields): RawBuilder<SqlBo
   }
   if ('from' in field) {
     const { value, from, equals, member } = field
-    if (test.type === 'empty') return sql`${value} not in (select ${equals} from ${from})`
-    return sql`${value} in (select ${equals} from ${from} where ${passes(member, field.kind, test)})`
+    const found = test.type === 'empty' ? sql`true` : passes(member, field.kind, test)
+    const is = many
+      ? sql<SqlBool>`exists (select 1 from ${from} where ${equals} = ${value} and ${found})`
+      : sql<SqlBool>`${value} in (select ${equals} from ${from} where ${found})`
+    return test.type === 'empty' ? sql`not ${is}` : is
   }
   if (test.type !== 'empty') return passes(field.value, field.kind, test)
   if (field.kind === 'time') return sql`${field.value} is null`
