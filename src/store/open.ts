@@ -2,7 +2,6 @@
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Kysely } from 'kysely'
-import { ulid } from 'ulid'
 import { accessQueries } from './access.ts'
 import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './apikeys.ts'
@@ -13,6 +12,7 @@ import { deviceRepository } from './devices.ts'
 import { NodeSqliteDialect } from './dialect.ts'
 import { domainRepository } from './domains.ts'
 import { hostKeyRepository } from './hostkeys.ts'
+import { newUlid } from './ids.ts'
 import { migrate } from './migrations/migrate.ts'
 import { nameQueries } from './naming.ts'
 import { inTransaction } from './query.ts'
@@ -43,7 +43,7 @@ export interface StoreOptions {
  */
 export async function openStore({
   path,
-  newId = () => ulid(),
+  newId = newUlid,
   now = Date.now,
 }: StoreOptions): Promise<Store> {
   // SQLite would create it by the umask; its -wal and -shm files take the mode of the database
