@@ -17,7 +17,7 @@ import type { Page } from './store.ts'
 export type Tx = Transaction<Schema>
 
 const ALL: Page = { limit: -1, offset: 0 }
-/** From here on it is quicker to go through a collection in its order until a page is full than to sort what fits. */
+/** Fewer matches than these are sorted, even when they are most of a collection. */
 const MANY = 1000
 
 /**
@@ -41,11 +41,13 @@ export async function listed<DB, TB extends keyof DB, O>(
   }
   if (search) {
     const condition = bind(search, fields)
-    const page = (many: boolean) => ordered(query.where(where(condition, fields, many)))
+    const page = (most: boolean) => ordered(query.where(where(condition, fields, most)))
     // an unknown sort key is an error also where nothing is found
     page(false)
     const total = await countOf(query.where(where(condition, fields, false)))
-    return { rows: total === 0 ? [] : await page(total > MANY).execute(), total }
+    if (total === 0) return { rows: [], total }
+    const most = total > MANY && total * 2 > (await countOf(query))
+    return { rows: await page(most).execute(), total }
   }
   const rows = await ordered(query).execute()
   // a page that is not full is the last one, and tells how many there are

@@ -57,12 +57,12 @@ export function sortOf(field: SqlField): Sql | undefined {
 /**
  * The condition as SQL. It was bound to the same fields.
  *
- * Relations are asked once for all rows (`value in (select …)`), whose index then finds the rows; or, with `many`,
- * for each row anew (`exists (select …)`): when most rows fit, the first of them in order are soon found.
+ * Relations are asked once for all rows (`value in (select …)`), whose index then finds the rows; or, when `most`
+ * rows fit, for each row anew (`exists (select …)`): so the first of them in order are soon found, and none sorted.
  */
-export function where(condition: Condition, fields: SqlFields, many: boolean): RawBuilder<SqlBool> {
+export function where(condition: Condition, fields: SqlFields, most: boolean): RawBuilder<SqlBool> {
   if (condition.type !== 'test') {
-    const terms = condition.terms.map((term) => where(term, fields, many))
+    const terms = condition.terms.map((term) => where(term, fields, most))
     return sql`(${sql.join(terms, condition.type === 'and' ? sql` and ` : sql` or `)})`
   }
   const field = fields[condition.field]!
@@ -74,7 +74,7 @@ export function where(condition: Condition, fields: SqlFields, many: boolean): R
   if ('from' in field) {
     const { value, from, equals, member } = field
     const found = test.type === 'empty' ? sql`true` : passes(member, field.kind, test)
-    const is = many
+    const is = most
       ? sql<SqlBool>`exists (select 1 from ${from} where ${equals} = ${value} and ${found})`
       : sql<SqlBool>`${value} in (select ${equals} from ${from} where ${found})`
     return test.type === 'empty' ? sql`not ${is}` : is
