@@ -96,6 +96,7 @@ export class Broker {
     const admin = await firstAdministrator(
       this.#parts.store,
       this.#parts.identities,
+      this.#audit,
       this.#options.adminPassword,
     )
     if (admin.password !== undefined) {

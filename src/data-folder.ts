@@ -16,6 +16,7 @@ import {
 } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { generate } from 'selfsigned'
 import { newSshKey } from './ssh-keys.ts'
 
@@ -38,28 +39,27 @@ export function openDataFolder(path: string): void {
 }
 
 /**
- * Writes the pid file that SIGHUP is sent by, and that keeps a second broker out. Returns the function that
- * removes it. Throws when a running process holds it.
+ * Holds the folder against a second broker, by a lock of the kernel that dies with the process (SQLite's exclusive
+ * transaction on a file of its own; a pid could be another program's by now, or of another container), and writes
+ * the pid file that SIGHUP is sent by. Returns the function that lets go. Throws when another process holds it.
  */
 export function holdDataFolder(path: string): () => void {
-  const file = join(path, 'sallyport.pid')
-  for (const last of [false, true]) {
-    try {
-      const handle = openSync(file, 'wx', 0o600)
-      writeSync(handle, `${process.pid}\n`)
-      closeSync(handle)
-      return () => rmSync(file, { force: true })
-    } catch (error) {
-      const holder = runningHolder(file)
-      if (last || (error as NodeJS.ErrnoException).code !== 'EEXIST' || holder !== undefined) {
-        throw holder === undefined
-          ? error
-          : new Error(`the data folder ${path} is in use by process ${holder}: stop that broker first`)
-      }
-      rmSync(file, { force: true })
-    }
+  const pidFile = join(path, 'sallyport.pid')
+  const lock = new DatabaseSync(join(path, 'sallyport.lock'))
+  try {
+    lock.exec('begin exclusive')
+  } catch (error) {
+    lock.close()
+    if (!/locked/.test(String(error))) throw error
+    const holder = runningHolder(pidFile)
+    const who = holder === undefined ? 'another process' : `process ${holder}`
+    throw new Error(`the data folder ${path} is in use by ${who}: stop that broker first`)
   }
-  throw new Error(`cannot hold the data folder ${path}`)
+  writeNew(pidFile, `${process.pid}\n`, 0o600)
+  return () => {
+    rmSync(pidFile, { force: true })
+    lock.close()
+  }
 }
 
 /** The pid in the file when that process runs; a process number may have been given to a program of another name. */

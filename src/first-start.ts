@@ -1,5 +1,6 @@
 /** The administrator of the first start: without one nobody could provision anything. */
 import { randomBytes } from 'node:crypto'
+import type { Audit } from './audit/catalogue.ts'
 import type { Identities } from './identity/chain.ts'
 import { Secret } from './model/secret.ts'
 import type { Store } from './store/store.ts'
@@ -13,22 +14,30 @@ export const FIRST_ADMINISTRATOR = 'admin'
 export async function firstAdministrator(
   store: Store,
   identities: Identities,
+  audit: Audit,
   given: string | undefined,
-): Promise<{ created: boolean; password?: string }> {
-  const { total } = await store.users.list({ limit: 1, offset: 0 })
-  if (total > 0) return { created: false }
+): Promise<{ password?: string }> {
+  const { items, total } = await store.users.list({ limit: 1, offset: 0 })
+  const [only] = items
+  // A start that ended between the two steps below has left the user without a password.
+  const isUnfinished =
+    total === 1 && only?.userName === FIRST_ADMINISTRATOR && !(await store.users.secretsOf(only.id)).passwordHash
+  if (total > 0 && !isUnfinished) return {}
   const password = given ?? randomBytes(15).toString('base64url')
-  const user = await store.users.create({
-    userName: FIRST_ADMINISTRATOR,
-    displayName: 'Administrator',
-    email: '',
-    profile: 'product_administrator',
-    userAuths: ['local_password'],
-    sshPublicKeys: [],
-    isDisabled: false,
-    ipSource: [],
-    groupIds: [],
-  })
+  await audit.record('object.create', { object_type: 'user', object: FIRST_ADMINISTRATOR, reason: 'first start' })
+  const user =
+    only ??
+    (await store.users.create({
+      userName: FIRST_ADMINISTRATOR,
+      displayName: 'Administrator',
+      email: '',
+      profile: 'product_administrator',
+      userAuths: ['local_password'],
+      sshPublicKeys: [],
+      isDisabled: false,
+      ipSource: [],
+      groupIds: [],
+    }))
   await identities.setPassword(user.id, Secret.of(password))
-  return given === undefined ? { created: true, password } : { created: true }
+  return given === undefined ? { password } : {}
 }

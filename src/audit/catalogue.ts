@@ -262,6 +262,13 @@ export const EVENTS = {
     fields: ['session', 'user', ...CLIENT, 'result', 'reason', 'digest'],
     sentence: (f) => `the recording of ${session(f)} was checked: ${f.result ?? '?'}${because(f)}`,
   },
+  'recording.view': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a recording was opened: replayed, exported or downloaded; `method` is the form',
+    fields: ['session', 'user', 'profile', ...CLIENT, 'method'],
+    sentence: (f) => `${who(f)} opened the recording of ${session(f)} as ${f.method ?? '?'}`,
+  },
   'secret.change': {
     severity: 'notice',
     trap: false,

@@ -8,6 +8,7 @@ import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { type Broker, startBroker } from '../broker.ts'
+import { AuditLog } from '../audit/log.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import { firstAdministrator } from '../first-start.ts'
@@ -143,7 +144,8 @@ function writeConfig(folder: string, sshPort: number, httpsPort: number): string
 async function provision(config: Config, target: Target): Promise<void> {
   const { store, vault, identities } = await openFoundation(config)
   try {
-    await firstAdministrator(store, identities, PASSWORD)
+    const audit = new AuditLog({ repository: store.audit, now: Date.now })
+    await firstAdministrator(store, identities, audit, PASSWORD)
     const group = await store.userGroups.create({ groupName: 'operators', description: '', userIds: [] })
     const user = await store.users.create({
       userName: USER,

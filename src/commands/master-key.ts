@@ -19,6 +19,11 @@ export const rotateMasterKey: Command = {
     try {
       const audit = new AuditLog({ repository: store.audit, now: Date.now })
       const source = config.masterKey
+      await audit.record('secret.change', {
+        object_type: 'master_key',
+        object: 'master key',
+        reason: 'master-key rotate',
+      })
       if ('file' in source) {
         await rotateMasterKeyFile(source.file, store.settings)
         const now = fingerprint(await loadMasterKey(source, store.settings))
@@ -26,20 +31,23 @@ export const rotateMasterKey: Command = {
           `the master key ${source.file} was replaced: keep a copy of it apart (fingerprint ${now})\n`,
         )
       } else {
+        const old = await loadMasterKey(source, store.settings)
         const fresh = newMasterKey()
-        await rotate(store.settings, await loadMasterKey(source, store.settings), fresh)
-        // The variable is somebody else's to set: the new key is shown once, and nowhere kept.
-        process.stdout.write(`set ${source.env} to this before the next start, it is shown only once:\n`)
-        process.stdout.write(formatMasterKey(fresh).revealText())
+        // Shown before it counts, and nowhere kept: a key that nobody has seen would lock everybody out.
+        await print(
+          `set ${source.env} to this before the next start, it is shown only once:\n${formatMasterKey(fresh).revealText()}`,
+        )
+        await rotate(store.settings, old, fresh)
       }
-      await audit.record('secret.change', {
-        object_type: 'master_key',
-        object: 'master key',
-        result: 'success',
-      })
       return 0
     } finally {
       await store.close()
     }
   },
+}
+
+function print(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()))
+  })
 }

@@ -62,7 +62,8 @@ const ACTIONS: Record<string, (session: string | undefined, invocation: Invocati
     const format = textOption(invocation, 'format') ?? 'cast'
     if (!isFormat(format)) throw new UsageError(`--format is one of ${EXPORT_FORMATS.join(', ')}`)
     const channel = numberOption(invocation, 'channel')
-    return async (commands) => {
+    return async (commands, { audit }) => {
+      await audit.record('recording.view', { session: name, method: format })
       await exportRecording(commands, name, { format, ...(channel !== undefined && { channel }) })
       return 0
     }
@@ -73,7 +74,8 @@ const ACTIONS: Record<string, (session: string | undefined, invocation: Invocati
     const speed = numberOption(invocation, 'speed') ?? 1
     if (speed === 0) throw new UsageError('--speed is over 0')
     const idleLimit = numberOption(invocation, 'idle') ?? 2
-    return async (commands) => {
+    return async (commands, { audit }) => {
+      await audit.record('recording.view', { session: name, method: 'play' })
       const stop = new AbortController()
       process.once('SIGINT', () => stop.abort())
       const chosen = channel !== undefined && { channel }

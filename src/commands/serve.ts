@@ -21,6 +21,8 @@ export const serve: Command = {
       ...(adminPassword !== undefined && { adminPassword }),
       say: (line) => process.stdout.write(`${line}\n`),
     })
+    // A fault in one connection's aftermath is no reason to cut the others off; what it was is in the log.
+    process.on('unhandledRejection', (error) => log.logger.error({ error }, 'internal error'))
     process.stdout.write('sallyport is ready\n')
 
     process.on('SIGHUP', () => {

@@ -6,13 +6,14 @@
 import { randomBytes } from 'node:crypto'
 import { ulid } from 'ulid'
 import { canonicalName, resolveTarget, type Target, targetsOf } from '../access/targets.ts'
-import type { Audit, EventFields } from '../audit/catalogue.ts'
+import type { Audit, EventCode, EventFields } from '../audit/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import { formatTarget, type Login, parseCanonical, parseLogin } from '../model/login.ts'
-import type { User } from '../model/objects.ts'
+import type { SessionRecord, User } from '../model/objects.ts'
+import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { HostKeyJudge } from './hostkeys.ts'
@@ -47,6 +48,20 @@ export interface GateOptions {
   /** Milliseconds since the epoch. */
   now: () => number
 }
+
+/** What proxies may report; the gate itself tells the rest. */
+const PROXY_EVENTS: ReadonlySet<EventCode> = new Set([
+  'channel.open',
+  'channel.denied',
+  'channel.unrecorded',
+  'command',
+  'file.transfer',
+  'file.denied',
+] as const)
+
+/** Running sessions of one user, and of all: a connection costs memory, files and a place at the target. */
+export const MAX_SESSIONS_PER_USER = 500
+export const MAX_SESSIONS = 10_000
 
 /** Somebody who has signed in on a connection that is still there. */
 interface SignedIn {
@@ -173,6 +188,10 @@ export class BrokerGate implements Gate {
     deny: (reason: string, message?: string) => Promise<OpenAnswer>,
   ): Promise<OpenAnswer> {
     const { store, vault, audit, recordings, now } = this.#options
+    if (this.#running.count >= MAX_SESSIONS) return await deny('too many sessions are open, try again later')
+    if (this.#running.ofUser(person.id) >= MAX_SESSIONS_PER_USER) {
+      return await deny(`you have ${MAX_SESSIONS_PER_USER} sessions open: close one first`)
+    }
     const credentials = await this.#credentials(vault, target)
     if (credentials.length === 0) return await deny(`no credential is stored for ${canonicalName(target)}`)
     const session: RunningSession = {
@@ -206,7 +225,7 @@ export class BrokerGate implements Gate {
     }
     const authorization = target.authorizationNames.join(', ')
     await audit.record('session.open', { ...sessionFields(session), authorization })
-    await store.sessions.create({
+    const row: SessionRecord = {
       id: session.id,
       begin: session.begin,
       user: session.user,
@@ -223,7 +242,17 @@ export class BrokerGate implements Gate {
       bytesIn: 0,
       bytesOut: 0,
       ...(recording && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
-    })
+    }
+    try {
+      await store.sessions.create(row)
+    } catch (error) {
+      await audit.record('session.close', {
+        ...sessionFields(session),
+        result: 'failure',
+        reason: 'the session could not be stored',
+      })
+      throw error
+    }
     this.#running.add(session)
     return {
       result: 'opened',
@@ -249,11 +278,11 @@ export class BrokerGate implements Gate {
   async #credentials(vault: Vault, target: Target): Promise<Credential[]> {
     const stored = await vault.credentials(target.accountId)
     const credentials = stored.map((one): Credential => {
-      if (one.type === 'password') return { type: 'password', password: one.password.revealText() }
+      if (one.type === 'password') return { type: 'password', password: spent(one.password) }
       return {
         type: 'ssh_key',
-        privateKey: one.privateKey.revealText(),
-        ...(one.passphrase && { passphrase: one.passphrase.revealText() }),
+        privateKey: spent(one.privateKey),
+        ...(one.passphrase && { passphrase: spent(one.passphrase) }),
       }
     })
     return credentials.sort((a, b) => (a.type === b.type ? 0 : a.type === 'ssh_key' ? -1 : 1))
@@ -268,6 +297,7 @@ export class BrokerGate implements Gate {
 
   async event({ session, code, fields }: EventRequest): Promise<void> {
     const running = this.#running.get(session)
+    if (!PROXY_EVENTS.has(code)) throw new Error(`a proxy does not report ${code}`)
     await this.#options.audit.record(code, { ...fields, ...sessionFields(running) })
   }
 
@@ -291,17 +321,8 @@ export class BrokerGate implements Gate {
   async close(request: CloseRequest): Promise<void> {
     const { store, audit, now } = this.#options
     const session = this.#running.get(request.session)
-    this.#running.remove(session.id)
     const end = now()
-    await store.sessions.update(session.id, {
-      end,
-      result: request.result,
-      ...(request.reason !== undefined && { reason: request.reason }),
-      subprotocols: request.rightsUsed,
-      bytesIn: request.bytesIn,
-      bytesOut: request.bytesOut,
-      ...(request.recording && { recording: request.recording }),
-    })
+    // The audit first: what a crash leaves in between is closed once more at the next start, and not never.
     await this.#auditRecording(session, request)
     await audit.record('session.close', {
       ...sessionFields(session),
@@ -312,6 +333,16 @@ export class BrokerGate implements Gate {
       bytes_in: request.bytesIn,
       bytes_out: request.bytesOut,
     })
+    await store.sessions.update(session.id, {
+      end,
+      result: request.result,
+      ...(request.reason !== undefined && { reason: request.reason }),
+      subprotocols: request.rightsUsed,
+      bytesIn: request.bytesIn,
+      bytesOut: request.bytesOut,
+      ...(request.recording && { recording: request.recording }),
+    })
+    this.#running.remove(session.id)
   }
 
   async #auditRecording(session: RunningSession, { recording, reason }: CloseRequest): Promise<void> {
@@ -366,4 +397,11 @@ export class BrokerGate implements Gate {
     if (!signedIn) throw new Error('this identity is no longer signed in')
     return signedIn
   }
+}
+
+/** The text of a secret that is not needed any more. */
+function spent(secret: Secret): string {
+  const text = secret.revealText()
+  secret.wipe()
+  return text
 }

@@ -40,6 +40,13 @@ export class RunningSessions {
     this.#sessions.delete(id)
   }
 
+  /** How many of them are this user's. */
+  ofUser(userId: Id): number {
+    let count = 0
+    for (const session of this.#sessions.values()) if (session.userId === userId) count++
+    return count
+  }
+
   get count(): number {
     return this.#sessions.size
   }

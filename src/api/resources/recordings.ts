@@ -1,9 +1,11 @@
 /** A session's recording, streamed as it is read. */
 import type { FastifyReply } from 'fastify'
+import { callerOf } from '../caller.ts'
 import { paramsSchema } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api, RecordingFormat } from '../deps.ts'
 import { ApiError } from '../errors.ts'
+import { actor, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
 
 const FORMATS: Readonly<Record<RecordingFormat, { suffix: string; type: string; summary: string }>> = {
@@ -39,6 +41,11 @@ export function registerRecordings(app: Api, { deps }: Context): void {
         const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
         const stream = session && (await recordings?.open(session.id, format))
         if (!session || !stream) throw new ApiError('not_found')
+        await record(deps.audit, request, 'recording.view', {
+          ...actor(callerOf(request)),
+          session: session.id,
+          method: format,
+        })
         // text that a target wrote: a browser saves it and never renders it
         reply.header('content-disposition', `attachment; filename="${session.id}${suffix || '.recording'}"`)
         return reply.type(type).send(stream)
