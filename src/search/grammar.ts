@@ -20,6 +20,8 @@ export const MAX_EXPRESSION = 4096
 export const MAX_DEPTH = 16
 /** Comparisons in an expression: every one of them may have to look at every object of a collection. */
 export const MAX_COMPARISONS = 32
+/** Comparisons with `~` in an expression: no index helps them. */
+export const MAX_PATTERNS = 8
 /** Wildcards in one value. */
 export const MAX_WILDCARDS = 8
 

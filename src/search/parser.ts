@@ -4,6 +4,7 @@ import {
   type Expression,
   MAX_COMPARISONS,
   MAX_DEPTH,
+  MAX_PATTERNS,
   MAX_WILDCARDS,
   type Operator,
   type Piece,
@@ -26,6 +27,7 @@ class Parser {
   readonly #tokens: Token[]
   #next = 0
   #comparisons = 0
+  #patterns = 0
 
   constructor(text: string) {
     this.#text = text
@@ -67,6 +69,9 @@ class Parser {
     this.#next += 1
     const sign = this.#peek()
     if (sign.type !== '=' && sign.type !== '~') throw this.#expected('"=" or "~" after the field')
+    if (sign.type === '~') this.#patterns += 1
+    if (this.#patterns > MAX_PATTERNS)
+      throw new SearchError('form', sign.from, `at most ${MAX_PATTERNS} comparisons with "~"`, 'one more')
     this.#next += 1
     const at = { field: token.from, operator: sign.from, value: this.#peek().from }
     return { type: 'comparison', field, operator: sign.type, value: this.#value(sign.type), at }

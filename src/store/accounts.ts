@@ -17,6 +17,7 @@ export const ACCOUNT_FIELDS = {
     member: sql.ref('v.name_key'),
     sort: sql`(select v.name_key from domains as d inner join devices as v on v.id = d.device_id
       where d.id = accounts.domain_id)`,
+    none: sql`accounts.domain_id in (select d.id from domains as d where d.device_id is null)`,
   }),
   domain: related('name', {
     value: sql.ref('accounts.domain_id'),

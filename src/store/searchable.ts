@@ -29,6 +29,8 @@ interface Relation extends Field {
   member: Sql
   /** By what the collection is sorted, where a row has one such value. */
   sort?: Sql
+  /** A quicker way to say that there is no member. */
+  none?: RawBuilder<SqlBool>
 }
 
 export type SqlField = Column | List | Relation
@@ -72,7 +74,8 @@ export function where(condition: Condition, fields: SqlFields, most: boolean): R
     return sql`exists (select 1 from json_each(${field.list}) as j where ${passes(sql`j.value`, field.kind, test)})`
   }
   if ('from' in field) {
-    const { value, from, equals, member } = field
+    const { value, from, equals, member, none } = field
+    if (test.type === 'empty' && none) return none
     const found = test.type === 'empty' ? sql`true` : passes(member, field.kind, test)
     const is = most
       ? sql<SqlBool>`exists (select 1 from ${from} where ${equals} = ${value} and ${found})`

@@ -6,6 +6,7 @@ import {
   MAX_COMPARISONS,
   MAX_DEPTH,
   MAX_EXPRESSION,
+  MAX_PATTERNS,
   MAX_WILDCARDS,
   SearchError,
 } from '../../src/search/grammar.ts'
@@ -96,11 +97,13 @@ describe('a bad expression', () => {
 
   it('is one beyond a limit, and up to the limit it is none', () => {
     const comparisons = (count: number) => Array.from({ length: count }, () => 'a=1').join('||')
+    const patterns = (count: number) => Array.from({ length: count }, () => 'a~1').join('||')
     const deep = (depth: number) => `${'('.repeat(depth)}a=1${')'.repeat(depth)}`
     const stars = (count: number) => `a~${'x*'.repeat(count)}`
     const long = (length: number) => `a=${'x'.repeat(length - 2)}`
     for (const [make, limit] of [
       [comparisons, MAX_COMPARISONS],
+      [patterns, MAX_PATTERNS],
       [deep, MAX_DEPTH],
       [stars, MAX_WILDCARDS],
       [long, MAX_EXPRESSION],
@@ -123,7 +126,7 @@ it('parse(format(tree)) is the tree', () => {
   fc.assert(
     fc.property(trees, (tree) => {
       const source = format(tree)
-      fc.pre(source.length <= MAX_EXPRESSION && source.split(/[=~]/).length <= MAX_COMPARISONS)
+      fc.pre(source.length <= MAX_EXPRESSION && source.split(/[=~]/).length <= MAX_COMPARISONS && source.split('~').length <= MAX_PATTERNS)
       expect(bare(parse(source))).toEqual(bare(tree))
     }),
     { numRuns: 500 },
