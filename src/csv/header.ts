@@ -1,0 +1,57 @@
+/** The first row of a table: `#` and the names of its columns, in any order. */
+import { closest } from 'fastest-levenshtein'
+import { CsvError } from './error.ts'
+
+export interface Heading {
+  name: string
+  /** From 1. */
+  column: number
+}
+export interface HeaderProblem {
+  message: string
+  column?: number
+}
+
+/** More columns than any type has; Excel saves empty ones when a cell far to the right was ever touched. */
+export const MAX_COLUMNS = 1000
+
+/**
+ * The columns that a header names, each known one once at most. Columns without a name are left out.
+ * @param required names without which no row can be understood
+ * @throws CsvError when this is no header at all
+ */
+export function headingsOf(
+  cells: readonly string[],
+  known: readonly string[],
+  required: readonly string[],
+): { headings: Heading[]; problems: HeaderProblem[] } {
+  const first = cells[0]?.trim() ?? ''
+  if (!first.startsWith('#')) {
+    throw new CsvError(
+      `expected a header: "#" and the names of the columns, such as #${required.join(';')}; is the separator right?`,
+      { row: 1, column: 1 },
+    )
+  }
+  const headings: Heading[] = []
+  const problems: HeaderProblem[] = []
+  if (MAX_COLUMNS < cells.length) throw new CsvError(`there are more than ${MAX_COLUMNS} columns`, { row: 1 })
+  for (const [index, cell] of cells.entries()) {
+    const name = (index === 0 ? first.slice(1) : cell).trim()
+    const column = index + 1
+    if (name === '') continue
+    if (!known.includes(name)) problems.push({ column, message: unknown(name, known) })
+    else if (headings.some((one) => one.name === name))
+      problems.push({ column, message: `the column "${name}" is there twice` })
+    else headings.push({ name, column })
+  }
+  for (const name of required) {
+    if (!headings.some((one) => one.name === name))
+      problems.push({ message: `the column "${name}" is missing` })
+  }
+  return { headings, problems }
+}
+
+function unknown(name: string, known: readonly string[]): string {
+  const shown = name.length > 60 ? `${name.slice(0, 59)}…` : name
+  return `there is no column ${JSON.stringify(shown)}; the nearest is "${closest(shown, [...known])}"`
+}
