@@ -15,6 +15,8 @@ import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
+/** For tests that run many programs: on a busy machine each takes seconds. */
+const SLOW = { timeout: 90_000 }
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-commands-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -118,7 +120,7 @@ describe('a faulty configuration', () => {
     expect(existsSync(faulty.dataFolder)).toBe(false)
   })
 
-  test('that is not there is an error of every command', async () => {
+  test('that is not there is an error of every command', SLOW, async () => {
     for (const words of [['serve'], ['recordings', 'list'], ['master-key', 'rotate']]) {
       const done = await sallyport(nowhere, words)
       expect(done).toMatchObject({ code: 1, stdout: '' })
@@ -228,7 +230,7 @@ describeWithPeers('beside a broker', ['sshd', 'ssh'], () => {
     expect(served.stderr).toMatch(/^sallyport: .*master key/)
   })
 
-  test('audit verify and export, and what a changed row does', async () => {
+  test('audit verify and export, and what a changed row does', SLOW, async () => {
     const exported = await sallyport(bastion.broker, ['audit', 'export'])
     expect(exported).toMatchObject({ code: 0, stderr: '' })
     const rows = exported.stdout
@@ -287,7 +289,7 @@ describeWithPeers('beside a broker', ['sshd', 'ssh'], () => {
     }
   })
 
-  test('master-key rotate: the next start works, and the old key opens nothing', async () => {
+  test('master-key rotate: the next start works, and the old key opens nothing', SLOW, async () => {
     const key = join(dataFolder, 'master.key')
     const old = readFileSync(key, 'utf8')
     await bastion.broker.stop()

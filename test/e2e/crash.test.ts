@@ -24,6 +24,8 @@ import { fieldsOf, framesOf, sallyport, streamOf } from './recorded.ts'
 /** A line every 10 ms with the nanoseconds of the clock. */
 const TICKER = 'for n in $(seq 3000); do date +%s%N; sleep 0.01; done'
 const MILLISECONDS = 1_000_000n
+/** For tests that start several brokers: on a busy machine each takes seconds. */
+const SLOW = { timeout: 90_000 }
 
 const running = async (broker: Broker): Promise<SessionRow> =>
   await until('a running session', async () => {
@@ -101,7 +103,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       expect(ticks).toEqual(seen.slice(0, ticks.length))
     })
 
-    test('people can work again, and a start after an orderly one recovers nothing', async () => {
+    test('people can work again, and a start after an orderly one recovers nothing', SLOW, async () => {
       const done = await ssh(bastion.home, bastion.login(), ['echo back'])
       expect(done).toMatchObject({ code: 0, stdout: 'back\n' })
       const { reason } = await sessionOf(again, session.id)
@@ -157,7 +159,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       expect(failed).toMatchObject({ severity: 'alert', user: 'ops1', reason: session.reason })
     }
 
-    test('a flood that the volume does not hold: the session ends with the reason', async () => {
+    test('a flood that the volume does not hold: the session ends with the reason', SLOW, async () => {
       const flood = ['head -c 200000000 /dev/urandom; echo never']
       const done = await ssh(bastion.home, bastion.login(), flood, { timeout: 60_000 })
       expect(done.code).toBe(255)
@@ -189,7 +191,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       expect(await bastion.broker.must('GET', '/sessions?status=current')).toEqual([])
     })
 
-    test('with room again all is well; filled up during a session, the session ends', async () => {
+    test('with room again all is well; filled up during a session, the session ends', SLOW, async () => {
       truncateSync(filler)
       rmSync(join(volume, 'recordings'), { recursive: true })
       mkdirSync(join(volume, 'recordings'), { mode: 0o700 })
@@ -213,7 +215,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
     })
   })
 
-  test('starts though a recording cannot be sealed, and seals it when it can', async () => {
+  test('starts though a recording cannot be sealed, and seals it when it can', SLOW, async () => {
     const volume = mkdtempSync(join(tmpdir(), 'sallyport-volume-'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m,mode=700', 'tmpfs', volume])
     const config = { recordings: { dir: join(volume, 'recordings'), min_free: '64KiB' } }
@@ -256,7 +258,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
   })
 
   describe('stopped by SIGTERM', () => {
-    test('runs its sessions out for the grace, then ends the others with a reason', async () => {
+    test('runs its sessions out for the grace, then ends the others with a reason', SLOW, async () => {
       const dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-data-'))
       const bastion = await startBastion({
         credential: 'password',

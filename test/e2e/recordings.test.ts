@@ -170,7 +170,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
       expect(filesBelow(bastion.broker.dataFolder).length).toBeGreaterThan(5)
     })
 
-    test('is listed and verified on the command line', async () => {
+    test('is listed and verified on the command line', { timeout: 60_000 }, async () => {
       const list = await sallyport(bastion.broker, ['recordings', 'list'])
       expect(list.code).toBe(0)
       expect(list.stdout).toMatch(new RegExp(`^${session.id} +sealed +${session.recording?.size} `, 'm'))
@@ -220,7 +220,9 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
       expect(terminal.output()).toMatch(/[^"]from-the-target\r+\n/)
     })
 
-    test('the API gives the container and the exports as the command line does', async () => {
+    test('the API gives the container and the exports as the command line does', {
+      timeout: 60_000,
+    }, async () => {
       const path = `/sessions/${session.id}/recording`
       const certificate = readFileSync(join(bastion.broker.dataFolder, 'tls', 'cert.pem'))
       for (const format of ['cast', 'txt', 'json']) {
