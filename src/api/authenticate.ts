@@ -8,7 +8,8 @@ import { isFrom } from '../identity/networks.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import { looksLikeId } from '../model/names.ts'
 import type { ApiKey } from '../model/objects.ts'
-import { FACTORY_PROFILES, intersection } from '../model/profiles.ts'
+import { intersection, NOTHING, type ProfileRights } from '../model/profiles.ts'
+import type { Store } from '../store/store.ts'
 import type { Caller } from './caller.ts'
 import type { Context } from './context.ts'
 import { ApiError } from './errors.ts'
@@ -37,7 +38,12 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
     signIns.end(token)
     throw new ApiError('authentication_required')
   }
-  return { name: user.userName, user, profile: user.profile, rights: FACTORY_PROFILES[user.profile] }
+  return {
+    name: user.userName,
+    user,
+    profile: user.profile,
+    rights: await rightsOf(deps.store, user.profile),
+  }
 }
 
 async function byKey(
@@ -63,7 +69,7 @@ async function byKey(
   if (key.expirationDate !== undefined && key.expirationDate <= now)
     return refuse(`key ${key.keyName} has expired`)
   if (!isFrom(addressOf(request), key.ipSource)) return refuse(`key ${key.keyName} is not for this address`)
-  const rights = FACTORY_PROFILES[key.profile]
+  const rights = await rightsOf(deps.store, key.profile)
   if (userName === undefined) {
     const caller = { name: `key:${key.keyName}`, user: undefined, profile: key.profile, rights }
     await noteUse(context, request, key, caller)
@@ -78,7 +84,7 @@ async function byKey(
     name: user.userName,
     user,
     profile: user.profile === key.profile ? key.profile : `${user.profile}+${key.profile}`,
-    rights: intersection(FACTORY_PROFILES[user.profile], rights),
+    rights: intersection(await rightsOf(deps.store, user.profile), rights),
   }
   await noteUse(context, request, key, caller)
   return caller
@@ -100,6 +106,11 @@ async function noteUse(
   await record(deps.audit, request, 'auth.success', fields)
   if (keyUses.size >= MAX_KEY_USES) keyUses.clear()
   keyUses.set(use, now)
+}
+
+/** The rights of a profile by its name; one that is gone has none. */
+export async function rightsOf(store: Pick<Store, 'profiles'>, profile: string): Promise<ProfileRights> {
+  return (await store.profiles.rightsOf(profile)) ?? NOTHING
 }
 
 /** A key is random, so a plain hash is enough to keep it by. */

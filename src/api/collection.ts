@@ -28,6 +28,8 @@ export interface Plan<T> {
   (): Promise<T>
   /** What else has to stand in the audit before it is made, beside the object's own event. */
   events?: readonly PlannedEvent[]
+  /** How the events call the object, where its body does not say it whole. */
+  label?: string
 }
 export interface PlannedEvent {
   code: EventCode
@@ -42,6 +44,8 @@ export function announced<T>(events: readonly PlannedEvent[], plan: () => Promis
 export interface Resource<T extends { id: Id }, C extends TObject, U extends TObject, V extends TObject> {
   /** As Fastify writes it: `/devices/:device/services`. */
   path: string
+  /** Where its objects have their one URL, when that is another path than this. */
+  home?: string
   /** The event's `object_type`. */
   type: string
   /** Headline in the reference. */
@@ -146,7 +150,7 @@ export function registerCollection<
     names = new Names(deps.store),
   ): Promise<Shown & Record<string, unknown>> => ({
     id: object.id,
-    url: `${apiBase(request)}${pathOf(resource, request.params as Params)}/${object.id}`,
+    url: `${apiBase(request)}${resource.home ?? pathOf(resource, request.params as Params)}/${object.id}`,
     ...(await resource.show(object, names)),
   })
   const found = async (request: FastifyRequest): Promise<T> => {
@@ -233,7 +237,13 @@ export function registerCollection<
       const plan = await resource.create.plan(body, request)
       const values = body as Record<string, unknown>
       const changes = changesOf({}, values, resource.secrets)
-      const object = await carryOut(request, 'object.create', resource.label(values), changes, plan)
+      const object = await carryOut(
+        request,
+        'object.create',
+        plan.label ?? resource.label(values),
+        changes,
+        plan,
+      )
       const created = await shownIn(request, object)
       return reply.code(201).header('location', created.url).send(created)
     },

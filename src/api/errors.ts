@@ -56,6 +56,23 @@ export const ERRORS = {
     status: 409,
     description: 'an object of that name, or the authorization of that pair, exists already',
   },
+  factory_object: {
+    status: 409,
+    description: 'this is there from the factory and stays as it is; see details, and make one of your own',
+  },
+  last_administrator: {
+    status: 409,
+    description:
+      'nobody would be left who may do everything; make another product_administrator first, enabled and without expiry',
+  },
+  changed_meanwhile: {
+    status: 409,
+    description: 'somebody else has changed this at the same moment; read it again, then repeat',
+  },
+  checked_out: {
+    status: 409,
+    description: 'somebody has checked the secret out, and its policy hands it to one at a time',
+  },
   in_use: {
     status: 409,
     description: 'other objects refer to this one; see details, and change those first',

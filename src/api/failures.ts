@@ -5,8 +5,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { BusyError } from '../identity/password.ts'
 import { SearchError } from '../search/grammar.ts'
-import { DuplicateError, InUseError, MissingReferenceError, SortError } from '../store/errors.ts'
-import { CheckoutError } from '../vault/checkout.ts'
+import {
+  ChangedError,
+  DuplicateError,
+  FactoryError,
+  InUseError,
+  LastAdministratorError,
+  MissingReferenceError,
+  SortError,
+} from '../store/errors.ts'
+import { CheckoutError, type CheckoutRefusal } from '../vault/checkout.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
 
 /** Fastify's own errors (fastify.dev/docs/latest/Reference/Errors) that a client can cause. */
@@ -44,10 +52,20 @@ export function errorResponses(...statuses: number[]): Record<number, typeof Err
   return Object.fromEntries(statuses.map((status) => [status, ErrorSchema]))
 }
 
+const CHECKOUT_CODES: Readonly<Record<CheckoutRefusal, ErrorCode>> = {
+  no_secret: 'no_secret',
+  checked_out: 'checked_out',
+  not_allowed: 'not_found',
+  not_out: 'not_found',
+}
+
 /** The error as the API tells it. */
 export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof DuplicateError) return new ApiError('duplicate', [{ message: error.message }])
+  if (error instanceof FactoryError) return new ApiError('factory_object', [{ message: error.message }])
+  if (error instanceof LastAdministratorError) return new ApiError('last_administrator')
+  if (error instanceof ChangedError) return new ApiError('changed_meanwhile')
   if (error instanceof InUseError)
     return new ApiError(
       'in_use',
@@ -59,8 +77,7 @@ export function apiErrorOf(error: unknown): ApiError {
       ? new ApiError('not_found')
       : new ApiError('unknown_reference', [{ message: error.message }])
   }
-  if (error instanceof CheckoutError)
-    return new ApiError(error.reason === 'no_secret' ? 'no_secret' : 'not_found')
+  if (error instanceof CheckoutError) return new ApiError(CHECKOUT_CODES[error.reason])
   if (error instanceof BusyError) return new ApiError('busy')
   if (error instanceof SearchError) {
     const { fault, position, message } = error

@@ -9,9 +9,9 @@ import { ApiError, type ErrorDetail } from './errors.ts'
 export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   user: ['is_locked'],
   usergroup: ['timeframes'],
-  service: ['connection_policy'],
   domain: ['vault_type', 'vault_plugin', 'api_url', 'api_key', 'force_service_account'],
-  account: ['checkout_policy', 'auto_change_password'],
+  account: ['auto_change_password'],
+  checkoutpolicy: ['change_credentials_at_checkin', 'extension'],
   targetgroup: ['session/interactive_logins', 'session/account_mappings'],
   authorization: [
     'is_critical',

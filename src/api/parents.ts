@@ -1,5 +1,5 @@
-/** Collections below a device. */
-import type { Device } from '../model/objects.ts'
+/** Collections below a device or a domain. */
+import type { Device, Domain } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { ApiRequest } from './caller.ts'
 import { ApiError } from './errors.ts'
@@ -9,4 +9,11 @@ export async function deviceOf(store: Store, request: ApiRequest): Promise<Devic
   const device = await store.devices.find((request.params as { device: string }).device)
   if (!device) throw new ApiError('not_found')
   return device
+}
+
+/** The global domain in the path. @throws ApiError `not_found` */
+export async function globalDomainOf(store: Store, request: ApiRequest): Promise<Domain> {
+  const domain = await store.domains.find((request.params as { domain: string }).domain)
+  if (!domain || domain.deviceId !== undefined) throw new ApiError('not_found')
+  return domain
 }

@@ -94,7 +94,8 @@ async function namedIn(store: Store, accountName: string, domainName: string): P
   ) as Placed[]
 }
 
-async function place(store: Store, account: Account): Promise<Placed | undefined> {
+/** The account with where it lives; undefined: its domain is gone. */
+export async function place(store: Store, account: Account): Promise<Placed | undefined> {
   const domain = await store.domains.find(account.domainId)
   if (!domain) return undefined
   const device = domain.deviceId === undefined ? undefined : await store.devices.find(domain.deviceId)
@@ -152,6 +153,8 @@ export class Names {
   readonly #users: Batch<string>
   readonly #userGroups: Batch<string>
   readonly #targetGroups: Batch<string>
+  readonly #checkoutPolicies: Batch<string>
+  readonly #connectionPolicies: Batch<string>
   readonly #devices: Batch<string>
   readonly #services: Batch<Named<'services'>>
   readonly #domains: Batch<Named<'domains'>>
@@ -161,6 +164,8 @@ export class Names {
     this.#users = new Batch(names.users)
     this.#userGroups = new Batch(names.userGroups)
     this.#targetGroups = new Batch(names.targetGroups)
+    this.#checkoutPolicies = new Batch(names.checkoutPolicies)
+    this.#connectionPolicies = new Batch(names.connectionPolicies)
     this.#devices = new Batch(names.devices)
     this.#services = new Batch(names.services)
     this.#domains = new Batch(names.domains)
@@ -181,6 +186,14 @@ export class Names {
 
   async targetGroup(id: Id): Promise<string> {
     return (await this.#targetGroups.find(id)) ?? id
+  }
+
+  async checkoutPolicy(id: Id): Promise<string> {
+    return (await this.#checkoutPolicies.find(id)) ?? id
+  }
+
+  async connectionPolicy(id: Id): Promise<string> {
+    return (await this.#connectionPolicies.find(id)) ?? id
   }
 
   async device(id: Id): Promise<string> {

@@ -23,11 +23,15 @@ import {
 import { registerOpenApi, registerReference } from './reference.ts'
 import { registerAccounts } from './resources/accounts.ts'
 import { registerApiKeys } from './resources/apikeys.ts'
+import { registerApprovals, registerTimeframes } from './resources/approvals.ts'
 import { registerAuthorizations } from './resources/authorizations.ts'
 import { registerCheckout } from './resources/checkout.ts'
+import { registerCheckoutPolicies } from './resources/checkoutpolicies.ts'
+import { registerConnectionPolicies } from './resources/connectionpolicies.ts'
 import { registerDevices } from './resources/devices.ts'
 import { registerDomains, registerLocalDomains } from './resources/domains.ts'
 import { registerHostKeys } from './resources/hostkeys.ts'
+import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
@@ -67,8 +71,13 @@ const RESOURCES = [
   registerTargetGroups,
   registerAuthorizations,
   registerApiKeys,
+  registerProfiles,
+  registerCheckoutPolicies,
+  registerConnectionPolicies,
+  registerTimeframes,
   registerHostKeys,
   registerTargets,
+  registerApprovals,
   registerSessions,
   registerRecordings,
 ]

@@ -12,8 +12,8 @@ export interface User {
   userName: string
   displayName: string
   email: string
-  /** Name of a factory profile: what the user may do over the API. */
-  profile: ProfileName
+  /** Name of a profile: what the user may do over the API. */
+  profile: string
   userAuths: UserAuth[]
   /** One line each, OpenSSH's authorized_keys form without options: `ssh-ed25519 AAAA… comment`. */
   sshPublicKeys: string[]
@@ -23,12 +23,24 @@ export interface User {
   /** Networks or addresses the user may come from; empty: any. */
   ipSource: string[]
   groupIds: Id[]
+  /** How often the password was set; the store counts. */
+  secretRevision?: number
 }
 
 export const USER_AUTHS = ['local_password', 'local_sshkey'] as const
 export type UserAuth = (typeof USER_AUTHS)[number]
 
-export const PROFILES = ['product_administrator', 'operator', 'auditor', 'approver', 'user'] as const
+/** The profiles from the factory. */
+export const PROFILES = [
+  'product_administrator',
+  'operator',
+  'auditor',
+  'approver',
+  'user',
+  'sallyport_access_manager_session_audit',
+  'sallyport_access_manager_session',
+  'sallyport_access_manager_audit',
+] as const
 export type ProfileName = (typeof PROFILES)[number]
 
 export interface UserGroup {
@@ -60,7 +72,38 @@ export interface Service {
   port: number
   /** What the service allows at most; empty: all that authorizations grant. */
   subprotocols: Right[]
+  /** undefined: as its connection policy says. */
+  hostKeyPolicy?: HostKeyPolicy | undefined
+  /** Of the same protocol; the one from the factory unless given. */
+  connectionPolicyId?: Id
+}
+
+/** How the broker connects to services that name it. */
+export interface ConnectionPolicy {
+  id: Id
+  policyName: string
+  description: string
+  protocol: Protocol
   hostKeyPolicy: HostKeyPolicy
+  isFactory: boolean
+}
+
+/** What holds for the checkout of secrets of accounts that name it. */
+export interface CheckoutPolicy {
+  id: Id
+  policyName: string
+  description: string
+  /** While the secret is out, nobody else gets it or a session with it. */
+  enableLock: boolean
+  /** Seconds that a checkout lasts at most. */
+  maxDuration: number
+  isFactory: boolean
+}
+
+/** Ids of what is there from the first start (store/migrations/0003-policies.ts). */
+export const DEFAULT_CHECKOUT_POLICY: Id = '00000000000000000000000201'
+export const FACTORY_CONNECTION_POLICIES: Readonly<Record<Protocol, Id>> = {
+  SSH: '00000000000000000000000301',
 }
 
 export interface Domain {
@@ -80,6 +123,10 @@ export interface Account {
   description: string
   /** Kinds of the credentials that are stored; the secrets themselves stay in the vault. */
   credentialTypes: CredentialType[]
+  /** `default` unless given. */
+  checkoutPolicyId?: Id
+  /** How often credentials were set; the store counts. */
+  secretRevision?: number
 }
 
 export const CREDENTIAL_TYPES = ['password', 'ssh_key'] as const
@@ -109,7 +156,8 @@ export interface Authorization {
 export interface ApiKey {
   id: Id
   keyName: string
-  profile: ProfileName
+  /** Name of a profile. */
+  profile: string
   /** Networks or addresses that the key works from; empty: any. */
   ipSource: string[]
   expirationDate?: number | undefined

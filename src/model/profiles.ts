@@ -2,7 +2,7 @@
  * Profiles: what a person or a key may do over the API, as one level per feature. What somebody may open on a
  * target is not here: that comes from authorizations alone, whatever the profile.
  */
-import { PROFILES, type ProfileName } from './objects.ts'
+import type { Id, ProfileName } from './objects.ts'
 
 /** Each level includes those before it. */
 export const LEVELS = ['none', 'view', 'modify', 'execute'] as const
@@ -16,30 +16,37 @@ export const FEATURES = [
   'target_groups',
   'authorizations',
   'api_keys',
+  'profiles',
+  'policies',
   'host_keys',
   'sessions',
   'recordings',
   'targets',
   'checkout',
+  'approvals',
 ] as const
 export type Feature = (typeof FEATURES)[number]
 
 export type ProfileRights = Readonly<Record<Feature, Level>>
 
+/** A profile as an object; those from the factory have their rights from the table below. */
+export interface Profile {
+  id: Id
+  profileName: string
+  description: string
+  rights: ProfileRights
+  isFactory: boolean
+}
+
+/** No right at all: of a profile that is gone, and of a feature that a profile does not name. */
+export const NOTHING = Object.fromEntries(FEATURES.map((feature) => [feature, 'none'])) as ProfileRights
+
 /** What everybody has who is signed in at all: their own targets, and the secrets that they are authorized to. */
 const OWN: ProfileRights = {
-  users: 'none',
-  user_groups: 'none',
-  devices: 'none',
-  accounts: 'none',
-  target_groups: 'none',
-  authorizations: 'none',
-  api_keys: 'none',
-  host_keys: 'none',
-  sessions: 'none',
-  recordings: 'none',
+  ...NOTHING,
   targets: 'view',
   checkout: 'execute',
+  approvals: 'modify',
 }
 
 const PROVISIONING = {
@@ -49,18 +56,24 @@ const PROVISIONING = {
   accounts: 'modify',
   target_groups: 'modify',
   authorizations: 'modify',
+  profiles: 'view',
+  policies: 'modify',
   host_keys: 'modify',
 } as const satisfies Partial<ProfileRights>
+
+const AUDIT_OF_SESSIONS = { sessions: 'view', recordings: 'view' } as const satisfies Partial<ProfileRights>
 
 export const FACTORY_PROFILES: Readonly<Record<ProfileName, ProfileRights>> = {
   product_administrator: {
     ...OWN,
     ...PROVISIONING,
     api_keys: 'modify',
+    profiles: 'modify',
     sessions: 'execute',
     recordings: 'view',
+    approvals: 'execute',
   },
-  operator: { ...OWN, ...PROVISIONING, sessions: 'execute' },
+  operator: { ...OWN, ...PROVISIONING, sessions: 'execute', approvals: 'execute' },
   auditor: {
     ...OWN,
     users: 'view',
@@ -69,18 +82,37 @@ export const FACTORY_PROFILES: Readonly<Record<ProfileName, ProfileRights>> = {
     accounts: 'view',
     target_groups: 'view',
     authorizations: 'view',
+    profiles: 'view',
+    policies: 'view',
     host_keys: 'view',
     sessions: 'view',
     recordings: 'view',
     checkout: 'none',
+    approvals: 'view',
   },
-  /** What sets an approver apart is the right to answer requests, which comes with approvals. */
-  approver: OWN,
+  approver: { ...OWN, approvals: 'execute' },
   user: OWN,
+  // of the keys of web gateways (spec.md 5.1), in decreasing scope
+  sallyport_access_manager_session_audit: { ...OWN, ...AUDIT_OF_SESSIONS, approvals: 'execute' },
+  sallyport_access_manager_session: { ...OWN, approvals: 'execute' },
+  sallyport_access_manager_audit: { ...NOTHING, ...AUDIT_OF_SESSIONS },
 }
 
-export function profileNamed(name: string): ProfileName | undefined {
-  return PROFILES.find((profile) => profile === name)
+/** The rights of a profile from the factory; undefined for any other name. */
+export function factoryRights(name: string): ProfileRights | undefined {
+  return Object.hasOwn(FACTORY_PROFILES, name) ? FACTORY_PROFILES[name as ProfileName] : undefined
+}
+
+/** Levels that mean something for a feature: up to the administrator's. */
+export function levelsOf(feature: Feature): readonly Level[] {
+  return LEVELS.slice(0, LEVELS.indexOf(FACTORY_PROFILES.product_administrator[feature]) + 1)
+}
+
+/** All features from those that are named; what is no level of the feature is none. */
+export function rightsFrom(named: Readonly<Record<string, unknown>>): ProfileRights {
+  const level = (feature: Feature): Level =>
+    levelsOf(feature).find((one) => Object.hasOwn(named, feature) && one === named[feature]) ?? 'none'
+  return Object.fromEntries(FEATURES.map((feature) => [feature, level(feature)])) as ProfileRights
 }
 
 /** Whether `level` is at least what is needed. */

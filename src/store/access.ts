@@ -5,11 +5,11 @@ import type { HostKeyPolicy } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import { list } from './query.ts'
 import type { StoreContext } from './schema.ts'
-import type { AccessQueries } from './store.ts'
+import type { AccessQueries, TargetFilter } from './store.ts'
 
 export function accessQueries({ db }: StoreContext): AccessQueries {
   return {
-    async sessionTargets(userId, filter = {}) {
+    async sessionTargets(userId, filter: TargetFilter = {}) {
       let query = db
         .selectFrom('user_group_members as m')
         .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
@@ -20,11 +20,16 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
         .innerJoin('domains as d', 'd.id', 'ac.domain_id')
         .innerJoin('services as s', 's.id', 't.service_id')
         .innerJoin('devices as dev', 'dev.id', 's.device_id')
+        .leftJoin('connection_policies as cp', 'cp.id', 's.connection_policy_id')
         .where('m.user_id', '=', userId)
         .where('a.authorize_sessions', '=', 1)
         // a device's own account is no account of another device, whatever a target group says
         .where((e) => e.or([e('d.device_id', 'is', null), e('d.device_id', '=', e.ref('s.device_id'))]))
-      if (filter.device !== undefined) query = query.where('dev.name_key', '=', nameKey(filter.device))
+      if ('accountId' in filter)
+        query = query
+          .where('t.account_id', '=', filter.accountId)
+          .where('t.service_id', '=', filter.serviceId)
+      else if (filter.device !== undefined) query = query.where('dev.name_key', '=', nameKey(filter.device))
       const rows = await query
         .select([
           'ac.id as accountId',
@@ -42,7 +47,8 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
           's.protocol as protocol',
           's.port as port',
           's.subprotocols as serviceSubprotocols',
-          's.host_key_policy as hostKeyPolicy',
+          's.host_key_policy as ownPolicy',
+          'cp.host_key_policy as connectionPolicy',
           'a.id as authorizationId',
           sql<string>`ug.group_name || ':' || tg.group_name`.as('authorizationName'),
           'a.subprotocols as authorizationSubprotocols',
@@ -54,12 +60,13 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
         .orderBy('d.name_key')
         .orderBy('a.id')
         .execute()
-      return rows.map(({ localTo, ...row }) => ({
+      return rows.map(({ localTo, ownPolicy, connectionPolicy, ...row }) => ({
         ...row,
         isLocal: localTo !== null,
         protocol: row.protocol as Protocol,
         serviceSubprotocols: list<Right>(row.serviceSubprotocols),
-        hostKeyPolicy: row.hostKeyPolicy as HostKeyPolicy,
+        // without any, the stricter one
+        hostKeyPolicy: (ownPolicy || connectionPolicy || 'pinned') as HostKeyPolicy,
         authorizationSubprotocols: list<Right>(row.authorizationSubprotocols),
         isRecorded: row.isRecorded !== 0,
       }))

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
-import type { Account, CredentialType } from '../model/objects.ts'
-import { key, list, listed, named, refuseInUse, requireIds, write } from './query.ts'
+import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY } from '../model/objects.ts'
+import { key, list, listed, named, refuseInUse, requireIds, unchanged, write } from './query.ts'
 import type { AccountRow, Db, StoreContext } from './schema.ts'
 import { column, related } from './searchable.ts'
 import type { AccountRepository } from './store.ts'
@@ -27,6 +27,13 @@ export const ACCOUNT_FIELDS = {
     sort: sql`(select d.name_key from domains as d where d.id = accounts.domain_id)`,
   }),
   description: column('text', 'accounts.description'),
+  checkout_policy: related('name', {
+    value: sql.ref('accounts.checkout_policy_id'),
+    from: sql`checkout_policies as p`,
+    equals: sql.ref('p.id'),
+    member: sql.ref('p.name_key'),
+    sort: sql`(select p.name_key from checkout_policies as p where p.id = accounts.checkout_policy_id)`,
+  }),
   'credentials.type': related('label', {
     value: sql.ref('accounts.id'),
     from: sql`account_credentials as c`,
@@ -43,8 +50,14 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
     return row && account(row)
   }
   return {
-    async list(page) {
-      const { rows, total } = await listed(select(db), ACCOUNT_FIELDS, ['account_name'], page)
+    async list(page, place) {
+      let all = select(db)
+      if (place && 'domainId' in place) all = all.where('domain_id', '=', place.domainId)
+      else if (place) {
+        const domains = db.selectFrom('domains').select('id').where('device_id', '=', place.deviceId)
+        all = all.where('domain_id', 'in', domains)
+      }
+      const { rows, total } = await listed(all, ACCOUNT_FIELDS, ['account_name'], page)
       return { items: rows.map(account), total }
     },
 
@@ -63,6 +76,8 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
     create: (object) =>
       write(db, { type: TYPE, name: object.accountName }, async (tx) => {
         await requireIds(tx, 'domains', [object.domainId], TYPE, 'domain')
+        const policyId = object.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY
+        await requireIds(tx, 'checkout_policies', [policyId], TYPE, 'checkout_policy')
         const id = newId()
         await tx
           .insertInto('accounts')
@@ -73,31 +88,35 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
             account_login: object.accountLogin,
             domain_id: object.domainId,
             description: object.description,
+            checkout_policy_id: policyId,
+            secret_revision: 0,
           })
           .execute()
         return (await find(tx, id))!
       }),
 
-    update: (id, change) =>
+    update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.accountName ?? id }, async (tx) => {
-        await requireIds(tx, 'accounts', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         if (change.domainId !== undefined) await requireIds(tx, 'domains', [change.domainId], TYPE, 'domain')
+        if (change.checkoutPolicyId !== undefined)
+          await requireIds(tx, 'checkout_policies', [change.checkoutPolicyId], TYPE, 'checkout_policy')
         const columns = named({
           account_name: change.accountName,
           name_key: key(change.accountName),
           account_login: change.accountLogin,
           domain_id: change.domainId,
           description: change.description,
+          checkout_policy_id: change.checkoutPolicyId,
         })
         if (Object.keys(columns).length > 0)
           await tx.updateTable('accounts').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'accounts', [id], TYPE, 'id')
-        const found = (await find(tx, id))!
+        const found = unchanged(await find(tx, id), TYPE, id, expected)
         const groups = tx
           .selectFrom('target_groups as g')
           .select('g.group_name as name')
@@ -143,6 +162,11 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
       write(db, { type: 'credential', name: credentials.map((c) => c.type).join(', ') }, async (tx) => {
         await requireIds(tx, 'accounts', [id], TYPE, 'id')
         await tx.deleteFrom('account_credentials').where('account_id', '=', id).execute()
+        await tx
+          .updateTable('accounts')
+          .set((e) => ({ secret_revision: e('secret_revision', '+', 1) }))
+          .where('id', '=', id)
+          .execute()
         for (const [position, { type, sealed }] of credentials.entries()) {
           await tx
             .insertInto('account_credentials')
@@ -172,5 +196,7 @@ function account(row: AccountRow & { types: string }): Account {
     domainId: row.domain_id,
     description: row.description,
     credentialTypes: list<CredentialType>(row.types),
+    checkoutPolicyId: row.checkout_policy_id ?? DEFAULT_CHECKOUT_POLICY,
+    ...(row.secret_revision > 0 && { secretRevision: row.secret_revision }),
   }
 }

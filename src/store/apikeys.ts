@@ -1,6 +1,7 @@
 import { nameKey } from '../model/names.ts'
-import type { ApiKey, ProfileName } from '../model/objects.ts'
-import { byIdOrName, cleared, json, key, list, listed, named, requireIds, write } from './query.ts'
+import type { ApiKey } from '../model/objects.ts'
+import { requireProfile } from './profiles.ts'
+import { byIdOrName, cleared, json, key, list, listed, named, unchanged, write } from './query.ts'
 import type { ApiKeyRow, Db, StoreContext } from './schema.ts'
 import { column, listColumn } from './searchable.ts'
 import type { ApiKeyRepository } from './store.ts'
@@ -23,6 +24,7 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
   }
   const create = (object: Omit<ApiKey, 'id'>, sha256: Uint8Array | null): Promise<ApiKey> =>
     write(db, { type: TYPE, name: object.keyName }, async (tx) => {
+      await requireProfile(tx, TYPE, object.profile)
       const id = newId()
       await tx
         .insertInto('api_keys')
@@ -58,9 +60,10 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
       return row && apiKey(row)
     },
 
-    update: (id, change) =>
+    update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.keyName ?? id }, async (tx) => {
-        await requireIds(tx, 'api_keys', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
+        if (change.profile !== undefined) await requireProfile(tx, TYPE, change.profile)
         const columns = named({
           key_name: change.keyName,
           name_key: key(change.keyName),
@@ -73,9 +76,9 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
         return (await find(tx, id))!
       }),
 
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'api_keys', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         await tx.deleteFrom('api_keys').where('id', '=', id).execute()
       }),
   }
@@ -85,7 +88,7 @@ function apiKey(row: ApiKeyRow): ApiKey {
   return {
     id: row.id,
     keyName: row.key_name,
-    profile: row.profile as ProfileName,
+    profile: row.profile,
     ipSource: list(row.ip_source),
     ...(row.expiration_date !== null && { expirationDate: row.expiration_date }),
     createdAt: row.created_at,

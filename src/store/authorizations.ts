@@ -1,6 +1,6 @@
 import type { Authorization } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
-import { flag, json, list, listed, named, requireIds, type Tx, write } from './query.ts'
+import { flag, json, list, listed, named, requireIds, type Tx, unchanged, write } from './query.ts'
 import type { AuthorizationRow, Db, StoreContext } from './schema.ts'
 import { column, listColumn } from './searchable.ts'
 import type { AuthorizationRepository } from './store.ts'
@@ -81,14 +81,14 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
       })
     },
 
-    async update(id, change) {
+    async update(id, change, expected) {
       const old = await find(db, id)
       const name = await pair(
         change.userGroupId ?? old?.userGroupId ?? id,
         change.targetGroupId ?? old?.targetGroupId ?? id,
       )
       return write(db, { type: TYPE, name }, async (tx) => {
-        await requireIds(tx, 'authorizations', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         await requireGroups(tx, change)
         const columns = named({
           user_group_id: change.userGroupId,
@@ -106,9 +106,9 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
       })
     },
 
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'authorizations', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         await tx.deleteFrom('authorizations').where('id', '=', id).execute()
       }),
   }

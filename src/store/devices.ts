@@ -1,6 +1,6 @@
 import { nameKey } from '../model/names.ts'
 import type { Device } from '../model/objects.ts'
-import { byIdOrName, key, listed, named, refuseInUse, requireIds, write } from './query.ts'
+import { byIdOrName, key, listed, named, refuseInUse, unchanged, write } from './query.ts'
 import type { Db, DeviceRow, StoreContext } from './schema.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
@@ -44,9 +44,9 @@ export function deviceRepository({ db, newId }: StoreContext): Repository<Device
         return { ...object, id }
       }),
 
-    update: (id, change) =>
+    update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.deviceName ?? id }, async (tx) => {
-        await requireIds(tx, 'devices', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         const columns = named({
           device_name: change.deviceName,
           name_key: key(change.deviceName),
@@ -60,10 +60,9 @@ export function deviceRepository({ db, newId }: StoreContext): Repository<Device
 
     // services, host keys and empty local domains belong to the device and go with it; accounts hold secrets,
     // so they have to be removed by name first
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'devices', [id], TYPE, 'id')
-        const found = (await find(tx, id))!
+        const found = unchanged(await find(tx, id), TYPE, id, expected)
         await refuseInUse(TYPE, found.deviceName, [
           {
             type: 'target group',

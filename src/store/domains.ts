@@ -1,6 +1,6 @@
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Domain } from '../model/objects.ts'
-import { cleared, key, listed, named, refuseInUse, requireIds, write, unchanged } from './query.ts'
+import { cleared, key, listed, named, refuseInUse, requireIds, unchanged, write } from './query.ts'
 import type { Db, DomainRow, StoreContext } from './schema.ts'
 import { column } from './searchable.ts'
 import type { DomainRepository } from './store.ts'

@@ -51,6 +51,33 @@ export class MissingReferenceError extends StoreError {
   }
 }
 
+/** The object is not what it was when it was read: somebody else was quicker. */
+export class ChangedError extends StoreError {
+  override readonly name = 'ChangedError'
+
+  constructor(objectType: string) {
+    super(`the ${objectType} was changed meanwhile: read it again`)
+  }
+}
+
+/** Nobody would be left who may do everything. */
+export class LastAdministratorError extends StoreError {
+  override readonly name = 'LastAdministratorError'
+
+  constructor() {
+    super('this is the last product_administrator who can sign in: make another one first')
+  }
+}
+
+/** What is there from the first start stays as it is, in this respect. */
+export class FactoryError extends StoreError {
+  override readonly name = 'FactoryError'
+
+  constructor(objectType: string, objectName: string, what: string) {
+    super(`the ${objectType} "${objectName}" is from the factory: it cannot be ${what}`)
+  }
+}
+
 /** `sort` names something that this collection is not sorted by. */
 export class SortError extends StoreError {
   override readonly name = 'SortError'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { HostKey } from '../model/objects.ts'
-import { listed, named, requireIds, write } from './query.ts'
+import { listed, named, requireIds, unchanged, write } from './query.ts'
 import type { Db, HostKeyRow, StoreContext } from './schema.ts'
 import { column, related } from './searchable.ts'
 import type { HostKeyRepository } from './store.ts'
@@ -74,9 +74,9 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
         return { ...object, id }
       }),
 
-    update: (id, change) =>
+    update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.fingerprint ?? id }, async (tx) => {
-        await requireIds(tx, 'host_keys', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         const columns = named({
           device_id: change.deviceId,
           service_id: change.serviceId,
@@ -91,9 +91,9 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
         return (await find(tx, id))!
       }),
 
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'host_keys', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         await tx.deleteFrom('host_keys').where('id', '=', id).execute()
       }),
   }

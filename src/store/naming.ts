@@ -25,6 +25,16 @@ export function nameQueries({ db }: StoreContext): NameQueries {
       return byId(await groups.where(among(ids)).execute(), ({ name }) => name)
     },
 
+    async checkoutPolicies(ids) {
+      const policies = db.selectFrom('checkout_policies').select(['id', 'policy_name as name'])
+      return byId(await policies.where(among(ids)).execute(), ({ name }) => name)
+    },
+
+    async connectionPolicies(ids) {
+      const policies = db.selectFrom('connection_policies').select(['id', 'policy_name as name'])
+      return byId(await policies.where(among(ids)).execute(), ({ name }) => name)
+    },
+
     async devices(ids) {
       const devices = db.selectFrom('devices').select(['id', 'device_name as name'])
       return byId(await devices.where(among(ids)).execute(), ({ name }) => name)

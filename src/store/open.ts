@@ -7,14 +7,18 @@ import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './apikeys.ts'
 import { auditRepository } from './audit.ts'
 import { authorizationRepository } from './authorizations.ts'
+import { checkoutPolicyRepository } from './checkoutpolicies.ts'
 import { checkoutRepository } from './checkouts.ts'
+import { connectionPolicyRepository } from './connectionpolicies.ts'
 import { deviceRepository } from './devices.ts'
 import { NodeSqliteDialect } from './dialect.ts'
 import { domainRepository } from './domains.ts'
 import { hostKeyRepository } from './hostkeys.ts'
+import { idempotencyRepository } from './idempotency.ts'
 import { newUlid } from './ids.ts'
 import { migrate } from './migrations/migrate.ts'
 import { nameQueries } from './naming.ts'
+import { profileRepository } from './profiles.ts'
 import { inTransaction } from './query.ts'
 import type { Schema, StoreContext } from './schema.ts'
 import { serviceRepository } from './services.ts'
@@ -41,11 +45,7 @@ export interface StoreOptions {
  * Opens the store and brings its schema up to date.
  * @throws SchemaError when the database is newer than this program
  */
-export async function openStore({
-  path,
-  newId = newUlid,
-  now = Date.now,
-}: StoreOptions): Promise<Store> {
+export async function openStore({ path, newId = newUlid, now = Date.now }: StoreOptions): Promise<Store> {
   // SQLite would create it by the umask; its -wal and -shm files take the mode of the database
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true })
@@ -81,7 +81,11 @@ function storeOn(context: StoreContext): Store {
     authorizations: authorizationRepository(context),
     apiKeys: apiKeyRepository(context),
     hostKeys: hostKeyRepository(context),
+    profiles: profileRepository(context),
+    checkoutPolicies: checkoutPolicyRepository(context),
+    connectionPolicies: connectionPolicyRepository(context),
     checkouts: checkoutRepository(context),
+    idempotency: idempotencyRepository(context),
     sessions: sessionRepository(context),
     access: accessQueries(context),
     names: nameQueries(context),

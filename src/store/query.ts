@@ -1,8 +1,10 @@
 /** What the repositories share: pages, lists in columns, references, and what a constraint's error means. */
+import { isDeepStrictEqual } from 'node:util'
 import { type SelectQueryBuilder, sql, type Transaction } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import { bind } from '../search/bind.ts'
 import {
+  ChangedError,
   DuplicateError,
   InUseError,
   isUniqueViolation,
@@ -103,6 +105,9 @@ type Referred =
   | 'target_groups'
   | 'authorizations'
   | 'api_keys'
+  | 'profiles'
+  | 'checkout_policies'
+  | 'connection_policies'
   | 'host_keys'
   | 'checkouts'
   | 'sessions'
@@ -119,6 +124,16 @@ export async function requireIds(
     const row = await tx.selectFrom(table).select('id').where('id', '=', id).executeTakeFirst()
     if (!row) throw new MissingReferenceError(objectType, field, id)
   }
+}
+
+/**
+ * The object as it stands, to be changed in this transaction.
+ * @throws MissingReferenceError when it is gone, ChangedError when it is not as `expected` any more
+ */
+export function unchanged<T extends object>(found: T | undefined, type: string, id: string, expected?: T): T {
+  if (!found) throw new MissingReferenceError(type, 'id', id)
+  if (expected !== undefined && !isDeepStrictEqual(found, expected)) throw new ChangedError(type)
+  return found
 }
 
 /** @throws InUseError when `users`, a query for what refers to the object, finds something */

@@ -25,6 +25,7 @@ export interface UserRow {
   expiration_date: number | null
   ip_source: List
   password_hash: string | null
+  secret_revision: number
 }
 
 export interface GroupRow extends NamedRow {
@@ -44,7 +45,9 @@ export interface ServiceRow {
   protocol: string
   port: number
   subprotocols: List
+  /** Empty: the connection policy's. */
   host_key_policy: string
+  connection_policy_id: string | null
 }
 
 export interface DomainRow extends NamedRow {
@@ -56,6 +59,38 @@ export interface AccountRow extends NamedRow {
   account_name: string
   account_login: string
   domain_id: string
+  checkout_policy_id: string | null
+  secret_revision: number
+}
+
+export interface ProfileRow extends NamedRow {
+  profile_name: string
+  /** JSON object. */
+  rights: string
+  is_factory: Flag
+}
+
+export interface CheckoutPolicyRow extends NamedRow {
+  policy_name: string
+  enable_lock: Flag
+  max_duration: number
+  is_factory: Flag
+}
+
+export interface ConnectionPolicyRow extends NamedRow {
+  policy_name: string
+  protocol: string
+  host_key_policy: string
+  is_factory: Flag
+}
+
+export interface IdempotencyRow {
+  key: Uint8Array
+  request: Uint8Array
+  time: number
+  status: number
+  location: string | null
+  answer: string
 }
 
 export interface AuthorizationRow {
@@ -146,6 +181,10 @@ export interface Schema {
   target_group_sessions: { target_group_id: string; account_id: string; service_id: string }
   target_group_retrievals: { target_group_id: string; account_id: string }
   authorizations: AuthorizationRow
+  profiles: ProfileRow
+  checkout_policies: CheckoutPolicyRow
+  connection_policies: ConnectionPolicyRow
+  idempotency_keys: IdempotencyRow
   api_keys: ApiKeyRow
   host_keys: HostKeyRow
   checkouts: CheckoutRow

@@ -1,8 +1,19 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
-import type { HostKeyPolicy, Service } from '../model/objects.ts'
+import { FACTORY_CONNECTION_POLICIES, type HostKeyPolicy, type Service } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
-import { json, key, list, listed, named, refuseInUse, requireIds, write, unchanged } from './query.ts'
+import {
+  cleared,
+  json,
+  key,
+  list,
+  listed,
+  named,
+  refuseInUse,
+  requireIds,
+  unchanged,
+  write,
+} from './query.ts'
 import type { Db, ServiceRow, StoreContext } from './schema.ts'
 import { column, listColumn, related } from './searchable.ts'
 import type { ServiceRepository } from './store.ts'
@@ -21,6 +32,13 @@ export const SERVICE_FIELDS = {
   port: column('integer', 'port'),
   subprotocols: listColumn('label', 'services.subprotocols'),
   host_key_policy: column('label', 'host_key_policy'),
+  connection_policy: related('name', {
+    value: sql.ref('services.connection_policy_id'),
+    from: sql`connection_policies as p`,
+    equals: sql.ref('p.id'),
+    member: sql.ref('p.name_key'),
+    sort: sql`(select p.name_key from connection_policies as p where p.id = services.connection_policy_id)`,
+  }),
   id: column('id', 'services.id'),
 }
 
@@ -52,6 +70,8 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
     create: (object) =>
       write(db, { type: TYPE, name: object.serviceName }, async (tx) => {
         await requireIds(tx, 'devices', [object.deviceId], TYPE, 'device')
+        const policyId = object.connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[object.protocol]
+        await requireIds(tx, 'connection_policies', [policyId], TYPE, 'connection_policy')
         const id = newId()
         await tx
           .insertInto('services')
@@ -63,16 +83,19 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
             protocol: object.protocol,
             port: object.port,
             subprotocols: JSON.stringify(object.subprotocols),
-            host_key_policy: object.hostKeyPolicy,
+            host_key_policy: object.hostKeyPolicy ?? '',
+            connection_policy_id: policyId,
           })
           .execute()
-        return { ...object, id }
+        return (await find(tx, id))!
       }),
 
     update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.serviceName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
         if (change.deviceId !== undefined) await requireIds(tx, 'devices', [change.deviceId], TYPE, 'device')
+        if (change.connectionPolicyId !== undefined)
+          await requireIds(tx, 'connection_policies', [change.connectionPolicyId], TYPE, 'connection_policy')
         const columns = named({
           device_id: change.deviceId,
           service_name: change.serviceName,
@@ -80,7 +103,8 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
           protocol: change.protocol,
           port: change.port,
           subprotocols: json(change.subprotocols),
-          host_key_policy: change.hostKeyPolicy,
+          host_key_policy: cleared(change, 'hostKeyPolicy') === null ? '' : change.hostKeyPolicy,
+          connection_policy_id: change.connectionPolicyId,
         })
         if (Object.keys(columns).length > 0)
           await tx.updateTable('services').set(columns).where('id', '=', id).execute()
@@ -115,6 +139,7 @@ function service(row: ServiceRow): Service {
     protocol: row.protocol as Protocol,
     port: row.port,
     subprotocols: list<Right>(row.subprotocols),
-    hostKeyPolicy: row.host_key_policy as HostKeyPolicy,
+    ...(row.host_key_policy !== '' && { hostKeyPolicy: row.host_key_policy as HostKeyPolicy }),
+    connectionPolicyId: row.connection_policy_id ?? FACTORY_CONNECTION_POLICIES[row.protocol as Protocol],
   }
 }

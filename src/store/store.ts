@@ -105,6 +105,8 @@ export interface DomainRepository extends Repository<Domain> {
 }
 
 export interface AccountRepository extends Repository<Account> {
+  /** Of one domain, of the domains of one device, or all. */
+  list(page?: Page, place?: { domainId: Id } | { deviceId: Id }): Promise<{ items: Account[]; total: number }>
   ofDomain(domainId: Id): Promise<Account[]>
   /** All accounts of that name, in whatever domain. */
   named(accountName: string): Promise<Account[]>
@@ -186,6 +188,8 @@ export interface NameQueries {
   users(ids: Iterable<Id>): Promise<Map<Id, string>>
   userGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
   targetGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
+  checkoutPolicies(ids: Iterable<Id>): Promise<Map<Id, string>>
+  connectionPolicies(ids: Iterable<Id>): Promise<Map<Id, string>>
   devices(ids: Iterable<Id>): Promise<Map<Id, string>>
   services(ids: Iterable<Id>): Promise<Map<Id, { serviceName: string; deviceName: string }>>
   /** `deviceName` is null for a global domain, and for an account of one. */

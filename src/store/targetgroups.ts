@@ -1,7 +1,18 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup } from '../model/objects.ts'
-import { byIdOrName, key, list, listed, named, refuseInUse, requireIds, type Tx, write } from './query.ts'
+import {
+  byIdOrName,
+  key,
+  list,
+  listed,
+  named,
+  refuseInUse,
+  requireIds,
+  type Tx,
+  unchanged,
+  write,
+} from './query.ts'
 import type { Db, GroupRow, StoreContext } from './schema.ts'
 import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
@@ -59,9 +70,9 @@ export function targetGroupRepository({ db, newId }: StoreContext): Repository<T
         return (await find(tx, id))!
       }),
 
-    update: (id, change) =>
+    update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.groupName ?? id }, async (tx) => {
-        await requireIds(tx, 'target_groups', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
         const columns = named({
           group_name: change.groupName,
           name_key: key(change.groupName),
@@ -74,10 +85,9 @@ export function targetGroupRepository({ db, newId }: StoreContext): Repository<T
         return (await find(tx, id))!
       }),
 
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'target_groups', [id], TYPE, 'id')
-        const found = (await find(tx, id))!
+        const found = unchanged(await find(tx, id), TYPE, id, expected)
         await refuseInUse(TYPE, found.groupName, [
           {
             type: 'the authorization for user group',

@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
-import type { Id, ProfileName, User, UserAuth } from '../model/objects.ts'
+import type { Id, User, UserAuth } from '../model/objects.ts'
+import { LastAdministratorError } from './errors.ts'
+import { requireProfile } from './profiles.ts'
 import {
   byIdOrName,
   cleared,
@@ -12,6 +14,7 @@ import {
   named,
   requireIds,
   type Tx,
+  unchanged,
   write,
 } from './query.ts'
 import type { Db, StoreContext, UserRow } from './schema.ts'
@@ -54,6 +57,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
 
     create: (object) =>
       write(db, { type: TYPE, name: object.userName }, async (tx) => {
+        await requireProfile(tx, TYPE, object.profile)
         const id = newId()
         await tx
           .insertInto('users')
@@ -70,15 +74,17 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
             expiration_date: object.expirationDate ?? null,
             ip_source: JSON.stringify(object.ipSource),
             password_hash: null,
+            secret_revision: 0,
           })
           .execute()
         await setGroups(tx, id, object.groupIds)
         return (await find(tx, id))!
       }),
 
-    update: (id, change) =>
+    update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.userName ?? id }, async (tx) => {
-        await requireIds(tx, 'users', [id], TYPE, 'id')
+        unchanged(await find(tx, id), TYPE, id, expected)
+        if (change.profile !== undefined) await requireProfile(tx, TYPE, change.profile)
         const columns = named({
           user_name: change.userName,
           name_key: key(change.userName),
@@ -92,16 +98,18 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
           ip_source: json(change.ipSource),
         })
         if (Object.keys(columns).length > 0)
-          await tx.updateTable('users').set(columns).where('id', '=', id).execute()
+          await keepingAnAdministrator(tx, () =>
+            tx.updateTable('users').set(columns).where('id', '=', id).execute(),
+          )
         if (change.groupIds !== undefined) await setGroups(tx, id, change.groupIds)
         return (await find(tx, id))!
       }),
 
     // memberships belong to the user and go with it
-    remove: (id) =>
+    remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'users', [id], TYPE, 'id')
-        await tx.deleteFrom('users').where('id', '=', id).execute()
+        unchanged(await find(tx, id), TYPE, id, expected)
+        await keepingAnAdministrator(tx, () => tx.deleteFrom('users').where('id', '=', id).execute())
       }),
 
     async secretsOf(id) {
@@ -112,9 +120,33 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
     setPasswordHash: (id, hash) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
         await requireIds(tx, 'users', [id], TYPE, 'id')
-        await tx.updateTable('users').set({ password_hash: hash }).where('id', '=', id).execute()
+        await tx
+          .updateTable('users')
+          .set((e) => ({ password_hash: hash, secret_revision: e('secret_revision', '+', 1) }))
+          .where('id', '=', id)
+          .execute()
       }),
   }
+}
+
+/** @throws LastAdministratorError when there was somebody who may do everything, and then is nobody */
+async function keepingAnAdministrator(tx: Tx, change: () => Promise<unknown>): Promise<void> {
+  const before = await hasAdministrator(tx)
+  await change()
+  if (before && !(await hasAdministrator(tx))) throw new LastAdministratorError()
+}
+
+/** One who can sign in, today and later. */
+async function hasAdministrator(tx: Tx): Promise<boolean> {
+  const row = await tx
+    .selectFrom('users')
+    .select('id')
+    .where('profile', '=', 'product_administrator')
+    .where('is_disabled', '=', 0)
+    .where('expiration_date', 'is', null)
+    .where('user_auths', '!=', '[]')
+    .executeTakeFirst()
+  return row !== undefined
 }
 
 function select(db: Db) {
@@ -142,12 +174,13 @@ function user(row: UserRow & { groups: string }): User {
     userName: row.user_name,
     displayName: row.display_name,
     email: row.email,
-    profile: row.profile as ProfileName,
+    profile: row.profile,
     userAuths: list<UserAuth>(row.user_auths),
     sshPublicKeys: list(row.ssh_public_keys),
     isDisabled: row.is_disabled !== 0,
     ...(row.expiration_date !== null && { expirationDate: row.expiration_date }),
     ipSource: list(row.ip_source),
     groupIds: list(row.groups),
+    ...(row.secret_revision > 0 && { secretRevision: row.secret_revision }),
   }
 }

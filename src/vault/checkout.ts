@@ -1,15 +1,9 @@
-/**
- * Checkout and check-in of an account's secret under the default policy: for an hour at most, without locking
- * out others.
- */
-import type { Account, Id, User } from '../model/objects.ts'
+/** Checkout and check-in of an account's secret, under the account's policy: for how long, and by one at a time. */
+import { type Account, type Checkout, DEFAULT_CHECKOUT_POLICY, type Id, type User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
-import { MissingReferenceError } from '../store/errors.ts'
+import { DuplicateError, MissingReferenceError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
-import type { Vault } from './credentials.ts'
-
-export const DEFAULT_MAX_DURATION_MS = 3_600_000
-export const DEFAULT_EXCLUSIVE = false
+import type { Credential, Vault } from './credentials.ts'
 
 export interface CheckedOut {
   checkoutId: Id
@@ -24,7 +18,7 @@ export interface CheckedOut {
 }
 
 /** Why a checkout or check-in was refused: for the audit; `not_out` covers foreign, expired, returned, unknown. */
-export type CheckoutRefusal = 'not_allowed' | 'no_secret' | 'not_out'
+export type CheckoutRefusal = 'not_allowed' | 'no_secret' | 'checked_out' | 'not_out'
 
 export class CheckoutError extends Error {
   override readonly name = 'CheckoutError'
@@ -36,18 +30,21 @@ export class CheckoutError extends Error {
   }
 }
 
+type CheckoutStore = Pick<Store, 'checkouts' | 'checkoutPolicies' | 'access'>
+
 export class Checkouts {
-  readonly #store: Pick<Store, 'checkouts' | 'access'>
+  readonly #store: CheckoutStore
   readonly #vault: Vault
 
-  constructor(store: Pick<Store, 'checkouts' | 'access'>, vault: Vault) {
+  constructor(store: CheckoutStore, vault: Vault) {
     this.#store = store
     this.#vault = vault
   }
 
   /**
    * Hands the account's secret out. `now` in milliseconds since the epoch.
-   * @throws CheckoutError `not_allowed` without an authorization, `no_secret` when the account has none
+   * @throws CheckoutError `not_allowed` without an authorization, `no_secret` when the account has none,
+   *   `checked_out` while its policy locks it for another checkout
    */
   async checkout(user: Pick<User, 'id'>, account: Account, now: number): Promise<CheckedOut> {
     const authorizationIds = await this.#store.access.retrievalAuthorizations(user.id, account.id)
@@ -59,11 +56,17 @@ export class Checkouts {
     }
     const credentials = await this.#vault.credentials(account.id)
     if (credentials.length === 0) throw new CheckoutError('no_secret', 'no secret is stored for this account')
-    const expires = now + DEFAULT_MAX_DURATION_MS
-    const checkout = await this.#store.checkouts.create(
-      { accountId: account.id, userId: user.id, begin: now, expires },
-      DEFAULT_EXCLUSIVE,
+    const policy = await this.#store.checkoutPolicies.find(
+      account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY,
     )
+    // a rule that cannot be evaluated denies
+    if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
+    const expires = now + policy.maxDuration * 1000
+    const begun = { accountId: account.id, userId: user.id, begin: now, expires }
+    const checkout = await this.#begin(begun, policy.enableLock).catch((error: unknown) => {
+      wipe(credentials)
+      throw error
+    })
     const out: CheckedOut = {
       checkoutId: checkout.id,
       login: account.accountLogin,
@@ -78,6 +81,15 @@ export class Checkouts {
       }
     }
     return out
+  }
+
+  async #begin(checkout: Omit<Checkout, 'id'>, isExclusive: boolean): Promise<Checkout> {
+    try {
+      return await this.#store.checkouts.create(checkout, isExclusive)
+    } catch (error) {
+      if (!(error instanceof DuplicateError)) throw error
+      throw new CheckoutError('checked_out', 'the secret is out, and its policy locks it until it is back')
+    }
   }
 
   /**
@@ -98,6 +110,16 @@ export class Checkouts {
       await this.#store.checkouts.end(checkoutId, now)
     } catch (error) {
       throw error instanceof MissingReferenceError ? notOut() : error
+    }
+  }
+}
+
+function wipe(credentials: readonly Credential[]): void {
+  for (const credential of credentials) {
+    if (credential.type === 'password') credential.password.wipe()
+    else {
+      credential.privateKey.wipe()
+      credential.passphrase?.wipe()
     }
   }
 }

@@ -169,7 +169,12 @@ describe('fields whose rule comes later', () => {
       { group_name: 'x', session: { interactive_logins: ['a:b'] } },
       'session/interactive_logins',
     ],
-    ['/accounts', { account_name: 'x', device: 'y', checkout_policy: 'default' }, 'checkout_policy'],
+    ['/checkoutpolicies', { policy_name: 'x', extension: 60 }, 'extension'],
+    [
+      '/checkoutpolicies',
+      { policy_name: 'x', change_credentials_at_checkin: true },
+      'change_credentials_at_checkin',
+    ],
     ['/accounts', { account_name: 'x', device: 'y', auto_change_password: true }, 'auto_change_password'],
   ])('are refused by name: %s %o', async (path, body, field) => {
     const answer = await post(path, body)
@@ -180,11 +185,7 @@ describe('fields whose rule comes later', () => {
   it('also of services', async () => {
     await post('/devices', { device_name: 'later', host: '192.0.2.1' })
     const path = '/devices/later/services'
-    for (const body of [
-      { service_name: 's', protocol: 'RDP' },
-      { service_name: 's', protocol: 'SSH', connection_policy: 'SSH' },
-    ]) {
-      expect((await post(path, body)).body.error).toBe('not_available_yet')
-    }
+    const body = { service_name: 's', protocol: 'RDP' }
+    expect((await post(path, body)).body.error).toBe('not_available_yet')
   })
 })

@@ -42,7 +42,7 @@ async function add(name: string, more: Partial<User>): Promise<User> {
   const userAuths: User['userAuths'] = ['local_password', 'local_sshkey']
   const user = await temp.store.users.create(newUser(name, { userAuths, sshPublicKeys: [key.line], ...more }))
   await identities.setPassword(user.id, Secret.of(PASSWORD))
-  return user
+  return (await temp.store.users.find(user.id))!
 }
 
 function signIn(proof: Proof, more: Partial<SignIn> = {}): Promise<Outcome> {

@@ -102,7 +102,7 @@ it('ten thousand targets do not slow down the one that is opened', async () => {
     begin immediate;
     create temp table n as with recursive c (i) as (select 1 union all select i + 1 from c where i < 10000) select i from c;
     insert into devices select 'D' || i, 'dev' || i, 'dev' || i, 'h', '' from n;
-    insert into services select 'S' || i, 'D' || i, 'ssh', 'ssh', 'SSH', 22, '[]', 'first_sight' from n;
+    insert into services select 'S' || i, 'D' || i, 'ssh', 'ssh', 'SSH', 22, '[]', 'first_sight', null from n;
     insert into target_group_sessions select '${estate.targetGroup.id}', '${svc.id}', 'S' || i from n;
     commit`)
   bulk.close()

@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { User } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
-import { Checkouts, DEFAULT_MAX_DURATION_MS } from '../../src/vault/checkout.ts'
+import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
 import { opensshKey } from '../identity/keys.ts'
 import { type Estate, newAccount, newUser, smallEstate } from '../store/fixture.ts'
@@ -37,7 +37,7 @@ describe('a checkout', () => {
     expect(out.privateKey?.revealText()).toBe(file)
     expect(out).toMatchObject({
       login: 'root',
-      expires: NOW + DEFAULT_MAX_DURATION_MS,
+      expires: NOW + 3_600_000,
       authorizationIds: [estate.authorization.id],
     })
     expect(JSON.stringify(out)).not.toContain('hunter2')
@@ -85,7 +85,7 @@ describe('a check-in', () => {
     const errors = await Promise.all(
       [
         checkouts.checkin(ops2, estate.account, await out(), NOW + 1),
-        checkouts.checkin(estate.user, estate.account, await out(), NOW + DEFAULT_MAX_DURATION_MS),
+        checkouts.checkin(estate.user, estate.account, await out(), NOW + 3_600_000),
         checkouts.checkin(estate.user, estate.account, returned, NOW + 2),
         checkouts.checkin(estate.user, other, await out(), NOW + 1),
         checkouts.checkin(estate.user, estate.account, 'x', NOW + 1),

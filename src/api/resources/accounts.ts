@@ -1,19 +1,38 @@
 import { type Static, Type } from 'typebox'
-import { accountNameError, nameKey } from '../../model/names.ts'
-import { type Account, CREDENTIAL_TYPES, type Device, type Domain } from '../../model/objects.ts'
+import { accountNameError, looksLikeId, nameKey } from '../../model/names.ts'
+import {
+  type Account,
+  CREDENTIAL_TYPES,
+  DEFAULT_CHECKOUT_POLICY,
+  type Device,
+  type Domain,
+} from '../../model/objects.ts'
 import { DuplicateError } from '../../store/errors.ts'
+import type { Store } from '../../store/store.ts'
+import type { ApiRequest } from '../caller.ts'
 import { announced, registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
 import { credentialsIn, credentialsOf, wipeAll } from '../credentials.ts'
 import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
+import { ApiError, fieldError } from '../errors.ts'
 import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
-import { accountOf, accountsMeant, accountText, ambiguous, localDomainOf, referred } from '../references.ts'
+import { deviceOf, globalDomainOf } from '../parents.ts'
+import {
+  accountOf,
+  accountsMeant,
+  accountText,
+  ambiguous,
+  localDomainOf,
+  type Placed,
+  place,
+  referred,
+} from '../references.ts'
 
 /** The local domain that an account gets when none is named; made with the first account. */
 const LOCAL = 'local'
 
 const accountName = name('unique in its domain', 'root')
+const checkoutPolicy = name('what holds for the checkout of its secret', 'default')
 const Create = exact({
   account_name: accountName,
   account_login: Type.Optional(name("user name on the target; the account's name unless given", 'root')),
@@ -22,6 +41,7 @@ const Create = exact({
     name('with `device`: one of its local domains, `local` unless given; else a global domain', LOCAL),
   ),
   description: Type.Optional(text('what the account is for')),
+  checkout_policy: Type.Optional(checkoutPolicy),
   credentials: Type.Optional(credentialsIn),
 })
 const Update = partial(Create)
@@ -32,19 +52,35 @@ const View = exact({
   device: Type.Union([Type.String(), Type.Null()], { description: 'null: an account of a global domain' }),
   domain: Type.String(),
   description: Type.String(),
+  checkout_policy: checkoutPolicy,
   credentials: Type.Array(exact({ type: oneOf(CREDENTIAL_TYPES, 'kind of secret that is stored') })),
 })
 
-export function accountResource(context: Context) {
+/** Where a path below `/devices` or `/domains` leads; `/accounts` leads nowhere in particular. */
+interface Place {
+  device?: Device
+  domain?: Domain
+}
+interface Scope {
+  path: string
+  placeOf(request: ApiRequest): Promise<Place>
+}
+const EVERYWHERE: Scope = { path: '/accounts', placeOf: async () => ({}) }
+
+export function accountResource(context: Context, scope: Scope = EVERYWHERE) {
   const { store, vault } = context.deps
 
-  const changeOf = (body: Static<typeof Update>): Partial<Omit<Account, 'id'>> => {
+  const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<Account, 'id'>>> => {
     if (body.account_name !== undefined) check('account_name', accountNameError(body.account_name))
     if (body.account_login !== undefined) check('account_login', accountNameError(body.account_login))
     return {
       ...(body.account_name !== undefined && { accountName: body.account_name.normalize('NFC') }),
       ...(body.account_login !== undefined && { accountLogin: body.account_login }),
       ...(body.description !== undefined && { description: body.description }),
+      ...(body.checkout_policy !== undefined && {
+        checkoutPolicyId: (await referred(store.checkoutPolicies, 'checkout_policy', body.checkout_policy))
+          .id,
+      }),
     }
   }
 
@@ -89,20 +125,24 @@ export function accountResource(context: Context) {
   }
 
   return resource({
-    path: '/accounts',
+    path: scope.path,
+    home: '/accounts',
     type: 'account',
     title: 'Accounts',
     description:
       'Accounts on targets, with the secrets that are injected. In a path one is called by its id, `ACCOUNT@DOMAIN`, or `ACCOUNT@DOMAIN@DEVICE` where several devices have it (409 with the candidates otherwise).',
     create: {
       schema: Create,
-      async plan(body) {
-        const change = changeOf(body)
+      async plan(given, request) {
+        const place = await scope.placeOf(request)
+        refuseMove(given, place)
+        const body = { ...given, ...bodyOf(place) }
+        const change = await changeOf(body)
         const credentials = credentialsOf(body.credentials ?? [])
         const home = await homeOf(body)
         if ('domainName' in home) await refuseDuplicate(home, body.account_name)
         const made = { code: 'object.create' as const, fields: { object_type: 'localdomain', object: LOCAL } }
-        return announced('domainName' in home ? [] : [made], async () => {
+        const plan = announced('domainName' in home ? [] : [made], async () => {
           const domain = 'domainName' in home ? home : await localDomain(home)
           const account = await store.accounts.create({
             accountName: body.account_name,
@@ -123,30 +163,31 @@ export function accountResource(context: Context) {
           }
           return (await store.accounts.find(account.id)) ?? account
         })
+        return Object.assign(plan, { label: labelOf(body) })
       },
     },
     update: {
       schema: Update,
       async plan(old, body) {
-        const change = changeOf(body)
+        const change = await changeOf(body)
         const credentials = body.credentials && credentialsOf(body.credentials)
         const domain = await referred(store.domains, 'domain', old.domainId)
         const device = domain.deviceId === undefined ? undefined : await store.devices.find(domain.deviceId)
-        refuseMove(body, domain, device)
+        refuseMove(body, { domain, ...(device && { device }) })
         if (change.accountName !== undefined) await refuseDuplicate(domain, change.accountName, old)
         const where = { domain: domain.domainName, ...(device && { device: device.deviceName }) }
         const object = accountText({ account: old, domain, device })
         const fields = { object_type: 'account', object, account: old.accountName, ...where }
         return announced(credentials ? [{ code: 'secret.change', fields }] : [], async () => {
-          if (credentials) {
-            await vault.setCredentials(old.id, credentials)
-            wipeAll(credentials)
-          }
-          return store.accounts.update(old.id, change)
+          const account = await store.accounts.update(old.id, change, old)
+          if (!credentials) return account
+          await vault.setCredentials(old.id, credentials)
+          wipeAll(credentials)
+          return (await store.accounts.find(old.id)) ?? account
         })
       },
     },
-    removeFrom: (old) => store.accounts.remove(old.id),
+    removeFrom: (old) => store.accounts.remove(old.id, old),
     view: View,
     async show(account, read) {
       const { domainName, deviceName } = await read.domain(account.domainId)
@@ -156,15 +197,21 @@ export function accountResource(context: Context) {
         device: deviceName,
         domain: domainName,
         description: account.description,
+        checkout_policy: await read.checkoutPolicy(account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY),
         credentials: account.credentialTypes.map((type) => ({ type })),
       }
     },
-    label: (account) =>
-      [account['account_name'], account['domain'] ?? LOCAL, account['device'] ?? []].flat().join('@'),
+    label: labelOf,
     secrets: ['credentials'],
-    list: (_request, page) => store.accounts.list(page),
-    async find(_request, ref) {
-      const meant = await accountsMeant(store, ref)
+    async list(request, page) {
+      const { device, domain } = await scope.placeOf(request)
+      if (domain) return store.accounts.list(page, { domainId: domain.id })
+      return store.accounts.list(page, device && { deviceId: device.id })
+    },
+    async find(request, ref) {
+      const { device, domain } = await scope.placeOf(request)
+      if (domain) return accountOf(store, domain, ref)
+      const meant = device ? await accountsOn(store, device, ref) : await accountsMeant(store, ref)
       if (meant.length > 1) throw ambiguous(meant)
       return meant[0]?.account
     },
@@ -172,18 +219,61 @@ export function accountResource(context: Context) {
 }
 
 export function registerAccounts(app: Api, context: Context): void {
+  const { store } = context.deps
   registerCollection(app, context, accountResource(context))
+  for (const scope of scopesOf(store)) registerCollection(app, context, accountResource(context, scope))
+}
+
+function scopesOf(store: Store): Scope[] {
+  return [
+    {
+      path: '/devices/:device/accounts',
+      placeOf: async (request) => ({ device: await deviceOf(store, request) }),
+    },
+    {
+      path: '/devices/:device/localdomains/:domain/accounts',
+      async placeOf(request) {
+        const device = await deviceOf(store, request)
+        const { domain: ref } = request.params as { domain: string }
+        const domain = await localDomainOf(store, device, ref)
+        if (!domain) throw new ApiError('not_found')
+        return { device, domain }
+      },
+    },
+    {
+      path: '/domains/:domain/accounts',
+      placeOf: async (request) => ({ domain: await globalDomainOf(store, request) }),
+    },
+  ]
+}
+
+/** The accounts of a device that `ACCOUNT`, `ACCOUNT@DOMAIN` or an id may mean. */
+async function accountsOn(store: Store, device: Device, ref: string): Promise<Placed[]> {
+  const named = looksLikeId(ref) ? [] : await store.accounts.named(ref)
+  const placed = await Promise.all(named.map((account) => place(store, account)))
+  return [...(await accountsMeant(store, ref)), ...placed].filter(
+    (one): one is Placed => one?.device?.id === device.id,
+  )
+}
+
+/** What a body says that is sent below this place. */
+function bodyOf({ device, domain }: Place): { device?: string; domain?: string } {
+  return { ...(device && { device: device.deviceName }), ...(domain && { domain: domain.domainName }) }
+}
+
+function labelOf(account: Readonly<Record<string, unknown>>): string {
+  return [account['account_name'], account['domain'] ?? LOCAL, account['device'] ?? []].flat().join('@')
 }
 
 /** An account stays where it was made: target groups name it by its place. */
-function refuseMove(body: Static<typeof Update>, domain: Domain, device: Device | undefined): void {
+function refuseMove(body: Static<typeof Update>, { device, domain }: Place): void {
   const same = (ref: string, object: { id: string } | undefined, name: string | undefined): boolean =>
     object !== undefined && (ref.toUpperCase() === object.id || nameKey(ref) === nameKey(name ?? ''))
-  const message = 'an account cannot be moved: create another one and remove this'
-  if (body.device !== undefined && !same(body.device, device, device?.deviceName)) {
+  const message = 'an account has the one place where it is: create another one, and remove this'
+  if (body.device !== undefined && (device ?? domain) && !same(body.device, device, device?.deviceName)) {
     throw fieldError('invalid_field', 'device', message)
   }
-  if (body.domain !== undefined && !same(body.domain, domain, domain.domainName)) {
+  if (body.domain !== undefined && domain && !same(body.domain, domain, domain.domainName)) {
     throw fieldError('invalid_field', 'domain', message)
   }
 }

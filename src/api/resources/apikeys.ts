@@ -2,8 +2,8 @@
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
-import { type ApiKey, PROFILES } from '../../model/objects.ts'
-import { hashOfKey } from '../authenticate.ts'
+import type { ApiKey } from '../../model/objects.ts'
+import { hashOfKey, rightsOf } from '../authenticate.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -14,21 +14,23 @@ import {
   exact,
   ipSource,
   name,
-  oneOf,
   partial,
   shown,
   timeOf,
   timeOrNull,
   timeText,
 } from '../fields.ts'
-import { refuseBeyondOwn } from './users.ts'
+import { givenProfile, refuseBeyondOwn } from './users.ts'
 
 const KEY_BYTES = 32
 /** So that a key that lies about is recognized for what it is. */
 const KEY_PREFIX = 'sallyport_'
 
 const keyName = name('unique', 'ci')
-const profile = oneOf(PROFILES, 'what the key may do; with X-Auth-User the lower right of key and user wins')
+const profile = name(
+  'profile: what the key may do; with X-Auth-User the lower right of key and user wins',
+  'operator',
+)
 const Create = exact({
   key_name: keyName,
   profile,
@@ -64,7 +66,6 @@ export function registerApiKeys(app: Api, context: Context): void {
     checkNetworks(body.ip_source)
     return {
       ...(body.key_name !== undefined && { keyName: body.key_name }),
-      ...(body.profile !== undefined && { profile: body.profile }),
       ...(body.ip_source !== undefined && { ipSource: body.ip_source }),
       ...(body.expiration_date !== undefined && {
         expirationDate: timeOf('expiration_date', body.expiration_date),
@@ -80,12 +81,12 @@ export function registerApiKeys(app: Api, context: Context): void {
     create: {
       schema: Create,
       async plan(body, request) {
-        refuseBeyondOwn(request, body.profile)
+        const profile = await givenProfile(store, request, body.profile)
         const change = await changeOf(body)
         return async () => {
           const text = KEY_PREFIX + Buffer.from(randomBytes(KEY_BYTES)).toString('base64url')
           const key = await store.apiKeys.createWithHash(
-            { keyName: body.key_name, profile: body.profile, ipSource: [], createdAt: clock(), ...change },
+            { keyName: body.key_name, ipSource: [], createdAt: clock(), ...change, profile },
             hashOfKey(text),
           )
           fresh.set(key, text)
@@ -96,14 +97,14 @@ export function registerApiKeys(app: Api, context: Context): void {
     update: {
       schema: Update,
       async plan(old, body, request) {
-        refuseBeyondOwn(request, old.profile)
-        if (body.profile !== undefined) refuseBeyondOwn(request, body.profile)
+        refuseBeyondOwn(request, await rightsOf(store, old.profile))
         const change = await changeOf(body, old)
-        return () => store.apiKeys.update(old.id, change)
+        if (body.profile !== undefined) change.profile = await givenProfile(store, request, body.profile)
+        return () => store.apiKeys.update(old.id, change, old)
       },
     },
-    remove: { check: (old, request) => refuseBeyondOwn(request, old.profile) },
-    removeFrom: (old) => store.apiKeys.remove(old.id),
+    remove: { check: async (old, request) => refuseBeyondOwn(request, await rightsOf(store, old.profile)) },
+    removeFrom: (old) => store.apiKeys.remove(old.id, old),
     view: View,
     async show(key) {
       const text = fresh.get(key)

@@ -97,10 +97,10 @@ export function authorizationResource(context: Context) {
           change.targetGroupId ?? old.targetGroupId,
           old,
         )
-        return () => store.authorizations.update(old.id, change)
+        return () => store.authorizations.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.authorizations.remove(old.id),
+    removeFrom: (old) => store.authorizations.remove(old.id, old),
     view: View,
     show: async (authorization, read) => ({
       user_group: await read.userGroup(authorization.userGroupId),

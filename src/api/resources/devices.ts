@@ -62,10 +62,10 @@ export function deviceResource(context: Context) {
       schema: Update,
       async plan(old, body) {
         const change = await changeOf(body, old)
-        return () => store.devices.update(old.id, change)
+        return () => store.devices.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.devices.remove(old.id),
+    removeFrom: (old) => store.devices.remove(old.id, old),
     view: View,
     show: async (device) => ({
       device_name: device.deviceName,

@@ -62,10 +62,10 @@ export function domainResource(context: Context) {
       schema: Update,
       async plan(old, body) {
         const change = changeOf(body, await namesakes(body), old)
-        return () => store.domains.update(old.id, change)
+        return () => store.domains.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.domains.remove(old.id),
+    removeFrom: (old) => store.domains.remove(old.id, old),
     view: View,
     show,
     label,
@@ -109,10 +109,10 @@ export function localDomainResource(context: Context) {
       schema: Update,
       async plan(old, body, request) {
         const change = changeOf(body, await store.domains.ofDevice((await parent(request)).id), old)
-        return () => store.domains.update(old.id, change)
+        return () => store.domains.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.domains.remove(old.id),
+    removeFrom: (old) => store.domains.remove(old.id, old),
     view: View,
     show,
     label,

@@ -1,6 +1,11 @@
 import { type Static, Type } from 'typebox'
 import { nameKey, objectNameError } from '../../model/names.ts'
-import { type Device, HOST_KEY_POLICIES, type Service } from '../../model/objects.ts'
+import {
+  type Device,
+  FACTORY_CONNECTION_POLICIES,
+  HOST_KEY_POLICIES,
+  type Service,
+} from '../../model/objects.ts'
 import { PROTOCOLS } from '../../model/rights.ts'
 import type { ApiRequest } from '../caller.ts'
 import { registerCollection, resource } from '../collection.ts'
@@ -9,23 +14,24 @@ import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, oneOf, partial, shown } from '../fields.ts'
 import { deviceOf } from '../parents.ts'
-import { serviceOf } from '../references.ts'
+import { referred, serviceOf } from '../references.ts'
 import { rightsIn, rightsOf } from '../rights.ts'
 
 const serviceName = name('unique on its device', 'ssh')
 const protocol = oneOf(PROTOCOLS, 'what the device speaks there')
 const port = Type.Integer({ minimum: 1, maximum: 65535 })
 const subprotocols = rightsIn('what the service allows at most; empty: whatever authorizations grant')
-const policy = oneOf(
-  HOST_KEY_POLICIES,
-  'a host key that was not seen before: pin it at `first_sight`, or `pinned`: refuse until it is accepted at /hostkeys',
-)
+const connectionPolicy = name('of the same protocol; the one from the factory is called like it', 'SSH')
+const hostKeyPolicy = Type.Union([oneOf(HOST_KEY_POLICIES, 'policy'), Type.Null()], {
+  description: 'goes before what the connection policy says; null, the default: as that says',
+})
 const Create = exact({
   service_name: serviceName,
   protocol,
   port: Type.Optional(port),
   subprotocols: Type.Optional(subprotocols),
-  host_key_policy: Type.Optional(policy),
+  connection_policy: Type.Optional(connectionPolicy),
+  host_key_policy: Type.Optional(hostKeyPolicy),
 })
 const Update = partial(Create)
 const View = exact({
@@ -35,7 +41,8 @@ const View = exact({
   protocol,
   port,
   subprotocols,
-  host_key_policy: policy,
+  connection_policy: connectionPolicy,
+  host_key_policy: hostKeyPolicy,
 })
 const DEFAULT_PORTS = { SSH: 22 } as const
 
@@ -59,12 +66,23 @@ export function serviceResource(context: Context) {
           `${device.deviceName} has a service "${taken.serviceName}"`,
         )
     }
+    const protocol = body.protocol ?? own?.protocol
+    const connectionPolicyId =
+      body.connection_policy === undefined
+        ? own?.connectionPolicyId
+        : (await referred(store.connectionPolicies, 'connection_policy', body.connection_policy)).id
+    const policy = connectionPolicyId && (await store.connectionPolicies.find(connectionPolicyId))
+    if (policy && policy.protocol !== protocol) {
+      const message = `"${policy.policyName}" is for ${policy.protocol}, the service speaks ${protocol}`
+      throw fieldError('invalid_field', 'connection_policy', message)
+    }
     return {
+      ...(connectionPolicyId !== undefined && { connectionPolicyId }),
       ...(body.service_name !== undefined && { serviceName: body.service_name }),
       ...(body.protocol !== undefined && { protocol: body.protocol }),
       ...(body.port !== undefined && { port: body.port }),
       ...(body.subprotocols !== undefined && { subprotocols: rightsOf(body.subprotocols) }),
-      ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy }),
+      ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy ?? undefined }),
     }
   }
   const parent = (request: ApiRequest) => deviceOf(store, request)
@@ -86,7 +104,6 @@ export function serviceResource(context: Context) {
             protocol: body.protocol,
             port: DEFAULT_PORTS[body.protocol],
             subprotocols: [],
-            hostKeyPolicy: 'first_sight',
             ...change,
           })
       },
@@ -95,10 +112,10 @@ export function serviceResource(context: Context) {
       schema: Update,
       async plan(old, body, request) {
         const change = await changeOf(await parent(request), body, old)
-        return () => store.services.update(old.id, change)
+        return () => store.services.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.services.remove(old.id),
+    removeFrom: (old) => store.services.remove(old.id, old),
     view: View,
     show: async (service, read) => ({
       service_name: service.serviceName,
@@ -106,7 +123,10 @@ export function serviceResource(context: Context) {
       protocol: service.protocol,
       port: service.port,
       subprotocols: service.subprotocols,
-      host_key_policy: service.hostKeyPolicy,
+      connection_policy: await read.connectionPolicy(
+        service.connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[service.protocol],
+      ),
+      host_key_policy: service.hostKeyPolicy ?? null,
     }),
     label: (service) => String(service['service_name']),
     secrets: [],

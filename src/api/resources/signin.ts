@@ -4,8 +4,8 @@ import { type Static, Type } from 'typebox'
 import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import type { User } from '../../model/objects.ts'
-import { FACTORY_PROFILES, FEATURES, LEVELS } from '../../model/profiles.ts'
-import { SESSION_COOKIE } from '../authenticate.ts'
+import { FEATURES, LEVELS } from '../../model/profiles.ts'
+import { rightsOf, SESSION_COOKIE } from '../authenticate.ts'
 import { type Caller, callerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -48,7 +48,7 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
       endOwn(request)
       const token = signIns.begin(user.id, deps.clock())
       reply.setCookie(SESSION_COOKIE, token, { path: '/', secure: true, httpOnly: true, sameSite: 'lax' })
-      return show({ user, profile: user.profile, rights: FACTORY_PROFILES[user.profile] })
+      return show({ user, profile: user.profile, rights: await rightsOf(deps.store, user.profile) })
     },
   )
 

@@ -97,10 +97,10 @@ export function targetGroupResource(context: Context) {
       schema: Update,
       async plan(old, body) {
         const change = await changeOf(body, old)
-        return () => store.targetGroups.update(old.id, change)
+        return () => store.targetGroups.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.targetGroups.remove(old.id),
+    removeFrom: (old) => store.targetGroups.remove(old.id, old),
     view: View,
     show: async (group, read) => ({
       group_name: group.groupName,

@@ -54,10 +54,10 @@ export function userGroupResource(context: Context) {
       schema: Update,
       async plan(old, body) {
         const change = await changeOf(body, old)
-        return () => store.userGroups.update(old.id, change)
+        return () => store.userGroups.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.userGroups.remove(old.id),
+    removeFrom: (old) => store.userGroups.remove(old.id, old),
     view: View,
     show: async (group, read) => ({
       group_name: group.groupName,

@@ -3,9 +3,11 @@ import { type Static, Type } from 'typebox'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/publickey.ts'
 import { userNameError } from '../../model/names.ts'
-import { PROFILES, type ProfileName, USER_AUTHS, type User } from '../../model/objects.ts'
-import { covers, FACTORY_PROFILES } from '../../model/profiles.ts'
+import { USER_AUTHS, type User } from '../../model/objects.ts'
+import { covers, type ProfileRights } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
+import type { Store } from '../../store/store.ts'
+import { rightsOf } from '../authenticate.ts'
 import { type ApiRequest, callerOf } from '../caller.ts'
 import { announced, registerCollection, resource } from '../collection.ts'
 import type { Context } from '../context.ts'
@@ -26,7 +28,7 @@ import {
   timeOrNull,
   timeText,
 } from '../fields.ts'
-import { referredIds } from '../references.ts'
+import { referred, referredIds } from '../references.ts'
 
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),
@@ -48,7 +50,7 @@ const optional = {
   ip_source: Type.Optional(ipSource),
   groups: Type.Optional(names('user groups')),
 }
-const profile = oneOf(PROFILES, 'what the user may do over the API')
+const profile = name('profile: what the user may do over the API', 'user')
 const userName = name('unique', 'ops1')
 
 const Create = exact({
@@ -87,7 +89,6 @@ export function userResource(context: Context) {
       ...(body.user_name !== undefined && { userName: body.user_name.normalize('NFC') }),
       ...(body.display_name !== undefined && { displayName: body.display_name }),
       ...(body.email !== undefined && { email: body.email }),
-      ...(body.profile !== undefined && { profile: body.profile }),
       ...(body.user_auths !== undefined && { userAuths: [...new Set(body.user_auths)] }),
       ...(body.ssh_public_keys !== undefined && { sshPublicKeys: body.ssh_public_keys }),
       ...(body.is_disabled !== undefined && { isDisabled: body.is_disabled }),
@@ -125,8 +126,7 @@ export function userResource(context: Context) {
     create: {
       schema: Create,
       async plan(body, request) {
-        const profile = body.profile ?? 'user'
-        refuseBeyondOwn(request, profile)
+        const profile = await givenProfile(store, request, body.profile ?? 'user')
         const change = await changeOf(body)
         await refuseDuplicate(change.userName)
         const hash = body.password === undefined ? undefined : await hashOf(body.password)
@@ -143,33 +143,35 @@ export function userResource(context: Context) {
             ...change,
             profile,
           })
-          if (hash !== undefined) await store.users.setPasswordHash(user.id, hash)
-          return user
+          if (hash === undefined) return user
+          await store.users.setPasswordHash(user.id, hash)
+          return (await store.users.find(user.id)) ?? user
         }
       },
     },
     update: {
       schema: Update,
       async plan(old, body, request) {
-        refuseBeyondOwn(request, old.profile)
-        if (body.profile !== undefined) refuseBeyondOwn(request, body.profile)
+        refuseBeyondOwn(request, await rightsOf(store, old.profile))
         const change = await changeOf(body)
+        if (body.profile !== undefined) change.profile = await givenProfile(store, request, body.profile)
         await refuseDuplicate(change.userName, old)
         const hash = body.password === undefined ? undefined : await hashOf(body.password)
         const subject = { object_type: 'user', object: old.userName }
         const events = hash === undefined ? [] : [{ code: 'secret.change' as const, fields: subject }]
         return announced(events, async () => {
+          const user = await store.users.update(old.id, change, old)
           if (hash !== undefined) await store.users.setPasswordHash(old.id, hash)
           // whoever signed in as what the user was before signs in again
           const anew = hash !== undefined || change.profile !== undefined || change.isDisabled !== undefined
           if (anew) context.signIns.endAll(old.id)
-          return store.users.update(old.id, change)
+          return hash === undefined ? user : ((await store.users.find(old.id)) ?? user)
         })
       },
     },
-    remove: { check: (old, request) => refuseBeyondOwn(request, old.profile) },
+    remove: { check: async (old, request) => refuseBeyondOwn(request, await rightsOf(store, old.profile)) },
     async removeFrom(old) {
-      await store.users.remove(old.id)
+      await store.users.remove(old.id, old)
       context.signIns.endAll(old.id)
     },
     view: View,
@@ -207,6 +209,13 @@ function publicKeyError(line: string): string | undefined {
 }
 
 /** @throws ApiError `profile_exceeds_own` */
-export function refuseBeyondOwn(request: ApiRequest, profile: ProfileName): void {
-  if (!covers(callerOf(request).rights, FACTORY_PROFILES[profile])) throw new ApiError('profile_exceeds_own')
+export function refuseBeyondOwn(request: ApiRequest, rights: ProfileRights): void {
+  if (!covers(callerOf(request).rights, rights)) throw new ApiError('profile_exceeds_own')
+}
+
+/** The name of a profile that the caller may give. @throws ApiError `unknown_reference`, `profile_exceeds_own` */
+export async function givenProfile(store: Store, request: ApiRequest, ref: string): Promise<string> {
+  const profile = await referred(store.profiles, 'profile', ref)
+  refuseBeyondOwn(request, profile.rights)
+  return profile.profileName
 }

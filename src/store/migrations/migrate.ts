@@ -6,6 +6,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { SchemaError } from '../errors.ts'
 import * as objects from './0001-objects.ts'
 import * as search from './0002-search.ts'
+import * as policies from './0003-policies.ts'
 
 export interface Migration {
   version: number
@@ -13,7 +14,7 @@ export interface Migration {
 }
 
 /** In order; a released migration is never changed, only followed. */
-const MIGRATIONS: readonly Migration[] = [objects, search]
+const MIGRATIONS: readonly Migration[] = [objects, search, policies]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
 

@@ -1,0 +1,100 @@
+import { type Static, Type } from 'typebox'
+import { objectNameError } from '../../model/names.ts'
+import { type ConnectionPolicy, HOST_KEY_POLICIES } from '../../model/objects.ts'
+import { PROTOCOLS } from '../../model/rights.ts'
+import { registerCollection, resource } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { fieldError } from '../errors.ts'
+import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+
+const policyName = name('unique', 'strict-ssh')
+const protocol = oneOf(PROTOCOLS, 'of the services that may name it')
+const hostKeyPolicy = oneOf(
+  HOST_KEY_POLICIES,
+  'a host key that was not seen before: pin it at `first_sight`, or `pinned`: refuse until it is accepted at /hostkeys',
+)
+const Create = exact({
+  policy_name: policyName,
+  description: Type.Optional(text('what the policy is for')),
+  protocol: Type.Optional(protocol),
+  host_key_policy: Type.Optional(hostKeyPolicy),
+})
+const Update = partial(Create)
+const View = exact({
+  ...shown,
+  policy_name: policyName,
+  description: Type.String(),
+  protocol,
+  host_key_policy: hostKeyPolicy,
+  is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
+})
+
+export function connectionPolicyResource(context: Context) {
+  const { store } = context.deps
+
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: ConnectionPolicy,
+  ): Promise<Partial<Omit<ConnectionPolicy, 'id'>>> => {
+    if (body.policy_name !== undefined) {
+      check('policy_name', objectNameError(body.policy_name))
+      const other = await store.connectionPolicies.find(body.policy_name)
+      if (other && other.id !== own?.id)
+        throw fieldError('duplicate', 'policy_name', `"${other.policyName}" exists`)
+    }
+    return {
+      ...(body.policy_name !== undefined && { policyName: body.policy_name }),
+      ...(body.description !== undefined && { description: body.description }),
+      ...(body.protocol !== undefined && { protocol: body.protocol }),
+      ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy }),
+    }
+  }
+
+  return resource({
+    path: '/connectionpolicies',
+    type: 'connectionpolicy',
+    title: 'Connection policies',
+    description:
+      'How the broker connects to the services that name it. Each protocol has one from the factory that is called like it.',
+    create: {
+      schema: Create,
+      async plan(body) {
+        const change = await changeOf(body)
+        return () =>
+          store.connectionPolicies.create({
+            policyName: body.policy_name,
+            description: '',
+            protocol: 'SSH',
+            hostKeyPolicy: 'first_sight',
+            ...change,
+            isFactory: false,
+          })
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body) {
+        const change = await changeOf(body, old)
+        return () => store.connectionPolicies.update(old.id, change, old)
+      },
+    },
+    removeFrom: (old) => store.connectionPolicies.remove(old.id, old),
+    view: View,
+    show: async (policy) => ({
+      policy_name: policy.policyName,
+      description: policy.description,
+      protocol: policy.protocol,
+      host_key_policy: policy.hostKeyPolicy,
+      is_factory: policy.isFactory,
+    }),
+    label: (policy) => String(policy['policy_name']),
+    secrets: [],
+    list: (_request, page) => store.connectionPolicies.list(page),
+    find: (_request, ref) => store.connectionPolicies.find(ref),
+  })
+}
+
+export function registerConnectionPolicies(app: Api, context: Context): void {
+  registerCollection(app, context, connectionPolicyResource(context))
+}

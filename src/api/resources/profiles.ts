@@ -1,0 +1,99 @@
+/** Profiles: those from the factory to be read, and one's own. */
+import { type Static, Type } from 'typebox'
+import { objectNameError } from '../../model/names.ts'
+import { FEATURES, type Feature, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'
+import { registerCollection, resource } from '../collection.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { fieldError } from '../errors.ts'
+import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { refuseBeyondOwn } from './users.ts'
+
+const profileName = name('unique', 'provisioner')
+const levels = Object.fromEntries(
+  FEATURES.map((feature) => [feature, oneOf(levelsOf(feature), 'level')]),
+) as Record<Feature, ReturnType<typeof oneOf<ReturnType<typeof levelsOf>>>>
+const rights = exact(levels)
+const Create = exact({
+  profile_name: profileName,
+  description: Type.Optional(text('what the profile is for')),
+  rights: Type.Optional(partial(rights)),
+})
+const Update = partial(Create)
+const View = exact({
+  ...shown,
+  profile_name: profileName,
+  description: Type.String(),
+  rights,
+  is_factory: Type.Boolean({ description: 'there from the first start: read only' }),
+})
+
+export function profileResource(context: Context) {
+  const { store } = context.deps
+
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: Profile,
+  ): Promise<Partial<Omit<Profile, 'id'>>> => {
+    if (body.profile_name !== undefined) {
+      check('profile_name', objectNameError(body.profile_name))
+      const other = await store.profiles.find(body.profile_name)
+      if (other && other.id !== own?.id)
+        throw fieldError('duplicate', 'profile_name', `"${other.profileName}" exists`)
+    }
+    return {
+      ...(body.profile_name !== undefined && { profileName: body.profile_name }),
+      ...(body.description !== undefined && { description: body.description }),
+      ...(body.rights !== undefined && { rights: rightsFrom({ ...own?.rights, ...body.rights }) }),
+    }
+  }
+
+  return resource({
+    path: '/profiles',
+    type: 'profile',
+    title: 'Profiles',
+    description:
+      "What users and API keys may do over the API, one level per feature; a feature that is not named is `none`. Nobody can give or change a profile beyond their own rights. An update of `rights` keeps the features that it does not name; it holds from its users' next request on.",
+    create: {
+      schema: Create,
+      async plan(body, request) {
+        const change = await changeOf(body)
+        const profile = {
+          profileName: body.profile_name,
+          description: '',
+          rights: rightsFrom({}),
+          ...change,
+          isFactory: false,
+        }
+        refuseBeyondOwn(request, profile.rights)
+        return () => store.profiles.create(profile)
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body, request) {
+        refuseBeyondOwn(request, old.rights)
+        const change = await changeOf(body, old)
+        if (change.rights) refuseBeyondOwn(request, change.rights)
+        return () => store.profiles.update(old.id, change, old)
+      },
+    },
+    remove: { check: (old, request) => refuseBeyondOwn(request, old.rights) },
+    removeFrom: (old) => store.profiles.remove(old.id, old),
+    view: View,
+    show: async (profile) => ({
+      profile_name: profile.profileName,
+      description: profile.description,
+      rights: profile.rights,
+      is_factory: profile.isFactory,
+    }),
+    label: (profile) => String(profile['profile_name']),
+    secrets: [],
+    list: (_request, page) => store.profiles.list(page),
+    find: (_request, ref) => store.profiles.find(ref),
+  })
+}
+
+export function registerProfiles(app: Api, context: Context): void {
+  registerCollection(app, context, profileResource(context))
+}

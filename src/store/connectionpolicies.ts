@@ -1,0 +1,104 @@
+import { nameKey } from '../model/names.ts'
+import type { ConnectionPolicy, HostKeyPolicy } from '../model/objects.ts'
+import type { Protocol } from '../model/rights.ts'
+import { FactoryError } from './errors.ts'
+import { byIdOrName, key, listed, named, refuseInUse, unchanged, write } from './query.ts'
+import type { ConnectionPolicyRow, Db, StoreContext } from './schema.ts'
+import { column } from './searchable.ts'
+import type { Repository } from './store.ts'
+
+const TYPE = 'connection policy'
+export const CONNECTION_POLICY_FIELDS = {
+  policy_name: column('name', 'name_key'),
+  description: column('text', 'description'),
+  protocol: column('label', 'protocol'),
+  host_key_policy: column('label', 'host_key_policy'),
+  is_factory: column('flag', 'is_factory'),
+  id: column('id', 'id'),
+}
+
+/** Those from the factory can be changed, and neither renamed nor removed: others count on them. */
+export function connectionPolicyRepository({ db, newId }: StoreContext): Repository<ConnectionPolicy> {
+  const find = async (from: Db, idOrName: string): Promise<ConnectionPolicy | undefined> => {
+    const { column, value } = byIdOrName(idOrName)
+    const row = await from
+      .selectFrom('connection_policies')
+      .selectAll()
+      .where(column, '=', value)
+      .executeTakeFirst()
+    return row && policy(row)
+  }
+  return {
+    async list(page) {
+      const all = db.selectFrom('connection_policies').selectAll()
+      const { rows, total } = await listed(all, CONNECTION_POLICY_FIELDS, ['policy_name'], page)
+      return { items: rows.map(policy), total }
+    },
+
+    find: (idOrName) => find(db, idOrName),
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.policyName }, async (tx) => {
+        const id = newId()
+        await tx
+          .insertInto('connection_policies')
+          .values({
+            id,
+            policy_name: object.policyName,
+            name_key: nameKey(object.policyName),
+            description: object.description,
+            protocol: object.protocol,
+            host_key_policy: object.hostKeyPolicy,
+            is_factory: 0,
+          })
+          .execute()
+        return (await find(tx, id))!
+      }),
+
+    update: (id, change, expected) =>
+      write(db, { type: TYPE, name: change.policyName ?? id }, async (tx) => {
+        const old = unchanged(await find(tx, id), TYPE, id, expected)
+        const isRenamed = change.policyName !== undefined && change.policyName !== old.policyName
+        if (old.isFactory && isRenamed) throw new FactoryError(TYPE, old.policyName, 'renamed')
+        const columns = named({
+          policy_name: change.policyName,
+          name_key: key(change.policyName),
+          description: change.description,
+          protocol: change.protocol,
+          host_key_policy: change.hostKeyPolicy,
+        })
+        if (Object.keys(columns).length > 0)
+          await tx.updateTable('connection_policies').set(columns).where('id', '=', id).execute()
+        return (await find(tx, id))!
+      }),
+
+    remove: (id, expected) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        const { policyName, isFactory } = unchanged(await find(tx, id), TYPE, id, expected)
+        if (isFactory) throw new FactoryError(TYPE, policyName, 'removed')
+        await refuseInUse(TYPE, policyName, [
+          {
+            type: 'service',
+            query: tx
+              .selectFrom('services as s')
+              .innerJoin('devices as d', 'd.id', 's.device_id')
+              .select((e) => e(e('d.device_name', '||', ':'), '||', e.ref('s.service_name')).as('name'))
+              .where('s.connection_policy_id', '=', id)
+              .orderBy('d.name_key'),
+          },
+        ])
+        await tx.deleteFrom('connection_policies').where('id', '=', id).execute()
+      }),
+  }
+}
+
+function policy(row: ConnectionPolicyRow): ConnectionPolicy {
+  return {
+    id: row.id,
+    policyName: row.policy_name,
+    description: row.description,
+    protocol: row.protocol as Protocol,
+    hostKeyPolicy: row.host_key_policy as HostKeyPolicy,
+    isFactory: row.is_factory !== 0,
+  }
+}

@@ -1,0 +1,36 @@
+/** Answers to requests that carried an Idempotency-Key: a bounded number, for a bounded time. */
+import { write } from './query.ts'
+import type { StoreContext } from './schema.ts'
+import type { IdempotencyRepository } from './store.ts'
+
+export function idempotencyRepository({ db }: StoreContext): IdempotencyRepository {
+  return {
+    async find(key, since) {
+      const row = await db
+        .selectFrom('idempotency_keys')
+        .selectAll()
+        .where('key', '=', key)
+        .where('time', '>', since)
+        .executeTakeFirst()
+      if (!row) return undefined
+      const { request, time, status, location, answer } = row
+      return { request, time, status, ...(location !== null && { location }), answer }
+    },
+
+    keep: (key, { request, time, status, location, answer }, since, limit) =>
+      write(db, { type: 'idempotency key', name: '' }, async (tx) => {
+        await tx.deleteFrom('idempotency_keys').where('time', '<=', since).execute()
+        const oldest = tx
+          .selectFrom('idempotency_keys')
+          .select('key')
+          .orderBy('time', 'desc')
+          .limit(-1)
+          .offset(limit - 1)
+        await tx.deleteFrom('idempotency_keys').where('key', 'in', oldest).execute()
+        await tx
+          .replaceInto('idempotency_keys')
+          .values({ key, request, time, status, location: location ?? null, answer })
+          .execute()
+      }),
+  }
+}
