@@ -44,11 +44,14 @@ beforeAll(async () => {
   bastion = await startBastion()
   port = bastion.broker.ports.ssh
 })
-afterAll(() => bastion.stop())
+afterAll(async () => {
+  const { code } = await ssh(bastion.home, bastion.login(), ['true'])
+  await bastion.stop()
+  expect(code).toBe(0)
+})
 afterEach(async () => {
   for (const client of clients.splice(0)) client.destroy()
-  // Whatever a test has sent: the broker is the same process, lets people in, and its sessions have all ended.
-  expect((await ssh(bastion.home, bastion.login(), ['true'])).code).toBe(0)
+  // Whatever a test has sent: the broker is still there, and its sessions have all ended.
   await until('the end of all sessions', async () => {
     const open = await bastion.broker.must<unknown[]>('GET', '/sessions?status=current')
     return open.length === 0 || undefined

@@ -8,7 +8,6 @@ import ssh2, { type ParsedKey } from 'ssh2'
 import { buildChannelOpen } from '../../proxies/ssh/codec/build.ts'
 import { Reader } from '../../proxies/ssh/codec/reader.ts'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
-import { until } from '../e2e/bastion.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -62,6 +61,8 @@ export interface RawOptions {
 
 export interface RawClient {
   readonly socket: Socket
+  /** Its own port: `client_port` of the events of this connection. */
+  readonly port: number
   /** RFC 4253 7.2: the hash of the first key exchange. */
   readonly sessionId: Buffer
   /** Payloads that came and were not taken by `next`, without key exchanges. */
@@ -99,6 +100,7 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
     onError: () => socket.destroy(),
     onHandshakeComplete: () => {
       agreed = true
+      wake()
     },
     messageHandlers: {},
   })
@@ -125,12 +127,32 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
     })
   }
   protocol.start()
-  await until('the key exchange', () => {
-    if (closed) throw new Error('the connection ended before keys were agreed')
-    return agreed || undefined
-  })
+  /** Resolves when `probe` answers; asked at every message that comes, for times are measured here. */
+  const wait = <T>(what: string, probe: () => T | undefined): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const end = (): void => {
+        clearTimeout(timer)
+        waiting.delete(check)
+      }
+      const check = (): void => {
+        const found = probe()
+        if (found === undefined && !closed) return
+        end()
+        if (found !== undefined) resolve(found)
+        else reject(new Error(`the connection ended before ${what}`))
+      }
+      const timer = setTimeout(() => {
+        end()
+        reject(new Error(`waited in vain for ${what}`))
+      }, WAIT_MS)
+      waiting.add(check)
+      check()
+    })
+  await wait('keys were agreed', () => agreed || undefined)
+  const { localPort = 0 } = socket
   return {
     socket,
+    port: localPort,
     sessionId: Buffer.from(protocol._kex.sessionID),
     received,
     get closed() {
@@ -144,33 +166,15 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
         sendPacket(protocol, write.finalize(packet))
       }
     },
-    // Not by `until`: how long an answer takes is measured here.
     next: (...types) =>
-      new Promise((resolve, reject) => {
-        const end = (): void => {
-          clearTimeout(timer)
-          waiting.delete(check)
+      wait(`a message of ${types}`, () => {
+        for (let payload = received.shift(); payload; payload = received.shift()) {
+          if (types.includes(payload[0] ?? 0)) return payload
         }
-        const timer = setTimeout(() => {
-          end()
-          reject(new Error(`waited in vain for a message of ${types}`))
-        }, WAIT_MS)
-        const check = (): void => {
-          for (let payload = received.shift(); payload; payload = received.shift()) {
-            if (!types.includes(payload[0] ?? 0)) continue
-            end()
-            resolve(payload)
-            return
-          }
-          if (!closed) return
-          end()
-          reject(new Error(`the connection ended before a message of ${types}`))
-        }
-        waiting.add(check)
-        check()
+        return undefined
       }),
     untilClosed: async () => {
-      await until('the end of the connection', () => closed || undefined)
+      await wait('the end of the connection', () => closed || undefined)
     },
     rekey: () => protocol.rekey(),
     destroy: () => socket.destroy(),
