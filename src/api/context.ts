@@ -3,7 +3,13 @@ import type { Id } from '../model/objects.ts'
 import type { ApiDeps } from './deps.ts'
 import type { SignIns } from './signins.ts'
 
-export interface Context {
+/** What resources stand on, also without a server: the import and export of the command line. */
+export interface ResourceContext {
+  deps: Pick<ApiDeps, 'store' | 'vault' | 'passwords'>
+  signIns: Pick<SignIns, 'endAll'>
+}
+
+export interface Context extends ResourceContext {
   deps: ApiDeps
   signIns: SignIns
   /** When a key's use by somebody was last written to the audit. */

@@ -8,6 +8,7 @@ import {
   MAX_PASSPHRASE_BYTES,
   MAX_PASSWORD_BYTES,
   MAX_PRIVATE_KEY_BYTES,
+  wipe,
 } from '../vault/credentials.ts'
 import { ApiError, type ErrorDetail } from './errors.ts'
 import { exact } from './fields.ts'
@@ -59,11 +60,5 @@ function credentialOf(credential: Static<typeof credentialsIn>[number]): Credent
 }
 
 export function wipeAll(credentials: readonly Credential[]): void {
-  for (const credential of credentials) {
-    if (credential.type === 'password') credential.password.wipe()
-    else {
-      credential.privateKey.wipe()
-      credential.passphrase?.wipe()
-    }
-  }
+  for (const credential of credentials) wipe(credential)
 }

@@ -37,7 +37,7 @@ export interface ApiMetrics {
 
 export interface ApiDeps {
   store: Store
-  vault: Pick<Vault, 'setCredentials'>
+  vault: Pick<Vault, 'setCredentials' | 'on'>
   checkouts: Checkouts
   identities: Pick<Identities, 'authenticate'>
   passwords: Pick<PasswordHasher, 'hash'>

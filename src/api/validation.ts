@@ -9,12 +9,19 @@ const MAX_DETAILS = 20
 const INTEGER = /^-?\d{1,9}$/
 
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const validator = Compile(schema)
+  const flawOf = flawFinder(schema)
   const integers = httpPart === 'querystring' ? integersOf(schema) : []
   return (input: unknown) => {
     const value = integers.length > 0 ? withIntegers(input, integers) : input
-    return validator.Check(value) ? { value } : { error: finding(validator.Errors(value)) }
+    const error = flawOf(value)
+    return error ? { error } : { value }
   }
+}
+
+/** What is wrong with a value under a schema, as the error to answer with; undefined: nothing. */
+export function flawFinder(schema: TSchema): (value: unknown) => ApiError | undefined {
+  const validator = Compile(schema)
+  return (value) => (validator.Check(value) ? undefined : finding(validator.Errors(value)))
 }
 
 /** Query parameters are text: those that the schema wants as integers become such, the others stay. */

@@ -56,7 +56,17 @@ const CLIENT = ['client_ip', 'client_port'] as const
 const TARGET = ['account', 'domain', 'device', 'service', 'target_host'] as const
 const SESSION = ['session', 'user', ...CLIENT, 'protocol', ...TARGET] as const
 const CHANNEL = [...SESSION, 'subprotocol'] as const
-const OBJECT = ['user', 'profile', ...CLIENT, 'object_type', 'object', 'changes', 'result', 'reason'] as const
+const OBJECT = [
+  'user',
+  'profile',
+  ...CLIENT,
+  'method',
+  'object_type',
+  'object',
+  'changes',
+  'result',
+  'reason',
+] as const
 
 const who = (f: EventFields) => `${f.user ?? 'somebody'}${f.client_ip ? ` from ${f.client_ip}` : ''}`
 const because = (f: EventFields) => (f.reason ? `: ${f.reason}` : '')
@@ -199,14 +209,15 @@ export const EVENTS = {
   'object.create': {
     severity: 'notice',
     trap: false,
-    meaning: 'an administrator created an object',
+    meaning: 'an administrator created an object; `method` is `import` for a row of a CSV table',
     fields: OBJECT,
     sentence: (f) => `${who(f)} created ${thing(f)}`,
   },
   'object.update': {
     severity: 'notice',
     trap: false,
-    meaning: 'an administrator changed an object; `changes` says what, never a secret',
+    meaning:
+      'an administrator changed an object; `changes` says what, never a secret; `method` as for `object.create`',
     fields: OBJECT,
     sentence: (f) => `${who(f)} changed ${thing(f)}${f.changes ? `: ${f.changes}` : ''}`,
   },

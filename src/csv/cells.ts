@@ -6,10 +6,10 @@
  */
 import { CellError } from './error.ts'
 
-export const KINDS = ['text', 'word', 'list', 'boolean', 'integer', 'time', 'secret'] as const
+export const KINDS = ['text', 'word', 'nullable', 'list', 'boolean', 'integer', 'time', 'secret'] as const
 /**
  * `text`: an empty cell is an empty text. `word`: a text that cannot be empty, so an empty cell says nothing.
- * `list`: texts; an empty cell is an empty list. `time`: RFC 3339; an empty cell is none (null).
+ * `nullable`: a text, or null for an empty cell. `list`: texts; an empty cell is an empty list. `time`: RFC 3339; an empty cell is none (null).
  * `secret`: goes in and never out, taken as it stands.
  */
 export type Kind = (typeof KINDS)[number]
@@ -44,6 +44,8 @@ export function valueIn(kind: Kind, cell: string): Value | undefined {
       return text
     case 'word':
       return text === '' ? undefined : text
+    case 'nullable':
+      return text === '' ? null : text
     case 'list':
       return members(text)
     case 'boolean':

@@ -82,6 +82,23 @@ export class Vault {
     await this.#accounts.setSealedCredentials(accountId, sealed)
   }
 
+  /** The same as `setCredentials`, but those of the types that are not given stay. */
+  async mergeCredentials(accountId: Id, credentials: readonly Credential[]): Promise<void> {
+    const stored = await this.credentials(accountId)
+    try {
+      const given = new Map(credentials.map((credential) => [credential.type, credential]))
+      const kept = stored.map((credential) => given.get(credential.type) ?? credential)
+      await this.setCredentials(accountId, [...new Set([...kept, ...credentials])])
+    } finally {
+      for (const credential of stored) wipe(credential)
+    }
+  }
+
+  /** The same vault on the accounts of another store: those of a transaction. */
+  on(accounts: AccountRepository): Vault {
+    return new Vault(this.#key, accounts)
+  }
+
   /** The account's credentials, in the order in which they are to be tried. */
   async credentials(accountId: Id): Promise<Credential[]> {
     const stored = await this.#accounts.sealedCredentials(accountId)
@@ -96,6 +113,14 @@ export class Vault {
         body.wipe()
       }
     })
+  }
+}
+
+export function wipe(credential: Credential): void {
+  if (credential.type === 'password') credential.password.wipe()
+  else {
+    credential.privateKey.wipe()
+    credential.passphrase?.wipe()
   }
 }
 

@@ -47,10 +47,10 @@ describe('formulas', () => {
 
 describe('what a cell means', () => {
   it('when it is empty', () => {
-    const empty = (['text', 'word', 'list', 'boolean', 'integer', 'time', 'secret'] as const).map((kind) =>
-      valueIn(kind, ''),
+    const empty = (['text', 'word', 'nullable', 'list', 'boolean', 'integer', 'time', 'secret'] as const).map(
+      (kind) => valueIn(kind, ''),
     )
-    expect(empty).toEqual(['', undefined, [], undefined, undefined, null, undefined])
+    expect(empty).toEqual(['', undefined, null, [], undefined, undefined, null, undefined])
   })
 
   it.each([
