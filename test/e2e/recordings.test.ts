@@ -75,6 +75,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
         await terminal.expect(/50 120[\s\S]*secret: $/)
         terminal.send(`${secret}\r`)
         await terminal.expect(`got ${secret.length}`)
+        await terminal.expect('$ ')
         terminal.send(`su ${other.name} -c 'id -un'\r`)
         await terminal.expect('assword: ')
         // By hand: one key after the other.
@@ -83,6 +84,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
           await sleep(10)
         }
         await terminal.expect(`\n${other.name}\r\n`)
+        await terminal.expect('$ ')
         terminal.send('exit 7\r')
         expect(await terminal.exit()).toBe(7)
         shown = terminal.bytes()
