@@ -3,7 +3,9 @@
 import { PROFILES } from '../model/objects.ts'
 import { FACTORY_PROFILES, FEATURES, LEVELS } from '../model/profiles.ts'
 import { ERRORS } from './errors.ts'
+import { escaped, table } from './html.ts'
 import { type Need, ROUTES } from './routes.ts'
+import { searchPart } from './searchpage.ts'
 
 export const STYLE =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}' +
@@ -33,9 +35,7 @@ export function referencePage(document: object): string {
     `<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Sallyport API</title><style>${STYLE}</style></head><body>` +
     `<h1>Sallyport API</h1><p>${escaped(info.description ?? '')} The same as an OpenAPI document: <a href="../openapi.json">openapi.json</a>.</p>` +
     `<ul>${contents.join('')}<li><a href="#profiles">Profiles</a></li><li><a href="#errors">Errors</a></li><li><a href="#search">Search</a></li></ul>` +
-    `${bodies.join('')}${profilesPart()}${errorsPart()}` +
-    '<h2 id="search">Search</h2><p>The parameter <code>q</code> is not available yet. Collections take <code>limit</code>, <code>offset</code>, <code>sort</code> and <code>fields</code>; the header <code>X-Total-Count</code> tells how many objects there are.</p>' +
-    '</body></html>\n'
+    `${bodies.join('')}${profilesPart()}${errorsPart()}${searchPart()}</body></html>\n`
   )
 }
 
@@ -124,24 +124,6 @@ function errorsPart(): string {
     description,
   ])
   return `<h2 id="errors">Errors</h2>${table(['error', 'status', 'description'], rows)}`
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[], tag: string) =>
-    `<tr>${cells.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('')}</tr>`
-  return `<table>${line(head, 'th')}${rows.map((row) => line(row, 'td')).join('')}</table>`
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }
 
 function anchor(text: string): string {

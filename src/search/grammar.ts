@@ -1,18 +1,15 @@
-/**
- * The search grammar that every collection shares (contract.md, REST API), as a syntax tree:
- *
- *     expression = conjunction { "||" conjunction }
- *     conjunction = condition { "&&" condition }
- *     condition  = "(" expression ")" | field ( "=" | "~" ) value
- *     field      = letter { letter | digit | "_" | "." }
- *     value      = piece { piece }                       no white space between the pieces
- *     piece      = word | quoted | "${" name "}"
- *     quoted     = '"' { character | '\"' | '\\' | '\*' } '"'
- *
- * A word is anything without white space and `( ) " ' = ~ & | ! < >`. White space is free everywhere else. In a
- * value after `~` an unescaped `*` stands for any text; after `=` it is a plain star. What a variable stands for is
- * never read as anything but text.
- */
+/** The search grammar that every collection shares, and its syntax tree. */
+
+/** As the reference shows it. What a variable stands for is never read as anything but text. */
+export const GRAMMAR = `expression  = conjunction { "||" conjunction }
+conjunction = condition { "&&" condition }
+condition   = "(" expression ")" | field ( "=" | "~" ) value
+field       = name { "." name }
+value       = piece { piece }                       no white space between them
+piece       = word | quoted | "\${" name "}"
+word        = characters, but no white space and none of ( ) " ' = ~ & | ! < >
+quoted      = '"' { character | '\\"' | '\\\\' | '\\*' } '"'
+name        = letter { letter | digit | "_" }`
 
 /** Characters of an expression. */
 export const MAX_EXPRESSION = 4096

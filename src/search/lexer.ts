@@ -10,7 +10,7 @@ const SPACE = /\s*/y
 const SYMBOL = /\(|\)|&&|\|\||=|~/y
 /** A `$` belongs to a word (accounts of Windows machines end in one) unless it opens a variable. */
 const WORD = /(?:[^\s()"'=~&|!<>$]|\$(?!\{))+/uy
-const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/y
+const VARIABLE = /\$\{([A-Za-z][A-Za-z0-9_]*)\}/y
 /** Control characters but white space, and halves of surrogate pairs: SQL would not take them as they are. */
 const FOREIGN = /[\0-\x08\x0e-\x1f\x7f\p{Cs}]/u
 

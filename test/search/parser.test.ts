@@ -126,7 +126,11 @@ it('parse(format(tree)) is the tree', () => {
   fc.assert(
     fc.property(trees, (tree) => {
       const source = format(tree)
-      fc.pre(source.length <= MAX_EXPRESSION && source.split(/[=~]/).length <= MAX_COMPARISONS && source.split('~').length <= MAX_PATTERNS)
+      fc.pre(
+        source.length <= MAX_EXPRESSION &&
+          source.split(/[=~]/).length <= MAX_COMPARISONS &&
+          source.split('~').length <= MAX_PATTERNS,
+      )
       expect(bare(parse(source))).toEqual(bare(tree))
     }),
     { numRuns: 500 },

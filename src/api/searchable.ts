@@ -1,0 +1,32 @@
+/** The fields by which each collection is searched: what the reference shows of them. */
+import type { Fields } from '../search/fields.ts'
+import { ACCOUNT_FIELDS } from '../store/accounts.ts'
+import { API_KEY_FIELDS } from '../store/apikeys.ts'
+import { AUTHORIZATION_FIELDS } from '../store/authorizations.ts'
+import { DEVICE_FIELDS } from '../store/devices.ts'
+import { DOMAIN_FIELDS } from '../store/domains.ts'
+import { HOST_KEY_FIELDS } from '../store/hostkeys.ts'
+import { SERVICE_FIELDS } from '../store/services.ts'
+import { SESSION_FIELDS } from '../store/sessions.ts'
+import { TARGET_GROUP_FIELDS } from '../store/targetgroups.ts'
+import { USER_GROUP_FIELDS } from '../store/usergroups.ts'
+import { USER_FIELDS } from '../store/users.ts'
+import { SESSION_RIGHT_FIELDS, TARGET_FIELDS } from './resources/targets.ts'
+
+/** By the collection's path. */
+export const SEARCHABLE: Readonly<Record<string, Fields>> = {
+  '/users': USER_FIELDS,
+  '/usergroups': USER_GROUP_FIELDS,
+  '/devices': DEVICE_FIELDS,
+  '/devices/:device/services': SERVICE_FIELDS,
+  '/devices/:device/localdomains': DOMAIN_FIELDS,
+  '/domains': DOMAIN_FIELDS,
+  '/accounts': ACCOUNT_FIELDS,
+  '/targetgroups': TARGET_GROUP_FIELDS,
+  '/authorizations': AUTHORIZATION_FIELDS,
+  '/apikeys': API_KEY_FIELDS,
+  '/hostkeys': HOST_KEY_FIELDS,
+  '/targets': TARGET_FIELDS,
+  '/sessionrights': SESSION_RIGHT_FIELDS,
+  '/sessions': SESSION_FIELDS,
+}
