@@ -30,7 +30,9 @@ function residentBytes(pid: number): number {
 
 /** The broker's memory now, after a session of the same kind has warmed it up. */
 async function baseline(): Promise<number> {
-  await ssh(bastion.home, bastion.login(), [`head -c ${64 * MEBIBYTE} /dev/zero > /dev/null; head -c ${64 * MEBIBYTE} /dev/zero`])
+  await ssh(bastion.home, bastion.login(), [
+    `head -c ${64 * MEBIBYTE} /dev/zero > /dev/null; head -c ${64 * MEBIBYTE} /dev/zero`,
+  ])
   return residentBytes(bastion.broker.pid)
 }
 
@@ -43,7 +45,12 @@ async function highest(ms: number): Promise<number> {
   return most
 }
 
-function start(command: string, args: string[], env: NodeJS.ProcessEnv, input: 'pipe' | 'ignore' = 'ignore'): ChildProcess {
+function start(
+  command: string,
+  args: string[],
+  env: NodeJS.ProcessEnv,
+  input: 'pipe' | 'ignore' = 'ignore',
+): ChildProcess {
   const child = spawn(command, args, { env, stdio: [input, 'pipe', 'inherit'] })
   children.push(child)
   return child
@@ -52,7 +59,11 @@ function start(command: string, args: string[], env: NodeJS.ProcessEnv, input: '
 test('a client that stops reading while the target floods', async () => {
   const before = await baseline()
   const env = bastion.home.env(bastion.password)
-  const child = start(findProgram('ssh'), [...sshArguments(bastion.home, bastion.login()), 'cat /dev/zero'], env)
+  const child = start(
+    findProgram('ssh'),
+    [...sshArguments(bastion.home, bastion.login()), 'cat /dev/zero'],
+    env,
+  )
   await new Promise((resolve) => child.stdout!.once('data', resolve))
   process.kill(child.pid!, 'SIGSTOP')
   expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_GROWTH)

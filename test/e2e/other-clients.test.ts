@@ -69,7 +69,9 @@ describe('PuTTY', () => {
 
 /** It sends its first key exchange packet on a guess (RFC 4253 7.1). */
 test('dropbear: dbclient', async () => {
-  const { code, stdout } = await dbclient(bastion.home, bastion.login(), 'cat; exit 9', { input: 'through\n' })
+  const { code, stdout } = await dbclient(bastion.home, bastion.login(), 'cat; exit 9', {
+    input: 'through\n',
+  })
   expect({ code, stdout }).toEqual({ code: 9, stdout: 'through\n' })
 })
 

@@ -141,6 +141,13 @@ describe('with the SCP rights but not commands', () => {
   })
 })
 
+test('a terminal makes no copy of what is not a command', async () => {
+  await bastion.broker.must('PUT', `/authorizations/${authorization}`, { subprotocols: ['SSH_SCP_UP'] })
+  const terminal = sshTerminal(bastion.home, bastion.login(), [`scp -t ${remote('pty.txt')}`])
+  await terminal.expect('the right SSH_REMOTE_COMMAND is missing')
+  expect(await terminal.exit()).toBe(255)
+})
+
 test('other subsystems are refused', async () => {
   await bastion.broker.must('PUT', `/authorizations/${authorization}`, { subprotocols: ALL_RIGHTS })
   const result = await ssh(bastion.home, bastion.login(), ['netconf'], { flags: ['-s'] })

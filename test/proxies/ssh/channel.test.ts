@@ -1,0 +1,164 @@
+/** One channel against peers that break the rules; the legs are only what it writes to. */
+import { Buffer } from 'node:buffer'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Channel, type ChannelHost } from '../../../proxies/ssh/channel.ts'
+import {
+  buildChannelRequest,
+  buildData,
+  buildEof,
+  buildExec,
+  buildExtendedData,
+  buildPtyRequest,
+  buildWindowAdjust,
+} from '../../../proxies/ssh/codec/build.ts'
+import { MSG, parseChannelRequest, recipientOf, windowAdjustOf } from '../../../proxies/ssh/codec/messages.ts'
+import { MalformedError } from '../../../proxies/ssh/codec/reader.ts'
+import { MAX_QUEUED } from '../../../proxies/ssh/limits.ts'
+import type { SshSession } from '../../../proxies/ssh/session.ts'
+import type { Transport } from '../../../proxies/ssh/transport.ts'
+import type { Right } from '../../../src/model/rights.ts'
+
+let toClient: Buffer[]
+let toTarget: Buffer[]
+let granted: Right[]
+let breach: unknown
+let channel: Channel
+
+const NOTHING = new Uint8Array(0)
+
+function newChannel(rights: Right[]): Channel {
+  const leg = (sent: Buffer[]) =>
+    ({ send: (payload: Buffer) => sent.push(Buffer.from(payload)) }) as unknown as Transport
+  const session = {
+    rights: new Set(rights),
+    target: { device: 'srv1' },
+    granted: async ({ right }: { right: Right }) => void granted.push(right),
+    denied: () => undefined,
+    recorder: () => undefined,
+    bytesIn: 0,
+    bytesOut: 0,
+  } as unknown as SshSession
+  const host: ChannelHost = {
+    client: leg(toClient),
+    target: leg(toTarget),
+    session,
+    gone: () => undefined,
+    setDeciding: () => undefined,
+    guarded: (work) => {
+      try {
+        work()
+      } catch (error) {
+        breach = error
+      }
+    },
+  }
+  return new Channel(host, 7, { id: 3, window: 100_000, maxPacket: 32_768 })
+}
+
+function opened(rights: Right[], window = 100_000): Channel {
+  const one = newChannel(rights)
+  one.offer()
+  one.confirmed({ recipient: 7, sender: 9, window, maxPacket: 32_768, typeData: NOTHING })
+  return one
+}
+
+const decided = () => new Promise((resolve) => setImmediate(resolve))
+const kinds = (sent: Buffer[]) => sent.map(([type]) => type)
+
+beforeEach(() => {
+  toClient = []
+  toTarget = []
+  granted = []
+  breach = undefined
+  channel = opened(['SSH_REMOTE_COMMAND', 'SSH_SCP_UP'])
+})
+
+describe('while the main request waits for the audit log', () => {
+  test('nothing goes to the target', async () => {
+    channel.fromClient(buildExec(7, true, 'id'))
+    channel.fromClient(buildData(7, 'typed early'))
+    channel.fromClient(buildEof(7))
+    expect(toTarget).toEqual([])
+    await decided()
+    expect(kinds(toTarget)).toEqual([MSG.channelRequest, MSG.channelData, MSG.channelEof])
+  })
+
+  test('a malformed message behind it ends the session, and not the broker', async () => {
+    channel.fromClient(buildExec(7, true, 'id'))
+    channel.fromClient(buildExtendedData(7, 'no client sends this'))
+    await decided()
+    expect(breach).toBeInstanceOf(MalformedError)
+  })
+
+  test('what waits is bounded in bytes, not in messages', () => {
+    channel.fromClient(buildExec(7, true, 'id'))
+    for (let n = 0; n < 500; n++) channel.fromClient(buildData(7, 'x'))
+    const large = buildChannelRequest(7, 'env', false, Buffer.alloc(30_000))
+    expect(() => {
+      for (let n = 0; n * large.length <= MAX_QUEUED; n++) channel.fromClient(large)
+    }).toThrow(MalformedError)
+  })
+})
+
+describe('before the main request', () => {
+  test.each([
+    ['data', buildData(7, 'x')],
+    ['an end', buildEof(7)],
+  ])('%s is a breach, and blocks nothing', (_, message) => {
+    expect(() => channel.fromClient(message)).toThrow('before a shell, command or subsystem')
+  })
+})
+
+test('on a terminal a transfer is a command, for its files would not be seen', async () => {
+  const pty = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: NOTHING }
+  channel.fromClient(buildPtyRequest(7, true, pty))
+  channel.fromClient(buildExec(7, true, 'scp -t /tmp/x'))
+  await decided()
+  expect(granted).toEqual(['SSH_REMOTE_COMMAND'])
+  const other = opened(['SSH_SCP_UP'])
+  other.fromClient(buildPtyRequest(7, true, pty))
+  other.fromClient(buildExec(7, true, 'scp -t /tmp/x'))
+  await decided()
+  expect(granted).toEqual(['SSH_REMOTE_COMMAND'])
+})
+
+test('window that the client adds before the target has confirmed is granted afterwards, to this channel', () => {
+  const one = newChannel(['SSH_REMOTE_COMMAND'])
+  one.offer()
+  toTarget.length = 0
+  one.fromClient(buildWindowAdjust(7, 5_000))
+  expect(toTarget).toEqual([])
+  one.confirmed({ recipient: 7, sender: 9, window: 1, maxPacket: 32_768, typeData: NOTHING })
+  expect(toTarget.map(recipientOf)).toEqual([9])
+  expect(toTarget.map(windowAdjustOf)).toEqual([5_000])
+})
+
+test('a second main request on a channel is refused', async () => {
+  channel.fromClient(buildExec(7, true, 'id'))
+  await decided()
+  channel.fromClient(buildExec(7, true, 'reboot'))
+  channel.fromTarget(Buffer.from([MSG.channelSuccess, 0, 0, 0, 7]))
+  expect(kinds(toTarget)).toEqual([MSG.channelRequest])
+  expect(kinds(toClient).slice(-2)).toEqual([MSG.channelSuccess, MSG.channelFailure])
+})
+
+test('the target may only say how its program ended', async () => {
+  channel.fromClient(buildExec(7, false, 'id'))
+  await decided()
+  toClient.length = 0
+  channel.fromTarget(buildChannelRequest(7, 'x11-req', true, NOTHING))
+  channel.fromTarget(buildChannelRequest(7, 'exit-status', false, Buffer.from([0, 0, 0, 5])))
+  expect(toClient.map((payload) => parseChannelRequest(payload).type)).toEqual(['exit-status'])
+  expect(kinds(toTarget).at(-1)).toBe(MSG.channelFailure)
+})
+
+test('data beyond the window that was granted is a breach, from either side', async () => {
+  channel.fromClient(buildExec(7, false, 'cat'))
+  await decided()
+  expect(() => {
+    for (let n = 0; n < 5; n++) channel.fromTarget(buildData(7, Buffer.alloc(30_000)))
+  }).toThrow('more data than the window allows')
+  expect(() => {
+    for (let n = 0; n < 5; n++) channel.fromClient(buildData(7, Buffer.alloc(30_000)))
+  }).toThrow('more data than the window allows')
+})
