@@ -19,6 +19,7 @@ import { holdDataFolder, hostKeys, openDataFolder, tlsFiles } from './data-folde
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { BrokerGate } from './gate/gate.ts'
+import { REVIEW_INTERVAL_MS } from './gate/review.ts'
 import { recordingExports } from './keeper/exports.ts'
 import { recoverSessions } from './keeper/recover.ts'
 import type { Logger } from './log.ts'
@@ -61,6 +62,7 @@ export class Broker {
   readonly #gate: BrokerGate
   #ssh: SshProxy | undefined
   #api: Api | undefined
+  #reviews: NodeJS.Timeout | undefined
   #metricsServer: MetricsServer | undefined
 
   constructor(options: BrokerOptions, parts: Foundation, release: () => void) {
@@ -102,10 +104,18 @@ export class Broker {
     if (admin.password !== undefined) {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
+    this.#reviews = setInterval(() => this.#review(), REVIEW_INTERVAL_MS)
     await this.#startSsh(config)
     await this.#startApi(config)
     await this.#startMetrics(config)
     await this.#audit.record('service.start', { object_type: 'service', object: version })
+  }
+
+  /** Time passes and other processes write: what still runs is asked for its right once in a while. */
+  #review(): void {
+    this.#gate.review().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'running sessions could not be reviewed')
+    })
   }
 
   async #startSsh({ listen, dataDir, loginGrace }: Config): Promise<void> {
@@ -125,7 +135,7 @@ export class Broker {
     this.#api = await createApi({
       store: this.#parts.store,
       vault: this.#parts.vault,
-      checkouts: new Checkouts(this.#parts.store, this.#parts.vault),
+      checkouts: new Checkouts(this.#parts.store, this.#parts.vault, this.#gate),
       identities: this.#parts.identities,
       passwords: this.#parts.passwords,
       audit: this.#audit,
@@ -206,6 +216,7 @@ export class Broker {
 
   /** Frees what is held, without grace. */
   async abort(): Promise<void> {
+    clearInterval(this.#reviews)
     await this.#ssh?.drain(0, 'the bastion is stopping')
     await this.#api?.close()
     await this.#metricsServer?.close()

@@ -21,10 +21,16 @@ export async function firstAdministrator(
   const [only] = items
   // A start that ended between the two steps below has left the user without a password.
   const isUnfinished =
-    total === 1 && only?.userName === FIRST_ADMINISTRATOR && !(await store.users.secretsOf(only.id)).passwordHash
+    total === 1 &&
+    only?.userName === FIRST_ADMINISTRATOR &&
+    !(await store.users.secretsOf(only.id)).passwordHash
   if (total > 0 && !isUnfinished) return {}
   const password = given ?? randomBytes(15).toString('base64url')
-  await audit.record('object.create', { object_type: 'user', object: FIRST_ADMINISTRATOR, reason: 'first start' })
+  await audit.record('object.create', {
+    object_type: 'user',
+    object: FIRST_ADMINISTRATOR,
+    reason: 'first start',
+  })
   const user =
     only ??
     (await store.users.create({

@@ -12,16 +12,16 @@ import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import { formatTarget, type Login, parseCanonical, parseLogin } from '../model/login.ts'
-import type { SessionRecord, User } from '../model/objects.ts'
-import type { Secret } from '../model/secret.ts'
+import type { Id, User } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
+import { credentialsFor } from './credentials.ts'
 import { HostKeyJudge } from './hostkeys.ts'
+import { isLockedFor } from './lock.ts'
 import type {
   AuthenticateAnswer,
   AuthenticateRequest,
   CloseRequest,
-  Credential,
   DeniedRequest,
   EventRequest,
   Gate,
@@ -37,7 +37,8 @@ import type {
   TargetsRequest,
 } from './messages.ts'
 import { MAX_TARGETS } from './messages.ts'
-import { type RunningSession, RunningSessions, sessionFields, targetFields } from './running.ts'
+import { Review } from './review.ts'
+import { type RunningSession, RunningSessions, recordOf, sessionFields, targetFields } from './running.ts'
 
 export interface GateOptions {
   store: Store
@@ -76,12 +77,18 @@ export class BrokerGate implements Gate {
   readonly #hostKeys: HostKeyJudge
   readonly #signedIn = new Map<string, SignedIn>()
   readonly #running = new RunningSessions()
+  readonly #review: Review
   readonly #listeners: ((notice: GateNotice) => void)[] = []
   #draining: string | undefined
 
   constructor(options: GateOptions) {
     this.#options = options
     this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
+    this.#review = new Review({
+      ...options,
+      running: this.#running,
+      stop: (session, reason) => this.#end(session, reason),
+    })
   }
 
   async authenticate({ protocol, source, login, proof }: AuthenticateRequest): Promise<AuthenticateAnswer> {
@@ -192,7 +199,12 @@ export class BrokerGate implements Gate {
     if (this.#running.ofUser(person.id) >= MAX_SESSIONS_PER_USER) {
       return await deny(`you have ${MAX_SESSIONS_PER_USER} sessions open: close one first`)
     }
-    const credentials = await this.#credentials(vault, target)
+    if (await isLockedFor(store, this.#running, target.accountId, person.id, now())) {
+      return await deny(
+        'somebody else is using this account, and its checkout policy locks it: try again later',
+      )
+    }
+    const credentials = await credentialsFor(vault, target.accountId)
     if (credentials.length === 0) return await deny(`no credential is stored for ${canonicalName(target)}`)
     const session: RunningSession = {
       id: ulid(),
@@ -225,26 +237,8 @@ export class BrokerGate implements Gate {
     }
     const authorization = target.authorizationNames.join(', ')
     await audit.record('session.open', { ...sessionFields(session), authorization })
-    const row: SessionRecord = {
-      id: session.id,
-      begin: session.begin,
-      user: session.user,
-      sourceIp: source.address,
-      protocol: target.protocol,
-      subprotocols: [],
-      account: target.accountName,
-      domain: target.domainName,
-      device: target.deviceName,
-      service: target.serviceName,
-      targetHost: target.host,
-      authorization,
-      isRecorded: target.isRecorded,
-      bytesIn: 0,
-      bytesOut: 0,
-      ...(recording && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
-    }
     try {
-      await store.sessions.create(row)
+      await store.sessions.create(recordOf(session, authorization))
     } catch (error) {
       await audit.record('session.close', {
         ...sessionFields(session),
@@ -274,25 +268,14 @@ export class BrokerGate implements Gate {
     }
   }
 
-  /** Keys before passwords: a target that takes both is asked with the stronger one. */
-  async #credentials(vault: Vault, target: Target): Promise<Credential[]> {
-    const stored = await vault.credentials(target.accountId)
-    const credentials = stored.map((one): Credential => {
-      if (one.type === 'password') return { type: 'password', password: spent(one.password) }
-      return {
-        type: 'ssh_key',
-        privateKey: spent(one.privateKey),
-        ...(one.passphrase && { passphrase: spent(one.passphrase) }),
-      }
-    })
-    return credentials.sort((a, b) => (a.type === b.type ? 0 : a.type === 'ssh_key' ? -1 : 1))
-  }
-
-  hostKey({ session, key }: HostKeyRequest): Promise<HostKeyAnswer> {
+  async hostKey({ session, key }: HostKeyRequest): Promise<HostKeyAnswer> {
     const running = this.#running.get(session)
+    // A right that went while the session was being opened.
+    const flaw = await this.#review.flawOf(running)
+    if (flaw !== undefined) await this.#end(running, flaw)
     // Ended before its proxy could hear of it: no credential goes out any more.
-    if (running.stopped !== undefined) return Promise.resolve({ result: 'refused', message: running.stopped })
-    return this.#hostKeys.judge(running, key)
+    if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
+    return await this.#hostKeys.judge(running, key)
   }
 
   async event({ session, code, fields }: EventRequest): Promise<void> {
@@ -371,12 +354,28 @@ export class BrokerGate implements Gate {
   async kill(id: string, reason: string, by: string): Promise<boolean> {
     const session = this.#running.find(id)
     if (!session) return false
-    // Where the session's client is says nothing of who ended it.
-    const { client_ip: _ip, client_port: _port, ...fields } = sessionFields(session)
-    await this.#options.audit.record('session.kill', { ...fields, user: by, reason })
+    await this.#options.audit.record('session.kill', { ...killFields(session), user: by, reason })
     session.stopped = `ended by ${by}: ${reason}`
     this.#notify({ type: 'stop', session: id, reason: session.stopped })
     return true
+  }
+
+  /** Ends the sessions that may not go on after what was changed; resolves when their proxies were told. */
+  review(): Promise<void> {
+    return this.#review.run()
+  }
+
+  /** Whether somebody else than this user has a session with the account. */
+  holdFor(accountId: Id, otherThan: Id): boolean {
+    return this.#running.holdFor(accountId, otherThan)
+  }
+
+  /** Ends a session that has lost its right, whatever the audit says; who was told already is told again. */
+  async #end(session: RunningSession, reason: string): Promise<void> {
+    const isNew = session.stopped === undefined
+    session.stopped ??= reason
+    this.#notify({ type: 'stop', session: session.id, reason: session.stopped })
+    if (isNew) await this.#options.audit.record('session.kill', { ...killFields(session), reason })
   }
 
   /** From now on no session is opened; `reason` is what a user reads. */
@@ -399,9 +398,8 @@ export class BrokerGate implements Gate {
   }
 }
 
-/** The text of a secret that is not needed any more. */
-function spent(secret: Secret): string {
-  const text = secret.revealText()
-  secret.wipe()
-  return text
+/** Where the session's client is says nothing of who ended it. */
+function killFields(session: RunningSession): EventFields {
+  const { client_ip: _ip, client_port: _port, user: _user, ...fields } = sessionFields(session)
+  return fields
 }

@@ -2,7 +2,7 @@
 
 import type { Target } from '../access/targets.ts'
 import type { EventFields } from '../audit/catalogue.ts'
-import type { Id } from '../model/objects.ts'
+import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Source } from './messages.ts'
 
 export interface RunningSession {
@@ -51,8 +51,39 @@ export class RunningSessions {
     return this.#sessions.size
   }
 
+  /** Whether somebody else than this user has a session with the account. */
+  holdFor(accountId: Id, otherThan: Id): boolean {
+    for (const { target, userId } of this.#sessions.values()) {
+      if (target.accountId === accountId && userId !== otherThan) return true
+    }
+    return false
+  }
+
   [Symbol.iterator](): Iterator<RunningSession> {
     return this.#sessions.values()
+  }
+}
+
+/** The session at its beginning, for the store. */
+export function recordOf(session: RunningSession, authorization: string): SessionRecord {
+  const { id, begin, user, source, target, isRecorded } = session
+  return {
+    id,
+    begin,
+    user,
+    sourceIp: source.address,
+    protocol: target.protocol,
+    subprotocols: [],
+    account: target.accountName,
+    domain: target.domainName,
+    device: target.deviceName,
+    service: target.serviceName,
+    targetHost: target.host,
+    authorization,
+    isRecorded,
+    bytesIn: 0,
+    bytesOut: 0,
+    ...(isRecorded && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
   }
 }
 
