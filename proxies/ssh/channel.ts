@@ -39,7 +39,7 @@ import {
 } from './codec/requests.ts'
 import { mayPass } from './environment.ts'
 import { Flow } from './flow.ts'
-import { MAX_CHANNEL_PACKET, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
+import { MAX_CHANNEL_PACKET, MAX_OWED, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import { asSent, MAIN_REQUESTS, type MainRequest, mainRequest, missingRight } from './request.ts'
 import type { SshSession } from './session.ts'
@@ -362,7 +362,7 @@ export class Channel {
         this.#answer(request, false)
         return
     }
-    if (request.wantReply) this.#replies.push('pass')
+    if (request.wantReply) this.#owe('pass')
     this.#toTarget(payload)
   }
 
@@ -391,7 +391,7 @@ export class Channel {
   }
 
   #refuseRequest(request: ChannelRequest, what: string, reason: string): void {
-    if (request.wantReply) this.#replies.push('pass')
+    if (request.wantReply) this.#owe('pass')
     this.#host.session.denied(what, reason)
     this.refuse(reason)
   }
@@ -401,7 +401,7 @@ export class Channel {
     this.#purpose = 'granted'
     const sent = asSent(main, session.rights)
     this.#recorder = session.recorder(this.id, sent, this.#terminal, (reason) => this.refuse(reason))
-    if (request.wantReply) this.#replies.push(this.#adopted ? 'own' : 'pass')
+    if (request.wantReply) this.#owe(this.#adopted ? 'own' : 'pass')
     if (sent !== main && sent.program.kind === 'exec') {
       target.send(buildExec(this.#targetId!, request.wantReply, sent.program.command))
     } else {
@@ -413,8 +413,13 @@ export class Channel {
   /** The bastion's own answer, in its turn behind those that the target still owes. */
   #answer(request: ChannelRequest, granted: boolean): void {
     if (!request.wantReply) return
-    this.#replies.push({ granted })
+    this.#owe({ granted })
     this.#answerOwn()
+  }
+
+  #owe(reply: PendingReply): void {
+    if (this.#replies.length >= MAX_OWED) throw new MalformedError('too many requests before an answer')
+    this.#replies.push(reply)
   }
 
   #answerOwn(): void {

@@ -38,9 +38,9 @@ export class Keepalive {
         leg.unanswered = 0
         continue
       }
-      // A leg whose sender is held up by back-pressure is not read, and so not heard: that is our doing.
-      if (leg.transport.paused) continue
-      if (leg.unanswered++ >= KEEPALIVE_MAX_UNANSWERED) leg.onSilent()
+      // A leg whose sender is held up by back-pressure is not read, and so not heard: that is our doing. It is asked
+      // all the same, because only what is sent shows that a peer has closed whose socket is not read.
+      if (!leg.transport.paused && leg.unanswered++ >= KEEPALIVE_MAX_UNANSWERED) leg.onSilent()
       else leg.transport.send(QUESTION)
     }
   }

@@ -10,6 +10,8 @@ export const MAX_AUTH_REQUESTS = 64
 export const MAX_CHANNELS = 32
 /** Bytes of a channel's messages that wait for a decision, or for the target of a menu's channel. */
 export const MAX_QUEUED = 256 * 1024
+/** Answers to a channel's requests that the client still waits for. */
+export const MAX_OWED = 4096
 /** Refused channels and requests of one connection, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
 /** Bytes of a channel's data that one side may send before the other takes them, whatever window it names. */
