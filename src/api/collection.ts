@@ -158,6 +158,12 @@ export function registerCollection<
     if (!object) throw new ApiError('not_found')
     return object
   }
+  /** The change is made: that sessions cannot be reviewed now is no failure of it, they are again in a moment. */
+  const review = async (request: FastifyRequest): Promise<void> => {
+    await deps.sessionControl.review().catch((error: unknown) => {
+      request.log.error({ err: error }, 'running sessions could not be reviewed')
+    })
+  }
   const carryOut = async <R>(
     request: FastifyRequest,
     code: 'object.create' | 'object.update' | 'object.delete',
@@ -176,7 +182,9 @@ export function registerCollection<
       for (const event of plan.events ?? []) {
         await record(deps.audit, request, event.code, { ...actor(callerOf(request)), ...event.fields })
       }
-      return await plan()
+      const done = await plan()
+      await review(request)
+      return done
     } catch (error) {
       await record(deps.audit, request, code, { ...fields, result: 'failure', reason: errorCodeOf(error) })
       throw error

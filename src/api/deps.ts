@@ -20,6 +20,8 @@ import type { Vault } from '../vault/credentials.ts'
 export interface SessionControl {
   /** Ends a running session; `by` is who asked. False: no such session runs. */
   kill(id: Id, reason: string, by: string): Promise<boolean>
+  /** Ends the sessions that may not go on after what was changed. */
+  review(): Promise<void>
 }
 
 export const RECORDING_FORMATS = ['container', 'cast', 'txt', 'json'] as const

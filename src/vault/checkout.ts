@@ -30,15 +30,22 @@ export class CheckoutError extends Error {
   }
 }
 
+/** Who else has a session with an account: the gate knows. */
+export interface SessionHolds {
+  holdFor(accountId: Id, otherThan: Id): boolean
+}
+
 type CheckoutStore = Pick<Store, 'checkouts' | 'checkoutPolicies' | 'access'>
 
 export class Checkouts {
   readonly #store: CheckoutStore
   readonly #vault: Vault
+  readonly #sessions: SessionHolds | undefined
 
-  constructor(store: CheckoutStore, vault: Vault) {
+  constructor(store: CheckoutStore, vault: Vault, sessions?: SessionHolds) {
     this.#store = store
     this.#vault = vault
+    this.#sessions = sessions
   }
 
   /**
@@ -61,6 +68,7 @@ export class Checkouts {
     )
     // a rule that cannot be evaluated denies
     if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
+    if (policy.enableLock && this.#sessions?.holdFor(account.id, user.id)) throw checkedOut()
     const expires = now + policy.maxDuration * 1000
     const begun = { accountId: account.id, userId: user.id, begin: now, expires }
     const checkout = await this.#begin(begun, policy.enableLock).catch((error: unknown) => {
@@ -88,7 +96,7 @@ export class Checkouts {
       return await this.#store.checkouts.create(checkout, isExclusive)
     } catch (error) {
       if (!(error instanceof DuplicateError)) throw error
-      throw new CheckoutError('checked_out', 'the secret is out, and its policy locks it until it is back')
+      throw checkedOut()
     }
   }
 
@@ -122,6 +130,10 @@ function wipe(credentials: readonly Credential[]): void {
       credential.passphrase?.wipe()
     }
   }
+}
+
+function checkedOut(): CheckoutError {
+  return new CheckoutError('checked_out', 'the account is in use, and its policy locks it until that is over')
 }
 
 function notOut(): CheckoutError {

@@ -96,6 +96,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
         killed.push({ id, reason, by })
         return true
       },
+      review: async () => {},
     },
     recordings: {
       open: async (id, format) =>
