@@ -72,7 +72,7 @@ export function searchPart(): string {
     '<ul>',
     `<li>${code('field=value')} is exact, ${code('field~value')} means contains. With a wildcard ${code('*')} the value after ${code('~')} stands for the whole: ${code('web*')} is what begins with web. After ${code('=')} a star is a star; after ${code('~')} it is one as ${code('"\\*"')}.</li>`,
     `<li>${code('&&')} binds tighter than ${code('||')}. White space is free, but not within a word: put values with spaces or other signs in double quotes.</li>`,
-    `<li>Of a list, one member is enough. ${code('field=""')} finds where there is nothing: no value, empty text, an empty list. ${code('field~*')} finds where there is something, be it an empty text.</li>`,
+    `<li>Of a list, one member is enough. ${code('field=""')} finds where there is nothing: no value, empty text, an empty list. ${code('field~*')} finds where there is something.</li>`,
     `<li>In a URL ${code('&&')} is ${code('%26%26')} and ${code('+')} is ${code('%2B')} (curl: ${code("-G --data-urlencode 'q=…'")}). A bare ${code('&&')} within q is understood too.</li>`,
     `<li>On ${code('/targets')}, q without an operator is a pattern on the canonical name ${code('ACCOUNT@DOMAIN:DEVICE:SERVICE')}: without a star it may stand anywhere in it, with stars it stands for one or more whole parts of it.</li>`,
     `<li>At most ${MAX_EXPRESSION} characters, ${MAX_COMPARISONS} comparisons, ${MAX_PATTERNS} of them with ${code('~')}, ${MAX_WILDCARDS} wildcards in a value, ${MAX_DEPTH} parentheses in one another.</li>`,

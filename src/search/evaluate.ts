@@ -13,8 +13,12 @@ export function meets(object: object, condition: Condition): boolean {
   return values.some((value) => passes(value, kind, test))
 }
 
-/** Whether the text holds the parts in this order: the first at its beginning, the last at its end. */
+/**
+ * Whether the text holds the parts in this order: the first at its beginning, the last at its end. The empty text
+ * is like nothing.
+ */
 export function isLike(text: string, parts: readonly string[]): boolean {
+  if (text === '') return false
   const [first = '', ...others] = parts
   const last = others.pop() ?? ''
   if (!text.startsWith(first) || !text.endsWith(last)) return false

@@ -96,6 +96,7 @@ function passes(value: Sql, kind: Kind, test: Exclude<Test, { type: 'empty' }>):
     case 'within':
       return sql`(${value} >= ${test.from} and ${value} < ${test.to})`
     case 'like': {
+      if (test.parts.every((part) => part === '')) return sql`${value} <> ''`
       const [first = ''] = test.parts
       const pattern = test.parts.map((part) => part.replace(/[\\%_]/g, '\\$&')).join('%')
       const like = sql<SqlBool>`${value} like ${pattern} escape '\\'`

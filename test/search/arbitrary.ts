@@ -1,8 +1,6 @@
-/** Random syntax trees, their text, and a second opinion on what they mean. */
+/** Random syntax trees and their text. */
 import fc from 'fast-check'
 import type { Comparison, Expression, Piece } from '../../src/search/grammar.ts'
-
-type Bare = Omit<Comparison, 'at'> & { at?: unknown }
 
 const NOWHERE = { field: 0, operator: 0, value: 0 }
 
@@ -10,7 +8,7 @@ const NOWHERE = { field: 0, operator: 0, value: 0 }
 export function bare(expression: Expression): unknown {
   if (expression.type !== 'comparison') return { ...expression, terms: expression.terms.map(bare) }
   const { at: _, ...rest } = expression
-  return rest satisfies Bare
+  return rest
 }
 
 /** Text that parses to the tree. */
@@ -26,8 +24,7 @@ export function format(expression: Expression): string {
 }
 
 function valueText({ value }: Comparison): string {
-  if (value.length === 0) return '""'
-  return value.map(pieceText).join('')
+  return value.length === 0 ? '""' : value.map(pieceText).join('')
 }
 
 function pieceText(piece: Piece): string {
@@ -38,32 +35,28 @@ function pieceText(piece: Piece): string {
 
 export interface Values {
   fields: readonly string[]
-  texts: fc.Arbitrary<string>
+  /** Pieces of values to look for in a field. */
+  texts: (field: string) => fc.Arbitrary<string>
   variables: readonly string[]
-  /** Fields that `~` can be asked of; all unless named. */
-  likeable?: readonly string[]
 }
 
-export function expressions(values: Values, maxDepth = 4): fc.Arbitrary<Expression> {
-  const plain = values.texts.filter((text) => text !== '').map((text): Piece => ({ type: 'text', text }))
-  const variable = fc.constantFrom(...values.variables).map((name): Piece => ({ type: 'variable', name }))
+export function expressions({ fields, texts, variables }: Values, maxDepth = 4): fc.Arbitrary<Expression> {
+  const variable = fc.constantFrom(...variables).map((name): Piece => ({ type: 'variable', name }))
   const wildcard = fc.constant<Piece>({ type: 'wildcard' })
-  const comparison = (operator: '=' | '~', fields: readonly string[], piece: fc.Arbitrary<Piece>) =>
-    fc.record({
-      type: fc.constant('comparison' as const),
-      field: fc.constantFrom(...fields),
-      operator: fc.constant(operator),
-      value: fc.array(piece, { maxLength: 4 }).map(merged),
-      at: fc.constant(NOWHERE),
+  const leaf = fc
+    .tuple(fc.constantFrom(...fields), fc.constantFrom('=' as const, '~' as const))
+    .chain(([field, operator]): fc.Arbitrary<Expression> => {
+      const text = texts(field)
+        .filter((one) => one !== '')
+        .map((one): Piece => ({ type: 'text', text: one }))
+      const pieces = {
+        '=': fc.oneof({ weight: 9, arbitrary: text }, variable),
+        '~': fc.oneof({ weight: 5, arbitrary: text }, { weight: 4, arbitrary: wildcard }, variable),
+      }
+      return fc
+        .array(pieces[operator], { maxLength: operator === '=' ? 1 : 3 })
+        .map((value) => ({ type: 'comparison', field, operator, value: merged(value), at: NOWHERE }))
     })
-  const leaf = fc.oneof(
-    comparison('=', values.fields, fc.oneof({ weight: 5, arbitrary: plain }, variable)),
-    comparison(
-      '~',
-      values.likeable ?? values.fields,
-      fc.oneof({ weight: 4, arbitrary: plain }, { weight: 3, arbitrary: wildcard }, variable),
-    ),
-  )
   const { node } = fc.letrec<{ node: Expression; joined: Expression }>((tie) => ({
     node: fc.oneof({ maxDepth, withCrossShrink: true }, leaf, tie('joined')),
     joined: fc.record({

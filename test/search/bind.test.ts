@@ -80,7 +80,11 @@ describe('a condition', () => {
       expect(found(`${field}=""`, nothing), field).toBe(true)
       expect(found(`${field}=""`), field).toBe(false)
     }
-    expect(found('user_name~*', nothing) || found('groups~*', nothing)).toBe(false)
+    for (const field of ['user_name', 'description', 'groups']) {
+      expect(found(`${field}~*`, nothing), field).toBe(false)
+      expect(found(`${field}~""`, nothing), field).toBe(false)
+      expect(found(`${field}~*`), field).toBe(true)
+    }
   })
 
   it('reads variables as text, never as wildcards or more of the grammar', () => {
@@ -125,7 +129,8 @@ describe('a condition', () => {
 
 describe('a pattern', () => {
   it.each([
-    ['', ['', ''], true],
+    ['', ['', ''], false],
+    ['a', ['', ''], true],
     ['ab', ['ab', ''], true],
     ['aba', ['ab', 'ba'], false],
     ['abba', ['ab', 'ba'], true],

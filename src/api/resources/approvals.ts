@@ -1,11 +1,13 @@
 /** Approvals and timeframes, as far as they go: nothing asks for an approval yet, and all times are allowed. */
 import { Type } from 'typebox'
 import { nameKey } from '../../model/names.ts'
-import { paramsSchema } from '../collection.ts'
+import type { Fields } from '../../search/fields.ts'
+import { fieldsOf, listQuery, pageOf, paramsSchema, pick } from '../collection.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, shown } from '../fields.ts'
+import { pageOfAll } from '../search.ts'
 import { apiBase } from '../version.ts'
 
 const Approval = exact({ ...shown })
@@ -14,6 +16,13 @@ const Timeframe = exact({
   timeframe_name: Type.String(),
   description: Type.String(),
 })
+const Query = Type.Object(listQuery, { additionalProperties: false })
+export const APPROVAL_FIELDS = { id: { kind: 'id' } } as const satisfies Fields
+export const TIMEFRAME_FIELDS = {
+  timeframe_name: { kind: 'name' },
+  description: { kind: 'text' },
+  id: { kind: 'id' },
+} as const satisfies Fields
 const ALL_THE_TIME = {
   id: '00000000000000000000000401',
   timeframe_name: 'allthetime',
@@ -31,10 +40,15 @@ export function registerApprovals(app: Api): void {
         tags,
         summary: 'List: Approvals',
         description: 'An empty list: no rule asks for an approval yet.',
-        response: { 200: Type.Array(Approval), ...errorResponses(401, 403) },
+        querystring: Query,
+        response: { 200: Type.Array(Approval), ...errorResponses(400, 401, 403) },
       },
     },
-    async (_request, reply) => reply.header('x-total-count', 0).send([]),
+    async (request, reply) => {
+      fieldsOf(request.query, Approval)
+      const { items, total } = pageOfAll([], pageOf(request.query, request), APPROVAL_FIELDS, (one) => one)
+      return reply.header('x-total-count', total).send(items)
+    },
   )
   app.get(
     '/approvals/:ref',
@@ -67,13 +81,17 @@ export function registerTimeframes(app: Api): void {
         tags,
         summary: 'List: Timeframes',
         description: 'The one from the factory. Others cannot be made yet.',
-        response: { 200: Type.Array(Timeframe), ...errorResponses(401, 403) },
+        querystring: Query,
+        response: { 200: Type.Array(Timeframe), ...errorResponses(400, 401, 403) },
       },
     },
-    async (request, reply) =>
-      reply
-        .header('x-total-count', 1)
-        .send([{ ...ALL_THE_TIME, url: `${apiBase(request)}/timeframes/${ALL_THE_TIME.id}` }]),
+    async (request, reply) => {
+      const fields = fieldsOf(request.query, Timeframe)
+      const all = [{ ...ALL_THE_TIME, url: `${apiBase(request)}/timeframes/${ALL_THE_TIME.id}` }]
+      const { items, total } = pageOfAll(all, pageOf(request.query, request), TIMEFRAME_FIELDS, (one) => one)
+      reply.header('x-total-count', total)
+      return reply.send(items.map((one) => pick(one, fields)) as never)
+    },
   )
   app.get(
     '/timeframes/:ref',
