@@ -1,13 +1,15 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of the grammar look like that
 import { readFileSync } from 'node:fs'
+import { StatementSync } from 'node:sqlite'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { ROUTES } from '../../src/api/routes.ts'
 import { SEARCHABLE } from '../../src/api/searchable.ts'
 import { EXAMPLES } from '../../src/api/searchpage.ts'
 import { MAX_EXPRESSION, MAX_PATTERNS } from '../../src/search/grammar.ts'
 import { expressions, format } from '../search/arbitrary.ts'
 import { naive, valuesAt } from '../search/naive.ts'
+import { newAccount, newService, newUser } from '../store/fixture.ts'
 import { searchEstate } from './estate.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
@@ -312,3 +314,67 @@ describe('/targets without an operator', () => {
     expect(answer.body).toEqual([{ target: 'svc@corp%_@corp:srv1:ssh2' }])
   })
 })
+
+it('a list is read in as many statements for many objects as for few', async () => {
+  const all = vi.spyOn(StatementSync.prototype, 'all')
+  const statements = async (path: string) => {
+    all.mockClear()
+    const { body } = await get(placed(path), { limit: '-1' })
+    return { path, objects: body.length, statements: all.mock.calls.length }
+  }
+  const paths = Object.keys(SEARCHABLE)
+  const few: Awaited<ReturnType<typeof statements>>[] = []
+  for (const path of paths) few.push(await statements(path))
+  await grow()
+  const many: typeof few = []
+  for (const path of paths) many.push(await statements(path))
+  all.mockRestore()
+  expect(many.map((one) => [one.path, one.statements])).toEqual(few.map((one) => [one.path, one.statements]))
+  const grown = many.filter((one, index) => one.objects >= few[index]!.objects + 20).map(({ path }) => path)
+  expect(grown).toEqual(
+    expect.arrayContaining(['/users', '/accounts', '/targets', '/authorizations', '/hostkeys']),
+  )
+})
+
+async function grow(): Promise<void> {
+  const { store } = h
+  const dba = (await store.userGroups.find('dba'))!
+  const servers = (await store.targetGroups.find('servers'))!
+  const targets = [...servers.sessionAccounts]
+  for (let one = 0; one < 20; one++) {
+    const user = await store.users.create(newUser(`many${one}`, { groupIds: [dba.id] }))
+    const group = await store.userGroups.create({
+      groupName: `many${one}`,
+      description: '',
+      userIds: [user.id],
+    })
+    const device = await store.devices.create({ deviceName: `many${one}`, host: 'h', description: '' })
+    const service = await store.services.create(newService(device.id))
+    const domain = await store.domains.create({ domainName: 'local', description: '', deviceId: device.id })
+    const account = await store.accounts.create(newAccount(domain.id, 'root'))
+    const place = { deviceId: device.id, serviceId: service.id }
+    const shown = {
+      keyType: 'ssh-ed25519',
+      fingerprint: 'SHA256:x',
+      key: 'x',
+      firstSeen: 0,
+      state: 'offered',
+    } as const
+    await store.hostKeys.create({ ...place, ...shown })
+    targets.push({ accountId: account.id, serviceId: service.id })
+    const rights = {
+      authorizeSessions: true,
+      authorizePasswordRetrieval: true,
+      subprotocols: [],
+      isRecorded: true,
+    }
+    await store.authorizations.create({
+      userGroupId: group.id,
+      targetGroupId: servers.id,
+      description: '',
+      ...rights,
+    })
+  }
+  const passwordRetrievalAccountIds = targets.map(({ accountId }) => accountId)
+  await store.targetGroups.update(servers.id, { sessionAccounts: targets, passwordRetrievalAccountIds })
+}
