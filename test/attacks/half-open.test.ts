@@ -4,7 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Door } from '../../proxies/accept.ts'
 import { type Bastion, startBastion, until } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
+import { describeWithPeers } from '../peers/program.ts'
 import { clearPacket, connectRaw, connectSocket, connectToSignIn } from './raw.ts'
+import { PEERS } from './setting.ts'
 
 const GRACE_MS = 3_000
 const sockets: Socket[] = []
@@ -89,7 +91,7 @@ describe('the door', () => {
   })
 })
 
-describe('a broker', () => {
+describeWithPeers('a broker', PEERS, () => {
   let bastion: Bastion
   let port: number
   beforeAll(async () => {

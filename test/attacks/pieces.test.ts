@@ -7,6 +7,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import { PEERS } from './setting.ts'
 
 const BYTES = 60_000
 const CIPHERS = [
@@ -16,74 +18,95 @@ const CIPHERS = [
   'aes128-ctr',
 ]
 
-let bastion: Bastion
-let front: Server
-let back: Server
-const sockets = new Set<Socket>()
+describeWithPeers('pieces', PEERS, () => {
+  let bastion: Bastion
+  let front: Server
+  let back: Server
+  let knife: Knife
+  const sockets = new Set<Socket>()
 
-/** Passes on what comes in pieces of one to `most` bytes, each in a turn of the event loop of its own. */
-function cut(from: Socket, to: Socket, most: number): void {
-  const queue: Buffer[] = []
-  let busy = false
-  const next = (): void => {
-    const piece = queue.shift()
-    busy = piece !== undefined
-    if (!piece || to.destroyed) return
-    const length = 1 + Math.floor(Math.random() * most)
-    if (length < piece.length) queue.unshift(piece.subarray(length))
-    to.write(piece.subarray(0, length))
-    setImmediate(next)
-  }
-  from.on('data', (data: Buffer) => {
-    queue.push(data)
-    if (!busy) next()
-  })
-}
+  /** Where to cut what is to be sent next: how many bytes go now, and how long the rest waits. */
+  type Knife = (length: number) => { bytes: number; milliseconds: number }
 
-/** A way to a port of this machine on which everything comes in pieces, both ways. */
-async function cutter(port: number, most: number): Promise<Server> {
-  const server = createServer({ noDelay: true }, (one) => {
-    const other = connect({ port, host: '127.0.0.1', noDelay: true })
-    for (const [from, to] of [
-      [one, other],
-      [other, one],
-    ] as const) {
-      sockets.add(from)
-      from.on('error', () => to.destroy())
-      from.on('close', () => setTimeout(() => to.destroy(), 500))
-      cut(from, to, most)
+  const upTo = (most: number): number => 1 + Math.floor(Math.random() * most)
+  /** Anywhere, again and again. */
+  const toPieces: Knife = (length) => ({ bytes: Math.min(length, upTo(100)), milliseconds: 0 })
+  /** Shortly before the end, where a packet's tag is: its sender wrote packet by packet. */
+  const beforeTheEnd: Knife = (length) =>
+    length > 30 ? { bytes: length - upTo(24), milliseconds: 2 } : { bytes: length, milliseconds: 0 }
+
+  function cut(from: Socket, to: Socket, knife: Knife): void {
+    const queue: Buffer[] = []
+    let busy = false
+    const next = (): void => {
+      const piece = queue.shift()
+      busy = piece !== undefined
+      if (!piece || to.destroyed) return
+      const { bytes, milliseconds } = knife(piece.length)
+      if (bytes < piece.length) queue.unshift(piece.subarray(bytes))
+      to.write(piece.subarray(0, bytes))
+      if (milliseconds === 0) setImmediate(next)
+      else setTimeout(next, milliseconds)
     }
+    from.on('data', (data: Buffer) => {
+      queue.push(data)
+      if (!busy) next()
+    })
+  }
+
+  /** A way to a port of this machine on which everything is cut, both ways. */
+  async function cutter(port: number): Promise<Server> {
+    const server = createServer({ noDelay: true }, (one) => {
+      const other = connect({ port, host: '127.0.0.1', noDelay: true })
+      for (const [from, to] of [
+        [one, other],
+        [other, one],
+      ] as const) {
+        sockets.add(from)
+        from.on('error', () => to.destroy())
+        from.on('close', () => setTimeout(() => to.destroy(), 500))
+        cut(from, to, (length) => knife(length))
+      }
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return server
+  }
+  const portOf = (server: Server): number => (server.address() as AddressInfo).port
+
+  beforeAll(async () => {
+    bastion = await startBastion()
+    front = await cutter(bastion.broker.ports.ssh)
+    back = await cutter(bastion.sshd.port)
+    await bastion.broker.must('PUT', '/devices/srv1/services/ssh', { port: portOf(back) })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return server
-}
-const portOf = (server: Server): number => (server.address() as AddressInfo).port
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy()
+    front.close()
+    back.close()
+    await bastion.stop()
+  })
 
-beforeAll(async () => {
-  bastion = await startBastion()
-  front = await cutter(bastion.broker.ports.ssh, 60)
-  back = await cutter(bastion.sshd.port, 200)
-  await bastion.broker.must('PUT', '/devices/srv1/services/ssh', { port: portOf(back) })
-})
-afterAll(async () => {
-  for (const socket of sockets) socket.destroy()
-  front.close()
-  back.close()
-  await bastion.stop()
-})
-
-test('eight people with four ciphers at a time, through a network that cuts everything to pieces', async () => {
-  const results = await Promise.all(
-    [...CIPHERS, ...CIPHERS].map(async (cipher) => {
-      const input = randomBytes(BYTES)
-      const login = bastion.login({
-        port: portOf(front),
-        options: [`Ciphers=${cipher}`, 'ConnectTimeout=30'],
-      })
-      const { code, bytes, stderr } = await ssh(bastion.home, login, ['cat'], { input, timeout: 60_000 })
-      return { cipher, code, stderr, same: bytes.equals(input) }
-    }),
+  test.each([
+    ['to pieces', toPieces],
+    ['before its end', beforeTheEnd],
+  ])(
+    'eight people with four ciphers at a time, through a network that cuts everything %s',
+    async (_, cutting) => {
+      knife = cutting
+      const results = await Promise.all(
+        [...CIPHERS, ...CIPHERS].map(async (cipher) => {
+          const input = randomBytes(BYTES)
+          const login = bastion.login({
+            port: portOf(front),
+            options: [`Ciphers=${cipher}`, 'ConnectTimeout=30'],
+          })
+          const { code, bytes, stderr } = await ssh(bastion.home, login, ['cat'], { input, timeout: 60_000 })
+          return { cipher, code, stderr, same: bytes.equals(input) }
+        }),
+      )
+      for (const result of results)
+        expect(result).toEqual({ cipher: result.cipher, code: 0, stderr: '', same: true })
+    },
+    90_000,
   )
-  for (const result of results)
-    expect(result).toEqual({ cipher: result.cipher, code: 0, stderr: '', same: true })
-}, 90_000)
+})

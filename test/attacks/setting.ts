@@ -1,0 +1,100 @@
+/** What the tests of signed-in clients share: a bastion, raw clients that are dropped after each test, and a look at the broker. */
+import { readFileSync } from 'node:fs'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { buildExec, buildGlobalRequest } from '../../proxies/ssh/codec/build.ts'
+import { MSG, parseChannelOpenConfirmation } from '../../proxies/ssh/codec/messages.ts'
+import { Writer } from '../../proxies/ssh/codec/writer.ts'
+import { type Bastion, startBastion, until } from '../e2e/bastion.ts'
+import { ssh } from '../peers/openssh.ts'
+import { describeWithPeers, type Peer } from '../peers/program.ts'
+import { type RawClient, sessionOpen, signInRaw } from './raw.ts'
+
+/** The programs without which there is no bastion to attack. */
+export const PEERS: readonly Peer[] = ['sshd', 'ssh', 'ssh-keygen']
+/** What a client calls its channel. */
+export const OWN = 7
+
+export interface Setting {
+  /** From `beforeAll` on. */
+  readonly bastion: Bastion
+  /** A client that has signed in, to srv1 unless another login string is given. */
+  arrive(user?: string): Promise<RawClient>
+  /** The broker's resident memory in KiB. */
+  resident(): number
+  /** The `subprotocol` of all events channel.denied, when there are at least so many. */
+  denials(count?: number): Promise<unknown[]>
+}
+
+/**
+ * `describe` with a bastion of its own. After each test its clients are dropped and their sessions must end: whatever
+ * they have sent, the broker is still there.
+ */
+export function describeAttacks(title: string, body: (setting: Setting) => void): void {
+  describeWithPeers(title, PEERS, () => {
+    let bastion: Bastion
+    const clients: RawClient[] = []
+    beforeAll(async () => {
+      bastion = await startBastion()
+    })
+    afterAll(async () => {
+      const { code } = await ssh(bastion.home, bastion.login(), ['true'])
+      await bastion.stop()
+      expect(code).toBe(0)
+    })
+    afterEach(async () => {
+      for (const client of clients.splice(0)) client.destroy()
+      await noSession(bastion)
+    })
+    body({
+      get bastion() {
+        return bastion
+      },
+      arrive: async (user = bastion.login().user) => {
+        const client = await signInRaw({ port: bastion.broker.ports.ssh, user, password: bastion.password })
+        clients.push(client)
+        return client
+      },
+      resident: () => residentOf(bastion),
+      denials: async (count) =>
+        (await bastion.events('channel.denied', count)).map(({ subprotocol }) => subprotocol),
+    })
+  })
+}
+
+/** The resident memory of a bastion's broker in KiB. */
+export function residentOf({ broker }: Bastion): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${broker.pid}/status`, 'utf8'))?.[1])
+}
+
+/** Waits until no session is running. */
+export async function noSession({ broker }: Bastion): Promise<void> {
+  await until('the end of all sessions', async () => {
+    const running = await broker.must<unknown[]>('GET', '/sessions?status=current')
+    return running.length === 0 || undefined
+  })
+}
+
+/** Opens a session's channel; answers with the bastion's number for it. */
+export async function openSession(client: RawClient, own = OWN, window?: number): Promise<number> {
+  client.send(sessionOpen(own, window))
+  const answer = await client.next(MSG.channelOpenConfirmation, MSG.channelOpenFailure)
+  return parseChannelOpenConfirmation(answer).sender
+}
+
+/** A channel with a program that is running. */
+export async function begin(client: RawClient, command = 'cat', own = OWN, window?: number): Promise<number> {
+  const id = await openSession(client, own, window)
+  client.send(buildExec(id, true, command))
+  await client.next(MSG.channelSuccess)
+  return id
+}
+
+/** A request that is always refused: with its answer all that was sent before has been read. */
+export async function settle(client: RawClient): Promise<void> {
+  client.send(buildGlobalRequest({ name: 'keepalive@openssh.com', wantReply: true, data: Buffer.alloc(0) }))
+  await client.next(MSG.requestFailure)
+}
+
+/** The data of a direct-tcpip channel (RFC 4254 7.2); it begins with that of a tcpip-forward. */
+export const forward = (host: string, port: number): Buffer =>
+  new Writer().string(host).uint32(port).string('127.0.0.1').uint32(1).finish()
