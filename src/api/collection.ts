@@ -8,13 +8,16 @@ import { type Static, type TObject, Type } from 'typebox'
 import type { EventCode, EventFields } from '../audit/catalogue.ts'
 import type { Id } from '../model/objects.ts'
 import { MAX_EXPRESSION } from '../search/grammar.ts'
+import { ChangedError } from '../store/errors.ts'
 import type { Page } from '../store/store.ts'
 import { type ApiRequest, callerOf } from './caller.ts'
 import type { Context, Shown } from './context.ts'
 import type { Api, UntypedApi } from './deps.ts'
 import { ApiError, fieldError } from './errors.ts'
+import { etagOf, ifMatch, refuseUnmatched } from './etag.ts'
 import { actor, type Changes, changesOf, changesText, record } from './events.ts'
 import { errorCodeOf, errorResponses } from './failures.ts'
+import { idempotencyKey, madeOnce } from './idempotency.ts'
 import { refuseLaterFields } from './later.ts'
 import { MAX_DEFAULT_PAGE } from './limits.ts'
 import { Names } from './references.ts'
@@ -41,7 +44,13 @@ export function announced<T>(events: readonly PlannedEvent[], plan: () => Promis
   return Object.assign(plan, { events })
 }
 
-export interface Resource<T extends { id: Id }, C extends TObject, U extends TObject, V extends TObject> {
+/** What a collection holds; `secretRevision` counts changes that are not shown. */
+interface Item {
+  id: Id
+  secretRevision?: number
+}
+
+export interface Resource<T extends Item, C extends TObject, U extends TObject, V extends TObject> {
   /** As Fastify writes it: `/devices/:device/services`. */
   path: string
   /** Where its objects have their one URL, when that is another path than this. */
@@ -63,12 +72,14 @@ export interface Resource<T extends { id: Id }, C extends TObject, U extends TOb
   label(object: Readonly<Record<string, unknown>>): string
   /** Fields that go in and never come out. */
   secrets: readonly string[]
+  /** Fields that are shown in the answer that made the object, and never again. */
+  once?: readonly string[]
   list(request: ApiRequest, page: Page): Promise<{ items: T[]; total: number }>
   find(request: ApiRequest, ref: string): Promise<T | undefined>
 }
 
 /** A resource, its types taken from what describes it. */
-export function resource<T extends { id: Id }, C extends TObject, U extends TObject, V extends TObject>(
+export function resource<T extends Item, C extends TObject, U extends TObject, V extends TObject>(
   description: Resource<T, C, U, V>,
 ): Resource<T, C, U, V> {
   return description
@@ -128,12 +139,11 @@ function pathOf(resource: { path: string }, params: Params): string {
   return resource.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
 }
 
-export function registerCollection<
-  T extends { id: Id },
-  C extends TObject,
-  U extends TObject,
-  V extends TObject,
->(api: Api, context: Context, resource: Resource<T, C, U, V>): void {
+export function registerCollection<T extends Item, C extends TObject, U extends TObject, V extends TObject>(
+  api: Api,
+  context: Context,
+  resource: Resource<T, C, U, V>,
+): void {
   const app = api as unknown as UntypedApi
   const { deps } = context
   const { path, type } = resource
@@ -153,10 +163,35 @@ export function registerCollection<
     url: `${apiBase(request)}${resource.home ?? pathOf(resource, request.params as Params)}/${object.id}`,
     ...(await resource.show(object, names)),
   })
+  const tagOf = (shown: Shown, object: T): string => {
+    const lasting = Object.entries(shown).filter(([field]) => !resource.once?.includes(field))
+    return etagOf(Object.fromEntries(lasting), object.secretRevision)
+  }
   const found = async (request: FastifyRequest): Promise<T> => {
     const object = await resource.find(request, (request.params as { ref: string }).ref)
     if (!object) throw new ApiError('not_found')
     return object
+  }
+  /** A change of the object in the path: after those that came before, and only if it is what the client read. */
+  const inTurn = async <R>(
+    request: FastifyRequest,
+    change: (old: T, before: Shown & Record<string, unknown>) => Promise<R>,
+  ): Promise<R> => {
+    const { id } = await found(request)
+    return context.turns.run(`${type} ${id}`, async () => {
+      const old = await found(request)
+      const before = await shownIn(request, old)
+      const condition = request.headers['if-match']
+      refuseUnmatched(condition, tagOf(before, old))
+      try {
+        return await change(old, before)
+      } catch (error) {
+        // another process was quicker
+        if (condition !== undefined && error instanceof ChangedError)
+          throw new ApiError('precondition_failed')
+        throw error
+      }
+    })
   }
   /** The change is made: that sessions cannot be reviewed now is no failure of it, they are again in a moment. */
   const review = async (request: FastifyRequest): Promise<void> => {
@@ -225,7 +260,11 @@ export function registerCollection<
         response: { 200: view, ...errorResponses(401, 403, 404, 409) },
       },
     },
-    async (request, reply) => reply.send(await shownIn(request, await found(request))),
+    async (request, reply) => {
+      const object = await found(request)
+      const shown = await shownIn(request, object)
+      return reply.header('etag', tagOf(shown, object)).send(shown)
+    },
   )
 
   app.post(
@@ -237,24 +276,21 @@ export function registerCollection<
         summary: `Create: ${resource.title}`,
         ...(path.includes(':') ? { params: paramsSchema(path) } : {}),
         body: create,
-        response: { 201: view, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+        headers: idempotencyKey,
+        response: { 201: view, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 422, 503) },
       },
     },
-    async (request, reply) => {
-      const body = request.body as Static<C>
-      const plan = await resource.create.plan(body, request)
-      const values = body as Record<string, unknown>
-      const changes = changesOf({}, values, resource.secrets)
-      const object = await carryOut(
-        request,
-        'object.create',
-        plan.label ?? resource.label(values),
-        changes,
-        plan,
-      )
-      const created = await shownIn(request, object)
-      return reply.code(201).header('location', created.url).send(created)
-    },
+    (request, reply) =>
+      madeOnce(context, request, reply, async () => {
+        const body = request.body as Static<C>
+        const plan = await resource.create.plan(body, request)
+        const values = body as Record<string, unknown>
+        const changes = changesOf({}, values, resource.secrets)
+        const label = plan.label ?? resource.label(values)
+        const object = await carryOut(request, 'object.create', label, changes, plan)
+        const shown = await shownIn(request, object)
+        return { body: shown, etag: tagOf(shown, object), once: resource.once ?? [] }
+      }),
   )
 
   app.put(
@@ -267,19 +303,21 @@ export function registerCollection<
         description: 'What the body does not name stays as it is.',
         params: itemParams,
         body: update,
-        response: { 200: view, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+        headers: ifMatch,
+        response: { 200: view, ...errorResponses(400, 401, 403, 404, 409, 412, 413, 415, 503) },
       },
     },
-    async (request, reply) => {
-      const old = await found(request)
-      const before = await shownIn(request, old)
-      const body = request.body as Static<U>
-      const plan = await resource.update.plan(old, body, request)
-      const changes = changesOf(before, body as Record<string, unknown>, resource.secrets)
-      if (changes.size === 0) return reply.send(before)
-      const object = await carryOut(request, 'object.update', resource.label(before), changes, plan)
-      return reply.send(await shownIn(request, object))
-    },
+    (request, reply) =>
+      inTurn(request, async (old, before) => {
+        const body = request.body as Static<U>
+        const plan = await resource.update.plan(old, body, request)
+        const changes = changesOf(before, body as Record<string, unknown>, resource.secrets)
+        const isChange = changes.size > 0
+        const label = resource.label(before)
+        const object = isChange ? await carryOut(request, 'object.update', label, changes, plan) : old
+        const after = isChange ? await shownIn(request, object) : before
+        return reply.header('etag', tagOf(after, object)).send(after)
+      }),
   )
 
   app.delete(
@@ -289,16 +327,17 @@ export function registerCollection<
         tags,
         summary: `Remove: ${resource.title}`,
         params: itemParams,
-        response: { 204: Type.Null(), ...errorResponses(401, 403, 404, 409, 503) },
+        headers: ifMatch,
+        response: { 204: Type.Null(), ...errorResponses(401, 403, 404, 409, 412, 503) },
       },
     },
-    async (request, reply) => {
-      const old = await found(request)
-      await resource.remove?.check(old, request)
-      const label = resource.label(await shownIn(request, old))
-      await carryOut(request, 'object.delete', label, new Map(), () => resource.removeFrom(old))
-      return reply.code(204).send(null)
-    },
+    (request, reply) =>
+      inTurn(request, async (old, before) => {
+        await resource.remove?.check(old, request)
+        const label = resource.label(before)
+        await carryOut(request, 'object.delete', label, new Map(), () => resource.removeFrom(old))
+        return reply.code(204).send(null)
+      }),
   )
 }
 

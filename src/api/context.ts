@@ -2,6 +2,7 @@
 import type { Id } from '../model/objects.ts'
 import type { ApiDeps } from './deps.ts'
 import type { SignIns } from './signins.ts'
+import type { Turns } from './turns.ts'
 
 /** What resources stand on, also without a server: the import and export of the command line. */
 export interface ResourceContext {
@@ -14,6 +15,8 @@ export interface Context extends ResourceContext {
   signIns: SignIns
   /** When a key's use by somebody was last written to the audit. */
   keyUses: Map<string, number>
+  /** Changes of one object wait for one another. */
+  turns: Turns
 }
 
 /** An object as the API shows it begins with these. */

@@ -22,6 +22,18 @@ export const MAX_SIGN_INS_PER_USER = 20
 export const KEY_USE_INTERVAL = 15 * 60_000
 export const MAX_KEY_USES = 10_000
 
+/** Bytes of a table that is imported, its rows, and how many of its errors are told. */
+export const MAX_IMPORT_BODY = 64 * 1024 * 1024
+export const MAX_IMPORT_ROWS = 200_000
+export const MAX_IMPORT_PROBLEMS = 100
+/** From the last byte of a table to the answer: passwords take their time to be hashed. */
+export const IMPORT_TIMEOUT = 3_600_000
+
+/** Answers kept for repetitions of a request: how long, how many, and characters of one. */
+export const IDEMPOTENCY_LIFETIME = 24 * 3_600_000
+export const MAX_IDEMPOTENCY_KEYS = 10_000
+export const MAX_IDEMPOTENCY_ANSWER = 64 * 1024
+
 /** Members of one list in a body. */
 export const MAX_LIST = 10_000
 export const MAX_TEXT = 1024

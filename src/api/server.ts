@@ -44,6 +44,7 @@ import { withOperators } from './search.ts'
 import { SignIns } from './signins.ts'
 import { validatorCompiler } from './validation.ts'
 import { withoutVersion } from './version.ts'
+import { Turns } from './turns.ts'
 
 /** Forward secrecy and authenticated encryption only; TLS 1.3 has nothing else (RFC 9325 4.2). */
 const CIPHERS = [
@@ -84,7 +85,12 @@ const RESOURCES = [
 
 /** The API, not yet listening: `await api.listen({ host, port })`. */
 export async function createApi(deps: ApiDeps): Promise<Api> {
-  const context: Context = { deps, signIns: new SignIns(deps.randomBytes), keyUses: new Map() }
+  const context: Context = {
+    deps,
+    signIns: new SignIns(deps.randomBytes),
+    keyUses: new Map(),
+    turns: new Turns(),
+  }
   const app: Api = fastify({
     https: {
       cert: deps.tls.cert,

@@ -119,6 +119,7 @@ export function registerApiKeys(app: Api, context: Context): void {
     },
     label: (key) => String(key['key_name']),
     secrets: [],
+    once: ['api_key'],
     list: (_request, page) => store.apiKeys.list(page),
     find: (_request, ref) => store.apiKeys.find(ref),
   })
