@@ -1,7 +1,7 @@
 /** Names in bodies and paths ↔ objects. An id is accepted wherever a name is. */
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Account, Device, Domain, Id, Service, TargetGroup } from '../model/objects.ts'
-import type { NameQueries, Store } from '../store/store.ts'
+import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../store/store.ts'
 import { Batch } from './batch.ts'
 import { ApiError, type ErrorDetail, fieldError } from './errors.ts'
 
@@ -43,9 +43,8 @@ export async function localDomainOf(store: Store, device: Device, ref: string): 
   return domains.find((domain) => matches(ref, domain.id, domain.domainName))
 }
 
-export async function accountOf(store: Store, domain: Domain, ref: string): Promise<Account | undefined> {
-  const accounts = await store.accounts.ofDomain(domain.id)
-  return accounts.find((account) => matches(ref, account.id, account.accountName))
+export function accountOf(store: Store, domain: Domain, ref: string): Promise<Account | undefined> {
+  return store.accounts.inDomain(domain.id, ref)
 }
 
 function matches(ref: string, id: Id, name: string): boolean {
@@ -53,53 +52,49 @@ function matches(ref: string, id: Id, name: string): boolean {
 }
 
 /** An account with where it lives. */
-export interface Placed {
-  account: Account
-  domain: Domain
-  /** The device whose local domain it is; undefined: a global one. */
-  device: Device | undefined
+export type Placed = PlacedAccount
+
+/** As many candidates as an answer names. */
+const MAX_CANDIDATES = 100
+
+/** An account's name may itself hold an `@`, so every way to cut the text is tried. */
+function waysToRead(ref: string): WantedAccount[] {
+  if (looksLikeId(ref)) return [{ account: ref }]
+  const last = ref.lastIndexOf('@')
+  const before = ref.lastIndexOf('@', last - 1)
+  const end = ref.slice(last + 1)
+  const ways: WantedAccount[] = []
+  if (last > 0) ways.push({ account: ref.slice(0, last), domainName: end })
+  if (last > 0 && before > 0)
+    ways.push({ account: ref.slice(0, before), domainName: ref.slice(before + 1, last), device: end })
+  // an id stands alone
+  return ways.filter(({ account }) => !looksLikeId(account))
 }
 
 /**
- * All accounts that `ACCOUNT@DOMAIN` or `ACCOUNT@DOMAIN@DEVICE` may mean, or the one with that id. An account's
- * name may itself hold an `@`, so every way to cut the text is tried.
+ * The accounts that `ACCOUNT@DOMAIN` or `ACCOUNT@DOMAIN@DEVICE` may mean, or the one with that id. `only` narrows
+ * them.
  */
-export async function accountsMeant(store: Store, ref: string): Promise<Placed[]> {
-  if (looksLikeId(ref)) {
-    const account = await store.accounts.find(ref.toUpperCase())
-    const placed = account && (await place(store, account))
-    return placed ? [placed] : []
-  }
-  const last = ref.lastIndexOf('@')
-  if (last <= 0) return []
-  const meant = await namedIn(store, ref.slice(0, last), ref.slice(last + 1))
-  const before = ref.lastIndexOf('@', last - 1)
-  if (before > 0) {
-    const onDevice = await namedIn(store, ref.slice(0, before), ref.slice(before + 1, last))
-    meant.push(
-      ...onDevice.filter(
-        ({ device }) => device && matches(ref.slice(last + 1), device.id, device.deviceName),
-      ),
-    )
-  }
-  return meant
+export async function accountsMeant(
+  store: Store,
+  ref: string,
+  only: Pick<WantedAccount, 'id' | 'retrievableBy'> = {},
+): Promise<Placed[]> {
+  const found: Placed[] = []
+  for (const way of waysToRead(ref))
+    found.push(...(await store.accounts.meant({ ...way, ...only }, MAX_CANDIDATES)))
+  return found
 }
 
-async function namedIn(store: Store, accountName: string, domainName: string): Promise<Placed[]> {
-  const placed = await Promise.all(
-    (await store.accounts.named(accountName)).map((account) => place(store, account)),
-  )
-  return placed.filter(
-    (one) => one !== undefined && nameKey(one.domain.domainName) === nameKey(domainName),
-  ) as Placed[]
-}
-
-/** The account with where it lives; undefined: its domain is gone. */
-export async function place(store: Store, account: Account): Promise<Placed | undefined> {
-  const domain = await store.domains.find(account.domainId)
-  if (!domain) return undefined
-  const device = domain.deviceId === undefined ? undefined : await store.devices.find(domain.deviceId)
-  return { account, domain, device }
+/** The accounts of a device that any of these may mean, or `ACCOUNT` alone. */
+export async function accountsMeantOn(store: Store, device: Device, ref: string): Promise<Placed[]> {
+  const found = new Map<Id, Placed>()
+  for (const way of [...waysToRead(ref), { account: ref }]) {
+    if (way.device !== undefined && !matches(way.device, device.id, device.deviceName)) continue
+    const meant = await store.accounts.meant({ ...way, device: device.id }, MAX_CANDIDATES)
+    for (const one of meant) found.set(one.account.id, one)
+  }
+  return [...found.values()]
 }
 
 /** The account's full reference. */
@@ -111,7 +106,7 @@ export function accountText({ account, domain, device }: Placed): string {
 export function ambiguous(candidates: readonly Placed[]): ApiError {
   return new ApiError(
     'ambiguous_reference',
-    candidates.map((one) => ({ message: accountText(one) })).slice(0, 100),
+    candidates.map((one) => ({ message: accountText(one) })).slice(0, MAX_CANDIDATES),
   )
 }
 

@@ -1,10 +1,10 @@
-import { sql } from 'kysely'
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
-import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY } from '../model/objects.ts'
-import { key, list, listed, named, refuseInUse, requireIds, unchanged, write } from './query.ts'
+import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY, type Id } from '../model/objects.ts'
+import { byIdOrName, key, list, listed, named, refuseInUse, requireIds, unchanged, write } from './query.ts'
 import type { AccountRow, Db, StoreContext } from './schema.ts'
 import { column, related } from './searchable.ts'
-import type { AccountRepository } from './store.ts'
+import type { AccountRepository, PlacedAccount, WantedAccount } from './store.ts'
 
 const TYPE = 'account'
 export const ACCOUNT_FIELDS = {
@@ -63,15 +63,16 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
 
     find: (id) => find(db, id),
 
-    async ofDomain(domainId) {
-      const rows = await select(db).where('domain_id', '=', domainId).orderBy('name_key').execute()
-      return rows.map(account)
+    async inDomain(domainId, idOrName) {
+      const { column, value } = byIdOrName(idOrName)
+      const row = await select(db)
+        .where('domain_id', '=', domainId)
+        .where(column, '=', value)
+        .executeTakeFirst()
+      return row && account(row)
     },
 
-    async named(accountName) {
-      const rows = await select(db).where('name_key', '=', nameKey(accountName)).orderBy('id').execute()
-      return rows.map(account)
-    },
+    meant: (wanted, limit) => accountsMeant(db, wanted, limit),
 
     create: (object) =>
       write(db, { type: TYPE, name: object.accountName }, async (tx) => {
@@ -186,6 +187,56 @@ function select(db: Db) {
         'types',
       ),
     )
+}
+
+async function accountsMeant(
+  db: Db,
+  { account: ref, domainName, device, id, retrievableBy }: WantedAccount,
+  limit: number,
+): Promise<PlacedAccount[]> {
+  const named = byIdOrName(ref)
+  let query = select(db)
+    .innerJoin('domains as d', 'd.id', 'accounts.domain_id')
+    .leftJoin('devices as v', 'v.id', 'd.device_id')
+    .select(['d.domain_name', 'd.description as domain_description', 'd.device_id'])
+    .select(['v.device_name', 'v.host', 'v.description as device_description'])
+    .where(`accounts.${named.column}`, '=', named.value)
+  // never begin with all the domains of a name: most of them are called local
+  if (domainName !== undefined) query = query.where(sql<SqlBool>`+d.name_key = ${nameKey(domainName)}`)
+  if (device !== undefined) {
+    const { column, value } = byIdOrName(device)
+    query = query.where(`v.${column}`, '=', value)
+  }
+  if (id !== undefined) query = query.where('accounts.id', '=', id)
+  if (retrievableBy !== undefined) query = query.where(isRetrievableBy(retrievableBy))
+  const rows = await query.orderBy('accounts.id').limit(limit).execute()
+  return rows.map((row) => ({
+    account: account(row),
+    domain: {
+      id: row.domain_id,
+      domainName: row.domain_name,
+      description: row.domain_description,
+      ...(row.device_id !== null && { deviceId: row.device_id }),
+    },
+    device:
+      row.device_id === null
+        ? undefined
+        : {
+            id: row.device_id,
+            deviceName: row.device_name ?? '',
+            host: row.host ?? '',
+            description: row.device_description ?? '',
+          },
+  }))
+}
+
+function isRetrievableBy(userId: Id): RawBuilder<SqlBool> {
+  const granted = sql`user_group_members as m inner join authorizations as a
+    on a.user_group_id = m.group_id and a.authorize_password_retrieval = 1 and m.user_id = ${userId}`
+  return sql`(exists (select 1 from ${granted} inner join target_group_retrievals as r
+      on r.target_group_id = a.target_group_id and r.account_id = accounts.id)
+    or exists (select 1 from ${granted} inner join target_group_sessions as t
+      on t.target_group_id = a.target_group_id and t.account_id = accounts.id))`
 }
 
 function account(row: AccountRow & { types: string }): Account {

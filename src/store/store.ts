@@ -104,12 +104,33 @@ export interface DomainRepository extends Repository<Domain> {
   ofDevice(deviceId: Id): Promise<Domain[]>
 }
 
+/** An account with where it lives. */
+export interface PlacedAccount {
+  account: Account
+  domain: Domain
+  /** The device whose local domain it is; undefined: a global one. */
+  device: Device | undefined
+}
+
+/** What is known of the account that is looked for; each of them narrows. */
+export interface WantedAccount {
+  /** Id or name. */
+  account: string
+  domainName?: string
+  /** Id or name; undefined: global domains too. */
+  device?: string
+  id?: Id
+  /** By this user's authorizations. */
+  retrievableBy?: Id
+}
+
 export interface AccountRepository extends Repository<Account> {
   /** Of one domain, of the domains of one device, or all. */
   list(page?: Page, place?: { domainId: Id } | { deviceId: Id }): Promise<{ items: Account[]; total: number }>
-  ofDomain(domainId: Id): Promise<Account[]>
-  /** All accounts of that name, in whatever domain. */
-  named(accountName: string): Promise<Account[]>
+  /** The domain's account of that id or name. */
+  inDomain(domainId: Id, idOrName: string): Promise<Account | undefined>
+  /** Those that are meant, `limit` at most: thousands of devices may have an account of one name. */
+  meant(wanted: WantedAccount, limit: number): Promise<PlacedAccount[]>
   /** Sealed credentials, as the vault stores them: JSON per type. */
   sealedCredentials(id: Id): Promise<{ type: string; sealed: Uint8Array }[]>
   setSealedCredentials(id: Id, credentials: { type: string; sealed: Uint8Array }[]): Promise<void>

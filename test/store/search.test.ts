@@ -12,6 +12,7 @@ import { SortError } from '../../src/store/errors.ts'
 import type { Schema } from '../../src/store/schema.ts'
 import { type SqlFields, successor, where } from '../../src/store/searchable.ts'
 import { SESSION_FIELDS } from '../../src/store/sessions.ts'
+import type { WantedAccount } from '../../src/store/store.ts'
 import { USER_FIELDS } from '../../src/store/users.ts'
 import { newAccount, newUser, smallEstate } from './fixture.ts'
 import { type TemporaryStore, temporaryStore } from './temp.ts'
@@ -23,6 +24,7 @@ beforeEach(async () => {
 afterEach(() => temp.remove())
 
 const search = (q: string) => ({ expression: parse(q), variables: {} })
+const NOBODY = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const ALL = { limit: -1, offset: 0 }
 
 describe('a search', () => {
@@ -151,10 +153,9 @@ it('the successor of a text is after all that begin with it, and before what fol
 it('names of many objects are read at once; what is gone is left out', async () => {
   const { store } = temp
   const estate = await smallEstate(store)
-  const gone = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
   const { names } = store
   const { user, userGroup, targetGroup, device, service, domain, account } = estate
-  expect(await names.users([user.id, gone])).toEqual(new Map([[user.id, 'ops1']]))
+  expect(await names.users([user.id, NOBODY])).toEqual(new Map([[user.id, 'ops1']]))
   expect(await names.userGroups([userGroup.id])).toEqual(new Map([[userGroup.id, 'ops']]))
   expect(await names.targetGroups([targetGroup.id])).toEqual(new Map([[targetGroup.id, 'servers']]))
   expect(await names.devices([device.id])).toEqual(new Map([[device.id, 'srv1']]))
@@ -170,4 +171,36 @@ it('names of many objects are read at once; what is gone is left out', async () 
   const corp = await store.domains.create({ domainName: 'corp', description: '' })
   expect((await names.domains([corp.id])).get(corp.id)).toEqual({ domainName: 'corp', deviceName: null })
   expect(await names.users([])).toEqual(new Map())
+})
+
+describe('an account that is meant', () => {
+  it('is found by its name, narrowed by domain, device, id and who may check it out', async () => {
+    const { store } = temp
+    const { user, device, domain, account } = await smallEstate(store)
+    const other = await store.devices.create({ deviceName: 'srv2', host: 'h', description: '' })
+    const local = await store.domains.create({ domainName: 'Local', description: '', deviceId: other.id })
+    const corp = await store.domains.create({ domainName: 'corp', description: 'all' })
+    const second = await store.accounts.create(newAccount(local.id, 'Root'))
+    const third = await store.accounts.create(newAccount(corp.id, 'root'))
+    const meant = async (wanted: Omit<WantedAccount, 'account'>, ref = 'ROOT') =>
+      (await store.accounts.meant({ account: ref, ...wanted }, 10)).map((one) => one.account.id)
+    expect(await meant({})).toEqual([account.id, second.id, third.id].toSorted())
+    expect(await meant({ domainName: 'LOCAL' })).toEqual([account.id, second.id].toSorted())
+    expect(await meant({ domainName: 'local', device: 'SRV2' })).toEqual([second.id])
+    expect(await meant({ device: device.id })).toEqual([account.id])
+    expect(await meant({ id: third.id })).toEqual([third.id])
+    expect(await meant({ retrievableBy: user.id })).toEqual([account.id])
+    expect(await meant({ retrievableBy: NOBODY })).toEqual([])
+    expect(await meant({}, second.id.toLowerCase())).toEqual([second.id])
+    expect(await meant({}, 'nobody')).toEqual([])
+    expect(await store.accounts.meant({ account: 'root' }, 2)).toHaveLength(2)
+    expect(await store.accounts.meant({ account: second.id }, 1)).toEqual([
+      { account: second, domain: local, device: other },
+    ])
+    expect(await store.accounts.meant({ account: third.id }, 1)).toEqual([
+      { account: third, domain: corp, device: undefined },
+    ])
+    expect(await store.accounts.inDomain(domain.id, 'ROOT')).toEqual(account)
+    expect(await store.accounts.inDomain(domain.id, second.id)).toBeUndefined()
+  })
 })

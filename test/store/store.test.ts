@@ -75,7 +75,7 @@ describe('objects', () => {
     expect(await store.domains.find(estate.domain.id)).toEqual(estate.domain)
     expect(await store.domains.ofDevice(estate.device.id)).toEqual([estate.domain])
     expect(await store.accounts.find(estate.account.id)).toEqual(estate.account)
-    expect(await store.accounts.named('ROOT')).toEqual([estate.account])
+    expect(await store.accounts.inDomain(estate.domain.id, 'ROOT')).toEqual(estate.account)
     expect(await store.targetGroups.find('servers')).toEqual(estate.targetGroup)
     expect(await store.authorizations.find(estate.authorization.id)).toEqual(estate.authorization)
     expect(await store.authorizations.ofUserGroups([group])).toEqual([estate.authorization])

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { accountNameError, looksLikeId, nameKey } from '../../model/names.ts'
+import { accountNameError, nameKey } from '../../model/names.ts'
 import {
   type Account,
   CREDENTIAL_TYPES,
@@ -20,11 +20,10 @@ import { deviceOf, globalDomainOf } from '../parents.ts'
 import {
   accountOf,
   accountsMeant,
+  accountsMeantOn,
   accountText,
   ambiguous,
   localDomainOf,
-  type Placed,
-  place,
   referred,
 } from '../references.ts'
 
@@ -211,7 +210,7 @@ export function accountResource(context: Context, scope: Scope = EVERYWHERE) {
     async find(request, ref) {
       const { device, domain } = await scope.placeOf(request)
       if (domain) return accountOf(store, domain, ref)
-      const meant = device ? await accountsOn(store, device, ref) : await accountsMeant(store, ref)
+      const meant = device ? await accountsMeantOn(store, device, ref) : await accountsMeant(store, ref)
       if (meant.length > 1) throw ambiguous(meant)
       return meant[0]?.account
     },
@@ -245,15 +244,6 @@ function scopesOf(store: Store): Scope[] {
       placeOf: async (request) => ({ domain: await globalDomainOf(store, request) }),
     },
   ]
-}
-
-/** The accounts of a device that `ACCOUNT`, `ACCOUNT@DOMAIN` or an id may mean. */
-async function accountsOn(store: Store, device: Device, ref: string): Promise<Placed[]> {
-  const named = looksLikeId(ref) ? [] : await store.accounts.named(ref)
-  const placed = await Promise.all(named.map((account) => place(store, account)))
-  return [...(await accountsMeant(store, ref)), ...placed].filter(
-    (one): one is Placed => one?.device?.id === device.id,
-  )
 }
 
 /** What a body says that is sent below this place. */

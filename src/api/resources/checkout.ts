@@ -43,14 +43,11 @@ export function registerCheckout(app: Api, { deps }: Context): void {
 
   /** The one account that is meant and that the user may check out. */
   const allowed = async (request: FastifyRequest, user: User, ref: string): Promise<Placed> => {
-    const meant = await accountsMeant(store, ref)
-    const mine: Placed[] = []
-    for (const one of meant) {
-      if ((await store.access.retrievalAuthorizations(user.id, one.account.id)).length > 0) mine.push(one)
-    }
+    const mine = await accountsMeant(store, ref, { retrievableBy: user.id })
     const [only, another] = mine
     if (only && another) throw ambiguous(mine)
     if (only) return only
+    const meant = await accountsMeant(store, ref)
     const where = meant[0] && meant.length === 1 ? fieldsOf(meant[0]) : { account: ref }
     if (meant.length === 0) return refuse(request, where, 'unknown account', new ApiError('not_found'))
     // whoever may read accounts knows that it is there; for all others unknown and not allowed are one answer
@@ -125,8 +122,8 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const user = userOf(request)
       const { checkout_id: id } = request.body
       const checkout = looksLikeId(id) ? await store.checkouts.find(id.toUpperCase()) : undefined
-      const meant = await accountsMeant(store, (request.params as { ref: string }).ref)
-      const placed = meant.find(({ account }) => account.id === checkout?.accountId)
+      const { ref } = request.params as { ref: string }
+      const [placed] = checkout ? await accountsMeant(store, ref, { id: checkout.accountId }) : []
       const now = clock()
       const isOut =
         checkout && checkout.userId === user.id && checkout.end === undefined && now < checkout.expires
