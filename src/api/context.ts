@@ -1,6 +1,7 @@
 /** What every resource of one API instance shares. */
 import type { Id } from '../model/objects.ts'
 import type { ApiDeps } from './deps.ts'
+import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
 import type { Turns } from './turns.ts'
 
@@ -17,6 +18,8 @@ export interface Context extends ResourceContext {
   keyUses: Map<string, number>
   /** Changes of one object wait for one another. */
   turns: Turns
+  /** Refused API keys by address. */
+  refusals: Refusals
 }
 
 /** An object as the API shows it begins with these. */

@@ -3,17 +3,21 @@ import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { fastify, LogController } from 'fastify'
 import { authenticate } from './authenticate.ts'
+import { Connections } from './connections.ts'
 import type { Context } from './context.ts'
 import { refuseCrossSite } from './crossSite.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { ApiError } from './errors.ts'
 import { answerClientError, answerError } from './failures.ts'
 import { needOf, satisfies } from './guard.ts'
+import { jsonFlaw } from './json.ts'
 import {
   HANDSHAKE_TIMEOUT,
   HEADERS_TIMEOUT,
   IDLE_CONNECTION,
   KEEP_ALIVE,
+  MAX_ANONYMOUS,
+  MAX_ANONYMOUS_PER_ADDRESS,
   MAX_BODY,
   MAX_CONNECTIONS,
   MAX_HEADERS,
@@ -21,6 +25,7 @@ import {
   REQUEST_TIMEOUT,
 } from './limits.ts'
 import { registerOpenApi, registerReference } from './reference.ts'
+import { Refusals } from './refusals.ts'
 import { registerAccounts } from './resources/accounts.ts'
 import { registerApiKeys } from './resources/apikeys.ts'
 import { registerApprovals, registerTimeframes } from './resources/approvals.ts'
@@ -94,6 +99,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   const app: Api = fastify({
     https: {
       cert: deps.tls.cert,
+    refusals: new Refusals(),
       key: deps.tls.key,
       minVersion: 'TLSv1.2',
       ciphers: CIPHERS.join(':'),
@@ -121,6 +127,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.setValidatorCompiler(validatorCompiler)
   // what a handler may answer is settled by its types; a schema compiled into a serializer would be a second truth
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  const connections = new Connections({ perAddress: MAX_ANONYMOUS_PER_ADDRESS, total: MAX_ANONYMOUS })
+  connections.watch(app.server)
   app.setErrorHandler(answerError)
   app.setNotFoundHandler((request, reply) => answerError(new ApiError('not_found'), request, reply))
   acceptJsonOnly(app)
@@ -145,6 +153,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   })
   app.addHook('onRoute', ({ method, url }) => {
     for (const one of [method].flat()) needOf(one, url)
+    connections.signedIn(request.socket)
   })
   app.addHook('onResponse', async (request, reply) => {
     const seconds = reply.elapsedTime / 1000
@@ -168,6 +177,12 @@ function acceptJsonOnly(app: Api): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') done(null, undefined)
-    else parse(request, body as string, done)
+    else {
+      parse(request, body as string, (error, value) => {
+        const flaw = error ? undefined : jsonFlaw(body as string)
+        if (flaw === undefined) done(error, value)
+        else done(new ApiError('malformed_body', [{ message: flaw }]))
+      })
+    }
   })
 }

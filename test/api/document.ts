@@ -30,7 +30,8 @@ export function documentCheck(document: object): Check {
   const validators = new Map<object, (body: unknown) => string | undefined>()
 
   return (method, url, status, body) => {
-    const path = (url.split('?')[0] ?? '').replace(/^\/api(\/v[\d.]+)?/, '')
+    // as inject sends it: without dot segments
+    const path = new URL(`https://localhost${url}`).pathname.replace(/^\/api(\/v[\d.]+)?/, '')
     const route = routes.find((one) => one.method === method && one.pattern.test(path))
     const response = route?.operation.responses[status]
     if (route && status < 300 && !response)

@@ -1,0 +1,125 @@
+/** Who has not signed in yet, and who tries: over real TLS connections from addresses of the loopback network. */
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Connections } from '../../src/api/connections.ts'
+import { MAX_ANONYMOUS_PER_ADDRESS, MAX_REFUSALS, REFUSAL_WINDOW } from '../../src/api/limits.ts'
+import { Refusals } from '../../src/api/refusals.ts'
+import { type Harness, startHarness } from './harness.ts'
+
+let h: Harness
+let port: number
+let cookie: string
+const sockets: (Socket | TLSSocket)[] = []
+beforeAll(async () => {
+  h = await startHarness()
+  await h.api.listen({ host: '0.0.0.0', port: 0 })
+  port = (h.api.server.address() as { port: number }).port
+  cookie = await h.signIn()
+})
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy()
+  await h.close()
+})
+
+/** A TCP connection that says nothing: `open` while the server has not closed it. */
+async function silent(localAddress: string): Promise<{ isOpen: () => boolean }> {
+  const socket = connect({ host: '127.0.0.1', port, localAddress })
+  let isOpen = true
+  socket.on('close', () => {
+    isOpen = false
+  })
+  socket.on('error', () => undefined)
+  sockets.push(socket)
+  await new Promise((resolve) => socket.once('connect', resolve))
+  return { isOpen: () => isOpen }
+}
+
+/** One request on a TLS connection that stays; the answer's status. */
+async function ask(localAddress: string, headers: string, on?: TLSSocket) {
+  const socket =
+    on ??
+    (await new Promise<TLSSocket>((resolve, reject) => {
+      const tcp = connect({ host: '127.0.0.1', port, localAddress })
+      const made = connectTls({ socket: tcp, host: '127.0.0.1', ca: h.cert }, () => resolve(made))
+      made.once('error', reject)
+      sockets.push(made)
+    }))
+  const answer = new Promise<string>((resolve) => socket.once('data', (data) => resolve(String(data))))
+  socket.write(`GET /api/users?limit=1 HTTP/1.1\r\nHost: x\r\n${headers}\r\n`)
+  return { socket, status: Number((await answer).split(' ')[1]) }
+}
+const settle = () => new Promise((resolve) => setTimeout(resolve, 150))
+
+describe('connections without sign-in', () => {
+  it('are bounded for each address; those of the others, and those signed in, have their room', async () => {
+    const signedIn = await ask('127.0.0.7', `Cookie: ${cookie}\r\n`)
+    expect(signedIn.status).toBe(200)
+    const many = await Promise.all(
+      Array.from({ length: MAX_ANONYMOUS_PER_ADDRESS + 20 }, () => silent('127.0.0.7')),
+    )
+    await settle()
+    expect(many.filter((one) => one.isOpen())).toHaveLength(MAX_ANONYMOUS_PER_ADDRESS)
+    expect((await ask('127.0.0.7', `Cookie: ${cookie}\r\n`, signedIn.socket)).status).toBe(200)
+    expect((await ask('127.0.0.8', `Cookie: ${cookie}\r\n`)).status).toBe(200)
+    await expect(ask('127.0.0.7', `Cookie: ${cookie}\r\n`)).rejects.toThrow()
+  })
+
+  it('of all addresses together make room, at the cost of who has most', () => {
+    const server = new (class {
+      accept: (socket: Socket) => void = () => undefined
+      on(_event: string, listener: (socket: Socket) => void) {
+        this.accept = listener
+      }
+    })()
+    const connections = new Connections({ perAddress: 3, total: 4 })
+    connections.watch(server as never)
+    const gone: string[] = []
+    const come = (remoteAddress: string, remotePort: number) =>
+      server.accept({
+        remoteAddress,
+        remotePort,
+        once: () => undefined,
+        destroy: () => void gone.push(`${remoteAddress} ${remotePort}`),
+      } as never)
+    for (const remotePort of [1, 2, 3]) come('192.0.2.1', remotePort)
+    come('2001:db8::1', 4)
+    come('2001:db8::2', 5)
+    expect(gone).toEqual(['192.0.2.1 1'])
+    connections.signedIn({ remoteAddress: '192.0.2.1', remotePort: 2 })
+    come('192.0.2.3', 6)
+    expect(gone).toEqual(['192.0.2.1 1'])
+    // both of one /64 now: the newcomer has fewer
+    come('192.0.2.4', 7)
+    expect(gone).toEqual(['192.0.2.1 1', '2001:db8::1 4'])
+    expect(connections.size).toBe(4)
+  })
+})
+
+describe('refused API keys', () => {
+  it('fill no disk, and hold no good key up', async () => {
+    const body = { key_name: 'good', profile: 'auditor' }
+    const { api_key: key } = (await h.call('POST', '/apikeys', { cookie, body })).body
+    const before = (await h.events('auth.failure')).length
+    const tries = Array.from({ length: MAX_REFUSALS + 30 }, (_, n) =>
+      h.call('GET', '/users', { headers: { 'x-auth-key': `wrong-${n}` } }),
+    )
+    expect(new Set((await Promise.all(tries)).map(({ status }) => status))).toEqual(new Set([401]))
+    const written = (await h.events('auth.failure')).slice(before)
+    expect(written).toHaveLength(MAX_REFUSALS)
+    expect(written.at(-1)?.['reason']).toContain('further ones from there are not written')
+    expect((await h.call('GET', '/users', { headers: { 'x-auth-key': key } })).status).toBe(200)
+    h.clock.now += REFUSAL_WINDOW
+    await h.call('GET', '/users', { headers: { 'x-auth-key': 'later' } })
+    expect(await h.events('auth.failure')).toHaveLength(before + MAX_REFUSALS + 1)
+  })
+
+  it('are counted by network', () => {
+    const refusals = new Refusals()
+    for (let n = 1; n < MAX_REFUSALS; n++) expect(refusals.note(`2001:db8::${n}`, 0)).toBe('written')
+    expect(refusals.note('2001:db8::ffff', 0)).toBe('last')
+    expect(refusals.note('2001:db8::1', 1)).toBe('over')
+    expect(refusals.note('2001:db8:0:1::1', 1)).toBe('written')
+    expect(refusals.note('2001:db8::1', REFUSAL_WINDOW)).toBe('written')
+  })
+})
