@@ -86,10 +86,6 @@ export const ERRORS = {
     description: 'no secret is stored for this account, so there is none to check out',
   },
   not_running: { status: 409, description: 'this session has ended already' },
-  request_timeout: { status: 408, description: 'the request did not arrive in time' },
-  payload_too_large: { status: 413, description: 'the body is larger than 1 MiB' },
-  url_too_long: { status: 414, description: 'a part of the path is longer than any name can be' },
-  unsupported_media_type: { status: 415, description: 'send the body as Content-Type: application/json' },
   precondition_failed: {
     status: 412,
     description: 'the object is not what it was when its ETag was read; read it again, then repeat',
@@ -98,6 +94,10 @@ export const ERRORS = {
     status: 422,
     description: 'this Idempotency-Key came with another body before; take a new one for each request',
   },
+  request_timeout: { status: 408, description: 'the request did not arrive in time' },
+  payload_too_large: { status: 413, description: 'the body is larger than 1 MiB' },
+  url_too_long: { status: 414, description: 'a part of the path is longer than any name can be' },
+  unsupported_media_type: { status: 415, description: 'send the body as Content-Type: application/json' },
   headers_too_large: { status: 431, description: 'the header fields are larger than 16 KiB' },
   internal: { status: 500, description: 'the broker failed; its log says more' },
   audit_unavailable: {

@@ -47,9 +47,9 @@ import { registerUserGroups } from './resources/usergroups.ts'
 import { registerUsers } from './resources/users.ts'
 import { withOperators } from './search.ts'
 import { SignIns } from './signins.ts'
+import { Turns } from './turns.ts'
 import { validatorCompiler } from './validation.ts'
 import { withoutVersion } from './version.ts'
-import { Turns } from './turns.ts'
 
 /** Forward secrecy and authenticated encryption only; TLS 1.3 has nothing else (RFC 9325 4.2). */
 const CIPHERS = [
@@ -95,11 +95,11 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     signIns: new SignIns(deps.randomBytes),
     keyUses: new Map(),
     turns: new Turns(),
+    refusals: new Refusals(),
   }
   const app: Api = fastify({
     https: {
       cert: deps.tls.cert,
-    refusals: new Refusals(),
       key: deps.tls.key,
       minVersion: 'TLSv1.2',
       ciphers: CIPHERS.join(':'),
@@ -123,12 +123,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxTypeProvider>()
   app.server.maxConnections = MAX_CONNECTIONS
+  const connections = new Connections({ perAddress: MAX_ANONYMOUS_PER_ADDRESS, total: MAX_ANONYMOUS })
+  connections.watch(app.server)
 
   app.setValidatorCompiler(validatorCompiler)
   // what a handler may answer is settled by its types; a schema compiled into a serializer would be a second truth
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
-  const connections = new Connections({ perAddress: MAX_ANONYMOUS_PER_ADDRESS, total: MAX_ANONYMOUS })
-  connections.watch(app.server)
   app.setErrorHandler(answerError)
   app.setNotFoundHandler((request, reply) => answerError(new ApiError('not_found'), request, reply))
   acceptJsonOnly(app)
@@ -149,11 +149,11 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     if (need !== 'public' || request.method !== 'GET') refuseCrossSite(request)
     if (need === 'public') return
     request.caller = await authenticate(context, request)
+    connections.signedIn(request.socket)
     if (!satisfies(request.caller.rights, need)) throw new ApiError('forbidden')
   })
   app.addHook('onRoute', ({ method, url }) => {
     for (const one of [method].flat()) needOf(one, url)
-    connections.signedIn(request.socket)
   })
   app.addHook('onResponse', async (request, reply) => {
     const seconds = reply.elapsedTime / 1000
