@@ -28,6 +28,10 @@ export const ERRORS = {
     status: 400,
     description: 'a field names an object that does not exist; create that one first',
   },
+  invalid_csv: {
+    status: 400,
+    description: 'the table has errors; see details for their rows and columns. Nothing was changed',
+  },
   not_available_yet: {
     status: 400,
     description:
@@ -95,9 +99,12 @@ export const ERRORS = {
     description: 'this Idempotency-Key came with another body before; take a new one for each request',
   },
   request_timeout: { status: 408, description: 'the request did not arrive in time' },
-  payload_too_large: { status: 413, description: 'the body is larger than 1 MiB' },
+  payload_too_large: { status: 413, description: 'the body is larger than 1 MiB, or the table than 64 MiB' },
   url_too_long: { status: 414, description: 'a part of the path is longer than any name can be' },
-  unsupported_media_type: { status: 415, description: 'send the body as Content-Type: application/json' },
+  unsupported_media_type: {
+    status: 415,
+    description: 'send the body as Content-Type: application/json, and a table as text/csv',
+  },
   headers_too_large: { status: 431, description: 'the header fields are larger than 16 KiB' },
   internal: { status: 500, description: 'the broker failed; its log says more' },
   audit_unavailable: {
@@ -111,6 +118,9 @@ export type ErrorCode = keyof typeof ERRORS
 
 /** One finding: `field` is the path of the field at fault, `name/0/type`. */
 export interface ErrorDetail {
+  /** Of a table, from 1, as a spreadsheet shows them. */
+  row?: number
+  column?: number
   field?: string
   message: string
   /** In an expression: offset of the fault, in characters from 0. */

@@ -36,6 +36,8 @@ export const ErrorSchema = Type.Object(
     description: Type.String({ description: 'what to do' }),
     details: Type.Array(
       Type.Object({
+        row: Type.Optional(Type.Integer({ description: 'of a table, from 1, as a spreadsheet shows it' })),
+        column: Type.Optional(Type.Integer({ description: 'likewise' })),
         field: Type.Optional(Type.String({ description: 'the field at fault, as a path' })),
         message: Type.String(),
         position: Type.Optional(

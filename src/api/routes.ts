@@ -4,6 +4,7 @@
  * table; a route that is missing here cannot be registered.
  */
 import type { Feature, Level } from '../model/profiles.ts'
+import { CSV_FEATURES } from './csv/names.ts'
 
 export type Need =
   /** No sign-in: says nothing that is not in the published reference. */
@@ -23,6 +24,16 @@ function collection(path: string, feature: Feature): Record<string, Need> {
     [`PUT ${path}/:ref`]: needs(feature, 'modify'),
     [`DELETE ${path}/:ref`]: needs(feature, 'modify'),
   }
+}
+
+/** Tables: to read one is to read the objects, to send one is to change them. */
+function tables(): Record<string, Need> {
+  return Object.fromEntries(
+    Object.entries(CSV_FEATURES).flatMap(([name, feature]) => [
+      [`GET /export/${name}`, needs(feature, 'view')],
+      [`POST /import/${name}`, needs(feature, 'modify')],
+    ]),
+  )
 }
 
 /** `METHOD /path`, the path without `/api` and the version. */
@@ -55,6 +66,7 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /hostkeys/:ref': needs('host_keys', 'view'),
   'PUT /hostkeys/:ref': needs('host_keys', 'modify'),
   'DELETE /hostkeys/:ref': needs('host_keys', 'modify'),
+  ...tables(),
   'POST /accounts/:ref/checkout': needs('checkout', 'execute'),
   'POST /accounts/:ref/checkin': needs('checkout', 'execute'),
   'GET /targets': needs('targets', 'view'),

@@ -35,7 +35,9 @@ import { registerCheckoutPolicies } from './resources/checkoutpolicies.ts'
 import { registerConnectionPolicies } from './resources/connectionpolicies.ts'
 import { registerDevices } from './resources/devices.ts'
 import { registerDomains, registerLocalDomains } from './resources/domains.ts'
+import { registerExport } from './resources/export.ts'
 import { registerHostKeys } from './resources/hostkeys.ts'
+import { registerImport } from './resources/import.ts'
 import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
 import { registerServices } from './resources/services.ts'
@@ -81,6 +83,8 @@ const RESOURCES = [
   registerCheckoutPolicies,
   registerConnectionPolicies,
   registerTimeframes,
+  registerExport,
+  registerImport,
   registerHostKeys,
   registerTargets,
   registerApprovals,

@@ -60,7 +60,7 @@ export interface CallOptions {
   headers?: Record<string, string>
   body?: unknown
   /** Sent as it is instead of `body`. */
-  raw?: string
+  raw?: string | Buffer
 }
 
 export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness> {

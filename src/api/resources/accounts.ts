@@ -11,7 +11,7 @@ import { DuplicateError } from '../../store/errors.ts'
 import type { Store } from '../../store/store.ts'
 import type { ApiRequest } from '../caller.ts'
 import { announced, registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import { credentialsIn, credentialsOf, wipeAll } from '../credentials.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
@@ -66,7 +66,7 @@ interface Scope {
 }
 const EVERYWHERE: Scope = { path: '/accounts', placeOf: async () => ({}) }
 
-export function accountResource(context: Context, scope: Scope = EVERYWHERE) {
+export function accountResource(context: ResourceContext, scope: Scope = EVERYWHERE) {
   const { store, vault } = context.deps
 
   const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<Account, 'id'>>> => {

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { looksLikeId } from '../../model/names.ts'
 import type { Authorization, Id } from '../../model/objects.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { exact, name, partial, shown, text } from '../fields.ts'
@@ -32,7 +32,7 @@ const View = exact({
   is_recorded: Type.Boolean(),
 })
 
-export function authorizationResource(context: Context) {
+export function authorizationResource(context: ResourceContext) {
   const { store } = context.deps
 
   const ofPair = async (userGroupId: Id, targetGroupId: Id): Promise<Authorization | undefined> =>

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import type { CheckoutPolicy } from '../../model/objects.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, partial, shown, text } from '../fields.ts'
@@ -34,7 +34,7 @@ const View = exact({
   is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
 })
 
-export function checkoutPolicyResource(context: Context) {
+export function checkoutPolicyResource(context: ResourceContext) {
   const { store } = context.deps
 
   const changeOf = async (

@@ -3,7 +3,7 @@ import { objectNameError } from '../../model/names.ts'
 import { type ConnectionPolicy, HOST_KEY_POLICIES } from '../../model/objects.ts'
 import { PROTOCOLS } from '../../model/rights.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
@@ -30,7 +30,7 @@ const View = exact({
   is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
 })
 
-export function connectionPolicyResource(context: Context) {
+export function connectionPolicyResource(context: ResourceContext) {
   const { store } = context.deps
 
   const changeOf = async (

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import type { Device } from '../../model/objects.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, partial, shown, text } from '../fields.ts'
@@ -24,7 +24,7 @@ const Create = exact({
 const Update = partial(Create)
 const View = exact({ ...shown, device_name: deviceName, host, description: Type.String() })
 
-export function deviceResource(context: Context) {
+export function deviceResource(context: ResourceContext) {
   const { store } = context.deps
 
   const changeOf = async (

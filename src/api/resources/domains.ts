@@ -4,7 +4,7 @@ import { nameKey, objectNameError } from '../../model/names.ts'
 import type { Domain } from '../../model/objects.ts'
 import type { ApiRequest } from '../caller.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, partial, shown, text } from '../fields.ts'
@@ -38,7 +38,7 @@ function changeOf(
 const show = async (domain: Domain) => ({ domain_name: domain.domainName, description: domain.description })
 const label = (domain: Readonly<Record<string, unknown>>) => String(domain['domain_name'])
 
-export function domainResource(context: Context) {
+export function domainResource(context: ResourceContext) {
   const { store } = context.deps
 
   const namesakes = async (body: Static<typeof Update>): Promise<Domain[]> => {
@@ -82,7 +82,7 @@ export function registerDomains(app: Api, context: Context): void {
   registerCollection(app, context, domainResource(context))
 }
 
-export function localDomainResource(context: Context) {
+export function localDomainResource(context: ResourceContext) {
   const { store } = context.deps
   const parent = (request: ApiRequest) => deviceOf(store, request)
 

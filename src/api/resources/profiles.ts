@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import { FEATURES, type Feature, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
@@ -28,7 +28,7 @@ const View = exact({
   is_factory: Type.Boolean({ description: 'there from the first start: read only' }),
 })
 
-export function profileResource(context: Context) {
+export function profileResource(context: ResourceContext) {
   const { store } = context.deps
 
   const changeOf = async (

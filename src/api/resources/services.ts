@@ -9,7 +9,7 @@ import {
 import { PROTOCOLS } from '../../model/rights.ts'
 import type { ApiRequest } from '../caller.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, oneOf, partial, shown } from '../fields.ts'
@@ -46,7 +46,7 @@ const View = exact({
 })
 const DEFAULT_PORTS = { SSH: 22 } as const
 
-export function serviceResource(context: Context) {
+export function serviceResource(context: ResourceContext) {
   const { store } = context.deps
 
   const changeOf = async (

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import type { TargetGroup } from '../../model/objects.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
 import { check, exact, name, names, partial, shown, text } from '../fields.ts'
@@ -28,7 +28,7 @@ const View = exact({
   password_retrieval: retrieval,
 })
 
-export function targetGroupResource(context: Context) {
+export function targetGroupResource(context: ResourceContext) {
   const { store } = context.deps
 
   const changeOf = async (

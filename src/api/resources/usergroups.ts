@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import type { UserGroup } from '../../model/objects.ts'
 import { registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, names, partial, shown, text } from '../fields.ts'
@@ -17,7 +17,7 @@ const Create = exact({
 const Update = partial(Create)
 const View = exact({ ...shown, group_name: groupName, description: Type.String(), users: names('members') })
 
-export function userGroupResource(context: Context) {
+export function userGroupResource(context: ResourceContext) {
   const { store } = context.deps
 
   const changeOf = async (

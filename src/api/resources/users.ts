@@ -10,7 +10,7 @@ import type { Store } from '../../store/store.ts'
 import { rightsOf } from '../authenticate.ts'
 import { type ApiRequest, callerOf } from '../caller.ts'
 import { announced, registerCollection, resource } from '../collection.ts'
-import type { Context } from '../context.ts'
+import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
 import {
@@ -76,7 +76,7 @@ const View = exact({
   groups: names('user groups'),
 })
 
-export function userResource(context: Context) {
+export function userResource(context: ResourceContext) {
   const { store, passwords } = context.deps
 
   const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<User, 'id'>>> => {

@@ -1,0 +1,267 @@
+/**
+ * A table taken over, all of it or nothing. First every row is read and planned, which changes nothing and finds
+ * what is wrong; then all changes are written to the audit; then they are made, in one transaction. The rows do
+ * not depend on each other, and a plan fails when its object is not what it was any more.
+ */
+import type { Id } from '../../model/objects.ts'
+import type { Store } from '../../store/store.ts'
+import type { ApiRequest } from '../caller.ts'
+import { callerOf } from '../caller.ts'
+import type { Plan } from '../collection.ts'
+import type { ResourceContext } from '../context.ts'
+import type { ApiDeps } from '../deps.ts'
+import type { ErrorDetail } from '../errors.ts'
+import { ApiError } from '../errors.ts'
+import { actor, changesOf, changesText, record } from '../events.ts'
+import { apiErrorOf, errorCodeOf } from '../failures.ts'
+import { refuseLaterFields } from '../later.ts'
+import { Names } from '../references.ts'
+import { flawFinder } from '../validation.ts'
+import { type Column, valueAt } from './columns.ts'
+import { lateStore } from './latestore.ts'
+import type { CsvName } from './names.ts'
+import { type Contents, type Entry, readTable, sameAs } from './rows.ts'
+import { type AnyResource, type Body, type Table, tableOf } from './tables.ts'
+import { Turns } from './turns.ts'
+
+export interface ImportContext extends ResourceContext {
+  deps: ResourceContext['deps'] & Pick<ApiDeps, 'audit'>
+}
+
+export interface ImportOptions {
+  separator: string
+  /** Everything is checked and nothing changed. */
+  dryRun: boolean
+  /** Changes at most; more are refused by the error that this makes. Absent: as many as there are rows. */
+  limit?: { changes: number; error: (changes: number) => Error }
+}
+
+export type ImportResult = 'created' | 'updated' | 'unchanged'
+export interface ImportedRow {
+  row: number
+  result: ImportResult
+  /** How events call the object. */
+  object: string
+}
+
+/** Planned side by side: each may have a password to be hashed, of which two are computed at a time. */
+const PLANNED_AT_ONCE = 4
+/** Events that are handed to the audit log at once. */
+const EVENTS_AT_ONCE = 250
+
+/** What is kept of a row until the end: a table has many. */
+interface Planned extends ImportedRow {
+  /** Absent: nothing is to be done. */
+  plan?: Plan<unknown>
+  resource: AnyResource
+  /** Of an object that is created: its fields. Of one that is changed: how the event tells of it. */
+  body?: Body
+  changes?: string
+}
+
+/**
+ * @returns what became of each row, in their order
+ * @throws ApiError `invalid_csv` with every row that is wrong; nothing was changed then, nor at any other error
+ */
+export async function importTable(
+  context: ImportContext,
+  request: ApiRequest,
+  name: CsvName,
+  source: AsyncIterable<Uint8Array>,
+  options: ImportOptions,
+): Promise<ImportedRow[]> {
+  const late = lateStore(context.deps.store)
+  const table = tableOf(name, planningContext(context, late.store, options))
+  const contents = await readTable(table, source, options.separator)
+  const rows = await new Planner(table, contents, late.store, request).planAll()
+  if (!contents.problems.isEmpty) throw contents.problems.error()
+  const changes = rows.filter(({ plan }) => plan !== undefined)
+  if (options.dryRun) return rows
+  if (options.limit && options.limit.changes < changes.length) throw options.limit.error(changes.length)
+  await announce(context, request, changes)
+  try {
+    await context.deps.store.transaction(async (store) => {
+      late.be(store)
+      await carryOut(changes)
+    })
+  } catch (error) {
+    await announce(context, request, changes, errorCodeOf(error))
+    throw error
+  }
+  return rows
+}
+
+/** What resources stand on while they plan for the transaction that comes later. */
+function planningContext(context: ImportContext, store: Store, { dryRun }: ImportOptions): ResourceContext {
+  const { vault, passwords } = context.deps
+  return {
+    signIns: context.signIns,
+    deps: {
+      store,
+      passwords: dryRun ? { hash: async () => '' } : passwords,
+      vault: {
+        on: (accounts) => vault.on(accounts),
+        // an empty cell keeps the secret that is there
+        setCredentials: (id, credentials) => vault.on(store.accounts).mergeCredentials(id, credentials),
+      },
+    },
+  }
+}
+
+class Planner {
+  readonly #table: Table
+  readonly #contents: Contents
+  readonly #store: Store
+  readonly #request: ApiRequest
+  readonly #flaws = new Map<object, ReturnType<typeof flawFinder>>()
+  /** Row by the id of the object that it changes. */
+  readonly #met = new Map<Id, number>()
+
+  constructor(table: Table, contents: Contents, store: Store, request: ApiRequest) {
+    this.#table = table
+    this.#contents = contents
+    this.#store = store
+    this.#request = request
+  }
+
+  /** The rows are taken out of the contents. */
+  async planAll(): Promise<Planned[]> {
+    const { entries, columns, problems } = this.#contents
+    const rows: Planned[] = []
+    const turns = new Turns()
+    for (let from = 0; from < entries.length; from += PLANNED_AT_ONCE) {
+      const names = new Names(this.#store)
+      const group = entries.slice(from, from + PLANNED_AT_ONCE)
+      entries.fill(undefined, from, from + PLANNED_AT_ONCE)
+      const planned = await Promise.all(
+        group.map(async (entry) => {
+          try {
+            return await this.#planOne(entry!, names)
+          } catch (error) {
+            problems.addError(error, entry!.row, columns)
+            return undefined
+          }
+        }),
+      )
+      for (const one of planned) if (one) rows.push(one)
+      await turns.next()
+    }
+    return rows
+  }
+
+  async #planOne({ row, member, params, body }: Entry, names: Names): Promise<Planned> {
+    const { resource } = member
+    const request: ApiRequest = { ...this.#request, params }
+    await this.#refuseUnknownDevice(params)
+    const old = await member.find(request, body)
+    if (!old) {
+      this.#check(resource, resource.create.schema, body)
+      const plan = await resource.create.plan(body, request)
+      return { row, result: 'created', object: plan.label ?? resource.label(body), plan, resource, body }
+    }
+    this.#refuseSecond(old.id, row)
+    const before: Body = await resource.show(old, names)
+    const object = resource.label(before)
+    const given = this.#differing(before, body, resource.secrets)
+    if (Object.keys(given).length === 0) return { row, result: 'unchanged', object, resource }
+    this.#check(resource, resource.update.schema, given)
+    const plan = await resource.update.plan(old, given, request)
+    const changes = changesText(changesOf(before, given, resource.secrets))
+    return { row, result: 'updated', object, plan, resource, changes }
+  }
+
+  #refuseSecond(id: Id, row: number): void {
+    const first = this.#met.get(id)
+    if (first !== undefined) throw new ApiError('duplicate', [{ message: sameAs(first) }])
+    this.#met.set(id, row)
+  }
+
+  async #refuseUnknownDevice({ device }: Entry['params']): Promise<void> {
+    if (device === undefined || (await this.#store.devices.find(device))) return
+    throw new ApiError('unknown_reference', [{ field: 'device', message: `"${device}" does not exist` }])
+  }
+
+  #check(resource: AnyResource, schema: AnyResource['create']['schema'], body: Body): void {
+    refuseLaterFields(resource.type, body)
+    let flawOf = this.#flaws.get(schema)
+    if (!flawOf) {
+      flawOf = flawFinder(schema)
+      this.#flaws.set(schema, flawOf)
+    }
+    const flaw = flawOf(body)
+    if (flaw) throw flaw
+  }
+
+  /** The fields of the body that are not what the object has; secrets always. */
+  #differing(before: Body, body: Body, secrets: readonly string[]): Body {
+    const differs = ({ path }: Column): boolean => {
+      const value = valueAt(body, path)
+      return value !== undefined && comparable(value) !== comparable(valueAt(before, path))
+    }
+    const fields = new Set(this.#table.columns.filter(differs).map(({ path }) => path[0] ?? ''))
+    return Object.fromEntries(
+      Object.entries(body).filter(([field]) => fields.has(field) || secrets.includes(field)),
+    )
+  }
+}
+
+/** The order of a list says nothing. */
+function comparable(value: unknown): string {
+  return JSON.stringify(Array.isArray(value) ? value.toSorted() : (value ?? null))
+}
+
+/** Writes the changes to the audit: that they are to be made, or that they failed and why. */
+async function announce(
+  { deps }: ImportContext,
+  request: ApiRequest,
+  changes: readonly Planned[],
+  reason?: string,
+): Promise<void> {
+  const who = actor(callerOf(request))
+  const failure = reason === undefined ? {} : { result: 'failure', reason }
+  for (let from = 0; from < changes.length; from += EVENTS_AT_ONCE) {
+    const group = changes.slice(from, from + EVENTS_AT_ONCE)
+    await Promise.all(
+      group.flatMap(({ resource, result, object, plan, body, changes }) => {
+        const text = changes ?? changesText(changesOf({}, body ?? {}, resource.secrets))
+        const fields = {
+          ...who,
+          method: 'import',
+          object_type: resource.type,
+          object,
+          changes: text,
+          ...failure,
+        }
+        const code = result === 'created' ? 'object.create' : 'object.update'
+        const more = reason === undefined ? (plan?.events ?? []) : []
+        return [
+          record(deps.audit, request, code, fields),
+          ...more.map((event) => record(deps.audit, request, event.code, { ...who, ...event.fields })),
+        ]
+      }),
+    )
+  }
+}
+
+async function carryOut(changes: readonly Planned[]): Promise<void> {
+  const turns = new Turns()
+  for (const { row, plan } of changes) {
+    try {
+      await plan?.()
+    } catch (error) {
+      throw atRow(error, row)
+    }
+    await turns.next()
+  }
+}
+
+/** The same error with the row that met it: somebody else was quicker since the table was checked. */
+function atRow(error: unknown, row: number): unknown {
+  const known = apiErrorOf(error)
+  if (known.status >= 500) return error
+  const details: ErrorDetail[] = known.details.length > 0 ? known.details : [{ message: 'changed meanwhile' }]
+  return new ApiError(
+    known.code,
+    details.map((detail) => ({ row, ...detail })),
+  )
+}

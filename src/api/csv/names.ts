@@ -1,0 +1,19 @@
+/** The tables that can be imported and exported, each with the feature whose rights it needs. */
+import type { Feature } from '../../model/profiles.ts'
+
+export const CSV_FEATURES = {
+  profiles: 'profiles',
+  checkoutpolicies: 'policies',
+  connectionpolicies: 'policies',
+  users: 'users',
+  usergroups: 'user_groups',
+  devices: 'devices',
+  services: 'devices',
+  domains: 'devices',
+  accounts: 'accounts',
+  targetgroups: 'target_groups',
+  authorizations: 'authorizations',
+} as const satisfies Record<string, Feature>
+
+export type CsvName = keyof typeof CSV_FEATURES
+export const CSV_NAMES = Object.keys(CSV_FEATURES) as CsvName[]

@@ -1,0 +1,154 @@
+/** A table's text as bodies of the API, one for each row; all that can be told without the store is told here. */
+import { valueIn } from '../../csv/cells.ts'
+import { CellError, CsvError } from '../../csv/error.ts'
+import { type Heading, headingsOf } from '../../csv/header.ts'
+import { type Row, readRows } from '../../csv/reader.ts'
+import { LATER_FIELDS } from '../later.ts'
+import { MAX_IMPORT_ROWS } from '../limits.ts'
+import { type Column, putAt } from './columns.ts'
+import { Problems } from './problems.ts'
+import { type Body, keyOf, type Member, type Table } from './tables.ts'
+import { Turns } from './turns.ts'
+
+/** A row that can be understood. */
+export interface Entry {
+  row: number
+  member: Member
+  /** What the path of the resource would name. */
+  params: { device?: string }
+  body: Body
+}
+
+export interface Contents {
+  /** Each is taken out when it is done with. */
+  entries: (Entry | undefined)[]
+  /** The place of each column. */
+  columns: ReadonlyMap<string, number>
+  problems: Problems
+}
+
+interface Placed {
+  column: Column
+  at: number
+}
+
+/** @throws ApiError `invalid_csv` when not even the header can be used; whatever `source` throws */
+export async function readTable(
+  table: Table,
+  source: AsyncIterable<Uint8Array>,
+  separator: string,
+): Promise<Contents> {
+  const problems = new Problems()
+  const turns = new Turns()
+  const entries: Entry[] = []
+  const seen = new Map<string, number>()
+  let placed: Placed[] | undefined
+  try {
+    for await (const row of readRows(source, separator)) {
+      if (placed === undefined) {
+        placed = placedColumns(table, row, problems)
+        if (!problems.isEmpty) throw problems.error()
+        continue
+      }
+      if (entries.length === MAX_IMPORT_ROWS) {
+        const message = `more than ${MAX_IMPORT_ROWS} rows: cut the table into several`
+        throw new CsvError(message, { row: row.row })
+      }
+      const entry = entryOf(table, row, placed, problems)
+      if (entry && isFirst(table, entry, seen, problems)) entries.push(entry)
+      await turns.next()
+    }
+    if (placed === undefined) throw new CsvError('there is nothing in it: a header is expected', { row: 1 })
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    problems.add({ ...error.place, message: error.message })
+    throw problems.error()
+  }
+  return { entries, columns: new Map(placed.map(({ column, at }) => [column.name, at])), problems }
+}
+
+function placedColumns(table: Table, row: Row, problems: Problems): Placed[] {
+  if (row.row !== 1) throw new CsvError('expected the header in the first row', { row: 1 })
+  const names = table.columns.map(({ name }) => name)
+  const { headings, problems: wrong } = headingsOf(row.cells, names, table.required)
+  const later = LATER_FIELDS[(table.single ?? table.ofDevice)?.resource.type ?? ''] ?? []
+  const isLater = (column: number | undefined) =>
+    column !== undefined &&
+    later.includes((row.cells[column - 1] ?? '').replace(/^#/, '').trim().replace('.', '/'))
+  for (const { column, message } of wrong) {
+    const shown = isLater(column) ? 'this column is not enforced yet: leave it out' : message
+    problems.add({ row: 1, ...(column === undefined ? {} : { column }), message: shown })
+  }
+  const columnOf = ({ name }: Heading) => table.columns.find((column) => column.name === name)!
+  return headings.map((heading) => ({ column: columnOf(heading), at: heading.column }))
+}
+
+/** undefined when the row cannot be understood, which `problems` then tells. */
+function entryOf(
+  table: Table,
+  { row, cells }: Row,
+  placed: readonly Placed[],
+  problems: Problems,
+): Entry | undefined {
+  let isGood = true
+  const fault = (column: number | undefined, field: string | undefined, message: string) => {
+    isGood = false
+    problems.add({
+      row,
+      ...(column === undefined ? {} : { column }),
+      ...(field === undefined ? {} : { field }),
+      message,
+    })
+  }
+  const body: Body = {}
+  for (const { column, at } of placed) {
+    try {
+      const value = valueIn(column.kind, cells[at - 1] ?? '')
+      if (value !== undefined) putAt(body, column.path, value)
+    } catch (error) {
+      if (!(error instanceof CellError)) throw error
+      fault(at, column.name, error.message)
+    }
+  }
+  for (const [index, cell] of cells.entries()) {
+    if (cell !== '' && !placed.some(({ at }) => at === index + 1)) {
+      fault(index + 1, undefined, 'the header has no name for this column')
+    }
+  }
+  const place = (name: string) => placed.find(({ column }) => column.name === name)?.at
+  for (const name of table.required) {
+    if (body[name] === undefined || body[name] === '') fault(place(name), name, 'this cell must not be empty')
+  }
+  const flaw = table.finish?.(body)
+  if (flaw) fault(place(flaw.column), flaw.column, flaw.message)
+  if (!isGood) return undefined
+  return { row, ...homeOf(table, body), body }
+}
+
+const NO_DEVICE = {}
+
+/** Which resource the row is of; the device that it belongs to is no field of its body. */
+function homeOf(table: Table, body: Body): Pick<Entry, 'member' | 'params'> {
+  const { single, ofDevice } = table
+  if (!ofDevice) return { member: single!, params: NO_DEVICE }
+  const device = body['device'] as string | undefined
+  delete body['device']
+  if (device === undefined) return { member: single ?? ofDevice, params: NO_DEVICE }
+  return { member: ofDevice, params: { device } }
+}
+
+/** Rows are independent of each other: so two of them about the same object would be. */
+function isFirst(table: Table, entry: Entry, seen: Map<string, number>, problems: Problems): boolean {
+  const key = keyOf(table, entry.body, entry.params.device)
+  const first = seen.get(key)
+  if (first === undefined) {
+    seen.set(key, entry.row)
+    return true
+  }
+  problems.add({ row: entry.row, message: sameAs(first) })
+  return false
+}
+
+export function sameAs(row: number): string {
+  return `row ${row} is about the same object`
+}

@@ -1,0 +1,152 @@
+/**
+ * What each table is made of. The rules are those of the API's resources; here stands only what a table adds:
+ * how a row names its object and where that lives.
+ */
+import type { TObject } from 'typebox'
+import { nameKey } from '../../model/names.ts'
+import type { Account, Id } from '../../model/objects.ts'
+import type { Store } from '../../store/store.ts'
+import type { ApiRequest } from '../caller.ts'
+import type { Resource } from '../collection.ts'
+import type { ResourceContext } from '../context.ts'
+import { accountOf, localDomainOf } from '../references.ts'
+import { accountResource } from '../resources/accounts.ts'
+import { authorizationResource } from '../resources/authorizations.ts'
+import { checkoutPolicyResource } from '../resources/checkoutpolicies.ts'
+import { connectionPolicyResource } from '../resources/connectionpolicies.ts'
+import { deviceResource } from '../resources/devices.ts'
+import { domainResource, localDomainResource } from '../resources/domains.ts'
+import { profileResource } from '../resources/profiles.ts'
+import { serviceResource } from '../resources/services.ts'
+import { targetGroupResource } from '../resources/targetgroups.ts'
+import { userGroupResource } from '../resources/usergroups.ts'
+import { userResource } from '../resources/users.ts'
+import { type Column, columnsOf } from './columns.ts'
+import type { CsvName } from './names.ts'
+
+export type Body = Record<string, unknown>
+export type AnyResource = Resource<{ id: Id }, TObject, TObject, TObject>
+
+/** A resource of a table. */
+export interface Member {
+  resource: AnyResource
+  find(request: ApiRequest, body: Body): Promise<{ id: Id } | undefined>
+}
+
+export interface Table {
+  name: CsvName
+  columns: readonly Column[]
+  /** What names an object; the first of them, and those that `isRequired`, must be there. */
+  key: readonly string[]
+  required: readonly string[]
+  /** Of objects that stand alone, and of those that belong to the device in the column `device`. */
+  single: Member | undefined
+  ofDevice: Member | undefined
+  /** Turns cells into fields where one is not the other. @returns the column at fault with what is wrong */
+  finish?: (body: Body) => { column: string; message: string } | undefined
+}
+
+const DEVICE: Column = { name: 'device', kind: 'word', path: ['device'] }
+
+/** The table on what the context stands on. */
+export function tableOf(name: CsvName, context: ResourceContext): Table {
+  const { store } = context.deps
+  switch (name) {
+    case 'profiles':
+      return single(name, profileResource(context), ['profile_name'])
+    case 'checkoutpolicies':
+      return single(name, checkoutPolicyResource(context), ['policy_name'])
+    case 'connectionpolicies':
+      return single(name, connectionPolicyResource(context), ['policy_name'])
+    case 'users':
+      return single(name, userResource(context), ['user_name'])
+    case 'usergroups':
+      return single(name, userGroupResource(context), ['group_name'])
+    case 'devices':
+      return single(name, deviceResource(context), ['device_name'])
+    case 'services':
+      return ofDevice(name, serviceResource(context), ['device', 'service_name'])
+    case 'domains':
+      return {
+        ...single(name, domainResource(context), ['domain_name']),
+        ...ofDevice(name, localDomainResource(context), ['device', 'domain_name']),
+        single: member(domainResource(context)),
+        required: ['domain_name'],
+      }
+    case 'accounts':
+      return accounts(context, store)
+    case 'targetgroups':
+      return single(name, targetGroupResource(context), ['group_name'])
+    case 'authorizations':
+      return single(name, authorizationResource(context), ['user_group', 'target_group'])
+  }
+}
+
+/** By the name that events call it. */
+function member(resource: AnyResource): Member {
+  return { resource, find: (request, body) => resource.find(request, resource.label(body)) }
+}
+
+function single(name: CsvName, resource: AnyResource, key: readonly string[]): Table {
+  const columns = columnsOf(resource.create.schema, resource.secrets)
+  return { name, columns, key, required: key, single: member(resource), ofDevice: undefined }
+}
+
+function ofDevice(name: CsvName, resource: AnyResource, key: readonly string[]): Table {
+  const columns = [DEVICE, ...columnsOf(resource.create.schema, resource.secrets)]
+  return { name, columns, key, required: key, single: undefined, ofDevice: member(resource) }
+}
+
+function accounts(context: ResourceContext, store: Store): Table {
+  const resource: AnyResource = accountResource(context)
+  const fields = columnsOf(resource.create.schema, []).filter(({ name }) => name !== 'credentials')
+  const secrets = ['password', 'private_key', 'passphrase'].map(
+    (name): Column => ({ name, kind: 'secret', path: [name] }),
+  )
+  return {
+    name: 'accounts',
+    columns: [...fields, ...secrets],
+    key: ['account_name', 'domain', 'device'],
+    required: ['account_name'],
+    single: { resource, find: (_request, body) => accountAt(store, body) },
+    ofDevice: undefined,
+    finish: withCredentials,
+  }
+}
+
+/** A row names the whole place, where a reference may leave parts of it out. */
+async function accountAt(store: Store, body: Body): Promise<Account | undefined> {
+  const text = (field: string) => body[field] as string | undefined
+  const name = text('account_name') ?? ''
+  const deviceName = text('device')
+  if (deviceName === undefined) {
+    const domain = await store.domains.find(text('domain') ?? '')
+    return domain && domain.deviceId === undefined ? accountOf(store, domain, name) : undefined
+  }
+  const device = await store.devices.find(deviceName)
+  const domain = device && (await localDomainOf(store, device, text('domain') ?? 'local'))
+  return domain && accountOf(store, domain, name)
+}
+
+/** The secrets' cells as the API's `credentials`. */
+function withCredentials(body: Body): { column: string; message: string } | undefined {
+  const { password, private_key, passphrase } = body
+  for (const field of ['password', 'private_key', 'passphrase']) delete body[field]
+  if (passphrase !== undefined && private_key === undefined)
+    return { column: 'passphrase', message: 'a passphrase goes with a private key in the same row' }
+  const credentials = [
+    ...(password === undefined ? [] : [{ type: 'password', password }]),
+    ...(private_key === undefined
+      ? []
+      : [{ type: 'ssh_key', private_key, ...(passphrase === undefined ? {} : { passphrase }) }]),
+  ]
+  if (credentials.length > 0) body['credentials'] = credentials
+  return undefined
+}
+
+/** What is the same for two rows that name the same object. */
+export function keyOf(table: Table, body: Body, device: string | undefined): string {
+  return JSON.stringify(
+    table.key.map((field) => nameKey(String((field === 'device' ? device : undefined) ?? body[field] ?? ''))),
+  )
+}
