@@ -20,7 +20,7 @@ import { flawFinder } from '../validation.ts'
 import { type Column, valueAt } from './columns.ts'
 import { lateStore } from './latestore.ts'
 import type { CsvName } from './names.ts'
-import { type Contents, type Entry, readTable, sameAs } from './rows.ts'
+import { type Entry, sameAs, TableReader } from './rows.ts'
 import { type AnyResource, type Body, type Table, tableOf } from './tables.ts'
 import { Turns } from './turns.ts'
 
@@ -71,10 +71,12 @@ export async function importTable(
   options: ImportOptions,
 ): Promise<ImportedRow[]> {
   const late = lateStore(context.deps.store)
-  const table = tableOf(name, planningContext(context, late.store, options))
-  const contents = await readTable(table, source, options.separator)
-  const rows = await new Planner(table, contents, late.store, request).planAll()
-  if (!contents.problems.isEmpty) throw contents.problems.error()
+  const isForNothing = () => options.dryRun || !reader.problems.isEmpty
+  const table = tableOf(name, planningContext(context, late.store, isForNothing))
+  const reader = new TableReader(table)
+  const planner = new Planner(table, reader, late.store, request)
+  const rows = await planner.planAll(reader.entries(source, options.separator))
+  if (!reader.problems.isEmpty) throw reader.problems.error()
   const changes = rows.filter(({ plan }) => plan !== undefined)
   if (options.dryRun) return rows
   if (options.limit && options.limit.changes < changes.length) throw options.limit.error(changes.length)
@@ -91,14 +93,17 @@ export async function importTable(
   return rows
 }
 
-/** What resources stand on while they plan for the transaction that comes later. */
-function planningContext(context: ImportContext, store: Store, { dryRun }: ImportOptions): ResourceContext {
+/**
+ * What resources stand on while they plan for the transaction that comes later.
+ * @param isForNothing whether the plans will not be carried out anyway
+ */
+function planningContext(context: ImportContext, store: Store, isForNothing: () => boolean): ResourceContext {
   const { vault, passwords } = context.deps
   return {
     signIns: context.signIns,
     deps: {
       store,
-      passwords: dryRun ? { hash: async () => '' } : passwords,
+      passwords: { hash: async (password) => (isForNothing() ? '' : passwords.hash(password)) },
       vault: {
         on: (accounts) => vault.on(accounts),
         // an empty cell keeps the secret that is there
@@ -110,43 +115,46 @@ function planningContext(context: ImportContext, store: Store, { dryRun }: Impor
 
 class Planner {
   readonly #table: Table
-  readonly #contents: Contents
+  readonly #reader: TableReader
   readonly #store: Store
   readonly #request: ApiRequest
   readonly #flaws = new Map<object, ReturnType<typeof flawFinder>>()
   /** Row by the id of the object that it changes. */
   readonly #met = new Map<Id, number>()
 
-  constructor(table: Table, contents: Contents, store: Store, request: ApiRequest) {
+  constructor(table: Table, reader: TableReader, store: Store, request: ApiRequest) {
     this.#table = table
-    this.#contents = contents
+    this.#reader = reader
     this.#store = store
     this.#request = request
   }
 
-  /** The rows are taken out of the contents. */
-  async planAll(): Promise<Planned[]> {
-    const { entries, columns, problems } = this.#contents
+  async planAll(entries: AsyncIterable<Entry>): Promise<Planned[]> {
     const rows: Planned[] = []
     const turns = new Turns()
-    for (let from = 0; from < entries.length; from += PLANNED_AT_ONCE) {
+    let group: Entry[] = []
+    const planGroup = async () => {
       const names = new Names(this.#store)
-      const group = entries.slice(from, from + PLANNED_AT_ONCE)
-      entries.fill(undefined, from, from + PLANNED_AT_ONCE)
-      const planned = await Promise.all(
-        group.map(async (entry) => {
-          try {
-            return await this.#planOne(entry!, names)
-          } catch (error) {
-            problems.addError(error, entry!.row, columns)
-            return undefined
-          }
-        }),
-      )
+      const planned = await Promise.all(group.map((entry) => this.#tryOne(entry, names)))
       for (const one of planned) if (one) rows.push(one)
+      group = []
       await turns.next()
     }
+    for await (const entry of entries) {
+      group.push(entry)
+      if (group.length === PLANNED_AT_ONCE) await planGroup()
+    }
+    await planGroup()
     return rows
+  }
+
+  async #tryOne(entry: Entry, names: Names): Promise<Planned | undefined> {
+    try {
+      return await this.#planOne(entry, names)
+    } catch (error) {
+      this.#reader.problems.addError(error, entry.row, this.#reader.columns)
+      return undefined
+    }
   }
 
   async #planOne({ row, member, params, body }: Entry, names: Names): Promise<Planned> {

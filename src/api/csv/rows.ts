@@ -8,7 +8,6 @@ import { MAX_IMPORT_ROWS } from '../limits.ts'
 import { type Column, putAt } from './columns.ts'
 import { Problems } from './problems.ts'
 import { type Body, keyOf, type Member, type Table } from './tables.ts'
-import { Turns } from './turns.ts'
 
 /** A row that can be understood. */
 export interface Entry {
@@ -19,52 +18,63 @@ export interface Entry {
   body: Body
 }
 
-export interface Contents {
-  /** Each is taken out when it is done with. */
-  entries: (Entry | undefined)[]
-  /** The place of each column. */
-  columns: ReadonlyMap<string, number>
-  problems: Problems
-}
-
 interface Placed {
   column: Column
   at: number
 }
 
-/** @throws ApiError `invalid_csv` when not even the header can be used; whatever `source` throws */
-export async function readTable(
-  table: Table,
-  source: AsyncIterable<Uint8Array>,
-  separator: string,
-): Promise<Contents> {
-  const problems = new Problems()
-  const turns = new Turns()
-  const entries: Entry[] = []
-  const seen = new Map<string, number>()
-  let placed: Placed[] | undefined
-  try {
-    for await (const row of readRows(source, separator)) {
-      if (placed === undefined) {
-        placed = placedColumns(table, row, problems)
-        if (!problems.isEmpty) throw problems.error()
-        continue
-      }
-      if (entries.length === MAX_IMPORT_ROWS) {
-        const message = `more than ${MAX_IMPORT_ROWS} rows: cut the table into several`
-        throw new CsvError(message, { row: row.row })
-      }
-      const entry = entryOf(table, row, placed, problems)
-      if (entry && isFirst(table, entry, seen, problems)) entries.push(entry)
-      await turns.next()
-    }
-    if (placed === undefined) throw new CsvError('there is nothing in it: a header is expected', { row: 1 })
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error
-    problems.add({ ...error.place, message: error.message })
-    throw problems.error()
+export class TableReader {
+  readonly problems = new Problems()
+  readonly #table: Table
+  readonly #seen = new Map<string, number>()
+  #placed: readonly Placed[] = []
+
+  constructor(table: Table) {
+    this.#table = table
   }
-  return { entries, columns: new Map(placed.map(({ column, at }) => [column.name, at])), problems }
+
+  /** The place of each column, once the header was read. */
+  get columns(): ReadonlyMap<string, number> {
+    return new Map(this.#placed.map(({ column, at }) => [column.name, at]))
+  }
+
+  /**
+   * The rows that can be understood; of the others `problems` tells.
+   * @throws ApiError `invalid_csv` when not even the header can be used; whatever `source` throws
+   */
+  async *entries(source: AsyncIterable<Uint8Array>, separator: string): AsyncGenerator<Entry> {
+    const { problems } = this
+    let rows = -1
+    try {
+      for await (const row of readRows(source, separator)) {
+        rows++
+        if (rows === 0) {
+          this.#placed = placedColumns(this.#table, row, problems)
+          if (!problems.isEmpty) throw problems.error()
+          continue
+        }
+        if (MAX_IMPORT_ROWS < rows) {
+          const message = `more than ${MAX_IMPORT_ROWS} rows: cut the table into several`
+          throw new CsvError(message, { row: row.row })
+        }
+        const entry = entryOf(this.#table, row, this.#placed, problems)
+        if (entry && this.#isFirst(entry)) yield entry
+      }
+      if (rows === -1) throw new CsvError('there is nothing in it: a header is expected', { row: 1 })
+    } catch (error) {
+      if (!(error instanceof CsvError)) throw error
+      problems.add({ ...error.place, message: error.message })
+    }
+  }
+
+  /** Rows are independent of each other: two about the same object would not be. */
+  #isFirst(entry: Entry): boolean {
+    const key = keyOf(this.#table, entry.body, entry.params.device)
+    const first = this.#seen.get(key)
+    if (first !== undefined) this.problems.add({ row: entry.row, message: sameAs(first) })
+    else this.#seen.set(key, entry.row)
+    return first === undefined
+  }
 }
 
 function placedColumns(table: Table, row: Row, problems: Problems): Placed[] {
@@ -135,18 +145,6 @@ function homeOf(table: Table, body: Body): Pick<Entry, 'member' | 'params'> {
   delete body['device']
   if (device === undefined) return { member: single ?? ofDevice, params: NO_DEVICE }
   return { member: ofDevice, params: { device } }
-}
-
-/** Rows are independent of each other: so two of them about the same object would be. */
-function isFirst(table: Table, entry: Entry, seen: Map<string, number>, problems: Problems): boolean {
-  const key = keyOf(table, entry.body, entry.params.device)
-  const first = seen.get(key)
-  if (first === undefined) {
-    seen.set(key, entry.row)
-    return true
-  }
-  problems.add({ row: entry.row, message: sameAs(first) })
-  return false
 }
 
 export function sameAs(row: number): string {

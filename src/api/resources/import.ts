@@ -56,7 +56,8 @@ export function registerImport(app: Api, context: Context): void {
           isRunning = true
           request.raw.socket.setTimeout?.(IMPORT_TIMEOUT)
           try {
-            const rows = await importTable(context, asker(request), name, bodyOf(request.body), options)
+            const body = await bodyOf(request.body)
+            const rows = await importTable(context, asker(request), name, body, options)
             reply.type('application/json')
             return reply.send(Readable.from(report(rows)))
           } finally {
@@ -69,23 +70,26 @@ export function registerImport(app: Api, context: Context): void {
 }
 
 /**
- * The bytes of a table. What is left of them when the import ends early is for the server to throw away: a
- * client that is cut off while it sends would never see the answer.
+ * The bytes of a table, all of them before the first is looked at: a client that is slow, or slowed down, would
+ * run out of the time for its request.
  * @throws ApiError `payload_too_large`, `request_timeout`
  */
-async function* bodyOf(body: Readable): AsyncGenerator<Uint8Array> {
+async function bodyOf(body: Readable): Promise<Readable> {
+  const chunks: Uint8Array[] = []
   let size = 0
   try {
+    // what is left of too much is for the server to throw away, so that its client sees the answer
     for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
       size += chunk.length
       if (MAX_IMPORT_BODY < size) throw new ApiError('payload_too_large')
-      yield chunk
+      chunks.push(chunk)
     }
   } catch (error) {
     // the server gave the client up, or the client the server
     if ((error as NodeJS.ErrnoException).code === 'ECONNRESET') throw new ApiError('request_timeout')
     throw error
   }
+  return Readable.from(chunks)
 }
 
 /** A JSON array in pieces. */

@@ -1,0 +1,99 @@
+/** Large tables, and clients that do not wait for the end, over real connections. */
+import { execFile } from 'node:child_process'
+import { request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Harness, startHarness } from './harness.ts'
+
+/** MiB: a broker's own need, and what the rows of a large table may take beside. */
+const HEAP = 112
+
+it('100,000 devices: in bounded memory, beside other requests', async () => {
+  const flags = [
+    `--max-old-space-size=${HEAP}`,
+    '--max-semi-space-size=8',
+    '--disable-warning=ExperimentalWarning',
+  ]
+  const child = join(import.meta.dirname, 'csv-large-child.ts')
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, child])
+  const seen = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
+  expect(seen.imported).toMatchObject({
+    status: 200,
+    begin: expect.stringMatching(/^\[{"row":2,"result":"created"/),
+  })
+  expect(seen.exported).toMatchObject({ status: 200, lines: 102_001 })
+  expect(seen.again).toMatchObject({
+    status: 200,
+    begin: expect.stringMatching(/^\[{"row":2,"result":"unchanged"/),
+  })
+  expect(seen.total).toBe(102_000)
+  // one event for each device, and the sign-in
+  expect(seen.events).toBe(102_001)
+  // 64 MiB of it are the database's cache of pages
+  expect(seen.growth).toBeLessThan(150)
+  // a moment is 5 ms: what is more is the machine's, and the garbage collector's
+  expect(seen.slowest).toBeLessThan(1000)
+}, 300_000)
+
+describe('clients', () => {
+  let h: Harness
+  let port: number
+  let cookie: string
+  beforeEach(async () => {
+    h = await startHarness()
+    await h.api.listen({ host: '127.0.0.1', port: 0 })
+    port = (h.api.server.address() as AddressInfo).port
+    cookie = await h.signIn()
+    return () => h.close()
+  })
+  afterEach(() => h.api.server.closeAllConnections())
+
+  function send(body: Readable): Promise<{ status: number; error: string | undefined }> {
+    return new Promise((resolve, reject) => {
+      const headers = { cookie, 'content-type': 'text/csv' }
+      const options = {
+        host: '127.0.0.1',
+        port,
+        method: 'POST',
+        path: '/api/import/devices',
+        headers,
+        ca: h.cert,
+      }
+      const asked = request({ ...options, servername: 'localhost' }, (answer) => {
+        let text = ''
+        answer.setEncoding('utf8')
+        answer.on('data', (piece: string) => {
+          text += piece
+        })
+        answer.on('end', () => resolve({ status: answer.statusCode ?? 0, error: JSON.parse(text).error }))
+      })
+      asked.on('error', reject)
+      body.pipe(asked)
+    })
+  }
+
+  it('that still send see why their table was refused', async () => {
+    function* wrong() {
+      yield '#device_name;hots\r\n'
+      for (let i = 0; i < 200; i++) yield 'x;y\r\n'.repeat(10_000)
+    }
+    expect(await send(Readable.from(wrong()))).toEqual({ status: 400, error: 'invalid_csv' })
+  }, 60_000)
+
+  it('wait for each other, and leave nothing behind when they go away', async () => {
+    const slow = new Readable({ read() {} })
+    slow.push('#device_name;host\r\na;192.0.2.1\r\n')
+    const first = send(slow)
+    first.catch(() => undefined)
+    const other = () => send(Readable.from(['#device_name\r\n'])).then(({ status }) => status)
+    await expect.poll(other, { timeout: 20_000 }).toBe(503)
+    h.api.server.closeAllConnections()
+    await expect(first).rejects.toThrow()
+    await expect.poll(other, { timeout: 20_000 }).toBe(200)
+    expect((await h.store.devices.list()).total).toBe(0)
+    expect(h.log.join('')).not.toContain('the request failed')
+  }, 60_000)
+})
