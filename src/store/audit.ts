@@ -1,4 +1,4 @@
-import { inTransaction } from './query.ts'
+import { inTransaction } from './commits.ts'
 import type { AuditLogRow, StoreContext } from './schema.ts'
 import type { AuditRepository, AuditRow } from './store.ts'
 

@@ -9,6 +9,7 @@ import { auditRepository } from './audit.ts'
 import { authorizationRepository } from './authorizations.ts'
 import { checkoutPolicyRepository } from './checkoutpolicies.ts'
 import { checkoutRepository } from './checkouts.ts'
+import { alone } from './commits.ts'
 import { connectionPolicyRepository } from './connectionpolicies.ts'
 import { deviceRepository } from './devices.ts'
 import { NodeSqliteDialect } from './dialect.ts'
@@ -19,7 +20,6 @@ import { newUlid } from './ids.ts'
 import { migrate } from './migrations/migrate.ts'
 import { nameQueries } from './naming.ts'
 import { profileRepository } from './profiles.ts'
-import { inTransaction } from './query.ts'
 import type { Schema, StoreContext } from './schema.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
@@ -91,7 +91,7 @@ function storeOn(context: StoreContext): Store {
     names: nameQueries(context),
     audit: auditRepository(context),
     settings: settingRepository(context),
-    transaction: (work) => inTransaction(db, (tx) => work(storeOn({ db: tx, newId }))),
+    transaction: (work) => alone(db, (tx) => work(storeOn({ db: tx, newId }))),
     close: () => db.destroy(),
   }
 }

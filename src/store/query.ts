@@ -1,8 +1,9 @@
 /** What the repositories share: pages, lists in columns, references, and what a constraint's error means. */
 import { isDeepStrictEqual } from 'node:util'
-import { type SelectQueryBuilder, sql, type Transaction } from 'kysely'
+import { type SelectQueryBuilder, sql } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import { bind } from '../search/bind.ts'
+import { inTransaction, type Tx } from './commits.ts'
 import {
   ChangedError,
   DuplicateError,
@@ -12,11 +13,11 @@ import {
   MissingReferenceError,
   SortError,
 } from './errors.ts'
-import type { Db, Schema } from './schema.ts'
+import type { Db } from './schema.ts'
 import { type SqlFields, sortOf, where } from './searchable.ts'
 import type { Page } from './store.ts'
 
-export type Tx = Transaction<Schema>
+export type { Tx }
 
 const ALL: Page = { limit: -1, offset: 0 }
 /** Fewer matches than these are sorted, even when they are most of a collection. */
@@ -74,11 +75,6 @@ export function byIdOrName(idOrName: string): { column: 'id' | 'name_key'; value
   return looksLikeId(idOrName)
     ? { column: 'id', value: idOrName.toUpperCase() }
     : { column: 'name_key', value: nameKey(idOrName) }
-}
-
-/** The work in a transaction of its own, or in the one that the repository is bound to. */
-export function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return db.isTransaction ? work(db as Tx) : db.transaction().execute(work)
 }
 
 /** One transaction; the violation of a unique key becomes `DuplicateError`. */

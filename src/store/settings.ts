@@ -1,4 +1,4 @@
-import { inTransaction } from './query.ts'
+import { inTransaction } from './commits.ts'
 import type { StoreContext } from './schema.ts'
 import type { SettingRepository } from './store.ts'
 

@@ -82,12 +82,13 @@ describe('a check-in', () => {
     const out = async () => (await checkouts.checkout(estate.user, estate.account, NOW)).checkoutId
     const returned = await out()
     await checkouts.checkin(estate.user, estate.account, returned, NOW + 1)
+    const ids = [await out(), await out(), await out()] as const
     const errors = await Promise.all(
       [
-        checkouts.checkin(ops2, estate.account, await out(), NOW + 1),
-        checkouts.checkin(estate.user, estate.account, await out(), NOW + 3_600_000),
+        checkouts.checkin(ops2, estate.account, ids[0], NOW + 1),
+        checkouts.checkin(estate.user, estate.account, ids[1], NOW + 3_600_000),
         checkouts.checkin(estate.user, estate.account, returned, NOW + 2),
-        checkouts.checkin(estate.user, other, await out(), NOW + 1),
+        checkouts.checkin(estate.user, other, ids[2], NOW + 1),
         checkouts.checkin(estate.user, estate.account, 'x', NOW + 1),
       ].map((attempt) => attempt.then(String, (error: unknown) => error)),
     )
