@@ -10,6 +10,8 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   check: async () => (await import('./commands/check.ts')).check,
   demo: async () => (await import('./commands/demo.ts')).demo,
+  import: async () => (await import('./commands/import.ts')).importCommand,
+  export: async () => (await import('./commands/export.ts')).exportCommand,
   recordings: async () => (await import('./commands/recordings.ts')).recordings,
   audit: async () => (await import('./commands/audit.ts')).auditCommand,
   admin: async () => (await import('./commands/admin.ts')).adminResetPassword,

@@ -34,8 +34,12 @@ export function addressOf(request: ApiRequest): string {
 }
 
 function clientOf(request: ApiRequest): EventFields {
-  const port = request.socket.remotePort
-  return { client_ip: addressOf(request), ...(port === undefined ? {} : { client_port: port }) }
+  // the command line has neither
+  const { remoteAddress: address, remotePort: port } = request.socket
+  return {
+    ...(address === undefined ? {} : { client_ip: addressOf(request) }),
+    ...(port === undefined ? {} : { client_port: port }),
+  }
 }
 
 /** A field's name with its value before and after. */

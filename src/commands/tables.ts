@@ -1,0 +1,40 @@
+/** What import and export have in common: the API's own code on the data of a broker, running or not. */
+import { userInfo } from 'node:os'
+import type { ApiRequest } from '../api/caller.ts'
+import type { ImportContext } from '../api/csv/importer.ts'
+import { CSV_NAMES, type CsvName } from '../api/csv/names.ts'
+import { DEFAULT_SEPARATOR, SEPARATOR_RULE, separatorOf } from '../csv/separator.ts'
+import { FACTORY_PROFILES } from '../model/profiles.ts'
+import type { Beside } from './beside.ts'
+import { type Invocation, textOption, UsageError } from './command.ts'
+
+/** The type that the command line names. */
+export function typeOf(word: string | undefined): CsvName {
+  const name = CSV_NAMES.find((one) => one === word)
+  if (name === undefined) throw new UsageError(`expected a type: one of ${CSV_NAMES.join(', ')}`)
+  return name
+}
+
+export function separatorOption(invocation: Invocation): string {
+  const separator = separatorOf(textOption(invocation, 'separator') ?? DEFAULT_SEPARATOR)
+  if (separator === undefined) throw new UsageError(`--separator: ${SEPARATOR_RULE}`)
+  return separator
+}
+
+/** Who can read the data folder can do everything. */
+export function whoRunsThis(): ApiRequest {
+  const profile = 'product_administrator'
+  const caller = {
+    name: `local:${userInfo().username}`,
+    user: undefined,
+    profile,
+    rights: FACTORY_PROFILES[profile],
+  }
+  // what goes wrong is thrown beside, and told at the end
+  return { caller, params: {}, log: { error: () => undefined }, socket: {} }
+}
+
+/** Sign-ins at the API are the running broker's: they see a change with their next request. */
+export function contextOf({ store, vault, passwords, audit }: Beside): ImportContext {
+  return { deps: { store, vault, passwords, audit }, signIns: { endAll: () => undefined } }
+}
