@@ -1,6 +1,7 @@
 /** `POST /import/TYPE`: a table taken over. */
 import { Readable } from 'node:stream'
-import { type Static, Type } from 'typebox'
+import type { FastifySchemaCompiler } from 'fastify'
+import { type Static, type TSchema, Type } from 'typebox'
 import type { Context } from '../context.ts'
 import { type ImportedRow, importTable } from '../csv/importer.ts'
 import { CSV_NAMES } from '../csv/names.ts'
@@ -9,6 +10,7 @@ import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf } from '../fields.ts'
 import { IMPORT_TIMEOUT, MAX_IMPORT_BODY } from '../limits.ts'
+import { validatorCompiler } from '../validation.ts'
 import { asker, separatorParameter, wantedSeparator } from './export.ts'
 
 const Line = exact({
@@ -20,6 +22,10 @@ const query = exact({
   ...separatorParameter,
   dry_run: Type.Optional(oneOf(['true', 'false'], 'check everything and change nothing')),
 })
+
+/** The body is still on its way when the rest is checked. */
+const allButBody: FastifySchemaCompiler<TSchema> = (route) =>
+  route.httpPart === 'body' ? () => true : validatorCompiler(route)
 
 /** Lines of the report in one piece. */
 const LINES_AT_ONCE = 500
@@ -35,12 +41,14 @@ export function registerImport(app: Api, context: Context): void {
       scope.post(
         `/import/${name}`,
         {
+          validatorCompiler: allButBody,
           schema: {
             tags: ['CSV'],
             summary: `Import: ${name}`,
             description:
               'Creates and changes objects, one for each row of a CSV table (`Content-Type: text/csv`, UTF-8), all of them or none. docs/csv.md says what the cells mean. With errors the answer is `invalid_csv` with the row and column of each. One import runs at a time.',
             consumes: ['text/csv'],
+            body: Type.String({ description: 'the table' }),
             querystring: query,
             response: {
               200: Type.Array(Line),
@@ -58,6 +66,7 @@ export function registerImport(app: Api, context: Context): void {
           try {
             const body = await bodyOf(request.body)
             const rows = await importTable(context, asker(request), name, body, options)
+            await context.deps.sessionControl.review()
             reply.type('application/json')
             return reply.send(Readable.from(report(rows)))
           } finally {
