@@ -38,7 +38,14 @@ import type {
 } from './messages.ts'
 import { MAX_TARGETS } from './messages.ts'
 import { Review } from './review.ts'
-import { type RunningSession, RunningSessions, recordOf, sessionFields, targetFields } from './running.ts'
+import {
+  killFields,
+  type RunningSession,
+  RunningSessions,
+  recordOf,
+  sessionFields,
+  targetFields,
+} from './running.ts'
 
 export interface GateOptions {
   store: Store
@@ -396,10 +403,4 @@ export class BrokerGate implements Gate {
     if (!signedIn) throw new Error('this identity is no longer signed in')
     return signedIn
   }
-}
-
-/** Where the session's client is says nothing of who ended it. */
-function killFields(session: RunningSession): EventFields {
-  const { client_ip: _ip, client_port: _port, user: _user, ...fields } = sessionFields(session)
-  return fields
 }

@@ -109,3 +109,9 @@ export function sessionFields({ id, user, source, target }: RunningSession): Eve
     ...targetFields(target),
   }
 }
+
+/** Where the session's client is says nothing of who ended it. */
+export function killFields(session: RunningSession): EventFields {
+  const { client_ip: _ip, client_port: _port, user: _user, ...fields } = sessionFields(session)
+  return fields
+}

@@ -4,12 +4,13 @@
  * decides. Rates are per second of processor time of the broker's event loop, and of all its threads (the hashes of
  * passwords and the disk are the others), so that they say the same on a busy machine.
  *
- *   node test/bench/api.ts [SECONDS]
+ *   npm run bench -- --only api [--seconds N]
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect, type TLSSocket } from 'node:tls'
+import { parseArgs } from 'node:util'
 import { type Broker, startBroker } from '../peers/broker.ts'
 import { median, percentile, table } from './stats.ts'
 
@@ -157,7 +158,8 @@ async function manyTargets(broker: Broker): Promise<void> {
   await must('POST', '/authorizations', { user_group: 'ops', target_group: 'all', authorize_sessions: true })
 }
 
-const seconds = Number(process.argv[2] ?? 10)
+const { values: flags } = parseArgs({ strict: false, options: { seconds: { type: 'string' } } })
+const seconds = Number(flags.seconds ?? 10)
 const broker = await startBroker()
 try {
   const { must } = broker

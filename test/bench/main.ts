@@ -3,6 +3,7 @@
  * machine and in random order, for its absolute speed varies. Needs root, for it makes a system user to log in as.
  *
  *   npm run bench -- [--quick] [--json FILE] [--size MIB] [--rounds N] [--only transfers,echo,logins,memory]
+ *   npm run bench -- --only api [--seconds N]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
@@ -136,44 +137,50 @@ const { values: flags } = parseArgs({
     size: { type: 'string' },
     rounds: { type: 'string' },
     only: { type: 'string' },
+    seconds: { type: 'string' },
   },
 })
-const mebibytes = Number(flags.size ?? (flags.quick ? 128 : 1024))
-const sizes: Sizes = {
-  rounds: Number(flags.rounds ?? (flags.quick ? 2 : 5)),
-  echoes: flags.quick ? 200 : 700,
-  logins: flags.quick ? 12 : 60,
-  sessions: flags.quick ? 10 : 100,
-  only: new Set(flags.only?.split(',') ?? []),
-}
-if (process.getuid?.() !== 0) {
-  process.stderr.write('bench: run it as root, it makes a system user to log in as\n')
-  process.exit(1)
+async function passage(): Promise<void> {
+  const mebibytes = Number(flags.size ?? (flags.quick ? 128 : 1024))
+  const sizes: Sizes = {
+    rounds: Number(flags.rounds ?? (flags.quick ? 2 : 5)),
+    echoes: flags.quick ? 200 : 700,
+    logins: flags.quick ? 12 : 60,
+    sessions: flags.quick ? 10 : 100,
+    only: new Set(flags.only?.split(',') ?? []),
+  }
+  if (process.getuid?.() !== 0) {
+    process.stderr.write('bench: run it as root, it makes a system user to log in as\n')
+    process.exit(1)
+  }
+
+  // Memory, not a disk: the disk that matters is the one that recordings go to.
+  const folder = mkdtempSync('/dev/shm/sallyport-bench-')
+  try {
+    await chmod(folder, 0o777)
+    const file = join(folder, 'file')
+    randomFileBytes(file, mebibytes)
+    await chmod(file, 0o644)
+    const lab = await startLab()
+    try {
+      const rows = await measureAll(lab, file, sizes)
+      const about = [
+        `${cpus().length} × ${cpus()[0]?.model ?? 'processor'}, Node ${process.version}, ${mebibytes} MiB files, ` +
+          `medians of ${sizes.rounds} rounds in random order, clients on ${CIPHER}`,
+        'ratios of rates: more is better; of times, CPU and memory: less is better',
+        'sallyport records: terminals whole; a command (ssh cat) whole up to the quota of its session, then by hash ' +
+          'and count; scp and sftp by operation, path, size and SHA-256 of each file, not the bytes',
+        "CPU: of the broker process, all its threads; memory: resident of the broker, proportional of the jump host's processes",
+      ]
+      process.stdout.write(`${show(rows)}\n\n${about.join('\n')}\n`)
+      if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify({ about, rows }, null, 2)}\n`)
+    } finally {
+      await lab.stop()
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
-// Memory, not a disk: the disk that matters is the one that recordings go to.
-const folder = mkdtempSync('/dev/shm/sallyport-bench-')
-try {
-  await chmod(folder, 0o777)
-  const file = join(folder, 'file')
-  randomFileBytes(file, mebibytes)
-  await chmod(file, 0o644)
-  const lab = await startLab()
-  try {
-    const rows = await measureAll(lab, file, sizes)
-    const about = [
-      `${cpus().length} × ${cpus()[0]?.model ?? 'processor'}, Node ${process.version}, ${mebibytes} MiB files, ` +
-        `medians of ${sizes.rounds} rounds in random order, clients on ${CIPHER}`,
-      'ratios of rates: more is better; of times, CPU and memory: less is better',
-      'sallyport records: terminals whole; a command (ssh cat) whole up to the quota of its session, then by hash ' +
-        'and count; scp and sftp by operation, path, size and SHA-256 of each file, not the bytes',
-      "CPU: of the broker process, all its threads; memory: resident of the broker, proportional of the jump host's processes",
-    ]
-    process.stdout.write(`${show(rows)}\n\n${about.join('\n')}\n`)
-    if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify({ about, rows }, null, 2)}\n`)
-  } finally {
-    await lab.stop()
-  }
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+if (flags.only === 'api') await import('./api.ts')
+else await passage()

@@ -1,6 +1,6 @@
 /** `POST /import/TYPE`: a table taken over. */
 import { Readable } from 'node:stream'
-import type { FastifySchemaCompiler } from 'fastify'
+import type { FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Context } from '../context.ts'
 import { type ImportedRow, importTable } from '../csv/importer.ts'
@@ -66,7 +66,7 @@ export function registerImport(app: Api, context: Context): void {
           try {
             const body = await bodyOf(request.body)
             const rows = await importTable(context, asker(request), name, body, options)
-            await context.deps.sessionControl.review()
+            await reviewed(context, request)
             reply.type('application/json')
             return reply.send(Readable.from(report(rows)))
           } finally {
@@ -99,6 +99,13 @@ async function bodyOf(body: Readable): Promise<Readable> {
     throw error
   }
   return Readable.from(chunks)
+}
+
+/** The table is in: that sessions cannot be reviewed now is no failure of it, they are again in a moment. */
+async function reviewed(context: Context, request: FastifyRequest): Promise<void> {
+  await context.deps.sessionControl.review().catch((error: unknown) => {
+    request.log.error({ err: error }, 'running sessions could not be reviewed')
+  })
 }
 
 /** A JSON array in pieces. */
