@@ -1,7 +1,6 @@
 /** What the API is made of: everything that it does not do itself, handed in by the composition root. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
-import type { Readable } from 'node:stream'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type {
   FastifyBaseLogger,
@@ -12,6 +11,7 @@ import type {
 import type { Audit } from '../audit/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { PasswordHasher } from '../identity/password.ts'
+import type { RecordingExports } from '../keeper/exports.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { Checkouts } from '../vault/checkout.ts'
@@ -22,14 +22,6 @@ export interface SessionControl {
   kill(id: Id, reason: string, by: string): Promise<boolean>
   /** Ends the sessions that may not go on after what was changed. */
   review(): Promise<void>
-}
-
-export const RECORDING_FORMATS = ['container', 'cast', 'txt', 'json'] as const
-export type RecordingFormat = (typeof RECORDING_FORMATS)[number]
-
-export interface RecordingExports {
-  /** A stream of the session's recording in that form; undefined when there is none. */
-  open(session: Id, format: RecordingFormat): Promise<Readable | undefined>
 }
 
 export interface ApiMetrics {

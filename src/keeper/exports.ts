@@ -11,8 +11,15 @@ import { exportText } from '../../recordings/export/text.ts'
 import { FILE_NAME, KEY_FILE_NAME } from '../../recordings/format/limits.ts'
 import { unwrapKey } from '../../recordings/keys.ts'
 import { RecordingReader } from '../../recordings/reader.ts'
-import type { RecordingExports } from '../api/deps.ts'
+import type { Id } from '../model/objects.ts'
 import type { RecordingKeeper } from './keeper.ts'
+
+export type RecordingFormat = 'container' | 'cast' | 'txt' | 'json'
+
+export interface RecordingExports {
+  /** A stream of the session's recording in that form; undefined when there is none. */
+  open(session: Id, format: RecordingFormat): Promise<Readable | undefined>
+}
 
 /** What the API streams; undefined where there is no recording, or nothing in it to show in that form. */
 export function recordingExports(keeper: RecordingKeeper): RecordingExports {

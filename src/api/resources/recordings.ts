@@ -1,9 +1,10 @@
 /** A session's recording, streamed as it is read. */
 import type { FastifyReply } from 'fastify'
+import type { RecordingFormat } from '../../keeper/exports.ts'
 import { callerOf } from '../caller.ts'
 import { paramsSchema } from '../collection.ts'
 import type { Context } from '../context.ts'
-import type { Api, RecordingFormat } from '../deps.ts'
+import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { actor, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'

@@ -16,8 +16,6 @@ export interface Migration {
 /** In order; a released migration is never changed, only followed. */
 const MIGRATIONS: readonly Migration[] = [objects, search, policies]
 
-export const SCHEMA_VERSION = MIGRATIONS.length
-
 /**
  * Applies what is missing. `now` in milliseconds is recorded beside each version.
  * @throws SchemaError when the database is newer than this program
