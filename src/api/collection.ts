@@ -17,6 +17,7 @@ import { ApiError, fieldError } from './errors.ts'
 import { etagOf, ifMatch, refuseUnmatched } from './etag.ts'
 import { actor, type Changes, changesOf, changesText, record } from './events.ts'
 import { errorCodeOf, errorResponses } from './failures.ts'
+import { titled } from './fields.ts'
 import { idempotencyKey, madeOnce } from './idempotency.ts'
 import { refuseLaterFields } from './later.ts'
 import { MAX_DEFAULT_PAGE } from './limits.ts'
@@ -148,9 +149,10 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
   const { deps } = context
   const { path, type } = resource
   // widened: what the routes need of them is their text
-  const view: TObject = resource.view
-  const create: TObject = resource.create.schema
-  const update: TObject = resource.update.schema
+  const title = `${type[0]!.toUpperCase()}${type.slice(1)}`
+  const view: TObject = titled(title, resource.view)
+  const create: TObject = titled(`New${title}`, resource.create.schema)
+  const update: TObject = titled(`${title}Update`, resource.update.schema)
   const tags = [resource.title]
   const itemParams = paramsSchema(`${path}/:ref`)
 

@@ -46,7 +46,7 @@ export const ErrorSchema = Type.Object(
       }),
     ),
   },
-  { description: 'error' },
+  { title: 'Error' },
 )
 
 /** Response schemas of the statuses that a route may answer with. */

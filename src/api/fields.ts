@@ -1,5 +1,5 @@
 /** Pieces of schemas that several resources share, and the checks that a schema cannot express. */
-import { type TObject, type TProperties, Type } from 'typebox'
+import { type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { networkError } from '../identity/networks.ts'
 import { ApiError, fieldError } from './errors.ts'
 import { MAX_LIST, MAX_TEXT } from './limits.ts'
@@ -12,9 +12,20 @@ export function exact<P extends TProperties>(properties: P, description?: string
   })
 }
 
+/** The schema under a name of its own in the OpenAPI document. */
+export function titled<S extends TSchema>(title: string, schema: S): S {
+  return { ...schema, title }
+}
+
 /** The body of an update: every field optional, and no others. */
 export function partial<S extends TObject>(schema: S) {
   return Type.Partial(schema, { additionalProperties: false })
+}
+
+/** The schema of an answer that is no JSON: it says what comes, and checks nothing. */
+export function notJson(mediaType: string, description: string): TSchema {
+  const type = mediaType.replace(/;.*/, '')
+  return { description, content: { [type]: { schema: Type.String() } } } as unknown as TSchema
 }
 
 export const shown = {

@@ -3,7 +3,9 @@ import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import { Type } from 'typebox'
 import type { Api, ApiDeps } from './deps.ts'
-import { exact } from './fields.ts'
+import { openApiDocument } from './document.ts'
+import { errorResponses } from './failures.ts'
+import { exact, titled } from './fields.ts'
 import { referencePage, STYLE } from './page.ts'
 import { NEWEST_VERSION, OLDEST_VERSION } from './version.ts'
 
@@ -15,6 +17,7 @@ export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<v
       info: {
         title: 'Sallyport',
         version: NEWEST_VERSION,
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
         description: `REST API of sallyport ${version}. Versions ${OLDEST_VERSION} to ${NEWEST_VERSION} are served alike.`,
       },
       servers: [{ url: `/api/v${NEWEST_VERSION}` }],
@@ -30,12 +33,15 @@ export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<v
   })
 }
 
-const Version = exact({
-  version: Type.String({ description: 'of the API' }),
-  oldest_version: Type.String({ description: 'oldest version of the API that is served' }),
-  product: Type.String(),
-  product_version: Type.String(),
-})
+const Version = titled(
+  'Version',
+  exact({
+    version: Type.String({ description: 'of the API' }),
+    oldest_version: Type.String({ description: 'oldest version of the API that is served' }),
+    product: Type.String(),
+    product_version: Type.String(),
+  }),
+)
 const tags = ['Reference']
 
 export function registerReference(app: Api, { version }: ApiDeps): void {
@@ -47,11 +53,17 @@ export function registerReference(app: Api, { version }: ApiDeps): void {
   }
   app.get(
     '/version',
-    { schema: { tags, summary: 'Version', response: { 200: Version } } },
+    { schema: { tags, summary: 'Version', response: { 200: Version, ...errorResponses(404) } } },
     async () => answer,
   )
 
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  // each made once: the routes stay as they are, and anybody may ask
+  let document: string | undefined
+  let page: string | undefined
+  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+    document ??= JSON.stringify(openApiDocument(app.swagger()))
+    return reply.type('application/json; charset=utf-8').send(document)
+  })
 
   const styleHash = createHash('sha256').update(STYLE).digest('base64')
   app.get('/doc/Usage.html', { schema: { hide: true } }, async (_request, reply) => {
@@ -59,6 +71,7 @@ export function registerReference(app: Api, { version }: ApiDeps): void {
       'content-security-policy',
       `default-src 'none'; style-src 'sha256-${styleHash}'; frame-ancestors 'none'`,
     )
-    return reply.type('text/html; charset=utf-8').send(referencePage(app.swagger()))
+    page ??= referencePage(app.swagger())
+    return reply.type('text/html; charset=utf-8').send(page)
   })
 }

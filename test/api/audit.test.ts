@@ -171,7 +171,9 @@ describe('the reference', () => {
     expect(body.servers).toEqual([{ url: '/api/v3.12' }])
     expect(Object.keys(body.paths['/devices/{device}/services/{ref}'])).toEqual(['get', 'put', 'delete'])
     const create = body.paths['/users'].post
-    expect(create.requestBody.content['application/json'].schema.required).toEqual(['user_name'])
+    expect(create.operationId).toBe('postUsers')
+    expect(create.requestBody.content['application/json'].schema.$ref).toBe('#/components/schemas/NewUser')
+    expect(body.components.schemas.NewUser.required).toEqual(['user_name'])
     expect(Object.keys(create.responses)).toEqual([
       '201',
       '400',

@@ -16,7 +16,7 @@ type Check = (method: string, url: string, status: number, body: unknown) => voi
 
 /** Throws when an answer is not what the document promises for its route and status. */
 export function documentCheck(document: object): Check {
-  const { paths } = document as { paths: Record<string, Record<string, Operation>> }
+  const { paths } = resolved(document, document) as { paths: Record<string, Record<string, Operation>> }
   const routes: Route[] = Object.entries(paths)
     .flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
@@ -52,4 +52,18 @@ export function documentCheck(document: object): Check {
 /** With `fields` an answer holds a part of its objects. */
 function isSelection(url: string): boolean {
   return url.includes('fields=')
+}
+
+/** The document, or a part of it, with what its references name in their place. */
+function resolved(part: unknown, document: object): unknown {
+  if (Array.isArray(part)) return part.map((one) => resolved(one, document))
+  if (typeof part !== 'object' || part === null) return part
+  if ('$ref' in part && typeof part.$ref === 'string') {
+    const keys = part.$ref.replace(/^#\//, '').split('/')
+    return resolved(
+      keys.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], document),
+      document,
+    )
+  }
+  return Object.fromEntries(Object.entries(part).map(([key, one]) => [key, resolved(one, document)]))
 }

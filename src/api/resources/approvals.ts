@@ -6,16 +6,19 @@ import { fieldsOf, listQuery, pageOf, paramsSchema, pick } from '../collection.t
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
-import { exact, shown } from '../fields.ts'
+import { exact, shown, titled } from '../fields.ts'
 import { pageOfAll } from '../search.ts'
 import { apiBase } from '../version.ts'
 
-const Approval = exact({ ...shown })
-const Timeframe = exact({
-  ...shown,
-  timeframe_name: Type.String(),
-  description: Type.String(),
-})
+const Approval = titled('Approval', exact({ ...shown }))
+const Timeframe = titled(
+  'Timeframe',
+  exact({
+    ...shown,
+    timeframe_name: Type.String(),
+    description: Type.String(),
+  }),
+)
 const Query = Type.Object(listQuery, { additionalProperties: false })
 export const APPROVAL_FIELDS = { id: { kind: 'id' } } as const satisfies Fields
 export const TIMEFRAME_FIELDS = {

@@ -13,18 +13,21 @@ import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { actor, record } from '../events.ts'
 import { apiErrorOf, errorResponses } from '../failures.ts'
-import { exact, timeText } from '../fields.ts'
+import { exact, timeText, titled } from '../fields.ts'
 import { accountsMeant, ambiguous, type Placed } from '../references.ts'
 
-const Out = exact({
-  login: Type.String({ description: 'user name on the target' }),
-  password: Type.Optional(Type.String()),
-  private_key: Type.Optional(Type.String({ description: 'OpenSSH or PEM' })),
-  passphrase: Type.Optional(Type.String({ description: 'of the private key' })),
-  checkout_id: Type.String(),
-  expires: Type.String({ format: 'date-time' }),
-})
-const In = exact({ checkout_id: Type.String({ minLength: 1, maxLength: 64 }) })
+const Out = titled(
+  'Checkout',
+  exact({
+    login: Type.String({ description: 'user name on the target' }),
+    password: Type.Optional(Type.String()),
+    private_key: Type.Optional(Type.String({ description: 'OpenSSH or PEM' })),
+    passphrase: Type.Optional(Type.String({ description: 'of the private key' })),
+    checkout_id: Type.String(),
+    expires: Type.String({ format: 'date-time' }),
+  }),
+)
+const In = titled('Checkin', exact({ checkout_id: Type.String({ minLength: 1, maxLength: 64 }) }))
 const tags = ['Accounts']
 
 export function registerCheckout(app: Api, { deps }: Context): void {

@@ -8,7 +8,7 @@ import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { actor, changesOf, changesText, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
-import { exact, oneOf, shown } from '../fields.ts'
+import { exact, oneOf, shown, titled } from '../fields.ts'
 import { Names } from '../references.ts'
 import { apiBase } from '../version.ts'
 
@@ -16,16 +16,19 @@ const state = oneOf(
   ['accepted', 'offered'] as const,
   '`accepted` is trusted; `offered` was shown and refused',
 )
-const View = exact({
-  ...shown,
-  device: Type.String(),
-  service: Type.String(),
-  key_type: Type.String({ examples: ['ssh-ed25519'] }),
-  fingerprint: Type.String({ description: 'SHA256:…, as OpenSSH shows it' }),
-  key: Type.String({ description: 'base64 of the key (RFC 4253 6.6)' }),
-  first_seen: Type.String({ format: 'date-time' }),
-  state,
-})
+const View = titled(
+  'HostKey',
+  exact({
+    ...shown,
+    device: Type.String(),
+    service: Type.String(),
+    key_type: Type.String({ examples: ['ssh-ed25519'] }),
+    fingerprint: Type.String({ description: 'SHA256:…, as OpenSSH shows it' }),
+    key: Type.String({ description: 'base64 of the key (RFC 4253 6.6)' }),
+    first_seen: Type.String({ format: 'date-time' }),
+    state,
+  }),
+)
 const Update = exact({ state: oneOf(['accepted'] as const, 'trust this key from now on') })
 const Query = Type.Object(listQuery, { additionalProperties: false })
 const tags = ['Host keys']

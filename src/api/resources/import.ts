@@ -8,16 +8,19 @@ import { CSV_NAMES } from '../csv/names.ts'
 import type { Api, UntypedApi } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
-import { exact, oneOf } from '../fields.ts'
+import { exact, oneOf, titled } from '../fields.ts'
 import { IMPORT_TIMEOUT, MAX_IMPORT_BODY } from '../limits.ts'
 import { validatorCompiler } from '../validation.ts'
 import { asker, separatorParameter, wantedSeparator } from './export.ts'
 
-const Line = exact({
-  row: Type.Integer({ description: 'from 1, as a spreadsheet shows it' }),
-  result: oneOf(['created', 'updated', 'unchanged'], 'what became of it'),
-  object: Type.String({ description: 'how events call it' }),
-})
+const Line = titled(
+  'ImportedRow',
+  exact({
+    row: Type.Integer({ description: 'from 1, as a spreadsheet shows it' }),
+    result: oneOf(['created', 'updated', 'unchanged'], 'what became of it'),
+    object: Type.String({ description: 'how events call it' }),
+  }),
+)
 const query = exact({
   ...separatorParameter,
   dry_run: Type.Optional(oneOf(['true', 'false'], 'check everything and change nothing')),

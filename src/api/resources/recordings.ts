@@ -8,6 +8,7 @@ import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { actor, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
+import { notJson } from '../fields.ts'
 
 const FORMATS: Readonly<Record<RecordingFormat, { suffix: string; type: string; summary: string }>> = {
   container: {
@@ -33,9 +34,8 @@ export function registerRecordings(app: Api, { deps }: Context): void {
         schema: {
           tags: ['Sessions'],
           summary,
-          produces: [type],
           params: paramsSchema('/:ref'),
-          response: errorResponses(401, 403, 404),
+          response: { 200: notJson(type, 'the recording'), ...errorResponses(401, 403, 404) },
         },
       },
       async (request, reply: FastifyReply) => {

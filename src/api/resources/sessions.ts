@@ -10,43 +10,46 @@ import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
-import { exact, oneOf, shown, timeOrNull, timeText } from '../fields.ts'
+import { exact, oneOf, shown, timeOrNull, timeText, titled } from '../fields.ts'
 import { MAX_EVENTS } from '../limits.ts'
 import { apiBase } from '../version.ts'
 
 const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()])
 
-const View = exact({
-  ...shown,
-  begin: Type.String({ format: 'date-time' }),
-  end: timeOrNull('null while it runs'),
-  user: Type.String(),
-  source_ip: Type.String(),
-  protocol: oneOf(PROTOCOLS, 'protocol'),
-  subprotocols: Type.Array(oneOf(RIGHTS, 'right'), { description: 'rights that were used' }),
-  account: Type.String(),
-  domain: Type.String(),
-  device: Type.String(),
-  service: Type.String(),
-  target_host: Type.String(),
-  result: orNull(oneOf(['success', 'failure', 'killed', 'lost'] as const, 'null while it runs')),
-  killed: Type.Boolean(),
-  reason: orNull(Type.String()),
-  authorization: Type.String(),
-  approval: Type.Null({ description: 'approvals are not available yet' }),
-  is_recorded: Type.Boolean(),
-  bytes_in: Type.Integer(),
-  bytes_out: Type.Integer(),
-  recording: orNull(
-    exact({
-      state: oneOf(['open', 'sealed', 'recovered', 'failed'] as const, 'state'),
-      size: Type.Integer(),
-      frames: Type.Integer(),
-      digest: Type.String(),
-    }),
-  ),
-})
+const View = titled(
+  'Session',
+  exact({
+    ...shown,
+    begin: Type.String({ format: 'date-time' }),
+    end: timeOrNull('null while it runs'),
+    user: Type.String(),
+    source_ip: Type.String(),
+    protocol: oneOf(PROTOCOLS, 'protocol'),
+    subprotocols: Type.Array(oneOf(RIGHTS, 'right'), { description: 'rights that were used' }),
+    account: Type.String(),
+    domain: Type.String(),
+    device: Type.String(),
+    service: Type.String(),
+    target_host: Type.String(),
+    result: orNull(oneOf(['success', 'failure', 'killed', 'lost'] as const, 'null while it runs')),
+    killed: Type.Boolean(),
+    reason: orNull(Type.String()),
+    authorization: Type.String(),
+    approval: Type.Null({ description: 'approvals are not available yet' }),
+    is_recorded: Type.Boolean(),
+    bytes_in: Type.Integer(),
+    bytes_out: Type.Integer(),
+    recording: orNull(
+      exact({
+        state: oneOf(['open', 'sealed', 'recovered', 'failed'] as const, 'state'),
+        size: Type.Integer(),
+        frames: Type.Integer(),
+        digest: Type.String(),
+      }),
+    ),
+  }),
+)
 const Query = Type.Object(
   {
     ...listQuery,
@@ -54,17 +57,23 @@ const Query = Type.Object(
   },
   { additionalProperties: false },
 )
-const Kill = exact({
-  reason: Type.String({ minLength: 1, maxLength: 256, description: 'shown to the user, and kept' }),
-})
-const Event = Type.Object(
-  {
-    time: Type.String({ format: 'date-time' }),
-    sequence: Type.Integer({ description: 'place in the audit log' }),
-    event: Type.String({ description: 'code of docs/events.md; its fields stand beside' }),
-    message: Type.String({ description: 'the event as a sentence' }),
-  },
-  { additionalProperties: Type.Union([Type.String(), Type.Number()]) },
+const Kill = titled(
+  'Kill',
+  exact({
+    reason: Type.String({ minLength: 1, maxLength: 256, description: 'shown to the user, and kept' }),
+  }),
+)
+const Event = titled(
+  'Event',
+  Type.Object(
+    {
+      time: Type.String({ format: 'date-time' }),
+      sequence: Type.Integer({ description: 'place in the audit log' }),
+      event: Type.String({ description: 'code of docs/events.md; its fields stand beside' }),
+      message: Type.String({ description: 'the event as a sentence' }),
+    },
+    { additionalProperties: Type.Union([Type.String(), Type.Number()]) },
+  ),
 )
 const tags = ['Sessions']
 

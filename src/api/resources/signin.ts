@@ -12,17 +12,23 @@ import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { addressOf, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
-import { exact, oneOf } from '../fields.ts'
+import { exact, oneOf, titled } from '../fields.ts'
 
-const Credentials = exact({
-  user: Type.String({ minLength: 1, maxLength: 512 }),
-  password: Type.String({ maxLength: MAX_PASSWORD_BYTES }),
-})
-const View = exact({
-  user: Type.Union([Type.String(), Type.Null()], { description: 'null: an API key without X-Auth-User' }),
-  profile: Type.String(),
-  rights: Type.Object(Object.fromEntries(FEATURES.map((feature) => [feature, oneOf(LEVELS, 'level')]))),
-})
+const Credentials = titled(
+  'Credentials',
+  exact({
+    user: Type.String({ minLength: 1, maxLength: 512 }),
+    password: Type.String({ maxLength: MAX_PASSWORD_BYTES }),
+  }),
+)
+const View = titled(
+  'SignedIn',
+  exact({
+    user: Type.Union([Type.String(), Type.Null()], { description: 'null: an API key without X-Auth-User' }),
+    profile: Type.String(),
+    rights: Type.Object(Object.fromEntries(FEATURES.map((feature) => [feature, oneOf(LEVELS, 'level')]))),
+  }),
+)
 const tags = ['Session']
 
 const show = (caller: Pick<Caller, 'user' | 'profile' | 'rights'>): Static<typeof View> => ({

@@ -11,7 +11,7 @@ import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
-import { exact, oneOf } from '../fields.ts'
+import { exact, oneOf, titled } from '../fields.ts'
 import { hasOperator, pageOfAll, patternOn } from '../search.ts'
 
 const place = {
@@ -23,14 +23,20 @@ const place = {
   protocol: oneOf(PROTOCOLS, 'protocol'),
   subprotocols: Type.Array(oneOf(RIGHTS, 'right'), { description: 'what a session there may do' }),
 }
-const TargetView = exact({ ...place, description: Type.String({ description: "the device's" }) })
-const RightView = exact({
-  user: Type.String(),
-  authorization: Type.String({ description: 'USERGROUP:TARGETGROUP' }),
-  authorization_id: Type.String(),
-  ...place,
-  is_recorded: Type.Boolean(),
-})
+const TargetView = titled(
+  'Target',
+  exact({ ...place, description: Type.String({ description: "the device's" }) }),
+)
+const RightView = titled(
+  'SessionRight',
+  exact({
+    user: Type.String(),
+    authorization: Type.String({ description: 'USERGROUP:TARGETGROUP' }),
+    authorization_id: Type.String(),
+    ...place,
+    is_recorded: Type.Boolean(),
+  }),
+)
 const Query = Type.Object(listQuery, { additionalProperties: false })
 const RightsQuery = Type.Object(
   {
