@@ -1,11 +1,13 @@
 /**
  * What the API does in a second of one core: reads of one object and creations of devices through HTTPS, with
  * password sign-ins running beside, and the rights of a user with many targets. Run it by hand; it measures and never
- * decides. Rates are per second of processor time of the broker's event loop, and of all its threads (the hashes of
- * passwords and the disk are the others), so that they say the same on a busy machine.
+ * decides. The broker has one core to itself, all its threads, and this program another. Rates are per second, and
+ * per second of processor time of the broker's event loop and of all its threads (the hashes of passwords and the
+ * disk are the others), which say the same on a busy machine.
  *
  *   npm run bench -- --only api [--seconds N]
  */
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,6 +33,11 @@ function cpu(pid: number): { loop: number; all: number } {
     return (user + system) / TICKS_PER_SECOND
   }
   return { loop: seconds(`/proc/${pid}/task/${pid}/stat`), all: seconds(`/proc/${pid}/stat`) }
+}
+
+/** Keeps all threads that a process has, and will have, on one core. */
+function pin(pid: number, core: number): void {
+  execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', String(core), String(pid)])
 }
 
 /** One connection that is kept; one request at a time. Leaner than node:https, so that the client is no brake. */
@@ -162,6 +169,8 @@ const { values: flags } = parseArgs({ strict: false, options: { seconds: { type:
 const seconds = Number(flags.seconds ?? 10)
 const broker = await startBroker()
 try {
+  pin(broker.pid, 0)
+  pin(process.pid, 1)
   const { must } = broker
   await must('POST', '/usergroups', { group_name: 'ops' })
   await must('POST', '/users', { user_name: 'ops', password: 'ops password', groups: ['ops'] })
