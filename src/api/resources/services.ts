@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { nameKey, objectNameError } from '../../model/names.ts'
+import { objectNameError } from '../../model/names.ts'
 import {
   type Device,
   FACTORY_CONNECTION_POLICIES,
@@ -56,14 +56,12 @@ export function serviceResource(context: ResourceContext) {
   ): Promise<Partial<Omit<Service, 'id'>>> => {
     if (body.service_name !== undefined) {
       check('service_name', objectNameError(body.service_name))
-      const taken = (await store.services.ofDevice(device.id)).find(
-        (other) => other.id !== own?.id && nameKey(other.serviceName) === nameKey(body.service_name ?? ''),
-      )
-      if (taken)
+      const other = await serviceOf(store, device, body.service_name)
+      if (other && other.id !== own?.id)
         throw fieldError(
           'duplicate',
           'service_name',
-          `${device.deviceName} has a service "${taken.serviceName}"`,
+          `${device.deviceName} has a service "${other.serviceName}"`,
         )
     }
     const protocol = body.protocol ?? own?.protocol
