@@ -1,9 +1,10 @@
 import { type Static, Type } from 'typebox'
 import type { CheckoutPolicy } from '../../model/objects.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { checkName, exact, name, partial, shown, text } from '../fields.ts'
+import { resource } from '../resource.ts'
 
 const MAX_DURATION = 30 * 24 * 3600
 const policyName = name('unique', 'one-at-a-time')

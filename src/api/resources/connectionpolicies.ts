@@ -1,10 +1,11 @@
 import { type Static, Type } from 'typebox'
 import { type ConnectionPolicy, HOST_KEY_POLICIES } from '../../model/objects.ts'
 import { PROTOCOLS } from '../../model/rights.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { resource } from '../resource.ts'
 
 const policyName = name('unique', 'strict-ssh')
 const protocol = oneOf(PROTOCOLS, 'of the services that may name it')

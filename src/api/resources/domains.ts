@@ -3,12 +3,13 @@ import { type Static, Type } from 'typebox'
 import type { Device, Domain } from '../../model/objects.ts'
 import type { Store } from '../../store/store.ts'
 import type { ApiRequest } from '../caller.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { checkName, exact, name, partial, shown, text } from '../fields.ts'
 import { deviceOf } from '../parents.ts'
 import { localDomainOf } from '../references.ts'
+import { resource } from '../resource.ts'
 
 const domainName = name('unique among the global domains, or on its device', 'corp.example')
 const Create = exact({ domain_name: domainName, description: Type.Optional(text('what the domain is')) })

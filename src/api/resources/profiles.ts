@@ -1,10 +1,11 @@
 /** Profiles: those from the factory to be read, and one's own. */
 import { type Static, Type } from 'typebox'
 import { FEATURES, type Feature, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { resource } from '../resource.ts'
 import { refuseBeyondOwn } from './users.ts'
 
 const profileName = name('unique', 'provisioner')

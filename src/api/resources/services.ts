@@ -8,13 +8,14 @@ import {
 } from '../../model/objects.ts'
 import { PROTOCOLS } from '../../model/rights.ts'
 import type { ApiRequest } from '../caller.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, oneOf, partial, shown } from '../fields.ts'
 import { deviceOf } from '../parents.ts'
 import { referred, serviceOf } from '../references.ts'
+import { resource } from '../resource.ts'
 import { rightsIn, rightsOf } from '../rights.ts'
 
 const serviceName = name('unique on its device', 'ssh')

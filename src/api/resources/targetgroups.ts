@@ -1,11 +1,12 @@
 import { type Static, Type } from 'typebox'
 import type { TargetGroup } from '../../model/objects.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
 import { checkName, exact, name, names, partial, shown, text } from '../fields.ts'
 import { accountsMeant, ambiguous, sessionAccount } from '../references.ts'
+import { resource } from '../resource.ts'
 
 const groupName = name('unique', 'linux-servers')
 const session = exact({ accounts: names('targets of sessions: `ACCOUNT@DOMAIN:DEVICE:SERVICE`') })

@@ -1,10 +1,11 @@
 import { type Static, Type } from 'typebox'
 import type { UserGroup } from '../../model/objects.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { checkName, exact, name, names, partial, shown, text } from '../fields.ts'
 import { referredIds } from '../references.ts'
+import { resource } from '../resource.ts'
 
 const groupName = name('unique', 'linux-admins')
 const Create = exact({
