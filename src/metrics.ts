@@ -5,8 +5,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Sink } from './audit/sink.ts'
+import { eventMetrics } from './audit/sinks/metrics.ts'
 
 const PATH = '/metrics'
 /** A scraper sends one short request. */
@@ -64,53 +65,12 @@ export function createMetrics({ version, nativeCrypto, sinks }: MetricsOptions) 
 
   return {
     registry,
-    /** Running sessions by id, and their protocol: what `sessionsCurrent` counts. */
-    running: new Map<string, string>(),
-    sessionsCurrent: new Gauge({
-      name: 'sallyport_sessions_current',
-      help: 'Sessions that run.',
-      labelNames: ['protocol'],
-      registers,
-    }),
-    sessions: new Counter({
-      name: 'sallyport_sessions_total',
-      help: 'Sessions that ended, or were denied.',
-      labelNames: ['protocol', 'result'],
-      registers,
-    }),
-    authentications: new Counter({
-      name: 'sallyport_authentications_total',
-      help: 'Attempts to sign in.',
-      labelNames: ['method', 'result'],
-      registers,
-    }),
-    channels: new Counter({
-      name: 'sallyport_channels_total',
-      help: 'Channels within sessions, by the right they used; denied ones together.',
-      labelNames: ['subprotocol', 'result'],
-      registers,
-    }),
-    recordingBytes: new Counter({
-      name: 'sallyport_recording_bytes_total',
-      help: 'Bytes of recordings that were sealed.',
-      registers,
-    }),
-    recordingFailures: new Counter({
-      name: 'sallyport_recording_failures_total',
-      help: 'Recordings that could not be written.',
-      registers,
-    }),
+    ...eventMetrics(registers),
     apiRequests: new Histogram({
       name: 'sallyport_api_request_duration_seconds',
       help: 'Answered requests of the API, by route pattern.',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2],
-      registers,
-    }),
-    checkouts: new Counter({
-      name: 'sallyport_checkouts_total',
-      help: 'Checkouts of secrets: out, in, denied.',
-      labelNames: ['result'],
       registers,
     }),
   }

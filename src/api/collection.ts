@@ -5,140 +5,22 @@
  */
 import type { FastifyRequest } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
-import type { EventCode, EventFields } from '../audit/catalogue.ts'
-import type { Id } from '../model/objects.ts'
-import { MAX_EXPRESSION } from '../search/grammar.ts'
 import { ChangedError } from '../store/errors.ts'
-import type { Page } from '../store/store.ts'
-import { type ApiRequest, callerOf } from './caller.ts'
+import { callerOf } from './caller.ts'
 import type { Context, Shown } from './context.ts'
 import type { Api, UntypedApi } from './deps.ts'
-import { ApiError, fieldError } from './errors.ts'
+import { ApiError } from './errors.ts'
 import { etagOf, ifMatch, refuseUnmatched } from './etag.ts'
 import { actor, type Changes, changesOf, changesText, record } from './events.ts'
 import { errorCodeOf, errorResponses } from './failures.ts'
 import { titled } from './fields.ts'
 import { idempotencyKey, madeOnce } from './idempotency.ts'
 import { refuseLaterFields } from './later.ts'
-import { MAX_DEFAULT_PAGE } from './limits.ts'
+import { fieldsOf, ListQuery, pageOf, pick } from './listing.ts'
+import { type Params, paramsSchema, pathOf } from './paths.ts'
 import { Names } from './references.ts'
-import { searchOf } from './search.ts'
+import type { Item, Plan, Resource } from './resource.ts'
 import { apiBase } from './version.ts'
-
-export type Params = Readonly<Record<string, string>>
-
-/** A change that was found to be possible. */
-export interface Plan<T> {
-  (): Promise<T>
-  /** What else has to stand in the audit before it is made, beside the object's own event. */
-  events?: readonly PlannedEvent[]
-  /** How the events call the object, where its body does not say it whole. */
-  label?: string
-}
-export interface PlannedEvent {
-  code: EventCode
-  fields: EventFields
-}
-
-/** The plan with events of its own. */
-export function announced<T>(events: readonly PlannedEvent[], plan: () => Promise<T>): Plan<T> {
-  return Object.assign(plan, { events })
-}
-
-/** What a collection holds; `secretRevision` counts changes that are not shown. */
-interface Item {
-  id: Id
-  secretRevision?: number
-}
-
-export interface Resource<T extends Item, C extends TObject, U extends TObject, V extends TObject> {
-  /** As Fastify writes it: `/devices/:device/services`. */
-  path: string
-  /** Where its objects have their one URL, when that is another path than this. */
-  home?: string
-  /** The event's `object_type`. */
-  type: string
-  /** Headline in the reference. */
-  title: string
-  /** What the collection is for, and anything that its fields do not say. */
-  description: string
-  create: { schema: C; plan(body: Static<C>, request: ApiRequest): Promise<Plan<T>> }
-  update: { schema: U; plan(old: T, body: Static<U>, request: ApiRequest): Promise<Plan<T>> }
-  /** Checks that go beyond the store's own; absent: none. */
-  remove?: { check(old: T, request: ApiRequest): Promise<void> | void }
-  removeFrom(old: T): Promise<void>
-  view: V
-  show(object: T, names: Names): Promise<Omit<Static<V>, 'id' | 'url'>>
-  /** Of an object that is about to be created: how events call it. */
-  label(object: Readonly<Record<string, unknown>>): string
-  /** Fields that go in and never come out. */
-  secrets: readonly string[]
-  /** Fields that are shown in the answer that made the object, and never again. */
-  once?: readonly string[]
-  list(request: ApiRequest, page: Page): Promise<{ items: T[]; total: number }>
-  find(request: ApiRequest, ref: string): Promise<T | undefined>
-}
-
-/** A resource, its types taken from what describes it. */
-export function resource<T extends Item, C extends TObject, U extends TObject, V extends TObject>(
-  description: Resource<T, C, U, V>,
-): Resource<T, C, U, V> {
-  return description
-}
-
-export const listQuery = {
-  q: Type.Optional(
-    Type.String({
-      maxLength: MAX_EXPRESSION,
-      description: 'only what meets this expression, `a=x && b~"y*"`: see /api/doc/Usage.html#search',
-    }),
-  ),
-  limit: Type.Optional(
-    Type.Integer({
-      minimum: -1,
-      maximum: 1_000_000,
-      default: MAX_DEFAULT_PAGE,
-      description: 'objects at most; -1: all',
-    }),
-  ),
-  offset: Type.Optional(Type.Integer({ minimum: 0, description: 'objects to leave out at the beginning' })),
-  sort: Type.Optional(
-    Type.String({ maxLength: 256, description: 'fields, `-` before one for descending: `a,-b`' }),
-  ),
-  fields: Type.Optional(Type.String({ maxLength: 1024, description: 'only these fields: `a,b`' })),
-}
-const ListQuery = Type.Object(listQuery, { additionalProperties: false })
-type ListQuery = Static<typeof ListQuery>
-
-/** @throws SearchError */
-export function pageOf(query: ListQuery, request: FastifyRequest): Page {
-  const page: Page = { limit: query.limit ?? MAX_DEFAULT_PAGE, offset: query.offset ?? 0 }
-  if (query.sort !== undefined) page.sort = query.sort.split(',')
-  const search = searchOf(query.q, request)
-  if (search) page.search = search
-  return page
-}
-
-/** The fields to show. @throws ApiError `invalid_field` when one does not exist */
-export function fieldsOf(query: ListQuery, view: TObject): readonly string[] | undefined {
-  if (query.fields === undefined) return undefined
-  const fields = query.fields.split(',')
-  const unknown = fields.find((field) => !Object.hasOwn(view.properties, field))
-  if (unknown !== undefined)
-    throw fieldError('invalid_field', 'fields', `there is no field "${unknown}" here`)
-  return fields
-}
-
-export function pick(object: object, fields: readonly string[] | undefined): object {
-  if (!fields) return object
-  const all = object as Record<string, unknown>
-  return Object.fromEntries(fields.map((field) => [field, all[field]]))
-}
-
-/** Where a resource lives below `/api`, with the names of its parents in place. */
-function pathOf(resource: { path: string }, params: Params): string {
-  return resource.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
-}
 
 export function registerCollection<T extends Item, C extends TObject, U extends TObject, V extends TObject>(
   api: Api,
@@ -162,7 +44,7 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
     names = new Names(deps.store),
   ): Promise<Shown & Record<string, unknown>> => ({
     id: object.id,
-    url: `${apiBase(request)}${resource.home ?? pathOf(resource, request.params as Params)}/${object.id}`,
+    url: `${apiBase(request)}${resource.home ?? pathOf(path, request.params as Params)}/${object.id}`,
     ...(await resource.show(object, names)),
   })
   const tagOf = (shown: Shown, object: T): string => {
@@ -340,14 +222,5 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
         await carryOut(request, 'object.delete', label, new Map(), () => resource.removeFrom(old))
         return reply.code(204).send(null)
       }),
-  )
-}
-
-/** One string for each parameter of a path. */
-export function paramsSchema(path: string): TObject {
-  const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1] ?? '')
-  const described = (name: string) => (name === 'ref' ? 'id or name' : `id or name of the ${name}`)
-  return Type.Object(
-    Object.fromEntries(names.map((name) => [name, Type.String({ description: described(name) })])),
   )
 }

@@ -1,6 +1,8 @@
 /** Pieces of schemas that several resources share, and the checks that a schema cannot express. */
 import { type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { networkError } from '../identity/networks.ts'
+import { objectNameError } from '../model/names.ts'
+import type { Id } from '../model/objects.ts'
 import { ApiError, fieldError } from './errors.ts'
 import { MAX_LIST, MAX_TEXT } from './limits.ts'
 
@@ -76,6 +78,24 @@ export function timeOf(field: string, value: string | null): number | undefined 
 /** @throws ApiError `invalid_field` with what is wrong, when something is */
 export function check(field: string, problem: string | undefined): void {
   if (problem !== undefined) throw fieldError('invalid_field', field, problem)
+}
+
+/**
+ * The name that an object is to get; undefined: it keeps the one it has. `own` is the object where it is there already,
+ * `property` is where those that are there have their name.
+ * @throws ApiError `invalid_field` when it cannot be a name, `duplicate` when another object has it
+ */
+export async function checkName<P extends string>(
+  field: string,
+  wanted: string | undefined,
+  own: { id: Id } | undefined,
+  objects: { find(name: string): Promise<({ id: Id } & Readonly<Record<P, string>>) | undefined> },
+  property: P,
+): Promise<void> {
+  if (wanted === undefined) return
+  check(field, objectNameError(wanted))
+  const other = await objects.find(wanted)
+  if (other && other.id !== own?.id) throw fieldError('duplicate', field, `"${other[property]}" exists`)
 }
 
 /** @throws ApiError `invalid_field` that names each bad member */

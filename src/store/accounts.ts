@@ -1,7 +1,18 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY, type Id } from '../model/objects.ts'
-import { byIdOrName, key, list, listed, named, refuseInUse, requireIds, unchanged, write } from './query.ts'
+import {
+  byIdOrName,
+  key,
+  list,
+  listed,
+  refuseInUse,
+  requireIds,
+  rowOf,
+  setColumns,
+  unchanged,
+  write,
+} from './query.ts'
 import type { AccountRow, Db, StoreContext } from './schema.ts'
 import { column, related } from './searchable.ts'
 import type { AccountRepository, PlacedAccount, WantedAccount } from './store.ts'
@@ -57,18 +68,13 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
         const domains = db.selectFrom('domains').select('id').where('device_id', '=', place.deviceId)
         all = all.where('domain_id', 'in', domains)
       }
-      const { rows, total } = await listed(all, ACCOUNT_FIELDS, ['account_name'], page)
-      return { items: rows.map(account), total }
+      return listed(all, account, ACCOUNT_FIELDS, ['account_name'], page)
     },
 
     find: (id) => find(db, id),
 
     async inDomain(domainId, idOrName) {
-      const { column, value } = byIdOrName(idOrName)
-      const row = await select(db)
-        .where('domain_id', '=', domainId)
-        .where(column, '=', value)
-        .executeTakeFirst()
+      const row = await rowOf(select(db).where('domain_id', '=', domainId), idOrName)
       return row && account(row)
     },
 
@@ -102,7 +108,7 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
         if (change.domainId !== undefined) await requireIds(tx, 'domains', [change.domainId], TYPE, 'domain')
         if (change.checkoutPolicyId !== undefined)
           await requireIds(tx, 'checkout_policies', [change.checkoutPolicyId], TYPE, 'checkout_policy')
-        const columns = named({
+        await setColumns(tx, 'accounts', id, {
           account_name: change.accountName,
           name_key: key(change.accountName),
           account_login: change.accountLogin,
@@ -110,8 +116,6 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
           description: change.description,
           checkout_policy_id: change.checkoutPolicyId,
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('accounts').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 

@@ -1,7 +1,7 @@
 import { nameKey } from '../model/names.ts'
 import type { ApiKey } from '../model/objects.ts'
 import { requireProfile } from './profiles.ts'
-import { byIdOrName, cleared, json, key, list, listed, named, unchanged, write } from './query.ts'
+import { cleared, json, key, list, listed, rowOf, setColumns, unchanged, write } from './query.ts'
 import type { ApiKeyRow, Db, StoreContext } from './schema.ts'
 import { column, listColumn } from './searchable.ts'
 import type { ApiKeyRepository } from './store.ts'
@@ -18,8 +18,7 @@ export const API_KEY_FIELDS = {
 
 export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository {
   const find = async (from: Db, idOrName: string): Promise<ApiKey | undefined> => {
-    const { column, value } = byIdOrName(idOrName)
-    const row = await from.selectFrom('api_keys').selectAll().where(column, '=', value).executeTakeFirst()
+    const row = await rowOf(select(from), idOrName)
     return row && apiKey(row)
   }
   const create = (object: Omit<ApiKey, 'id'>, sha256: Uint8Array | null): Promise<ApiKey> =>
@@ -42,11 +41,7 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
       return (await find(tx, id))!
     })
   return {
-    async list(page) {
-      const all = db.selectFrom('api_keys').selectAll()
-      const { rows, total } = await listed(all, API_KEY_FIELDS, ['key_name'], page)
-      return { items: rows.map(apiKey), total }
-    },
+    list: (page) => listed(select(db), apiKey, API_KEY_FIELDS, ['key_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -56,7 +51,7 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
     createWithHash: (object, sha256) => create(object, sha256),
 
     async findByHash(sha256) {
-      const row = await db.selectFrom('api_keys').selectAll().where('sha256', '=', sha256).executeTakeFirst()
+      const row = await select(db).where('sha256', '=', sha256).executeTakeFirst()
       return row && apiKey(row)
     },
 
@@ -64,15 +59,13 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
       write(db, { type: TYPE, name: change.keyName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
         if (change.profile !== undefined) await requireProfile(tx, TYPE, change.profile)
-        const columns = named({
+        await setColumns(tx, 'api_keys', id, {
           key_name: change.keyName,
           name_key: key(change.keyName),
           profile: change.profile,
           ip_source: json(change.ipSource),
           expiration_date: cleared(change, 'expirationDate'),
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('api_keys').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 
@@ -82,6 +75,10 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
         await tx.deleteFrom('api_keys').where('id', '=', id).execute()
       }),
   }
+}
+
+function select(db: Db) {
+  return db.selectFrom('api_keys').selectAll()
 }
 
 function apiKey(row: ApiKeyRow): ApiKey {

@@ -1,6 +1,6 @@
 import type { Authorization } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
-import { flag, json, list, listed, named, requireIds, type Tx, unchanged, write } from './query.ts'
+import { flag, json, list, listed, requireIds, setColumns, type Tx, unchanged, write } from './query.ts'
 import type { AuthorizationRow, Db, StoreContext } from './schema.ts'
 import { column, listColumn } from './searchable.ts'
 import type { AuthorizationRepository } from './store.ts'
@@ -19,7 +19,7 @@ export const AUTHORIZATION_FIELDS = {
 
 export function authorizationRepository({ db, newId }: StoreContext): AuthorizationRepository {
   const find = async (from: Db, id: string): Promise<Authorization | undefined> => {
-    const row = await from.selectFrom('authorizations').selectAll().where('id', '=', id).executeTakeFirst()
+    const row = await select(from).where('id', '=', id).executeTakeFirst()
     return row && authorization(row)
   }
   const pair = async (userGroupId: string, targetGroupId: string): Promise<string> => {
@@ -42,20 +42,14 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
         .innerJoin('user_groups as u', 'u.id', 'a.user_group_id')
         .innerJoin('target_groups as t', 't.id', 'a.target_group_id')
         .selectAll('a')
-      const { rows, total } = await listed(joined, AUTHORIZATION_FIELDS, ['user_group', 'target_group'], page)
-      return { items: rows.map(authorization), total }
+      return listed(joined, authorization, AUTHORIZATION_FIELDS, ['user_group', 'target_group'], page)
     },
 
     find: (id) => find(db, id),
 
     async ofUserGroups(userGroupIds) {
       if (userGroupIds.length === 0) return []
-      const rows = await db
-        .selectFrom('authorizations')
-        .selectAll()
-        .where('user_group_id', 'in', userGroupIds)
-        .orderBy('id')
-        .execute()
+      const rows = await select(db).where('user_group_id', 'in', userGroupIds).orderBy('id').execute()
       return rows.map(authorization)
     },
 
@@ -90,7 +84,7 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
       return write(db, { type: TYPE, name }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
         await requireGroups(tx, change)
-        const columns = named({
+        await setColumns(tx, 'authorizations', id, {
           user_group_id: change.userGroupId,
           target_group_id: change.targetGroupId,
           description: change.description,
@@ -99,9 +93,6 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
           subprotocols: json(change.subprotocols),
           is_recorded: flag(change.isRecorded),
         })
-        if (Object.keys(columns).length > 0) {
-          await tx.updateTable('authorizations').set(columns).where('id', '=', id).execute()
-        }
         return (await find(tx, id))!
       })
     },
@@ -119,6 +110,10 @@ async function requireGroups(tx: Tx, object: Partial<Authorization>): Promise<vo
     await requireIds(tx, 'user_groups', [object.userGroupId], TYPE, 'user_group')
   if (object.targetGroupId !== undefined)
     await requireIds(tx, 'target_groups', [object.targetGroupId], TYPE, 'target_group')
+}
+
+function select(db: Db) {
+  return db.selectFrom('authorizations').selectAll()
 }
 
 function authorization(row: AuthorizationRow): Authorization {

@@ -1,7 +1,7 @@
 import { nameKey } from '../model/names.ts'
 import type { CheckoutPolicy } from '../model/objects.ts'
 import { FactoryError } from './errors.ts'
-import { byIdOrName, flag, key, listed, named, refuseInUse, unchanged, write } from './query.ts'
+import { flag, key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import type { CheckoutPolicyRow, Db, StoreContext } from './schema.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
@@ -19,20 +19,11 @@ export const CHECKOUT_POLICY_FIELDS = {
 /** Those from the factory can be changed, and neither renamed nor removed: others count on them. */
 export function checkoutPolicyRepository({ db, newId }: StoreContext): Repository<CheckoutPolicy> {
   const find = async (from: Db, idOrName: string): Promise<CheckoutPolicy | undefined> => {
-    const { column, value } = byIdOrName(idOrName)
-    const row = await from
-      .selectFrom('checkout_policies')
-      .selectAll()
-      .where(column, '=', value)
-      .executeTakeFirst()
+    const row = await rowOf(select(from), idOrName)
     return row && policy(row)
   }
   return {
-    async list(page) {
-      const all = db.selectFrom('checkout_policies').selectAll()
-      const { rows, total } = await listed(all, CHECKOUT_POLICY_FIELDS, ['policy_name'], page)
-      return { items: rows.map(policy), total }
-    },
+    list: (page) => listed(select(db), policy, CHECKOUT_POLICY_FIELDS, ['policy_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -59,15 +50,13 @@ export function checkoutPolicyRepository({ db, newId }: StoreContext): Repositor
         const old = unchanged(await find(tx, id), TYPE, id, expected)
         const isRenamed = change.policyName !== undefined && change.policyName !== old.policyName
         if (old.isFactory && isRenamed) throw new FactoryError(TYPE, old.policyName, 'renamed')
-        const columns = named({
+        await setColumns(tx, 'checkout_policies', id, {
           policy_name: change.policyName,
           name_key: key(change.policyName),
           description: change.description,
           enable_lock: flag(change.enableLock),
           max_duration: change.maxDuration,
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('checkout_policies').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 
@@ -89,6 +78,10 @@ export function checkoutPolicyRepository({ db, newId }: StoreContext): Repositor
         await tx.deleteFrom('checkout_policies').where('id', '=', id).execute()
       }),
   }
+}
+
+function select(db: Db) {
+  return db.selectFrom('checkout_policies').selectAll()
 }
 
 function policy(row: CheckoutPolicyRow): CheckoutPolicy {

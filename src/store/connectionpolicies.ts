@@ -2,7 +2,7 @@ import { nameKey } from '../model/names.ts'
 import type { ConnectionPolicy, HostKeyPolicy } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
 import { FactoryError } from './errors.ts'
-import { byIdOrName, key, listed, named, refuseInUse, unchanged, write } from './query.ts'
+import { key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import type { ConnectionPolicyRow, Db, StoreContext } from './schema.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
@@ -20,20 +20,11 @@ export const CONNECTION_POLICY_FIELDS = {
 /** Those from the factory can be changed, and neither renamed nor removed: others count on them. */
 export function connectionPolicyRepository({ db, newId }: StoreContext): Repository<ConnectionPolicy> {
   const find = async (from: Db, idOrName: string): Promise<ConnectionPolicy | undefined> => {
-    const { column, value } = byIdOrName(idOrName)
-    const row = await from
-      .selectFrom('connection_policies')
-      .selectAll()
-      .where(column, '=', value)
-      .executeTakeFirst()
+    const row = await rowOf(select(from), idOrName)
     return row && policy(row)
   }
   return {
-    async list(page) {
-      const all = db.selectFrom('connection_policies').selectAll()
-      const { rows, total } = await listed(all, CONNECTION_POLICY_FIELDS, ['policy_name'], page)
-      return { items: rows.map(policy), total }
-    },
+    list: (page) => listed(select(db), policy, CONNECTION_POLICY_FIELDS, ['policy_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -60,15 +51,13 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
         const old = unchanged(await find(tx, id), TYPE, id, expected)
         const isRenamed = change.policyName !== undefined && change.policyName !== old.policyName
         if (old.isFactory && isRenamed) throw new FactoryError(TYPE, old.policyName, 'renamed')
-        const columns = named({
+        await setColumns(tx, 'connection_policies', id, {
           policy_name: change.policyName,
           name_key: key(change.policyName),
           description: change.description,
           protocol: change.protocol,
           host_key_policy: change.hostKeyPolicy,
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('connection_policies').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 
@@ -90,6 +79,10 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
         await tx.deleteFrom('connection_policies').where('id', '=', id).execute()
       }),
   }
+}
+
+function select(db: Db) {
+  return db.selectFrom('connection_policies').selectAll()
 }
 
 function policy(row: ConnectionPolicyRow): ConnectionPolicy {

@@ -1,6 +1,6 @@
 import { nameKey } from '../model/names.ts'
 import type { Device } from '../model/objects.ts'
-import { byIdOrName, key, listed, named, refuseInUse, unchanged, write } from './query.ts'
+import { key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import type { Db, DeviceRow, StoreContext } from './schema.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
@@ -15,16 +15,11 @@ export const DEVICE_FIELDS = {
 
 export function deviceRepository({ db, newId }: StoreContext): Repository<Device> {
   const find = async (from: Db, idOrName: string): Promise<Device | undefined> => {
-    const { column, value } = byIdOrName(idOrName)
-    const row = await from.selectFrom('devices').selectAll().where(column, '=', value).executeTakeFirst()
+    const row = await rowOf(select(from), idOrName)
     return row && device(row)
   }
   return {
-    async list(page) {
-      const all = db.selectFrom('devices').selectAll()
-      const { rows, total } = await listed(all, DEVICE_FIELDS, ['device_name'], page)
-      return { items: rows.map(device), total }
-    },
+    list: (page) => listed(select(db), device, DEVICE_FIELDS, ['device_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -47,14 +42,12 @@ export function deviceRepository({ db, newId }: StoreContext): Repository<Device
     update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.deviceName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
-        const columns = named({
+        await setColumns(tx, 'devices', id, {
           device_name: change.deviceName,
           name_key: key(change.deviceName),
           host: change.host,
           description: change.description,
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('devices').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 
@@ -88,6 +81,10 @@ export function deviceRepository({ db, newId }: StoreContext): Repository<Device
         await tx.deleteFrom('devices').where('id', '=', id).execute()
       }),
   }
+}
+
+function select(db: Db) {
+  return db.selectFrom('devices').selectAll()
 }
 
 function device(row: DeviceRow): Device {

@@ -1,6 +1,6 @@
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Domain } from '../model/objects.ts'
-import { cleared, key, listed, named, refuseInUse, requireIds, unchanged, write } from './query.ts'
+import { cleared, key, listed, refuseInUse, requireIds, setColumns, unchanged, write } from './query.ts'
 import type { Db, DomainRow, StoreContext } from './schema.ts'
 import { column } from './searchable.ts'
 import type { DomainRepository } from './store.ts'
@@ -15,7 +15,7 @@ export const DOMAIN_FIELDS = {
 /** Names in `find` mean global domains; local ones are reached by their device or their id. */
 export function domainRepository({ db, newId }: StoreContext): DomainRepository {
   const find = async (from: Db, idOrName: string): Promise<Domain | undefined> => {
-    const query = from.selectFrom('domains').selectAll()
+    const query = select(from)
     const row = await (looksLikeId(idOrName)
       ? query.where('id', '=', idOrName.toUpperCase())
       : query.where('name_key', '=', nameKey(idOrName)).where('device_id', 'is', null)
@@ -24,22 +24,16 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
   }
   return {
     async list(page, deviceId) {
-      const all = db.selectFrom('domains').selectAll()
+      const all = select(db)
       const own =
         deviceId === undefined ? all.where('device_id', 'is', null) : all.where('device_id', '=', deviceId)
-      const { rows, total } = await listed(own, DOMAIN_FIELDS, ['domain_name'], page)
-      return { items: rows.map(domain), total }
+      return listed(own, domain, DOMAIN_FIELDS, ['domain_name'], page)
     },
 
     find: (idOrName) => find(db, idOrName),
 
     async ofDevice(deviceId) {
-      const rows = await db
-        .selectFrom('domains')
-        .selectAll()
-        .where('device_id', '=', deviceId)
-        .orderBy('name_key')
-        .execute()
+      const rows = await select(db).where('device_id', '=', deviceId).orderBy('name_key').execute()
       return rows.map(domain)
     },
 
@@ -64,14 +58,12 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
       write(db, { type: TYPE, name: change.domainName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
         if (change.deviceId !== undefined) await requireIds(tx, 'devices', [change.deviceId], TYPE, 'device')
-        const columns = named({
+        await setColumns(tx, 'domains', id, {
           domain_name: change.domainName,
           name_key: key(change.domainName),
           description: change.description,
           device_id: cleared(change, 'deviceId'),
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('domains').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 
@@ -91,6 +83,10 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
         await tx.deleteFrom('domains').where('id', '=', id).execute()
       }),
   }
+}
+
+function select(db: Db) {
+  return db.selectFrom('domains').selectAll()
 }
 
 function domain(row: DomainRow): Domain {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { HostKey } from '../model/objects.ts'
-import { listed, named, requireIds, unchanged, write } from './query.ts'
+import { listed, requireIds, setColumns, unchanged, write } from './query.ts'
 import type { Db, HostKeyRow, StoreContext } from './schema.ts'
 import { column, related } from './searchable.ts'
 import type { HostKeyRepository } from './store.ts'
@@ -31,25 +31,16 @@ export const HOST_KEY_FIELDS = {
 
 export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepository {
   const find = async (from: Db, id: string): Promise<HostKey | undefined> => {
-    const row = await from.selectFrom('host_keys').selectAll().where('id', '=', id).executeTakeFirst()
+    const row = await select(from).where('id', '=', id).executeTakeFirst()
     return row && hostKey(row)
   }
   return {
-    async list(page) {
-      const all = db.selectFrom('host_keys').selectAll()
-      const { rows, total } = await listed(all, HOST_KEY_FIELDS, ['first_seen'], page)
-      return { items: rows.map(hostKey), total }
-    },
+    list: (page) => listed(select(db), hostKey, HOST_KEY_FIELDS, ['first_seen'], page),
 
     find: (id) => find(db, id),
 
     async ofService(serviceId) {
-      const rows = await db
-        .selectFrom('host_keys')
-        .selectAll()
-        .where('service_id', '=', serviceId)
-        .orderBy('first_seen')
-        .execute()
+      const rows = await select(db).where('service_id', '=', serviceId).orderBy('first_seen').execute()
       return rows.map(hostKey)
     },
 
@@ -77,7 +68,7 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
     update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.fingerprint ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
-        const columns = named({
+        await setColumns(tx, 'host_keys', id, {
           device_id: change.deviceId,
           service_id: change.serviceId,
           key_type: change.keyType,
@@ -86,8 +77,6 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
           first_seen: change.firstSeen,
           state: change.state,
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('host_keys').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 
@@ -97,6 +86,10 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
         await tx.deleteFrom('host_keys').where('id', '=', id).execute()
       }),
   }
+}
+
+function select(db: Db) {
+  return db.selectFrom('host_keys').selectAll()
 }
 
 function hostKey(row: HostKeyRow): HostKey {

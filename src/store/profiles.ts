@@ -1,7 +1,7 @@
 import { nameKey } from '../model/names.ts'
 import { factoryRights, type Profile, type ProfileRights, rightsFrom } from '../model/profiles.ts'
 import { FactoryError, MissingReferenceError } from './errors.ts'
-import { byIdOrName, key, listed, named, refuseInUse, type Tx, unchanged, write } from './query.ts'
+import { key, listed, refuseInUse, rowOf, setColumns, type Tx, unchanged, write } from './query.ts'
 import type { Db, ProfileRow, StoreContext } from './schema.ts'
 import { column } from './searchable.ts'
 import type { ProfileRepository } from './store.ts'
@@ -16,16 +16,11 @@ export const PROFILE_FIELDS = {
 
 export function profileRepository({ db, newId }: StoreContext): ProfileRepository {
   const find = async (from: Db, idOrName: string): Promise<Profile | undefined> => {
-    const { column, value } = byIdOrName(idOrName)
-    const row = await from.selectFrom('profiles').selectAll().where(column, '=', value).executeTakeFirst()
+    const row = await rowOf(select(from), idOrName)
     return row && profile(row)
   }
   return {
-    async list(page) {
-      const all = db.selectFrom('profiles').selectAll()
-      const { rows, total } = await listed(all, PROFILE_FIELDS, ['profile_name'], page)
-      return { items: rows.map(profile), total }
-    },
+    list: (page) => listed(select(db), profile, PROFILE_FIELDS, ['profile_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -54,14 +49,12 @@ export function profileRepository({ db, newId }: StoreContext): ProfileRepositor
       write(db, { type: TYPE, name: change.profileName ?? id }, async (tx) => {
         const old = unchanged(await find(tx, id), TYPE, id, expected)
         if (old.isFactory) throw new FactoryError(TYPE, old.profileName, 'changed')
-        const columns = named({
+        await setColumns(tx, 'profiles', id, {
           profile_name: change.profileName,
           name_key: key(change.profileName),
           description: change.description,
           rights: change.rights && JSON.stringify(change.rights),
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('profiles').set(columns).where('id', '=', id).execute()
         if (change.profileName !== undefined) {
           const profile = { profile: change.profileName }
           await tx.updateTable('users').set(profile).where('profile', '=', old.profileName).execute()
@@ -89,6 +82,10 @@ export function profileRepository({ db, newId }: StoreContext): ProfileRepositor
 export async function requireProfile(tx: Tx, objectType: string, name: string): Promise<void> {
   const row = await tx.selectFrom('profiles').select('id').where('profile_name', '=', name).executeTakeFirst()
   if (!row) throw new MissingReferenceError(objectType, 'profile', name)
+}
+
+function select(db: Db) {
+  return db.selectFrom('profiles').selectAll()
 }
 
 function profile(row: ProfileRow): Profile {

@@ -1,6 +1,6 @@
 /** What the repositories share: pages, lists in columns, references, and what a constraint's error means. */
 import { isDeepStrictEqual } from 'node:util'
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import { bind } from '../search/bind.ts'
 import { inTransaction, type Tx } from './commits.ts'
@@ -13,7 +13,7 @@ import {
   MissingReferenceError,
   SortError,
 } from './errors.ts'
-import type { Db } from './schema.ts'
+import type { Db, Schema } from './schema.ts'
 import { type SqlFields, sortOf, where } from './searchable.ts'
 import type { Page } from './store.ts'
 
@@ -24,16 +24,17 @@ const ALL: Page = { limit: -1, offset: 0 }
 const MANY = 1000
 
 /**
- * The rows of a page, and how many there are on all pages. Sorted by `standard` when the page does not say, the
- * id breaks ties, so that pages neither overlap nor leave gaps.
+ * The objects of a page, each made of its row by `object`, and how many there are on all pages. Sorted by `standard`
+ * when the page does not say, the id breaks ties, so that pages neither overlap nor leave gaps.
  * @throws SortError, SearchError
  */
-export async function listed<DB, TB extends keyof DB, O>(
+export async function listed<DB, TB extends keyof DB, O, T>(
   query: SelectQueryBuilder<DB, TB, O>,
+  object: (row: O) => T,
   fields: SqlFields,
   standard: readonly string[],
   { limit, offset, sort = [], search }: Page = ALL,
-): Promise<{ rows: O[]; total: number }> {
+): Promise<{ items: T[]; total: number }> {
   const ordered = (matching: typeof query) => {
     let result = matching
     for (const key of sort.length > 0 ? sort : standard) {
@@ -48,14 +49,15 @@ export async function listed<DB, TB extends keyof DB, O>(
     // an unknown sort key is an error also where nothing is found
     page(false)
     const total = await countOf(query.where(where(condition, fields, false)))
-    if (total === 0) return { rows: [], total }
+    if (total === 0) return { items: [], total }
     const most = total > MANY && total * 2 > (await countOf(query))
-    return { rows: await page(most).execute(), total }
+    return { items: (await page(most).execute()).map(object), total }
   }
   const rows = await ordered(query).execute()
   // a page that is not full is the last one, and tells how many there are
   const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
-  return { rows, total: isLast ? offset + rows.length : await countOf(query) }
+  const total = isLast ? offset + rows.length : await countOf(query)
+  return { items: rows.map(object), total }
 }
 
 async function countOf<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): Promise<number> {
@@ -75,6 +77,15 @@ export function byIdOrName(idOrName: string): { column: 'id' | 'name_key'; value
   return looksLikeId(idOrName)
     ? { column: 'id', value: idOrName.toUpperCase() }
     : { column: 'name_key', value: nameKey(idOrName) }
+}
+
+/** The row that an id or a name leads to. */
+export function rowOf<DB, TB extends keyof DB, O>(
+  query: SelectQueryBuilder<DB, TB, O>,
+  idOrName: string,
+): Promise<O | undefined> {
+  const { column, value } = byIdOrName(idOrName)
+  return query.where(sql<SqlBool>`${sql.ref(column)} = ${value}`).executeTakeFirst()
 }
 
 /** One transaction; the violation of a unique key becomes `DuplicateError`. */
@@ -147,11 +158,17 @@ export async function refuseInUse(
   if (named.length > 0) throw new InUseError(objectType, objectName, named)
 }
 
-/** The columns that a change names: those that are not undefined. */
-export function named<T extends object>(columns: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  }
+/** Writes the columns that a change names, those that are not undefined; none at all: the row is left alone. */
+export async function setColumns<T extends Referred>(
+  tx: Tx,
+  table: T,
+  id: string,
+  columns: { readonly [K in keyof Schema[T]]?: Schema[T][K] | undefined },
+): Promise<void> {
+  const set = Object.entries(columns).filter(([, value]) => value !== undefined)
+  if (set.length === 0) return
+  const rows: Referred = table
+  await tx.updateTable(rows).set(Object.fromEntries(set)).where('id', '=', id).execute()
 }
 
 /** The column of an optional field: untouched when the change does not name it, null when it clears it. */

@@ -8,9 +8,9 @@ import {
   key,
   list,
   listed,
-  named,
   refuseInUse,
   requireIds,
+  setColumns,
   unchanged,
   write,
 } from './query.ts'
@@ -44,26 +44,20 @@ export const SERVICE_FIELDS = {
 
 export function serviceRepository({ db, newId }: StoreContext): ServiceRepository {
   const find = async (from: Db, id: string): Promise<Service | undefined> => {
-    const row = await from.selectFrom('services').selectAll().where('id', '=', id).executeTakeFirst()
+    const row = await select(from).where('id', '=', id).executeTakeFirst()
     return row && service(row)
   }
   return {
     async list(page, deviceId) {
-      let all = db.selectFrom('services').selectAll()
+      let all = select(db)
       if (deviceId !== undefined) all = all.where('device_id', '=', deviceId)
-      const { rows, total } = await listed(all, SERVICE_FIELDS, ['service_name'], page)
-      return { items: rows.map(service), total }
+      return listed(all, service, SERVICE_FIELDS, ['service_name'], page)
     },
 
     find: (id) => find(db, id),
 
     async ofDevice(deviceId) {
-      const rows = await db
-        .selectFrom('services')
-        .selectAll()
-        .where('device_id', '=', deviceId)
-        .orderBy('name_key')
-        .execute()
+      const rows = await select(db).where('device_id', '=', deviceId).orderBy('name_key').execute()
       return rows.map(service)
     },
 
@@ -96,7 +90,7 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
         if (change.deviceId !== undefined) await requireIds(tx, 'devices', [change.deviceId], TYPE, 'device')
         if (change.connectionPolicyId !== undefined)
           await requireIds(tx, 'connection_policies', [change.connectionPolicyId], TYPE, 'connection_policy')
-        const columns = named({
+        await setColumns(tx, 'services', id, {
           device_id: change.deviceId,
           service_name: change.serviceName,
           name_key: key(change.serviceName),
@@ -106,8 +100,6 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
           host_key_policy: cleared(change, 'hostKeyPolicy') === null ? '' : change.hostKeyPolicy,
           connection_policy_id: change.connectionPolicyId,
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('services').set(columns).where('id', '=', id).execute()
         return (await find(tx, id))!
       }),
 
@@ -129,6 +121,10 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
         await tx.deleteFrom('services').where('id', '=', id).execute()
       }),
   }
+}
+
+function select(db: Db) {
+  return db.selectFrom('services').selectAll()
 }
 
 function service(row: ServiceRow): Service {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
-import { cleared, flag, json, list, listed, named, requireIds, write } from './query.ts'
+import { cleared, flag, json, list, listed, requireIds, setColumns, write } from './query.ts'
 import type { SessionRow, StoreContext } from './schema.ts'
 import { column, listColumn } from './searchable.ts'
 import type { SessionRepository } from './store.ts'
@@ -37,8 +37,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
       let matching = db.selectFrom('sessions').selectAll()
       if (status === 'current') matching = matching.where('end_time', 'is', null)
       if (status === 'closed') matching = matching.where('end_time', 'is not', null)
-      const { rows, total } = await listed(matching, SESSION_FIELDS, ['-begin'], page)
-      return { items: rows.map(session), total }
+      return listed(matching, session, SESSION_FIELDS, ['-begin'], page)
     },
 
     async find(id) {
@@ -78,7 +77,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
       write(db, { type: TYPE, name: id }, async (tx) => {
         await requireIds(tx, 'sessions', [id], TYPE, 'id')
         const recording = cleared(change, 'recording')
-        const columns = named({
+        await setColumns(tx, 'sessions', id, {
           begin_time: change.begin,
           end_time: cleared(change, 'end'),
           user_name: change.user,
@@ -98,8 +97,6 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
           bytes_out: change.bytesOut,
           recording: recording === null ? null : json(recording),
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('sessions').set(columns).where('id', '=', id).execute()
       }),
   }
 }

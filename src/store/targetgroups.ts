@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup } from '../model/objects.ts'
 import {
-  byIdOrName,
   key,
   list,
   listed,
-  named,
   refuseInUse,
   requireIds,
+  rowOf,
+  setColumns,
   type Tx,
   unchanged,
   write,
@@ -42,15 +42,11 @@ export const TARGET_GROUP_FIELDS = {
 
 export function targetGroupRepository({ db, newId }: StoreContext): Repository<TargetGroup> {
   const find = async (from: Db, idOrName: string): Promise<TargetGroup | undefined> => {
-    const { column, value } = byIdOrName(idOrName)
-    const row = await select(from).where(column, '=', value).executeTakeFirst()
+    const row = await rowOf(select(from), idOrName)
     return row && targetGroup(row)
   }
   return {
-    async list(page) {
-      const { rows, total } = await listed(select(db), TARGET_GROUP_FIELDS, ['group_name'], page)
-      return { items: rows.map(targetGroup), total }
-    },
+    list: (page) => listed(select(db), targetGroup, TARGET_GROUP_FIELDS, ['group_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -73,14 +69,11 @@ export function targetGroupRepository({ db, newId }: StoreContext): Repository<T
     update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.groupName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
-        const columns = named({
+        await setColumns(tx, 'target_groups', id, {
           group_name: change.groupName,
           name_key: key(change.groupName),
           description: change.description,
         })
-        if (Object.keys(columns).length > 0) {
-          await tx.updateTable('target_groups').set(columns).where('id', '=', id).execute()
-        }
         await setMembers(tx, id, change)
         return (await find(tx, id))!
       }),

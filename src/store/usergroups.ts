@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, UserGroup } from '../model/objects.ts'
 import {
-  byIdOrName,
   key,
   list,
   listed,
-  named,
   refuseInUse,
   requireIds,
+  rowOf,
+  setColumns,
   type Tx,
   unchanged,
   write,
@@ -32,15 +32,11 @@ export const USER_GROUP_FIELDS = {
 
 export function userGroupRepository({ db, newId }: StoreContext): Repository<UserGroup> {
   const find = async (from: Db, idOrName: string): Promise<UserGroup | undefined> => {
-    const { column, value } = byIdOrName(idOrName)
-    const row = await select(from).where(column, '=', value).executeTakeFirst()
+    const row = await rowOf(select(from), idOrName)
     return row && userGroup(row)
   }
   return {
-    async list(page) {
-      const { rows, total } = await listed(select(db), USER_GROUP_FIELDS, ['group_name'], page)
-      return { items: rows.map(userGroup), total }
-    },
+    list: (page) => listed(select(db), userGroup, USER_GROUP_FIELDS, ['group_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -63,13 +59,11 @@ export function userGroupRepository({ db, newId }: StoreContext): Repository<Use
     update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.groupName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
-        const columns = named({
+        await setColumns(tx, 'user_groups', id, {
           group_name: change.groupName,
           name_key: key(change.groupName),
           description: change.description,
         })
-        if (Object.keys(columns).length > 0)
-          await tx.updateTable('user_groups').set(columns).where('id', '=', id).execute()
         if (change.userIds !== undefined) await setUsers(tx, id, change.userIds)
         return (await find(tx, id))!
       }),

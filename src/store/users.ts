@@ -4,15 +4,15 @@ import type { Id, User, UserAuth } from '../model/objects.ts'
 import { LastAdministratorError } from './errors.ts'
 import { requireProfile } from './profiles.ts'
 import {
-  byIdOrName,
   cleared,
   flag,
   json,
   key,
   list,
   listed,
-  named,
   requireIds,
+  rowOf,
+  setColumns,
   type Tx,
   unchanged,
   write,
@@ -43,15 +43,11 @@ export const USER_FIELDS = {
 
 export function userRepository({ db, newId }: StoreContext): UserRepository {
   const find = async (from: Db, idOrName: string): Promise<User | undefined> => {
-    const { column, value } = byIdOrName(idOrName)
-    const row = await select(from).where(column, '=', value).executeTakeFirst()
+    const row = await rowOf(select(from), idOrName)
     return row && user(row)
   }
   return {
-    async list(page) {
-      const { rows, total } = await listed(select(db), USER_FIELDS, ['user_name'], page)
-      return { items: rows.map(user), total }
-    },
+    list: (page) => listed(select(db), user, USER_FIELDS, ['user_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -85,22 +81,20 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
       write(db, { type: TYPE, name: change.userName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
         if (change.profile !== undefined) await requireProfile(tx, TYPE, change.profile)
-        const columns = named({
-          user_name: change.userName,
-          name_key: key(change.userName),
-          display_name: change.displayName,
-          email: change.email,
-          profile: change.profile,
-          user_auths: json(change.userAuths),
-          ssh_public_keys: json(change.sshPublicKeys),
-          is_disabled: flag(change.isDisabled),
-          expiration_date: cleared(change, 'expirationDate'),
-          ip_source: json(change.ipSource),
-        })
-        if (Object.keys(columns).length > 0)
-          await keepingAnAdministrator(tx, () =>
-            tx.updateTable('users').set(columns).where('id', '=', id).execute(),
-          )
+        await keepingAnAdministrator(tx, () =>
+          setColumns(tx, 'users', id, {
+            user_name: change.userName,
+            name_key: key(change.userName),
+            display_name: change.displayName,
+            email: change.email,
+            profile: change.profile,
+            user_auths: json(change.userAuths),
+            ssh_public_keys: json(change.sshPublicKeys),
+            is_disabled: flag(change.isDisabled),
+            expiration_date: cleared(change, 'expirationDate'),
+            ip_source: json(change.ipSource),
+          }),
+        )
         if (change.groupIds !== undefined) await setGroups(tx, id, change.groupIds)
         return (await find(tx, id))!
       }),

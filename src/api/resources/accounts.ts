@@ -10,7 +10,7 @@ import {
 import { DuplicateError } from '../../store/errors.ts'
 import type { Store } from '../../store/store.ts'
 import type { ApiRequest } from '../caller.ts'
-import { announced, registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import { credentialsIn, credentialsOf, wipeAll } from '../credentials.ts'
 import type { Api } from '../deps.ts'
@@ -26,6 +26,7 @@ import {
   localDomainOf,
   referred,
 } from '../references.ts'
+import { announced, resource } from '../resource.ts'
 
 /** The local domain that an account gets when none is named; made with the first account. */
 const LOCAL = 'local'

@@ -1,15 +1,13 @@
 /** API keys: random, shown once, kept as a hash. */
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
-import { objectNameError } from '../../model/names.ts'
 import type { ApiKey } from '../../model/objects.ts'
 import { hashOfKey, rightsOf } from '../authenticate.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
 import {
-  check,
+  checkName,
   checkNetworks,
   exact,
   ipSource,
@@ -57,12 +55,7 @@ export function registerApiKeys(app: Api, context: Context): void {
     body: Static<typeof Update>,
     own?: ApiKey,
   ): Promise<Partial<Omit<ApiKey, 'id'>>> => {
-    if (body.key_name !== undefined) {
-      check('key_name', objectNameError(body.key_name))
-      const other = await store.apiKeys.find(body.key_name)
-      if (other && other.id !== own?.id)
-        throw fieldError('duplicate', 'key_name', `"${other.keyName}" exists`)
-    }
+    await checkName('key_name', body.key_name, own, store.apiKeys, 'keyName')
     checkNetworks(body.ip_source)
     return {
       ...(body.key_name !== undefined && { keyName: body.key_name }),

@@ -2,11 +2,12 @@
 import { Type } from 'typebox'
 import { nameKey } from '../../model/names.ts'
 import type { Fields } from '../../search/fields.ts'
-import { fieldsOf, listQuery, pageOf, paramsSchema, pick } from '../collection.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, shown, titled } from '../fields.ts'
+import { fieldsOf, ListQuery, pageOf, pick } from '../listing.ts'
+import { paramsSchema } from '../paths.ts'
 import { pageOfAll } from '../search.ts'
 import { apiBase } from '../version.ts'
 
@@ -19,7 +20,6 @@ const Timeframe = titled(
     description: Type.String(),
   }),
 )
-const Query = Type.Object(listQuery, { additionalProperties: false })
 export const APPROVAL_FIELDS = { id: { kind: 'id' } } as const satisfies Fields
 export const TIMEFRAME_FIELDS = {
   timeframe_name: { kind: 'name' },
@@ -43,7 +43,7 @@ export function registerApprovals(app: Api): void {
         tags,
         summary: 'List: Approvals',
         description: 'An empty list: no rule asks for an approval yet.',
-        querystring: Query,
+        querystring: ListQuery,
         response: { 200: Type.Array(Approval), ...errorResponses(400, 401, 403) },
       },
     },
@@ -84,7 +84,7 @@ export function registerTimeframes(app: Api): void {
         tags,
         summary: 'List: Timeframes',
         description: 'The one from the factory. Others cannot be made yet.',
-        querystring: Query,
+        querystring: ListQuery,
         response: { 200: Type.Array(Timeframe), ...errorResponses(400, 401, 403) },
       },
     },

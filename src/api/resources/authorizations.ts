@@ -1,12 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { looksLikeId } from '../../model/names.ts'
 import type { Authorization, Id } from '../../model/objects.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { exact, name, partial, shown, text } from '../fields.ts'
 import { referred } from '../references.ts'
+import { resource } from '../resource.ts'
 import { rightsIn, rightsOf } from '../rights.ts'
 
 const userGroup = name('name of a user group', 'linux-admins')

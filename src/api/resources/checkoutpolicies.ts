@@ -1,11 +1,10 @@
 import { type Static, Type } from 'typebox'
-import { objectNameError } from '../../model/names.ts'
 import type { CheckoutPolicy } from '../../model/objects.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
-import { check, exact, name, partial, shown, text } from '../fields.ts'
+import { checkName, exact, name, partial, shown, text } from '../fields.ts'
+import { resource } from '../resource.ts'
 
 const MAX_DURATION = 30 * 24 * 3600
 const policyName = name('unique', 'one-at-a-time')
@@ -41,12 +40,7 @@ export function checkoutPolicyResource(context: ResourceContext) {
     body: Static<typeof Update>,
     own?: CheckoutPolicy,
   ): Promise<Partial<Omit<CheckoutPolicy, 'id'>>> => {
-    if (body.policy_name !== undefined) {
-      check('policy_name', objectNameError(body.policy_name))
-      const other = await store.checkoutPolicies.find(body.policy_name)
-      if (other && other.id !== own?.id)
-        throw fieldError('duplicate', 'policy_name', `"${other.policyName}" exists`)
-    }
+    await checkName('policy_name', body.policy_name, own, store.checkoutPolicies, 'policyName')
     return {
       ...(body.policy_name !== undefined && { policyName: body.policy_name }),
       ...(body.description !== undefined && { description: body.description }),

@@ -1,12 +1,11 @@
 import { type Static, Type } from 'typebox'
-import { objectNameError } from '../../model/names.ts'
 import { type ConnectionPolicy, HOST_KEY_POLICIES } from '../../model/objects.ts'
 import { PROTOCOLS } from '../../model/rights.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
-import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { resource } from '../resource.ts'
 
 const policyName = name('unique', 'strict-ssh')
 const protocol = oneOf(PROTOCOLS, 'of the services that may name it')
@@ -37,12 +36,7 @@ export function connectionPolicyResource(context: ResourceContext) {
     body: Static<typeof Update>,
     own?: ConnectionPolicy,
   ): Promise<Partial<Omit<ConnectionPolicy, 'id'>>> => {
-    if (body.policy_name !== undefined) {
-      check('policy_name', objectNameError(body.policy_name))
-      const other = await store.connectionPolicies.find(body.policy_name)
-      if (other && other.id !== own?.id)
-        throw fieldError('duplicate', 'policy_name', `"${other.policyName}" exists`)
-    }
+    await checkName('policy_name', body.policy_name, own, store.connectionPolicies, 'policyName')
     return {
       ...(body.policy_name !== undefined && { policyName: body.policy_name }),
       ...(body.description !== undefined && { description: body.description }),

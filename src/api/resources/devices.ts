@@ -1,11 +1,10 @@
 import { type Static, Type } from 'typebox'
-import { objectNameError } from '../../model/names.ts'
 import type { Device } from '../../model/objects.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
-import { check, exact, name, partial, shown, text } from '../fields.ts'
+import { checkName, exact, name, partial, shown, text } from '../fields.ts'
+import { resource } from '../resource.ts'
 
 const deviceName = name('unique', 'srv1')
 /** A host name (RFC 1123), an IPv4 or an IPv6 address: nothing that could be an option or a URL. */
@@ -31,12 +30,7 @@ export function deviceResource(context: ResourceContext) {
     body: Static<typeof Update>,
     own?: Device,
   ): Promise<Partial<Omit<Device, 'id'>>> => {
-    if (body.device_name !== undefined) {
-      check('device_name', objectNameError(body.device_name))
-      const other = await store.devices.find(body.device_name)
-      if (other && other.id !== own?.id)
-        throw fieldError('duplicate', 'device_name', `"${other.deviceName}" exists`)
-    }
+    await checkName('device_name', body.device_name, own, store.devices, 'deviceName')
     return {
       ...(body.device_name !== undefined && { deviceName: body.device_name }),
       ...(body.host !== undefined && { host: body.host }),

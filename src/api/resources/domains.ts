@@ -1,52 +1,50 @@
 /** Domains: the global ones, and those of a device. */
 import { type Static, Type } from 'typebox'
-import { nameKey, objectNameError } from '../../model/names.ts'
-import type { Domain } from '../../model/objects.ts'
+import type { Device, Domain } from '../../model/objects.ts'
+import type { Store } from '../../store/store.ts'
 import type { ApiRequest } from '../caller.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
-import { check, exact, name, partial, shown, text } from '../fields.ts'
+import { checkName, exact, name, partial, shown, text } from '../fields.ts'
 import { deviceOf } from '../parents.ts'
 import { localDomainOf } from '../references.ts'
+import { resource } from '../resource.ts'
 
 const domainName = name('unique among the global domains, or on its device', 'corp.example')
 const Create = exact({ domain_name: domainName, description: Type.Optional(text('what the domain is')) })
 const Update = partial(Create)
 const View = exact({ ...shown, domain_name: domainName, description: Type.String() })
 
-function changeOf(
+/** `others` are those that the name has to differ from. */
+async function changeOf(
   body: Static<typeof Update>,
-  others: readonly Domain[],
+  others: { find(name: string): Promise<Domain | undefined> },
   own?: Domain,
-): Partial<Omit<Domain, 'id'>> {
-  if (body.domain_name !== undefined) {
-    const { domain_name: wanted } = body
-    check('domain_name', objectNameError(wanted))
-    const taken = others.find(
-      (other) => other.id !== own?.id && nameKey(other.domainName) === nameKey(wanted),
-    )
-    if (taken) throw fieldError('duplicate', 'domain_name', `"${taken.domainName}" exists`)
-  }
+): Promise<Partial<Omit<Domain, 'id'>>> {
+  await checkName('domain_name', body.domain_name, own, others, 'domainName')
   return {
     ...(body.domain_name !== undefined && { domainName: body.domain_name }),
     ...(body.description !== undefined && { description: body.description }),
   }
 }
 
-const show = async (domain: Domain) => ({ domain_name: domain.domainName, description: domain.description })
-const label = (domain: Readonly<Record<string, unknown>>) => String(domain['domain_name'])
+/** What is the same for a domain wherever it is. */
+function anywhere(store: Store) {
+  return {
+    removeFrom: (old: Domain) => store.domains.remove(old.id, old),
+    view: View,
+    show: async (domain: Domain) => ({ domain_name: domain.domainName, description: domain.description }),
+    label: (domain: Readonly<Record<string, unknown>>) => String(domain['domain_name']),
+    secrets: [],
+  }
+}
 
 export function domainResource(context: ResourceContext) {
   const { store } = context.deps
 
-  const namesakes = async (body: Static<typeof Update>): Promise<Domain[]> => {
-    const one = body.domain_name === undefined ? undefined : await store.domains.find(body.domain_name)
-    return one ? [one] : []
-  }
-
   return resource({
+    ...anywhere(store),
     path: '/domains',
     type: 'domain',
     title: 'Domains',
@@ -54,22 +52,17 @@ export function domainResource(context: ResourceContext) {
     create: {
       schema: Create,
       async plan(body) {
-        const change = changeOf(body, await namesakes(body))
+        const change = await changeOf(body, store.domains)
         return () => store.domains.create({ domainName: body.domain_name, description: '', ...change })
       },
     },
     update: {
       schema: Update,
       async plan(old, body) {
-        const change = changeOf(body, await namesakes(body), old)
+        const change = await changeOf(body, store.domains, old)
         return () => store.domains.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.domains.remove(old.id, old),
-    view: View,
-    show,
-    label,
-    secrets: [],
     list: (_request, page) => store.domains.list(page),
     async find(_request, ref) {
       const domain = await store.domains.find(ref)
@@ -85,8 +78,10 @@ export function registerDomains(app: Api, context: Context): void {
 export function localDomainResource(context: ResourceContext) {
   const { store } = context.deps
   const parent = (request: ApiRequest) => deviceOf(store, request)
+  const namesakes = (device: Device) => ({ find: (name: string) => localDomainOf(store, device, name) })
 
   return resource({
+    ...anywhere(store),
     path: '/devices/:device/localdomains',
     type: 'localdomain',
     title: 'Local domains',
@@ -95,7 +90,7 @@ export function localDomainResource(context: ResourceContext) {
       schema: Create,
       async plan(body, request) {
         const device = await parent(request)
-        const change = changeOf(body, await store.domains.ofDevice(device.id))
+        const change = await changeOf(body, namesakes(device))
         return () =>
           store.domains.create({
             deviceId: device.id,
@@ -108,15 +103,10 @@ export function localDomainResource(context: ResourceContext) {
     update: {
       schema: Update,
       async plan(old, body, request) {
-        const change = changeOf(body, await store.domains.ofDevice((await parent(request)).id), old)
+        const change = await changeOf(body, namesakes(await parent(request)), old)
         return () => store.domains.update(old.id, change, old)
       },
     },
-    removeFrom: (old) => store.domains.remove(old.id, old),
-    view: View,
-    show,
-    label,
-    secrets: [],
     async list(request, page) {
       return store.domains.list(page, (await parent(request)).id)
     },

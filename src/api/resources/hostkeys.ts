@@ -2,13 +2,14 @@
 import { type Static, Type } from 'typebox'
 import type { HostKey } from '../../model/objects.ts'
 import { callerOf } from '../caller.ts'
-import { fieldsOf, listQuery, pageOf, paramsSchema, pick } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { actor, changesOf, changesText, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf, shown, titled } from '../fields.ts'
+import { fieldsOf, ListQuery, pageOf, pick } from '../listing.ts'
+import { paramsSchema } from '../paths.ts'
 import { Names } from '../references.ts'
 import { apiBase } from '../version.ts'
 
@@ -30,7 +31,6 @@ const View = titled(
   }),
 )
 const Update = exact({ state: oneOf(['accepted'] as const, 'trust this key from now on') })
-const Query = Type.Object(listQuery, { additionalProperties: false })
 const tags = ['Host keys']
 
 export function registerHostKeys(app: Api, { deps }: Context): void {
@@ -61,7 +61,7 @@ export function registerHostKeys(app: Api, { deps }: Context): void {
       schema: {
         tags,
         summary: 'List: Host keys',
-        querystring: Query,
+        querystring: ListQuery,
         response: { 200: Type.Array(View), ...errorResponses(400, 401, 403) },
       },
     },

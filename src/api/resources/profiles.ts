@@ -1,12 +1,11 @@
 /** Profiles: those from the factory to be read, and one's own. */
 import { type Static, Type } from 'typebox'
-import { objectNameError } from '../../model/names.ts'
 import { FEATURES, type Feature, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
-import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { resource } from '../resource.ts'
 import { refuseBeyondOwn } from './users.ts'
 
 const profileName = name('unique', 'provisioner')
@@ -35,12 +34,7 @@ export function profileResource(context: ResourceContext) {
     body: Static<typeof Update>,
     own?: Profile,
   ): Promise<Partial<Omit<Profile, 'id'>>> => {
-    if (body.profile_name !== undefined) {
-      check('profile_name', objectNameError(body.profile_name))
-      const other = await store.profiles.find(body.profile_name)
-      if (other && other.id !== own?.id)
-        throw fieldError('duplicate', 'profile_name', `"${other.profileName}" exists`)
-    }
+    await checkName('profile_name', body.profile_name, own, store.profiles, 'profileName')
     return {
       ...(body.profile_name !== undefined && { profileName: body.profile_name }),
       ...(body.description !== undefined && { description: body.description }),

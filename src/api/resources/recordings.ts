@@ -2,13 +2,13 @@
 import type { FastifyReply } from 'fastify'
 import type { RecordingFormat } from '../../keeper/exports.ts'
 import { callerOf } from '../caller.ts'
-import { paramsSchema } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { actor, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
 import { notJson } from '../fields.ts'
+import { paramsSchema } from '../paths.ts'
 
 const FORMATS: Readonly<Record<RecordingFormat, { suffix: string; type: string; summary: string }>> = {
   container: {

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { nameKey, objectNameError } from '../../model/names.ts'
+import { objectNameError } from '../../model/names.ts'
 import {
   type Device,
   FACTORY_CONNECTION_POLICIES,
@@ -8,13 +8,14 @@ import {
 } from '../../model/objects.ts'
 import { PROTOCOLS } from '../../model/rights.ts'
 import type { ApiRequest } from '../caller.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
 import { check, exact, name, oneOf, partial, shown } from '../fields.ts'
 import { deviceOf } from '../parents.ts'
 import { referred, serviceOf } from '../references.ts'
+import { resource } from '../resource.ts'
 import { rightsIn, rightsOf } from '../rights.ts'
 
 const serviceName = name('unique on its device', 'ssh')
@@ -56,14 +57,12 @@ export function serviceResource(context: ResourceContext) {
   ): Promise<Partial<Omit<Service, 'id'>>> => {
     if (body.service_name !== undefined) {
       check('service_name', objectNameError(body.service_name))
-      const taken = (await store.services.ofDevice(device.id)).find(
-        (other) => other.id !== own?.id && nameKey(other.serviceName) === nameKey(body.service_name ?? ''),
-      )
-      if (taken)
+      const other = await serviceOf(store, device, body.service_name)
+      if (other && other.id !== own?.id)
         throw fieldError(
           'duplicate',
           'service_name',
-          `${device.deviceName} has a service "${taken.serviceName}"`,
+          `${device.deviceName} has a service "${other.serviceName}"`,
         )
     }
     const protocol = body.protocol ?? own?.protocol

@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox'
-import { objectNameError } from '../../model/names.ts'
 import type { TargetGroup } from '../../model/objects.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
-import { check, exact, name, names, partial, shown, text } from '../fields.ts'
+import { checkName, exact, name, names, partial, shown, text } from '../fields.ts'
 import { accountsMeant, ambiguous, sessionAccount } from '../references.ts'
+import { resource } from '../resource.ts'
 
 const groupName = name('unique', 'linux-servers')
 const session = exact({ accounts: names('targets of sessions: `ACCOUNT@DOMAIN:DEVICE:SERVICE`') })
@@ -35,12 +35,7 @@ export function targetGroupResource(context: ResourceContext) {
     body: Static<typeof Update>,
     own?: TargetGroup,
   ): Promise<Partial<Omit<TargetGroup, 'id'>>> => {
-    if (body.group_name !== undefined) {
-      check('group_name', objectNameError(body.group_name))
-      const other = await store.targetGroups.find(body.group_name)
-      if (other && other.id !== own?.id)
-        throw fieldError('duplicate', 'group_name', `"${other.groupName}" exists`)
-    }
+    await checkName('group_name', body.group_name, own, store.targetGroups, 'groupName')
     const change: Partial<Omit<TargetGroup, 'id'>> = {
       ...(body.group_name !== undefined && { groupName: body.group_name }),
       ...(body.description !== undefined && { description: body.description }),

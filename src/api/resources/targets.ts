@@ -6,12 +6,12 @@ import { grantedRights, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { Fields } from '../../search/fields.ts'
 import type { TargetRow } from '../../store/store.ts'
 import { callerOf, userOf } from '../caller.ts'
-import { fieldsOf, listQuery, pageOf, pick } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf, titled } from '../fields.ts'
+import { fieldsOf, ListQuery, listQuery, pageOf, pick } from '../listing.ts'
 import { hasOperator, pageOfAll, patternOn } from '../search.ts'
 
 const place = {
@@ -37,7 +37,6 @@ const RightView = titled(
     is_recorded: Type.Boolean(),
   }),
 )
-const Query = Type.Object(listQuery, { additionalProperties: false })
 const RightsQuery = Type.Object(
   {
     ...listQuery,
@@ -107,7 +106,7 @@ export function registerTargets(app: Api, { deps }: Context): void {
       schema: {
         tags,
         summary: "The caller's targets",
-        querystring: Query,
+        querystring: ListQuery,
         response: { 200: Type.Array(TargetView), ...errorResponses(400, 401, 403) },
       },
     },

@@ -1,12 +1,11 @@
 import { type Static, Type } from 'typebox'
-import { objectNameError } from '../../model/names.ts'
 import type { UserGroup } from '../../model/objects.ts'
-import { registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
-import { check, exact, name, names, partial, shown, text } from '../fields.ts'
+import { checkName, exact, name, names, partial, shown, text } from '../fields.ts'
 import { referredIds } from '../references.ts'
+import { resource } from '../resource.ts'
 
 const groupName = name('unique', 'linux-admins')
 const Create = exact({
@@ -24,12 +23,7 @@ export function userGroupResource(context: ResourceContext) {
     body: Static<typeof Update>,
     own?: UserGroup,
   ): Promise<Partial<Omit<UserGroup, 'id'>>> => {
-    if (body.group_name !== undefined) {
-      check('group_name', objectNameError(body.group_name))
-      const other = await store.userGroups.find(body.group_name)
-      if (other && other.id !== own?.id)
-        throw fieldError('duplicate', 'group_name', `"${other.groupName}" exists`)
-    }
+    await checkName('group_name', body.group_name, own, store.userGroups, 'groupName')
     return {
       ...(body.group_name !== undefined && { groupName: body.group_name }),
       ...(body.description !== undefined && { description: body.description }),

@@ -9,7 +9,7 @@ import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
 import { rightsOf } from '../authenticate.ts'
 import { type ApiRequest, callerOf } from '../caller.ts'
-import { announced, registerCollection, resource } from '../collection.ts'
+import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
@@ -29,6 +29,7 @@ import {
   timeText,
 } from '../fields.ts'
 import { referred, referredIds } from '../references.ts'
+import { announced, resource } from '../resource.ts'
 
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),

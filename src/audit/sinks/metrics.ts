@@ -1,7 +1,7 @@
 /**
  * Events as numbers: what Prometheus counts is counted here, so that log and metrics cannot tell different stories.
  */
-import type { Metrics } from '../../metrics.ts'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import { LATER_RIGHTS, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { StoredEvent } from '../chain.ts'
 import type { Sink } from '../sink.ts'
@@ -16,14 +16,64 @@ const methodLabel = among(['password', 'keyboard-interactive', 'publickey', 'api
 const subprotocolLabel = among([...RIGHTS, ...LATER_RIGHTS])
 const resultLabel = among(['success', 'failure', 'killed', 'lost'])
 
+export type EventMetrics = ReturnType<typeof eventMetrics>
+
+/** What events are counted with. It outlives the sinks, which a reload makes anew. */
+export function eventMetrics(registers: Registry[]) {
+  return {
+    /** Running sessions by id, and their protocol: what `sessionsCurrent` counts. */
+    running: new Map<string, string>(),
+    sessionsCurrent: new Gauge({
+      name: 'sallyport_sessions_current',
+      help: 'Sessions that run.',
+      labelNames: ['protocol'],
+      registers,
+    }),
+    sessions: new Counter({
+      name: 'sallyport_sessions_total',
+      help: 'Sessions that ended, or were denied.',
+      labelNames: ['protocol', 'result'],
+      registers,
+    }),
+    authentications: new Counter({
+      name: 'sallyport_authentications_total',
+      help: 'Attempts to sign in.',
+      labelNames: ['method', 'result'],
+      registers,
+    }),
+    channels: new Counter({
+      name: 'sallyport_channels_total',
+      help: 'Channels within sessions, by the right they used; denied ones together.',
+      labelNames: ['subprotocol', 'result'],
+      registers,
+    }),
+    recordingBytes: new Counter({
+      name: 'sallyport_recording_bytes_total',
+      help: 'Bytes of recordings that were sealed.',
+      registers,
+    }),
+    recordingFailures: new Counter({
+      name: 'sallyport_recording_failures_total',
+      help: 'Recordings that could not be written.',
+      registers,
+    }),
+    checkouts: new Counter({
+      name: 'sallyport_checkouts_total',
+      help: 'Checkouts of secrets: out, in, denied.',
+      labelNames: ['result'],
+      registers,
+    }),
+  }
+}
+
 export class MetricsSink implements Sink {
   readonly type = 'metrics'
   readonly address = 'metrics'
   readonly queued = 0
   readonly lost = 0
-  readonly #metrics: Metrics
+  readonly #metrics: EventMetrics
 
-  constructor(metrics: Metrics) {
+  constructor(metrics: EventMetrics) {
     this.#metrics = metrics
   }
 

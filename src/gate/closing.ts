@@ -1,0 +1,51 @@
+/** The end of a session: what the audit and the store are told of how it went. */
+import type { Audit, EventFields } from '../audit/catalogue.ts'
+import type { Store } from '../store/store.ts'
+import type { CloseRequest } from './messages.ts'
+import { type RunningSession, sessionFields } from './running.ts'
+
+/** Accounts for a session that ended at `end`, in milliseconds since the epoch. */
+export async function accountFor(
+  session: RunningSession,
+  request: CloseRequest,
+  end: number,
+  { store, audit }: { store: Pick<Store, 'sessions'>; audit: Audit },
+): Promise<void> {
+  // The audit first: what a crash leaves in between is closed once more at the next start, and not never.
+  await auditRecording(session, request, audit)
+  await audit.record('session.close', {
+    ...sessionFields(session),
+    subprotocol: request.rightsUsed.join(' '),
+    result: request.result,
+    ...(request.reason !== undefined && { reason: request.reason }),
+    duration: end - session.begin,
+    bytes_in: request.bytesIn,
+    bytes_out: request.bytesOut,
+  })
+  await store.sessions.update(session.id, {
+    end,
+    result: request.result,
+    ...(request.reason !== undefined && { reason: request.reason }),
+    subprotocols: request.rightsUsed,
+    bytesIn: request.bytesIn,
+    bytesOut: request.bytesOut,
+    ...(request.recording && { recording: request.recording }),
+  })
+}
+
+async function auditRecording(
+  session: RunningSession,
+  { recording, reason }: CloseRequest,
+  audit: Audit,
+): Promise<void> {
+  if (!session.isRecorded) return
+  const fields: EventFields = sessionFields(session)
+  if (recording?.state === 'sealed') {
+    await audit.record('recording.sealed', { ...fields, size: recording.size, digest: recording.digest })
+  } else {
+    await audit.record('recording.failed', {
+      ...fields,
+      reason: reason ?? 'the recording could not be written',
+    })
+  }
+}
