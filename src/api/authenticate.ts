@@ -32,15 +32,21 @@ export async function authenticate(context: Context, request: FastifyRequest): P
 
 async function byCookie({ deps, signIns }: Context, request: FastifyRequest, token: string): Promise<Caller> {
   const now = deps.clock()
-  const id = signIns.use(token, now)
-  const user = id === undefined ? undefined : await deps.store.users.find(id)
-  if (!user || flawOfStanding(user, addressOf(request), now)) {
+  const signIn = signIns.use(token, now)
+  const user = signIn && (await deps.store.users.find(signIn.userId))
+  const mayStay =
+    user &&
+    signIn.secretRevision === (user.secretRevision ?? 0) &&
+    user.userAuths.includes('local_password') &&
+    !flawOfStanding(user, addressOf(request), now)
+  if (!mayStay) {
     signIns.end(token)
     throw new ApiError('authentication_required')
   }
   return {
     name: user.userName,
     user,
+    key: undefined,
     profile: user.profile,
     rights: await rightsOf(deps.store, user.profile),
   }
@@ -72,7 +78,7 @@ async function byKey(
   if (!isFrom(addressOf(request), key.ipSource)) return refuse(`key ${key.keyName} is not for this address`)
   const rights = await rightsOf(deps.store, key.profile)
   if (userName === undefined) {
-    const caller = { name: `key:${key.keyName}`, user: undefined, profile: key.profile, rights }
+    const caller = { name: `key:${key.keyName}`, user: undefined, key, profile: key.profile, rights }
     await noteUse(context, request, key, caller)
     return caller
   }
@@ -84,6 +90,7 @@ async function byKey(
   const caller = {
     name: user.userName,
     user,
+    key,
     profile: user.profile === key.profile ? key.profile : `${user.profile}+${key.profile}`,
     rights: intersection(await rightsOf(deps.store, user.profile), rights),
   }

@@ -1,7 +1,7 @@
 /** The one who makes a request, known before its body is read. */
 import type { FastifyBaseLogger } from 'fastify'
-import type { User } from '../model/objects.ts'
-import type { ProfileRights } from '../model/profiles.ts'
+import type { ApiKey, User } from '../model/objects.ts'
+import { type Feature, type Level, type ProfileRights, reaches } from '../model/profiles.ts'
 import { ApiError } from './errors.ts'
 
 export interface Caller {
@@ -9,6 +9,8 @@ export interface Caller {
   name: string
   /** The user in whose name the request is made; undefined: an API key alone. */
   user: User | undefined
+  /** The key that the request came with. */
+  key: ApiKey | undefined
   /** Names of the profiles that make up the rights. */
   profile: string
   rights: ProfileRights
@@ -32,6 +34,11 @@ declare module 'fastify' {
 export function callerOf(request: ApiRequest): Caller {
   if (!request.caller) throw new ApiError('authentication_required')
   return request.caller
+}
+
+/** @throws ApiError `forbidden` */
+export function requireRight(request: ApiRequest, feature: Feature, level: Level): void {
+  if (!reaches(callerOf(request).rights[feature], level)) throw new ApiError('forbidden')
 }
 
 /** The user behind the request. @throws ApiError `user_context_required` for a key without `X-Auth-User` */

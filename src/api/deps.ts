@@ -31,7 +31,7 @@ export interface ApiMetrics {
 
 export interface ApiDeps {
   store: Store
-  vault: Pick<Vault, 'setCredentials' | 'on'>
+  vault: Pick<Vault, 'setCredentials' | 'on' | 'fingerprint'>
   checkouts: Checkouts
   identities: Pick<Identities, 'authenticate'>
   passwords: Pick<PasswordHasher, 'hash'>

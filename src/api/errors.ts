@@ -50,6 +50,10 @@ export const ERRORS = {
     status: 403,
     description: 'the profile in question has rights beyond those of the caller',
   },
+  key_is_bound: {
+    status: 403,
+    description: 'an API key that is bound to addresses or to a time makes and changes no keys',
+  },
   user_context_required: {
     status: 403,
     description: 'this acts as a user: sign in, or send X-Auth-User beside X-Auth-Key',

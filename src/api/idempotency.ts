@@ -3,8 +3,7 @@
  * because its answer was lost gets that answer, and nothing is made twice. What went wrong is not kept: nothing was
  * made, so that the same key may try again.
  */
-import type { Buffer } from 'node:buffer'
-import { createHash } from 'node:crypto'
+import { Buffer } from 'node:buffer'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { callerOf } from './caller.ts'
@@ -46,7 +45,10 @@ export async function madeOnce(
   }
   if (typeof text !== 'string' || !KEY.test(text))
     throw fieldError('invalid_field', 'Idempotency-Key', 'expected 1 to 255 printable characters')
-  const { store, clock } = context.deps
+  const { store, vault, clock } = context.deps
+  // bodies hold secrets: a plain hash would let whoever has the database try them
+  const digest = (parts: readonly unknown[]) =>
+    Buffer.from(vault.fingerprint('idempotency', JSON.stringify(parts)))
   const key = digest([whose(request), request.method, request.url, text])
   const asked = digest([request.body])
   return context.turns.run(`idempotency ${key.toString('base64')}`, async () => {
@@ -56,11 +58,12 @@ export async function madeOnce(
     if (known) {
       reply.code(known.status).header('idempotency-replayed', 'true').type('application/json; charset=utf-8')
       if (known.location !== undefined) reply.header('location', known.location)
-      return reply.send(JSON.parse(known.answer))
+      const { etag, body } = JSON.parse(known.answer) as Pick<Made, 'etag' | 'body'>
+      return reply.header('etag', etag).send(body)
     }
     const { body, etag, once } = await make()
     const kept = Object.entries(body).filter(([field]) => !once.includes(field))
-    const answer = JSON.stringify(Object.fromEntries(kept))
+    const answer = JSON.stringify({ etag, body: Object.fromEntries(kept) })
     if (answer.length <= MAX_IDEMPOTENCY_ANSWER) {
       const row = { request: asked, time: clock(), status: 201, location: body.url, answer }
       await store.idempotency
@@ -76,8 +79,4 @@ export async function madeOnce(
 function whose(request: FastifyRequest): string {
   const caller = callerOf(request)
   return caller.user?.id ?? caller.name
-}
-
-function digest(parts: readonly unknown[]): Buffer {
-  return createHash('sha256').update(JSON.stringify(parts)).digest()
 }

@@ -4,11 +4,15 @@
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import type { Id } from '../model/objects.ts'
+import type { Id, User } from '../model/objects.ts'
 import { MAX_SIGN_INS, MAX_SIGN_INS_PER_USER, SIGN_IN_IDLE, SIGN_IN_LIFETIME } from './limits.ts'
+
+type Proven = Pick<User, 'id' | 'secretRevision'>
 
 interface SignIn {
   userId: Id
+  /** With another password of the user's it is over, whoever set that and in whatever process. */
+  secretRevision: number
   begin: number
   lastUse: number
 }
@@ -25,15 +29,16 @@ export class SignIns {
   }
 
   /** A new token for a user who has just proved who they are. Their oldest one gives way when there are many. */
-  begin(userId: Id, now: number): string {
-    this.#makeRoom(userId, now)
+  begin(user: Proven, now: number): string {
+    this.#makeRoom(user.id, now)
     const token = Buffer.from(this.#randomBytes(TOKEN_BYTES)).toString('base64url')
-    this.#signIns.set(hashOf(token), { userId, begin: now, lastUse: now })
+    const signIn = { userId: user.id, secretRevision: user.secretRevision ?? 0, begin: now, lastUse: now }
+    this.#signIns.set(hashOf(token), signIn)
     return token
   }
 
-  /** The user that a token stands for, if it is neither idle for too long nor too old. Counts as a use. */
-  use(token: string, now: number): Id | undefined {
+  /** The sign-in that a token stands for, if it is neither idle for too long nor too old. Counts as a use. */
+  use(token: string, now: number): Readonly<SignIn> | undefined {
     const key = hashOf(token)
     const signIn = this.#signIns.get(key)
     if (!signIn) return undefined
@@ -42,16 +47,11 @@ export class SignIns {
       return undefined
     }
     signIn.lastUse = now
-    return signIn.userId
+    return signIn
   }
 
   end(token: string): void {
     this.#signIns.delete(hashOf(token))
-  }
-
-  /** Signs a user out everywhere: after a change of password, profile or state. */
-  endAll(userId: Id): void {
-    for (const [key, signIn] of this.#signIns) if (signIn.userId === userId) this.#signIns.delete(key)
   }
 
   #makeRoom(userId: Id, now: number): void {

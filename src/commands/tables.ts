@@ -27,6 +27,7 @@ export function whoRunsThis(): ApiRequest {
   const caller = {
     name: `local:${userInfo().username}`,
     user: undefined,
+    key: undefined,
     profile,
     rights: FACTORY_PROFILES[profile],
   }
@@ -36,5 +37,5 @@ export function whoRunsThis(): ApiRequest {
 
 /** Sign-ins at the API are the running broker's: they see a change with their next request. */
 export function contextOf({ store, vault, passwords, audit }: Beside): ImportContext {
-  return { deps: { store, vault, passwords, audit }, signIns: { endAll: () => undefined } }
+  return { deps: { store, vault, passwords, audit } }
 }

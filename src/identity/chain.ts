@@ -114,8 +114,11 @@ export class Identities {
       const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
       if (!user || flaw) return this.#reject(attempt, flaw ?? 'unknown_user')
       if (attempt !== 'locked' && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
-        await this.#renewHash(user.id, password)
+        await this.#renewHash(user.id, passwordHash, password)
       }
+      // while the hash was computed somebody may have set another password
+      const now = await this.#users.find(user.id)
+      if (now?.secretRevision !== user.secretRevision) return this.#reject(attempt, 'wrong_password')
       return this.#accept(attempt, user)
     } finally {
       password.wipe()
@@ -123,9 +126,9 @@ export class Identities {
   }
 
   /** To be done at another sign-in when there is no time now. */
-  async #renewHash(userId: Id, password: Secret): Promise<void> {
+  async #renewHash(userId: Id, before: string, password: Secret): Promise<void> {
     try {
-      await this.setPassword(userId, password)
+      await this.#users.renewPasswordHash(userId, before, await this.#passwords.hash(password))
     } catch (error) {
       if (!(error instanceof BusyError)) throw error
     }

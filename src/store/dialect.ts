@@ -21,13 +21,16 @@ const MAX_STATEMENTS = 500
 
 export class NodeSqliteDialect implements Dialect {
   readonly #database: DatabaseSync
+  readonly #beforeStatement: () => void
 
-  constructor(database: DatabaseSync) {
+  /** `beforeStatement` is called before each one is run. */
+  constructor(database: DatabaseSync, beforeStatement: () => void = () => undefined) {
     this.#database = database
+    this.#beforeStatement = beforeStatement
   }
 
   createDriver(): Driver {
-    return new NodeSqliteDriver(this.#database)
+    return new NodeSqliteDriver(this.#database, this.#beforeStatement)
   }
 
   createQueryCompiler(): SqliteQueryCompiler {
@@ -49,9 +52,9 @@ class NodeSqliteDriver implements Driver {
   readonly #waiting: (() => void)[] = []
   #busy = false
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, beforeStatement: () => void) {
     this.#database = database
-    this.#connection = new NodeSqliteConnection(database)
+    this.#connection = new NodeSqliteConnection(database, beforeStatement)
   }
 
   async init(): Promise<void> {}
@@ -97,15 +100,18 @@ interface Prepared {
 
 class NodeSqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync
+  readonly #beforeStatement: () => void
   readonly #prepared = new Map<string, Prepared>()
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, beforeStatement: () => void) {
     this.#database = database
+    this.#beforeStatement = beforeStatement
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const { statement, returnsRows } = this.#prepare(query.sql)
     const parameters = query.parameters as readonly SQLInputValue[]
+    this.#beforeStatement()
     if (returnsRows) return { rows: statement.all(...parameters) as R[] }
     const { changes, lastInsertRowid } = statement.run(...parameters)
     return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
@@ -113,6 +119,7 @@ class NodeSqliteConnection implements DatabaseConnection {
 
   async *streamQuery<R>(query: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
     const statement = this.#database.prepare(query.sql)
+    this.#beforeStatement()
     for (const row of statement.iterate(...(query.parameters as readonly SQLInputValue[]))) {
       yield { rows: [row as R] }
     }

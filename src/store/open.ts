@@ -19,6 +19,7 @@ import { idempotencyRepository } from './idempotency.ts'
 import { newUlid } from './ids.ts'
 import { migrate } from './migrations/migrate.ts'
 import { nameQueries } from './naming.ts'
+import { Patterns } from './patterns.ts'
 import { profileRepository } from './profiles.ts'
 import type { Schema, StoreContext } from './schema.ts'
 import { serviceRepository } from './services.ts'
@@ -64,7 +65,9 @@ export async function openStore({ path, newId = newUlid, now = Date.now }: Store
     database.close()
     throw error
   }
-  return storeOn({ db: new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) }), newId })
+  const patterns = new Patterns(database)
+  const dialect = new NodeSqliteDialect(database, () => patterns.beginStatement())
+  return storeOn({ db: new Kysely<Schema>({ dialect }), newId })
 }
 
 /** The repositories on a database, or on one transaction of it. */

@@ -98,9 +98,8 @@ function passes(value: Sql, kind: Kind, test: Exclude<Test, { type: 'empty' }>):
     case 'like': {
       if (test.parts.every((part) => part === '')) return sql`${value} <> ''`
       const [first = ''] = test.parts
-      const pattern = test.parts.map((part) => part.replace(/[\\%_]/g, '\\$&')).join('%')
-      const like = sql<SqlBool>`${value} like ${pattern} escape '\\'`
-      // keys are folded, so that their index serves for a beginning; LIKE itself does not use it
+      const like = sql<SqlBool>`is_like(${value}, ${JSON.stringify(test.parts)})`
+      // keys are folded, so that their index serves for a beginning
       const after = kind === 'name' ? successor(first) : undefined
       return after === undefined ? like : sql`(${value} >= ${first} and ${value} < ${after} and ${like})`
     }

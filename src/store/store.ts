@@ -89,6 +89,8 @@ export interface UserSecrets {
 export interface UserRepository extends Repository<User> {
   secretsOf(id: Id): Promise<UserSecrets>
   setPasswordHash(id: Id, hash: string): Promise<void>
+  /** Another hash of the same password, if `before` is still the one that is kept. */
+  renewPasswordHash(id: Id, before: string, hash: string): Promise<void>
 }
 
 export interface ServiceRepository extends Repository<Service> {

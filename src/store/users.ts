@@ -111,6 +111,15 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
       return row?.password_hash ? { passwordHash: row.password_hash } : {}
     },
 
+    renewPasswordHash: async (id, before, hash) => {
+      await db
+        .updateTable('users')
+        .set({ password_hash: hash })
+        .where('id', '=', id)
+        .where('password_hash', '=', before)
+        .execute()
+    },
+
     setPasswordHash: (id, hash) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
         await requireIds(tx, 'users', [id], TYPE, 'id')
@@ -130,7 +139,7 @@ async function keepingAnAdministrator(tx: Tx, change: () => Promise<unknown>): P
   if (before && !(await hasAdministrator(tx))) throw new LastAdministratorError()
 }
 
-/** One who can sign in, today and later. */
+/** One who can sign in to the API, today and later: by password. */
 async function hasAdministrator(tx: Tx): Promise<boolean> {
   const row = await tx
     .selectFrom('users')
@@ -138,7 +147,8 @@ async function hasAdministrator(tx: Tx): Promise<boolean> {
     .where('profile', '=', 'product_administrator')
     .where('is_disabled', '=', 0)
     .where('expiration_date', 'is', null)
-    .where('user_auths', '!=', '[]')
+    .where('user_auths', 'like', '%"local_password"%')
+    .where('password_hash', 'is not', null)
     .executeTakeFirst()
   return row !== undefined
 }

@@ -1,12 +1,13 @@
 /** The vault: secrets of accounts, sealed in the database and opened here only. */
 import { Buffer } from 'node:buffer'
+import { createHmac, hkdfSync } from 'node:crypto'
 import ssh2 from 'ssh2'
 import type { CredentialType, Id } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { AccountRepository, Store } from '../store/store.ts'
 import { loadMasterKey, type MasterKeySource } from './keyfile.ts'
 import { openDataKey } from './masterkey.ts'
-import { type DataKey, open, type Place, seal } from './seal.ts'
+import { type DataKey, KEY_BYTES, open, type Place, seal } from './seal.ts'
 
 export const MAX_PASSWORD_BYTES = 4096
 export const MAX_PRIVATE_KEY_BYTES = 65_536
@@ -59,6 +60,14 @@ export class Vault {
   /** @throws UnsealError when it was not sealed by this vault for this place */
   open(place: Place, sealed: Uint8Array): Secret {
     return open(this.#key, place, sealed)
+  }
+
+  /** What tells one text from another, to be kept where the text must not be: nobody can try texts without the key. */
+  fingerprint(purpose: string, text: string): Uint8Array {
+    const key = Buffer.from(
+      hkdfSync('sha256', this.#key.key.reveal(), '', `fingerprint ${purpose}`, KEY_BYTES),
+    )
+    return createHmac('sha256', key).update(text).digest()
   }
 
   /**

@@ -1,4 +1,6 @@
 /** Nobody's change is lost silently: entity tags, changes at the same moment, and requests that are repeated. */
+import { createHash } from 'node:crypto'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { IDEMPOTENCY_LIFETIME } from '../../src/api/limits.ts'
 import { Turns } from '../../src/api/turns.ts'
@@ -133,6 +135,20 @@ describe('Idempotency-Key', () => {
     // also after the object has changed: it is the answer of then
     await call('PUT', '/devices/once', { description: 'changed' })
     expect((await post('k-1', body)).text).toBe(answers[0]?.text)
+  })
+
+  it('answers again with the tag, and keeps nothing by which a secret in the body could be tried', async () => {
+    const body = { user_name: 'secretive', password: 'canary-guess-me' }
+    const [first, again] = [await post('k-0', body, '/users'), await post('k-0', body, '/users')]
+    expect(again.headers['etag']).toBe(first.headers['etag'])
+    const database = new DatabaseSync(h.database)
+    const rows = database.prepare('select request from idempotency_keys').all()
+    const guess = createHash('sha256')
+      .update(JSON.stringify([body]))
+      .digest('hex')
+    expect(rows.length).toBeGreaterThan(0)
+    for (const { request } of rows) expect(Buffer.from(request as Uint8Array).toString('hex')).not.toBe(guess)
+    database.close()
   })
 
   it('with another body is refused; on another collection and of another caller it is another key', async () => {

@@ -33,6 +33,8 @@ export interface Answer {
 export interface Harness {
   api: Api
   store: Store
+  /** The database's file. */
+  database: string
   /** PEM of the certificate. */
   cert: string
   certPath: string
@@ -142,6 +144,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   return {
     api,
     store,
+    database: temporary.path,
     cert,
     certPath,
     clock,

@@ -118,6 +118,36 @@ describe('profiles', () => {
       (await h.call('POST', '/users', { ...asOper, body: { user_name: 'fine', profile: 'user' } })).status,
     ).toBe(201)
   })
+
+  it('that may change users put nobody into a group', async () => {
+    const admin = await h.signIn()
+    const rights = { users: 'modify' }
+    const desk = { profile_name: 'helpdesk', rights }
+    expect((await h.call('POST', '/profiles', { cookie: admin, body: desk })).status).toBe(201)
+    const group = { group_name: 'powerful' }
+    expect((await h.call('POST', '/usergroups', { cookie: admin, body: group })).status).toBe(201)
+    const key = { key_name: 'desk', profile: 'helpdesk' }
+    const { api_key } = (await h.call('POST', '/apikeys', { cookie: admin, body: key })).body
+    const as = (method: string, path: string, body: unknown) =>
+      h.call(method, path, { headers: { 'x-auth-key': api_key }, body })
+    const nobody = { profile_name: 'nobody', rights: {} }
+    expect((await h.call('POST', '/profiles', { cookie: admin, body: nobody })).status).toBe(201)
+    const mole = { user_name: 'mole', profile: 'nobody' }
+    for (const groups of [['powerful'], ['unknown']]) {
+      const answer = await as('POST', '/users', { ...mole, groups })
+      expect([answer.status, answer.body.error]).toEqual([403, 'forbidden'])
+    }
+    expect((await as('POST', '/users', { ...mole, groups: [] })).status).toBe(201)
+    expect((await as('PUT', '/users/mole', { groups: ['powerful'] })).status).toBe(403)
+    expect(
+      (await h.call('PUT', '/users/mole', { cookie: admin, body: { groups: ['powerful'] } })).status,
+    ).toBe(200)
+    // who sends back what was there changes nothing by it; who leaves it out takes the person out
+    expect((await as('PUT', '/users/mole', { groups: ['powerful'], email: 'm@example.com' })).status).toBe(
+      200,
+    )
+    expect((await as('PUT', '/users/mole', { groups: [] })).status).toBe(403)
+  })
 })
 
 describe('times', () => {

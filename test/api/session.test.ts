@@ -102,6 +102,43 @@ describe('signing in by password', () => {
     expect((await h.call('GET', '/session', { cookie })).status).toBe(401)
   })
 
+  it('ends when another process sets the password, or signing in by one is no longer allowed', async () => {
+    await h.addUser('ops3', 'operator')
+    const { id } = (await h.store.users.find('ops3'))!
+    const status = async (cookie: string) => (await h.call('GET', '/session', { cookie })).status
+    const before = await h.signIn('ops3')
+    await h.store.users.setPasswordHash(id, (await h.store.users.secretsOf(id)).passwordHash!)
+    expect(await status(before)).toBe(401)
+    const after = await h.signIn('ops3')
+    expect(await status(after)).toBe(200)
+    await h.store.users.update(id, { userAuths: ['local_sshkey'] })
+    expect(await status(after)).toBe(401)
+  })
+
+  it('with an old password fails, also when the new one is set meanwhile', async () => {
+    const admin = await h.signIn()
+    await h.addUser('racer', 'user')
+    const passwords = ['racer password', ...Array.from({ length: 10 }, (_, n) => `password ${n}`)]
+    for (const [n, password] of passwords.slice(1).entries()) {
+      const [changed, signedIn] = await Promise.all([
+        h.call('PUT', '/users/racer', { cookie: admin, body: { password } }),
+        h.call('POST', '/session', { body: { user: 'racer', password: passwords[n] } }),
+      ])
+      expect(changed.status).toBe(200)
+      const cookie = String(signedIn.headers['set-cookie'] ?? '').split(';')[0]!
+      if (signedIn.status === 200) expect((await h.call('GET', '/session', { cookie })).status).toBe(401)
+    }
+  })
+
+  it('stays when the whole object is sent back as it was', async () => {
+    const cookie = await h.signIn()
+    const { profile, user_auths, is_disabled, groups } = (await h.call('GET', '/users/admin', { cookie }))
+      .body
+    const body = { profile, user_auths, is_disabled, groups, display_name: 'Adm' }
+    expect((await h.call('PUT', '/users/admin', { cookie, body })).status).toBe(200)
+    expect((await h.call('GET', '/session', { cookie })).status).toBe(200)
+  })
+
   it('is held up after too many failures, which the audit calls locked', async () => {
     await h.addUser('locky', 'user')
     for (let i = 0; i < 12; i++) await h.call('POST', '/session', { body: { user: 'locky', password: 'no' } })
@@ -173,6 +210,18 @@ describe('signing in by API key', () => {
       { method: 'api_key', reason: 'key k2 is not for this address' },
       { method: 'api_key', reason: 'key k4 has expired' },
     ])
+  })
+
+  it('of a key that is bound does not reach beyond its bounds by another key', async () => {
+    const bound = { key_name: 'bound', profile: 'product_administrator', ip_source: ['127.0.0.0/8'] }
+    const headers = { 'x-auth-key': await newKey(bound) }
+    const loosen = { ip_source: [] }
+    const make = { key_name: 'unbound', profile: 'product_administrator' }
+    for (const answer of [
+      await h.call('PUT', '/apikeys/bound', { headers, body: loosen }),
+      await h.call('POST', '/apikeys', { headers, body: make }),
+    ])
+      expect([answer.status, answer.body.error]).toEqual([403, 'key_is_bound'])
   })
 
   it('needs a user context for what only a user can do', async () => {

@@ -7,7 +7,7 @@ import { temporaryStore } from '../store/temp.ts'
 
 it('docs/csv.md lists every table with its columns, those that are required in bold', async () => {
   const { store, remove } = await temporaryStore()
-  const context = { deps: { store }, signIns: { endAll() {} } } as unknown as ResourceContext
+  const context = { deps: { store } } as unknown as ResourceContext
   const text = readFileSync(new URL('../../docs/csv.md', import.meta.url), 'utf8')
   const listed = text.split('\n').filter((line) => /^\| `/.test(line))
   const expected = CSV_NAMES.map((name) => {

@@ -9,6 +9,7 @@ import { ACCOUNT_FIELDS } from '../../src/store/accounts.ts'
 import { DEVICE_FIELDS } from '../../src/store/devices.ts'
 import { NodeSqliteDialect } from '../../src/store/dialect.ts'
 import { SortError } from '../../src/store/errors.ts'
+import { MAX_LOOKED_AT, Patterns } from '../../src/store/patterns.ts'
 import type { Schema } from '../../src/store/schema.ts'
 import { type SqlFields, successor, where } from '../../src/store/searchable.ts'
 import { SESSION_FIELDS } from '../../src/store/sessions.ts'
@@ -28,6 +29,20 @@ const NOBODY = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const ALL = { limit: -1, offset: 0 }
 
 describe('a search', () => {
+  it('that has to look at too much text is stopped; one that an index narrows is not', async () => {
+    const description = 'a'.repeat(60_000)
+    const devices = Math.ceil(MAX_LOOKED_AT / 60_000 / 2) + 1
+    await temp.store.transaction(async (store) => {
+      for (let n = 0; n < devices; n++)
+        await store.devices.create({ deviceName: `srv${n}`, host: 'h', description })
+    })
+    const list = (q: string) => temp.store.devices.list({ ...ALL, search: search(q) })
+    expect((await list('description~ab')).total).toBe(0)
+    await expect(list('description~ab || description~aab')).rejects.toThrow('more text than can be looked at')
+    expect((await list('device_name=srv1 && description~ab || device_name=srv2')).total).toBe(1)
+    expect((await list('description~*')).total).toBe(devices)
+  })
+
   it('finds by relations, and counts all pages', async () => {
     const { store } = temp
     const { device, domain } = await smallEstate(store)
@@ -117,6 +132,7 @@ describe('an index serves', () => {
   ])('%s: %s', async (table, q, plan) => {
     const fields: SqlFields = FIELDS[table]
     const database = new DatabaseSync(temp.path)
+    new Patterns(database)
     const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) })
     const query = db
       .selectFrom(table as 'users')

@@ -100,7 +100,6 @@ export async function importTable(
 function planningContext(context: ImportContext, store: Store, isForNothing: () => boolean): ResourceContext {
   const { vault, passwords } = context.deps
   return {
-    signIns: context.signIns,
     deps: {
       store,
       passwords: { hash: async (password) => (isForNothing() ? '' : passwords.hash(password)) },

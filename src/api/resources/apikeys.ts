@@ -3,9 +3,11 @@ import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import type { ApiKey } from '../../model/objects.ts'
 import { hashOfKey, rightsOf } from '../authenticate.ts'
+import { type ApiRequest, callerOf } from '../caller.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
+import { ApiError } from '../errors.ts'
 import {
   checkName,
   checkNetworks,
@@ -74,6 +76,7 @@ export function registerApiKeys(app: Api, context: Context): void {
     create: {
       schema: Create,
       async plan(body, request) {
+        refuseBoundKey(request)
         const profile = await givenProfile(store, request, body.profile)
         const change = await changeOf(body)
         return async () => {
@@ -90,6 +93,7 @@ export function registerApiKeys(app: Api, context: Context): void {
     update: {
       schema: Update,
       async plan(old, body, request) {
+        refuseBoundKey(request)
         refuseBeyondOwn(request, await rightsOf(store, old.profile))
         const change = await changeOf(body, old)
         if (body.profile !== undefined) change.profile = await givenProfile(store, request, body.profile)
@@ -116,4 +120,10 @@ export function registerApiKeys(app: Api, context: Context): void {
     list: (_request, page) => store.apiKeys.list(page),
     find: (_request, ref) => store.apiKeys.find(ref),
   })
+}
+
+/** A key that is bound could make one that is not. @throws ApiError `key_is_bound` */
+function refuseBoundKey(request: ApiRequest): void {
+  const { key } = callerOf(request)
+  if (key && (key.ipSource.length > 0 || key.expirationDate !== undefined)) throw new ApiError('key_is_bound')
 }

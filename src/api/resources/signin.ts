@@ -52,7 +52,7 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     async (request, reply) => {
       const user = await proven(request, request.body)
       endOwn(request)
-      const token = signIns.begin(user.id, deps.clock())
+      const token = signIns.begin(user, deps.clock())
       reply.setCookie(SESSION_COOKIE, token, { path: '/', secure: true, httpOnly: true, sameSite: 'lax' })
       return show({ user, profile: user.profile, rights: await rightsOf(deps.store, user.profile) })
     },

@@ -8,7 +8,7 @@ import { covers, type ProfileRights } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
 import { rightsOf } from '../authenticate.ts'
-import { type ApiRequest, callerOf } from '../caller.ts'
+import { type ApiRequest, callerOf, requireRight } from '../caller.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -113,6 +113,12 @@ export function userResource(context: ResourceContext) {
       password.wipe()
     }
   }
+  /** A client that sends the whole object changes no membership by it. */
+  const areGroupsOf = async ({ groupIds }: User, refs: readonly string[]): Promise<boolean> => {
+    const groups = await Promise.all(refs.map((ref) => store.userGroups.find(ref)))
+    const wanted = new Set(groups.map((group) => group?.id))
+    return wanted.size === groupIds.length && groupIds.every((id) => wanted.has(id))
+  }
   const refuseDuplicate = async (userName: string | undefined, own?: User): Promise<void> => {
     const other = userName === undefined ? undefined : await store.users.find(userName)
     if (other && other.id !== own?.id)
@@ -128,6 +134,7 @@ export function userResource(context: ResourceContext) {
       schema: Create,
       async plan(body, request) {
         const profile = await givenProfile(store, request, body.profile ?? 'user')
+        if ((body.groups ?? []).length > 0) requireRight(request, 'user_groups', 'modify')
         const change = await changeOf(body)
         await refuseDuplicate(change.userName)
         const hash = body.password === undefined ? undefined : await hashOf(body.password)
@@ -154,6 +161,8 @@ export function userResource(context: ResourceContext) {
       schema: Update,
       async plan(old, body, request) {
         refuseBeyondOwn(request, await rightsOf(store, old.profile))
+        if (body.groups && !(await areGroupsOf(old, body.groups)))
+          requireRight(request, 'user_groups', 'modify')
         const change = await changeOf(body)
         if (body.profile !== undefined) change.profile = await givenProfile(store, request, body.profile)
         await refuseDuplicate(change.userName, old)
@@ -163,18 +172,12 @@ export function userResource(context: ResourceContext) {
         return announced(events, async () => {
           const user = await store.users.update(old.id, change, old)
           if (hash !== undefined) await store.users.setPasswordHash(old.id, hash)
-          // whoever signed in as what the user was before signs in again
-          const anew = hash !== undefined || change.profile !== undefined || change.isDisabled !== undefined
-          if (anew) context.signIns.endAll(old.id)
           return hash === undefined ? user : ((await store.users.find(old.id)) ?? user)
         })
       },
     },
     remove: { check: async (old, request) => refuseBeyondOwn(request, await rightsOf(store, old.profile)) },
-    async removeFrom(old) {
-      await store.users.remove(old.id, old)
-      context.signIns.endAll(old.id)
-    },
+    removeFrom: (old) => store.users.remove(old.id, old),
     view: View,
     show: async (user, read) => ({
       user_name: user.userName,
