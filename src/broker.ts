@@ -13,6 +13,7 @@ import { JsonLogSink } from './audit/sinks/jsonlog.ts'
 import { MetricsSink } from './audit/sinks/metrics.ts'
 import { SnmpSink } from './audit/sinks/snmp.ts'
 import { SyslogSink } from './audit/sinks/syslog.ts'
+import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { explainBindError } from './config/binderror.ts'
 import type { Config, ListenAddress } from './config/config.ts'
 import { holdDataFolder, hostKeys, openDataFolder, tlsFiles } from './data-folder.ts'
@@ -63,6 +64,7 @@ export class Broker {
   #ssh: SshProxy | undefined
   #api: Api | undefined
   #reviews: NodeJS.Timeout | undefined
+  #expiries: NodeJS.Timeout | undefined
   #metricsServer: MetricsServer | undefined
 
   constructor(options: BrokerOptions, parts: Foundation, release: () => void) {
@@ -105,6 +107,7 @@ export class Broker {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
     this.#reviews = setInterval(() => this.#review(), REVIEW_INTERVAL_MS)
+    this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
     await this.#startSsh(config)
     await this.#startApi(config)
     await this.#startMetrics(config)
@@ -115,6 +118,12 @@ export class Broker {
   #review(): void {
     this.#gate.review().catch((error: unknown) => {
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
+    })
+  }
+
+  #endExpired(): void {
+    endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
     })
   }
 
@@ -217,6 +226,7 @@ export class Broker {
   /** Frees what is held, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
+    clearInterval(this.#expiries)
     await this.#ssh?.drain(0, 'the bastion is stopping')
     await this.#api?.close()
     await this.#metricsServer?.close()

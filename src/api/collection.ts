@@ -19,13 +19,13 @@ import { refuseLaterFields } from './later.ts'
 import { fieldsOf, ListQuery, pageOf, pick } from './listing.ts'
 import { type Params, paramsSchema, pathOf } from './paths.ts'
 import { Names } from './references.ts'
-import type { Item, Plan, Resource } from './resource.ts'
+import { announced, type Item, type Plan, type ResourceOfCollection } from './resource.ts'
 import { apiBase } from './version.ts'
 
 export function registerCollection<T extends Item, C extends TObject, U extends TObject, V extends TObject>(
   api: Api,
   context: Context,
-  resource: Resource<T, C, U, V>,
+  resource: ResourceOfCollection<T, C, U, V>,
 ): void {
   const app = api as unknown as UntypedApi
   const { deps } = context
@@ -33,7 +33,6 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
   // widened: what the routes need of them is their text
   const title = `${type[0]!.toUpperCase()}${type.slice(1)}`
   const view: TObject = titled(title, resource.view)
-  const create: TObject = titled(`New${title}`, resource.create.schema)
   const update: TObject = titled(`${title}Update`, resource.update.schema)
   const tags = [resource.title]
   const itemParams = paramsSchema(`${path}/:ref`)
@@ -44,7 +43,7 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
     names = new Names(deps.store),
   ): Promise<Shown & Record<string, unknown>> => ({
     id: object.id,
-    url: `${apiBase(request)}${resource.home ?? pathOf(path, request.params as Params)}/${object.id}`,
+    url: `${apiBase(request)}${pathOf(resource.home ?? path, { ...(request.params as Params), ...resource.parents?.(object) })}/${object.id}`,
     ...(await resource.show(object, names)),
   })
   const tagOf = (shown: Shown, object: T): string => {
@@ -151,31 +150,33 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
     },
   )
 
-  app.post(
-    path,
-    {
-      preValidation: refuseLater,
-      schema: {
-        tags,
-        summary: `Create: ${resource.title}`,
-        ...(path.includes(':') ? { params: paramsSchema(path) } : {}),
-        body: create,
-        headers: idempotencyKey,
-        response: { 201: view, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 422, 503) },
+  const { create } = resource
+  if (create)
+    app.post(
+      path,
+      {
+        preValidation: refuseLater,
+        schema: {
+          tags,
+          summary: `Create: ${resource.title}`,
+          ...(path.includes(':') ? { params: paramsSchema(path) } : {}),
+          body: titled(`New${title}`, create.schema) as TObject,
+          headers: idempotencyKey,
+          response: { 201: view, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 422, 503) },
+        },
       },
-    },
-    (request, reply) =>
-      madeOnce(context, request, reply, async () => {
-        const body = request.body as Static<C>
-        const plan = await resource.create.plan(body, request)
-        const values = body as Record<string, unknown>
-        const changes = changesOf({}, values, resource.secrets)
-        const label = plan.label ?? resource.label(values)
-        const object = await carryOut(request, 'object.create', label, changes, plan)
-        const shown = await shownIn(request, object)
-        return { body: shown, etag: tagOf(shown, object), once: resource.once ?? [] }
-      }),
-  )
+      (request, reply) =>
+        madeOnce(context, request, reply, async () => {
+          const body = request.body as Static<C>
+          const plan = await create.plan(body, request)
+          const values = body as Record<string, unknown>
+          const changes = changesOf({}, values, resource.secrets)
+          const label = plan.label ?? resource.label(values)
+          const object = await carryOut(request, 'object.create', label, changes, plan)
+          const shown = await shownIn(request, object)
+          return { body: shown, etag: tagOf(shown, object), once: resource.once ?? [] }
+        }),
+    )
 
   app.put(
     `${path}/:ref`,
@@ -217,9 +218,10 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
     },
     (request, reply) =>
       inTurn(request, async (old, before) => {
-        await resource.remove?.check(old, request)
+        const events = (await resource.remove?.check(old, request)) ?? []
         const label = resource.label(before)
-        await carryOut(request, 'object.delete', label, new Map(), () => resource.removeFrom(old))
+        const plan = announced(events, () => resource.removeFrom(old))
+        await carryOut(request, 'object.delete', label, new Map(), plan)
         return reply.code(204).send(null)
       }),
   )

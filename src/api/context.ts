@@ -7,7 +7,9 @@ import type { Turns } from './turns.ts'
 
 /** What resources stand on, also without a server: the import and export of the command line. */
 export interface ResourceContext {
-  deps: Pick<ApiDeps, 'store' | 'passwords'> & { vault: Pick<ApiDeps['vault'], 'setCredentials' | 'on'> }
+  deps: Pick<ApiDeps, 'store' | 'passwords' | 'clock'> & {
+    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'on'>
+  }
 }
 
 export interface Context extends ResourceContext {

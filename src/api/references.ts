@@ -1,4 +1,5 @@
 /** Names in bodies and paths ↔ objects. An id is accepted wherever a name is. */
+import type { EventFields } from '../audit/catalogue.ts'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Account, Device, Domain, Id, Service, TargetGroup } from '../model/objects.ts'
 import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../store/store.ts'
@@ -95,6 +96,17 @@ export async function accountsMeantOn(store: Store, device: Device, ref: string)
     for (const one of meant) found.set(one.account.id, one)
   }
   return [...found.values()]
+}
+
+/** Where an account lives, as events say it. */
+export function placeFields(placed: Placed | undefined): EventFields {
+  if (!placed) return {}
+  const { account, domain, device } = placed
+  return {
+    account: account.accountName,
+    domain: domain.domainName,
+    ...(device && { device: device.deviceName }),
+  }
 }
 
 /** The account's full reference. */

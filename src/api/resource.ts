@@ -4,6 +4,7 @@ import type { EventCode, EventFields } from '../audit/catalogue.ts'
 import type { Id } from '../model/objects.ts'
 import type { Page } from '../store/store.ts'
 import type { ApiRequest } from './caller.ts'
+import type { Params } from './paths.ts'
 import type { Names } from './references.ts'
 
 /** A change that was found to be possible. */
@@ -35,6 +36,8 @@ export interface Resource<T extends Item, C extends TObject, U extends TObject, 
   path: string
   /** Where its objects have their one URL, when that is another path than this. */
   home?: string
+  /** Ids of what an object stands below: so that its URL stays when that is called otherwise. */
+  parents?(object: T): Params
   /** The event's `object_type`. */
   type: string
   /** Headline in the reference. */
@@ -43,8 +46,8 @@ export interface Resource<T extends Item, C extends TObject, U extends TObject, 
   description: string
   create: { schema: C; plan(body: Static<C>, request: ApiRequest): Promise<Plan<T>> }
   update: { schema: U; plan(old: T, body: Static<U>, request: ApiRequest): Promise<Plan<T>> }
-  /** Checks that go beyond the store's own; absent: none. */
-  remove?: { check(old: T, request: ApiRequest): Promise<void> | void }
+  /** Checks that go beyond the store's own; absent: none. Answers what else stands in the audit for it. */
+  remove?: { check(old: T, request: ApiRequest): Promise<readonly PlannedEvent[]> }
   removeFrom(old: T): Promise<void>
   view: V
   show(object: T, names: Names): Promise<Omit<Static<V>, 'id' | 'url'>>
@@ -57,6 +60,14 @@ export interface Resource<T extends Item, C extends TObject, U extends TObject, 
   list(request: ApiRequest, page: Page): Promise<{ items: T[]; total: number }>
   find(request: ApiRequest, ref: string): Promise<T | undefined>
 }
+
+/** One whose objects come to be by other ways than the API need not say how they are created. */
+export type ResourceOfCollection<
+  T extends Item,
+  C extends TObject,
+  U extends TObject,
+  V extends TObject,
+> = Omit<Resource<T, C, U, V>, 'create'> & Partial<Pick<Resource<T, C, U, V>, 'create'>>
 
 /** A resource, its types taken from what describes it. */
 export function resource<T extends Item, C extends TObject, U extends TObject, V extends TObject>(

@@ -199,6 +199,13 @@ export const EVENTS = {
     fields: ['user', ...CLIENT, 'account', 'domain', 'device', 'object'],
     sentence: (f) => `${who(f)} checked in ${account(f)}`,
   },
+  'checkout.expired': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a checkout was over before the secret was returned',
+    fields: ['user', 'account', 'domain', 'device', 'object', 'reason'],
+    sentence: (f) => `the checkout of ${account(f)} by ${who(f)} is over${because(f)}`,
+  },
   'checkout.denied': {
     severity: 'warning',
     trap: true,

@@ -37,5 +37,5 @@ export function whoRunsThis(): ApiRequest {
 
 /** Sign-ins at the API are the running broker's: they see a change with their next request. */
 export function contextOf({ store, vault, passwords, audit }: Beside): ImportContext {
-  return { deps: { store, vault, passwords, audit } }
+  return { deps: { store, vault, passwords, audit, clock: Date.now } }
 }

@@ -7,14 +7,12 @@ import type { CheckoutRepository } from './store.ts'
 const TYPE = 'checkout'
 
 export function checkoutRepository({ db, newId }: StoreContext): CheckoutRepository {
+  const notReturned = (from: Db) =>
+    from.selectFrom('checkouts').selectAll().where('end_time', 'is', null).orderBy('begin_time')
   const active = async (from: Db, accountId: string, now: number): Promise<Checkout[]> => {
-    const rows = await from
-      .selectFrom('checkouts')
-      .selectAll()
+    const rows = await notReturned(from)
       .where('account_id', '=', accountId)
       .where('expires', '>', now)
-      .where('end_time', 'is', null)
-      .orderBy('begin_time')
       .execute()
     return rows.map(checkout)
   }
@@ -25,6 +23,16 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
     },
 
     active: (accountId, now) => active(db, accountId, now),
+
+    async ofUser(userId, now) {
+      const rows = await notReturned(db).where('user_id', '=', userId).where('expires', '>', now).execute()
+      return rows.map(checkout)
+    },
+
+    async expired(now, limit) {
+      const rows = await notReturned(db).where('expires', '<=', now).limit(limit).execute()
+      return rows.map(checkout)
+    },
 
     create: (object, exclusive) =>
       write(db, { type: TYPE, name: object.accountId }, async (tx) => {

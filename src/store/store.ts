@@ -155,6 +155,10 @@ export interface CheckoutRepository {
   find(id: Id): Promise<Checkout | undefined>
   /** Checkouts of the account that are still out at `now`. */
   active(accountId: Id, now: number): Promise<Checkout[]>
+  /** Checkouts by the user that are still out at `now`. */
+  ofUser(userId: Id, now: number): Promise<Checkout[]>
+  /** The oldest that nobody returned before their time was over. */
+  expired(now: number, limit: number): Promise<Checkout[]>
   /** In one transaction: fails with DuplicateError when `exclusive` and one is already out. */
   create(checkout: Omit<Checkout, 'id'>, exclusive: boolean): Promise<Checkout>
   /** @throws MissingReferenceError when there is none of that id, or it has ended already */

@@ -144,7 +144,17 @@ describe('host keys', () => {
     const put = (body: unknown) => h.call('PUT', path, { cookie, body })
     expect((await put({ state: 'offered' })).status).toBe(400)
     expect((await put({ state: 'accepted', fingerprint: 'SHA256:mine' })).status).toBe(400)
-    expect((await put({ state: 'accepted' })).body.state).toBe('accepted')
+    const { etag } = (await get(path)).headers
+    const ifMatch = (method: string, tag: string) =>
+      h.call(method, path, {
+        cookie,
+        headers: { 'if-match': tag },
+        ...(method === 'PUT' && { body: { state: 'accepted' } }),
+      })
+    expect((await ifMatch('PUT', '"bogus"')).status).toBe(412)
+    expect((await ifMatch('PUT', String(etag))).body.state).toBe('accepted')
+    // it is another key now
+    expect((await ifMatch('DELETE', String(etag))).status).toBe(412)
     expect((await h.store.hostKeys.find(key.id))?.state).toBe('accepted')
     expect((await h.call('DELETE', path, { cookie })).status).toBe(204)
     expect((await get(path)).status).toBe(404)

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { endExpiredCheckouts } from '../../src/checkout-expiry.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
@@ -83,6 +84,72 @@ describe('checkout', () => {
     expect(
       (await h.call('POST', '/accounts/root@local@srv1/checkout', { cookie: ops, headers })).status,
     ).toBe(200)
+  })
+
+  it('takes no wishes: the policy decides', async () => {
+    const wish = (body: unknown) =>
+      h.call('POST', '/accounts/root@local@srv1/checkout', { cookie: ops, body })
+    for (const [body, error] of [
+      [{ duration: 60 }, 'not_available_yet'],
+      [{ bogus: 1 }, 'unknown_field'],
+    ] as const) {
+      const answer = await wish(body)
+      expect([answer.status, answer.body.error]).toEqual([400, error])
+    }
+    expect((await wish({})).status).toBe(200)
+  })
+})
+
+describe('a checkout that is out', () => {
+  it('holds its account; that of a user who is removed ends, and the audit says so', async () => {
+    const made = {
+      account_name: 'held',
+      device: 'srv1',
+      credentials: [{ type: 'password', password: 'canary-held' }],
+    }
+    await must('/accounts', made)
+    const group = { group_name: 'held', password_retrieval: { accounts: ['held@local@srv1'] } }
+    await must('/targetgroups', group)
+    await must('/usergroups', { group_name: 'holders' })
+    await must('/authorizations', {
+      user_group: 'holders',
+      target_group: 'held',
+      authorize_password_retrieval: true,
+    })
+    await h.addUser('holder', 'user')
+    const as = (method: string, path: string, body?: unknown) => h.call(method, path, { cookie: admin, body })
+    expect((await as('PUT', '/users/holder', { groups: ['holders'] })).status).toBe(200)
+    const out = await checkout('held@local@srv1', await h.signIn('holder'))
+    expect(out.status).toBe(200)
+    expect((await as('DELETE', '/authorizations/holders:held')).status).toBe(204)
+    expect((await as('DELETE', '/targetgroups/held')).status).toBe(204)
+    const held = await as('DELETE', '/accounts/held@local@srv1')
+    expect([held.status, held.body.error]).toEqual([409, 'in_use'])
+    expect(held.body.details[0].message).toMatch(/^checked out by "holder" until 20/)
+    expect((await as('DELETE', '/users/holder')).status).toBe(204)
+    expect((await h.events('checkout.expired')).at(-1)).toMatchObject({
+      user: 'holder',
+      account: 'held',
+      device: 'srv1',
+      object: out.body.checkout_id,
+      reason: 'the user was removed',
+    })
+    expect((await as('DELETE', '/accounts/held@local@srv1')).status).toBe(204)
+  })
+
+  it('ends when its time is over, once, and the audit says so', async () => {
+    const { body } = await checkout('root@local@srv1')
+    const expired = async () =>
+      (await h.events('checkout.expired')).filter(({ object }) => object === body.checkout_id)
+    const end = () => endExpiredCheckouts(h.store, { record: h.record }, h.clock.now)
+    await end()
+    expect(await expired()).toEqual([])
+    const { now } = h.clock
+    h.clock.now = Date.parse(body.expires)
+    await end()
+    await end()
+    expect(await expired()).toMatchObject([{ user: 'ops1', account: 'root', device: 'srv1' }])
+    h.clock.now = now
   })
 })
 

@@ -433,7 +433,7 @@ describe('import', () => {
       'a@local@srv1',
     ])
     const made = (await h.events('object.create')).filter(({ object_type }) => object_type === 'localdomain')
-    expect(made.map(({ object }) => object)).toEqual(['corp', 'local'])
+    expect(made.map(({ object }) => object)).toEqual(['corp@srv1', 'local@srv1'])
   })
 
   it('parameters, types and sizes are checked', async () => {

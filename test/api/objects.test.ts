@@ -59,6 +59,27 @@ describe('conflicts', () => {
   })
 })
 
+describe('what stands below a device', () => {
+  it('is called with it in the audit, and has an URL that outlives its names', async () => {
+    const call = async (method: string, path: string, body?: unknown) =>
+      h.call(method, path, { cookie: await h.signIn(), ...(body === undefined ? {} : { body }) })
+    await call('POST', '/devices', { device_name: 'below', host: 'h' })
+    const service = await call('POST', '/devices/BELOW/services', { service_name: 's', protocol: 'SSH' })
+    const domain = await call('POST', '/devices/below/localdomains', { domain_name: 'd' })
+    await call('PUT', '/devices/below/services/s', { port: 2222 })
+    await call('PUT', '/devices/below', { device_name: 'renamed' })
+    for (const { body } of [service, domain]) {
+      expect((await call('GET', body.url.replace(/^\/api\/v3.12/, ''))).body.id).toBe(body.id)
+    }
+    await call('DELETE', '/devices/renamed/localdomains/d')
+    const told = (await h.events()).map(({ event, object_type, object }) => [event, object_type, object])
+    expect(told).toContainEqual(['object.create', 'service', 'below:s'])
+    expect(told).toContainEqual(['object.update', 'service', 'below:s'])
+    expect(told).toContainEqual(['object.create', 'localdomain', 'd@below'])
+    expect(told).toContainEqual(['object.delete', 'localdomain', 'd@renamed'])
+  })
+})
+
 describe('references', () => {
   it('to nothing are 400 and name the field', async () => {
     const answer = await post('/usergroups', { group_name: 'refs', users: ['admin', 'nobody'] })

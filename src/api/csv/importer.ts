@@ -102,6 +102,7 @@ function planningContext(context: ImportContext, store: Store, isForNothing: () 
   return {
     deps: {
       store,
+      clock: context.deps.clock,
       passwords: { hash: async (password) => (isForNothing() ? '' : passwords.hash(password)) },
       vault: {
         on: (accounts) => vault.on(accounts),

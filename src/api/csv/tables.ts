@@ -82,9 +82,10 @@ export function tableOf(name: CsvName, context: ResourceContext): Table {
   }
 }
 
-/** By the name that events call it. */
-function member(resource: AnyResource): Member {
-  return { resource, find: (request, body) => resource.find(request, resource.label(body)) }
+/** By the name that events call it, or by what stands in a field. */
+function member(resource: AnyResource, field?: string): Member {
+  const nameOf = (body: Body) => (field === undefined ? resource.label(body) : String(body[field]))
+  return { resource, find: (request, body) => resource.find(request, nameOf(body)) }
 }
 
 function single(name: CsvName, resource: AnyResource, key: readonly string[]): Table {
@@ -94,7 +95,7 @@ function single(name: CsvName, resource: AnyResource, key: readonly string[]): T
 
 function ofDevice(name: CsvName, resource: AnyResource, key: readonly string[]): Table {
   const columns = [DEVICE, ...columnsOf(resource.create.schema, resource.secrets)]
-  return { name, columns, key, required: key, single: undefined, ofDevice: member(resource) }
+  return { name, columns, key, required: key, single: undefined, ofDevice: member(resource, key.at(-1)) }
 }
 
 function accounts(context: ResourceContext, store: Store): Table {

@@ -15,7 +15,7 @@ import type { Context, ResourceContext } from '../context.ts'
 import { credentialsIn, credentialsOf, wipeAll } from '../credentials.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
-import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { check, exact, name, oneOf, partial, shown, text, timeText } from '../fields.ts'
 import { deviceOf, globalDomainOf } from '../parents.ts'
 import {
   accountOf,
@@ -141,8 +141,16 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
         const credentials = credentialsOf(body.credentials ?? [])
         const home = await homeOf(body)
         if ('domainName' in home) await refuseDuplicate(home, body.account_name)
-        const made = { code: 'object.create' as const, fields: { object_type: 'localdomain', object: LOCAL } }
-        const plan = announced('domainName' in home ? [] : [made], async () => {
+        const made =
+          'domainName' in home
+            ? []
+            : [
+                {
+                  code: 'object.create' as const,
+                  fields: { object_type: 'localdomain', object: `${LOCAL}@${home.deviceName}` },
+                },
+              ]
+        const plan = announced(made, async () => {
           const domain = 'domainName' in home ? home : await localDomain(home)
           const account = await store.accounts.create({
             accountName: body.account_name,
@@ -185,6 +193,18 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
           wipeAll(credentials)
           return (await store.accounts.find(old.id)) ?? account
         })
+      },
+    },
+    remove: {
+      // somebody has its secret: without the account nothing would tell who
+      async check(old) {
+        const out = await store.checkouts.active(old.id, context.deps.clock())
+        if (out.length === 0) return []
+        const details = out.map(async ({ userId, expires }) => {
+          const user = await store.users.find(userId)
+          return { message: `checked out by "${user?.userName}" until ${timeText(expires)}` }
+        })
+        throw new ApiError('in_use', await Promise.all(details))
       },
     },
     removeFrom: (old) => store.accounts.remove(old.id, old),

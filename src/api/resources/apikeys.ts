@@ -100,7 +100,12 @@ export function registerApiKeys(app: Api, context: Context): void {
         return () => store.apiKeys.update(old.id, change, old)
       },
     },
-    remove: { check: async (old, request) => refuseBeyondOwn(request, await rightsOf(store, old.profile)) },
+    remove: {
+      async check(old, request) {
+        refuseBeyondOwn(request, await rightsOf(store, old.profile))
+        return []
+      },
+    },
     removeFrom: (old) => store.apiKeys.remove(old.id, old),
     view: View,
     async show(key) {

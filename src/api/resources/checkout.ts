@@ -9,12 +9,13 @@ import { type CheckedOut, CheckoutError } from '../../vault/checkout.ts'
 import { callerOf, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
-import { ApiError } from '../errors.ts'
+import { ApiError, fieldError } from '../errors.ts'
 import { actor, record } from '../events.ts'
 import { apiErrorOf, errorResponses } from '../failures.ts'
 import { exact, timeText, titled } from '../fields.ts'
+import { refuseLaterFields } from '../later.ts'
 import { paramsSchema } from '../paths.ts'
-import { accountsMeant, ambiguous, type Placed } from '../references.ts'
+import { accountsMeant, ambiguous, type Placed, placeFields } from '../references.ts'
 
 const Out = titled(
   'Checkout',
@@ -51,7 +52,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     if (only && another) throw ambiguous(mine)
     if (only) return only
     const meant = await accountsMeant(store, ref)
-    const where = meant[0] && meant.length === 1 ? fieldsOf(meant[0]) : { account: ref }
+    const where = meant[0] && meant.length === 1 ? placeFields(meant[0]) : { account: ref }
     if (meant.length === 0) return refuse(request, where, 'unknown account', new ApiError('not_found'))
     // whoever may read accounts knows that it is there; for all others unknown and not allowed are one answer
     const mayKnow = reaches(callerOf(request).rights.accounts, 'view')
@@ -61,19 +62,20 @@ export function registerCheckout(app: Api, { deps }: Context): void {
   app.post(
     '/accounts/:ref/checkout',
     {
+      preValidation: async ({ body }) => refuseWishes(body),
       schema: {
         tags,
         summary: 'Check a secret out',
         description:
           'Without the right to view accounts, an account that does not exist and one that is not authorized get the same answer.',
         params,
-        response: { 200: Out, ...errorResponses(401, 403, 404, 409, 503) },
+        response: { 200: Out, ...errorResponses(400, 401, 403, 404, 409, 503) },
       },
     },
     async (request) => {
       const user = userOf(request)
       const placed = await allowed(request, user, (request.params as { ref: string }).ref)
-      const where = fieldsOf(placed)
+      const where = placeFields(placed)
       const now = clock()
       let out: CheckedOut
       try {
@@ -131,7 +133,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const isOut =
         checkout && checkout.userId === user.id && checkout.end === undefined && now < checkout.expires
       if (!placed || !isOut) throw new ApiError('not_found')
-      const fields = { ...personOf(request), ...fieldsOf(placed), object: checkout.id }
+      const fields = { ...personOf(request), ...placeFields(placed), object: checkout.id }
       await record(audit, request, 'checkout.in', fields)
       await checkouts.checkin(user, placed.account, checkout.id, now)
       return reply.code(204).send(null)
@@ -145,11 +147,9 @@ function personOf(request: FastifyRequest): EventFields {
   return person
 }
 
-function fieldsOf(placed: Placed): EventFields {
-  const { account, domain, device } = placed
-  return {
-    account: account.accountName,
-    domain: domain.domainName,
-    ...(device && { device: device.deviceName }),
-  }
+/** The policy decides how long, and nothing else can be asked for. @throws ApiError */
+function refuseWishes(body: unknown): void {
+  refuseLaterFields('checkout', body)
+  const [field] = Object.keys(body ?? {})
+  if (field !== undefined) throw fieldError('unknown_field', field, 'a checkout takes no body')
 }

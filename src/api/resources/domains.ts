@@ -15,6 +15,8 @@ const domainName = name('unique among the global domains, or on its device', 'co
 const Create = exact({ domain_name: domainName, description: Type.Optional(text('what the domain is')) })
 const Update = partial(Create)
 const View = exact({ ...shown, domain_name: domainName, description: Type.String() })
+const LocalView = exact({ ...View.properties, device: Type.String() })
+const localLabel = (device: unknown, domain: unknown) => `${domain}@${device}`
 
 /** `others` are those that the name has to differ from. */
 async function changeOf(
@@ -33,9 +35,6 @@ async function changeOf(
 function anywhere(store: Store) {
   return {
     removeFrom: (old: Domain) => store.domains.remove(old.id, old),
-    view: View,
-    show: async (domain: Domain) => ({ domain_name: domain.domainName, description: domain.description }),
-    label: (domain: Readonly<Record<string, unknown>>) => String(domain['domain_name']),
     secrets: [],
   }
 }
@@ -63,6 +62,9 @@ export function domainResource(context: ResourceContext) {
         return () => store.domains.update(old.id, change, old)
       },
     },
+    view: View,
+    show: async (domain) => ({ domain_name: domain.domainName, description: domain.description }),
+    label: (domain) => String(domain['domain_name']),
     list: (_request, page) => store.domains.list(page),
     async find(_request, ref) {
       const domain = await store.domains.find(ref)
@@ -91,13 +93,14 @@ export function localDomainResource(context: ResourceContext) {
       async plan(body, request) {
         const device = await parent(request)
         const change = await changeOf(body, namesakes(device))
-        return () =>
+        const plan = () =>
           store.domains.create({
             deviceId: device.id,
             domainName: body.domain_name,
             description: '',
             ...change,
           })
+        return Object.assign(plan, { label: localLabel(device.deviceName, body.domain_name) })
       },
     },
     update: {
@@ -107,6 +110,14 @@ export function localDomainResource(context: ResourceContext) {
         return () => store.domains.update(old.id, change, old)
       },
     },
+    view: LocalView,
+    show: async (domain, read) => ({
+      domain_name: domain.domainName,
+      description: domain.description,
+      device: domain.deviceId === undefined ? '' : await read.device(domain.deviceId),
+    }),
+    label: (domain) => localLabel(domain['device'], domain['domain_name']),
+    parents: ({ deviceId = '' }) => ({ device: deviceId }),
     async list(request, page) {
       return store.domains.list(page, (await parent(request)).id)
     },

@@ -72,7 +72,12 @@ export function profileResource(context: ResourceContext) {
         return () => store.profiles.update(old.id, change, old)
       },
     },
-    remove: { check: (old, request) => refuseBeyondOwn(request, old.rights) },
+    remove: {
+      async check(old, request) {
+        refuseBeyondOwn(request, old.rights)
+        return []
+      },
+    },
     removeFrom: (old) => store.profiles.remove(old.id, old),
     view: View,
     show: async (profile) => ({

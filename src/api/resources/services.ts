@@ -45,6 +45,7 @@ const View = exact({
   connection_policy: connectionPolicy,
   host_key_policy: hostKeyPolicy,
 })
+const labelOf = (device: unknown, service: unknown) => `${device}:${service}`
 const DEFAULT_PORTS = { SSH: 22 } as const
 
 export function serviceResource(context: ResourceContext) {
@@ -96,7 +97,7 @@ export function serviceResource(context: ResourceContext) {
       async plan(body, request) {
         const device = await parent(request)
         const change = await changeOf(device, body)
-        return () =>
+        const plan = () =>
           store.services.create({
             deviceId: device.id,
             serviceName: body.service_name,
@@ -105,6 +106,7 @@ export function serviceResource(context: ResourceContext) {
             subprotocols: [],
             ...change,
           })
+        return Object.assign(plan, { label: labelOf(device.deviceName, body.service_name) })
       },
     },
     update: {
@@ -127,7 +129,8 @@ export function serviceResource(context: ResourceContext) {
       ),
       host_key_policy: service.hostKeyPolicy ?? null,
     }),
-    label: (service) => String(service['service_name']),
+    parents: ({ deviceId }) => ({ device: deviceId }),
+    label: (service) => labelOf(service['device'], service['service_name']),
     secrets: [],
     async list(request, page) {
       return store.services.list(page, (await parent(request)).id)

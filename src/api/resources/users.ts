@@ -28,7 +28,7 @@ import {
   timeOrNull,
   timeText,
 } from '../fields.ts'
-import { referred, referredIds } from '../references.ts'
+import { placeFields, referred, referredIds } from '../references.ts'
 import { announced, resource } from '../resource.ts'
 
 const optional = {
@@ -176,7 +176,23 @@ export function userResource(context: ResourceContext) {
         })
       },
     },
-    remove: { check: async (old, request) => refuseBeyondOwn(request, await rightsOf(store, old.profile)) },
+    remove: {
+      async check(old, request) {
+        refuseBeyondOwn(request, await rightsOf(store, old.profile))
+        const out = await store.checkouts.ofUser(old.id, context.deps.clock())
+        return Promise.all(
+          out.map(async ({ id, accountId }) => ({
+            code: 'checkout.expired' as const,
+            fields: {
+              ...placeFields((await store.accounts.meant({ account: accountId }, 1))[0]),
+              user: old.userName,
+              object: id,
+              reason: 'the user was removed',
+            },
+          })),
+        )
+      },
+    },
     removeFrom: (old) => store.users.remove(old.id, old),
     view: View,
     show: async (user, read) => ({

@@ -118,6 +118,7 @@ export class MetricsSink implements Sink {
         break
       case 'checkout.out':
       case 'checkout.in':
+      case 'checkout.expired':
       case 'checkout.denied':
         metrics.checkouts.inc({ result: code.slice('checkout.'.length) })
         break
