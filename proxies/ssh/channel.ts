@@ -253,6 +253,15 @@ export class Channel {
     this.#settle()
   }
 
+  /** A line of the bastion's own on a terminal; a client without room for it goes without. */
+  notice(text: string): void {
+    if (!this.#terminal || this.#purpose !== 'granted' || this.#closedTo.client) return
+    const line = Buffer.from(`\r\nsallyport: ${text}\r\n`)
+    if (this.#down.window < line.length + LAST_LINE) return
+    this.#down.forwarded(line.length)
+    this.#host.client.send(buildExtendedData(this.#clientId, line))
+  }
+
   get #isOver(): boolean {
     return this.#purpose === 'refused'
   }
@@ -276,6 +285,7 @@ export class Channel {
         if (data.length > this.#up.window) return false
         this.#up.forwarded(data.length)
         this.#host.session.bytesIn += data.length
+        this.#host.session.signs++
         this.#recorder?.fromClient(data)
         if (this.#isOver) return true
         this.#toTarget(payload)
@@ -436,6 +446,7 @@ export class Channel {
     if (this.#purpose !== 'granted') return
     this.#down.forwarded(data.length)
     this.#host.session.bytesOut += data.length
+    if (!this.#terminal) this.#host.session.signs++
     this.#recorder?.fromTarget(data, isError)
     // The recorder may have cut the channel over this very message.
     if (this.#isOver) return
