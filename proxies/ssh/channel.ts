@@ -6,7 +6,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { ChannelEnd } from './channel-end.ts'
-import { buildChannelFailure, buildChannelOpenConfirmation } from './codec/build.ts'
+import { buildChannelFailure, buildChannelOpenConfirmation, buildExtendedData } from './codec/build.ts'
 import {
   type ChannelOpenConfirmation,
   dataOf,
@@ -60,6 +60,8 @@ export abstract class Channel {
   protected readonly target: ChannelEnd
   protected stage: Stage = 'waiting'
   protected recorder: ChannelRecorder | undefined
+  /** A terminal, where only what is typed is a sign of the user. */
+  protected isTyped = false
   readonly #opener: ChannelEnd
   readonly #openerMaxPacket: number
   /** Client to target; its window is 0 until the target takes part. */
@@ -219,6 +221,9 @@ export abstract class Channel {
   /** A request of the client, in order; the subclass passes it on or answers it. */
   protected abstract requestOfClient(payload: Buffer): void
 
+  /** A line of the bastion's own, where there is a terminal to show it. */
+  notice(_text: string): void {}
+
   /** The last words to the client before a channel that was ended here is closed. */
   protected explain(_reason: string, _begun: boolean): void {}
 
@@ -234,6 +239,12 @@ export abstract class Channel {
   /** Bytes that the client still takes. */
   protected get clientWindow(): number {
     return this.#down.window
+  }
+
+  /** The bastion sends the client data of its own, which counts like the target's. */
+  protected tell(data: Buffer): void {
+    this.#down.forwarded(data.length)
+    this.client.leg.send(buildExtendedData(this.client.id!, data))
   }
 
   /** The channel was opened, and confirmed to its opener, before there was another side. */
@@ -276,6 +287,7 @@ export abstract class Channel {
         if (data.length > this.#up.window) return false
         this.#up.forwarded(data.length)
         this.host.session.bytesIn += data.length
+        this.host.session.signs++
         this.recorder?.fromClient(data)
         if (this.stage !== 'passing') return true
         this.target.pass(payload)
@@ -308,6 +320,7 @@ export abstract class Channel {
     if (this.stage !== 'passing') return
     this.#down.forwarded(data.length)
     this.host.session.bytesOut += data.length
+    if (!this.isTyped) this.host.session.signs++
     this.recorder?.fromTarget(data, isError)
     // The recorder may have cut the channel over this very message.
     if (this.stage !== 'passing') return

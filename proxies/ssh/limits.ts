@@ -44,6 +44,8 @@ export const FAREWELL_MS = 1_000
 export const LINGER_MS = 5_000
 /** How long somebody who has signed in may take to open a channel, or sit in the menu without a key. */
 export const LOBBY_IDLE_MS = 600_000
+/** Seconds before a time limit at which terminals are told; a quarter of shorter limits. */
+export const TIME_LIMIT_WARNING_S = 60
 /** Events of one session that wait for the audit log; above that its peers are not read. */
 export const MAX_PENDING_EVENTS = 64
 /** How long the end of a recording may take, for a disk that hangs. */

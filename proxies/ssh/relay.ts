@@ -28,6 +28,7 @@ import { MAX_CHANNELS } from './limits.ts'
 import type { AdoptedChannel } from './lobby.ts'
 import type { SessionResult, SshSession } from './session.ts'
 import { SessionChannel } from './session-channel.ts'
+import { TimeLimits } from './time-limits.ts'
 import type { Transport } from './transport.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -38,6 +39,7 @@ export class Relay implements ChannelHost {
   readonly session: SshSession
   readonly #channels = new Map<number, Channel>()
   readonly #keepalive: Keepalive
+  readonly #limits: TimeLimits
   readonly #onEnd: () => void
   #nextId: number
   #deciding = 0
@@ -58,6 +60,15 @@ export class Relay implements ChannelHost {
       { transport: client, onSilent: () => this.#over('failure', 'the client no longer answers') },
       { transport: target, onSilent: () => this.#over('failure', 'the target no longer answers') },
     ])
+    this.#limits = new TimeLimits(session.options, {
+      get signs() {
+        return session.signs
+      },
+      warn: (text) => {
+        for (const channel of this.#channels.values()) channel.notice(text)
+      },
+      end: (reason) => this.#over('failure', reason),
+    })
     client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
     target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
     client.onDrain = target.onDrain = session.onDrain = () => this.#balance()
@@ -237,6 +248,7 @@ export class Relay implements ChannelHost {
     if (this.#ended) return
     this.#ended = true
     this.#keepalive.stop()
+    this.#limits.stop()
     if (reason !== undefined) for (const channel of [...this.#channels.values()]) channel.refuse(reason)
     for (const channel of this.#channels.values()) channel.end()
     this.#channels.clear()

@@ -10,7 +10,6 @@ import {
   buildEof,
   buildExec,
   buildExitStatus,
-  buildExtendedData,
 } from './codec/build.ts'
 import { type ChannelRequest, parseChannelRequest } from './codec/messages.ts'
 import { MalformedError } from './codec/reader.ts'
@@ -54,6 +53,13 @@ export class SessionChannel extends Channel {
     if (adopted) this.adopt(adopted.messages)
   }
 
+  /** A client without room for it goes without. */
+  override notice(text: string): void {
+    if (!this.#terminal || this.stage !== 'passing' || this.client.closedTo) return
+    const line = Buffer.from(`\r\nsallyport: ${text}\r\n`)
+    if (this.clientWindow >= line.length + LAST_LINE) this.tell(line)
+  }
+
   // From the client --------------------------------------------------------------------------------------
 
   protected override requestOfClient(payload: Buffer): void {
@@ -74,6 +80,7 @@ export class SessionChannel extends Channel {
           return
         }
         this.#terminal = { ...parsePtyRequest(request.data), modes: new Uint8Array(0) }
+        this.isTyped = true
         break
       case 'window-change': {
         const size = parseWindowChange(request.data)
@@ -219,7 +226,7 @@ export class SessionChannel extends Channel {
       0,
       Math.max(0, this.clientWindow),
     )
-    if (line.length > 0) leg.send(buildExtendedData(to, line))
+    if (line.length > 0) this.tell(line)
     leg.send(buildExitStatus(to, 255))
     leg.send(buildEof(to))
   }

@@ -10,6 +10,7 @@ import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../reco
 import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import type { Right } from '../../src/model/rights.ts'
+import type { SshOptions } from '../../src/model/ssh-options.ts'
 import type { PtyRequest } from './codec/requests.ts'
 import { TargetError } from './errors.ts'
 import {
@@ -33,9 +34,12 @@ export class SshSession {
   readonly id: string
   readonly target: OpenSession['target']
   readonly rights: ReadonlySet<Right>
+  readonly options: SshOptions
   /** Channel data passed on: from the client toward the target, and back. */
   bytesIn = 0
   bytesOut = 0
+  /** Signs of the user: what was typed, and whatever moves where there is no terminal. */
+  signs = 0
   /** The relay's: the session has to end now. */
   onStop: ((result: SessionResult, reason: string) => void) | undefined
   /** The relay's: the recording takes more again. */
@@ -57,6 +61,7 @@ export class SshSession {
     this.id = session.id
     this.target = session.target
     this.rights = new Set(session.rights)
+    this.options = session.options
     this.#gate = gate
   }
 

@@ -8,6 +8,7 @@
  */
 import type { EventCode, EventFields } from '../audit/catalogue.ts'
 import type { Protocol, Right } from '../model/rights.ts'
+import type { SshOptions } from '../model/ssh-options.ts'
 
 /** Where a client comes from, as the accepting socket saw it. */
 export interface Source {
@@ -96,6 +97,7 @@ export interface OpenSession {
   /** In the order to try them. */
   credentials: Credential[]
   rights: Right[]
+  options: SshOptions
   /** undefined: the authorization says that this session is not recorded. */
   recording?: RecordingGrant
 }

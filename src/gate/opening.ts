@@ -5,7 +5,7 @@ import type { Audit, EventFields } from '../audit/catalogue.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import { formatTarget, parseCanonical } from '../model/login.ts'
-import type { User } from '../model/objects.ts'
+import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { credentialsFor } from './credentials.ts'
@@ -100,6 +100,10 @@ export class Opening {
         'somebody else is using this account, and its checkout policy locks it: try again later',
       )
     }
+    const policy = await store.connectionPolicies.find(
+      target.connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[target.protocol],
+    )
+    if (!policy) return await deny('the connection policy of the service is gone')
     const credentials = await credentialsFor(vault, target.accountId)
     if (credentials.length === 0) return await deny(`no credential is stored for ${canonicalName(target)}`)
     const session: RunningSession = {
@@ -159,6 +163,7 @@ export class Opening {
         },
         credentials,
         rights: target.rights,
+        options: policy.ssh,
         ...(recording && { recording }),
       },
     }

@@ -274,6 +274,12 @@ describe('connection policies', () => {
       details: [{ message: 'service "srv1:ssh"' }],
     })
     expect((await call('DELETE', '/connectionpolicies/SSH')).body.error).toBe('factory_object')
+    expect(await must('GET', '/connectionpolicies/SSH')).toMatchObject({ idle_timeout: 0, max_duration: 0 })
+    const limits = { idle_timeout: 900, max_duration: 28_800 }
+    await must('POST', '/connectionpolicies', { policy_name: 'office', ...limits })
+    await must('PUT', '/connectionpolicies/office', { idle_timeout: 600 })
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ ...limits, idle_timeout: 600 })
+    expect((await call('PUT', '/connectionpolicies/office', { idle_timeout: -1 })).status).toBe(400)
     await must('PUT', '/connectionpolicies/SSH', { host_key_policy: 'pinned' })
     await must('PUT', '/devices/srv1/services/ssh', { connection_policy: 'SSH' })
     expect(await policy()).toBe('pinned')
