@@ -2,11 +2,17 @@
 import type { FastifySchemaCompiler } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { Settings } from 'typebox/system'
 import { ApiError, type ErrorDetail } from './errors.ts'
+import { type Meaning, meaningOf } from './unions.ts'
 
 /** Findings in one answer. */
 const MAX_DETAILS = 20
+/** What is looked for before that: findings in branches of a union that was not meant are no details. */
+const MAX_FINDINGS = 200
 const INTEGER = /^-?\d{1,9}$/
+
+Settings.Set({ maxErrors: MAX_FINDINGS })
 
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const flawOf = flawFinder(schema)
@@ -21,7 +27,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
 /** What is wrong with a value under a schema, as the error to answer with; undefined: nothing. */
 export function flawFinder(schema: TSchema): (value: unknown) => ApiError | undefined {
   const validator = Compile(schema)
-  return (value) => (validator.Check(value) ? undefined : finding(validator.Errors(value)))
+  return (value) => (validator.Check(value) ? undefined : finding(validator.Errors(value), schema, value))
 }
 
 /** Query parameters are text: those that the schema wants as integers become such, the others stay. */
@@ -43,26 +49,49 @@ function integersOf(schema: TSchema): string[] {
 
 interface Finding {
   keyword: string
+  schemaPath: string
   instancePath: string
   params: object
   message: string
 }
 
-function finding(errors: readonly Finding[]): ApiError {
-  const unknown = errors.flatMap((error) =>
-    namesIn(error, 'additionalProperties').map((name) => field(error, name)),
-  )
-  if (unknown.length > 0)
-    return new ApiError('unknown_field', unknown.slice(0, MAX_DETAILS).map(unknownField))
-  const details = errors
-    .filter((error) => error.keyword !== 'anyOf' && error.keyword !== 'boolean')
-    .flatMap((error): ErrorDetail[] => {
-      const missing = namesIn(error, 'requiredProperties')
-      if (missing.length > 0)
-        return missing.map((name) => ({ field: field(error, name), message: 'this field is required' }))
-      return [detail(field(error), error.message)]
-    })
-  return new ApiError('invalid_field', details.slice(0, MAX_DETAILS))
+function finding(errors: readonly Finding[], schema: TSchema, value: unknown): ApiError {
+  const details: ErrorDetail[] = []
+  const unknown: ErrorDetail[] = []
+  for (const error of errors) {
+    const meaning = meaningOf(error, schema, value)
+    if (meaning.is === 'dropped') continue
+    if (meaning.is === 'undecided') details.push(undecided(meaning))
+    else if (isUnknownField(error)) unknown.push(unknownField(field(error)))
+    else details.push(...detailsOf(error, meaning.orNull ? ', or null' : ''))
+  }
+  if (unknown.length > 0) return new ApiError('unknown_field', distinct(unknown))
+  return new ApiError('invalid_field', distinct(details))
+}
+
+/** Findings that say nothing by themselves: of what they sum up each part is told. */
+const SUMS = ['anyOf', 'boolean', 'additionalProperties']
+
+function detailsOf(error: Finding, more: string): ErrorDetail[] {
+  if (SUMS.includes(error.keyword)) return []
+  const missing = listed(error, 'requiredProperties')
+  if (missing.length > 0)
+    return missing.map((name) => ({ field: field(error, name), message: 'this field is required' }))
+  const allowed = listed(error, 'allowedValues')
+  return [detail(field(error), `${allowed.length > 0 ? expected(allowed) : error.message}${more}`)]
+}
+
+function expected(values: readonly string[]): string {
+  return `expected ${values.length > 1 ? 'one of ' : ''}${values.join(', ')}`
+}
+
+function undecided({ field, values, isMissing }: Extract<Meaning, { is: 'undecided' }>): ErrorDetail {
+  return { field, message: isMissing ? `this field is required: ${expected(values)}` : expected(values) }
+}
+
+/** A property that meets `additionalProperties: false`. */
+function isUnknownField({ keyword, schemaPath }: Finding): boolean {
+  return keyword === 'boolean' && schemaPath.endsWith('/additionalProperties')
 }
 
 const unknownField = (name: string): ErrorDetail => ({ field: name, message: 'there is no such field here' })
@@ -71,14 +100,20 @@ function detail(name: string, message: string): ErrorDetail {
   return name === '' ? { message } : { field: name, message }
 }
 
-function namesIn(error: Finding, parameter: string): string[] {
+/** Each once: branches of a union may say the same. */
+function distinct(details: readonly ErrorDetail[]): ErrorDetail[] {
+  const first = new Map(details.map((one) => [JSON.stringify(one), one]))
+  return [...first.values()].slice(0, MAX_DETAILS)
+}
+
+function listed(error: Finding, parameter: string): string[] {
   const names = (error.params as Record<string, unknown>)[parameter]
   return Array.isArray(names) ? names.map(String) : []
 }
 
-/** `/credentials/0` and `type` → `credentials/0/type`. */
+/** The pointer (RFC 6901) `/credentials/0` and `type` → `credentials/0/type`. */
 function field(error: Finding, name?: string): string {
-  const path = error.instancePath.slice(1)
+  const path = error.instancePath.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')
   if (name === undefined) return path
   return path === '' ? name : `${path}/${name}`
 }
