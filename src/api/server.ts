@@ -1,14 +1,14 @@
 /** Builds the HTTPS server of the API: transport limits, sign-in and guard before any body, then the resources. */
 import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import { fastify, LogController } from 'fastify'
+import { type FastifyReply, type FastifyRequest, fastify, LogController } from 'fastify'
 import { authenticate } from './authenticate.ts'
 import { Connections } from './connections.ts'
 import type { Context } from './context.ts'
 import { refuseCrossSite } from './crossSite.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { ApiError } from './errors.ts'
-import { answerClientError, answerError } from './failures.ts'
+import { answerClientError, answerError, isGone } from './failures.ts'
 import { needOf, satisfies } from './guard.ts'
 import { jsonFlaw } from './json.ts'
 import {
@@ -133,7 +133,15 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.setValidatorCompiler(validatorCompiler)
   // what a handler may answer is settled by its types; a schema compiled into a serializer would be a second truth
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
-  app.setErrorHandler(answerError)
+  const count = (request: FastifyRequest, reply: FastifyReply) => {
+    const { method, routeOptions } = request
+    deps.metrics?.request(method, routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000)
+  }
+  app.setErrorHandler((error, request, reply) => {
+    answerError(error, request, reply)
+    // an answer that cannot be sent is none to Fastify
+    if (isGone(request)) count(request, reply)
+  })
   app.setNotFoundHandler((request, reply) => answerError(new ApiError('not_found'), request, reply))
   acceptJsonOnly(app)
 
@@ -159,10 +167,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.addHook('onRoute', ({ method, url }) => {
     for (const one of [method].flat()) needOf(one, url)
   })
-  app.addHook('onResponse', async (request, reply) => {
-    const seconds = reply.elapsedTime / 1000
-    deps.metrics?.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, seconds)
-  })
+  app.addHook('onResponse', async (request, reply) => count(request, reply))
 
   await app.register(
     async (scope) => {
