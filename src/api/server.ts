@@ -50,7 +50,7 @@ import { registerUsers } from './resources/users.ts'
 import { withOperators } from './search.ts'
 import { SignIns } from './signins.ts'
 import { Turns } from './turns.ts'
-import { validatorCompiler } from './validation.ts'
+import { validatorCompiler, withQuery } from './validation.ts'
 import { withoutVersion } from './version.ts'
 
 /** Forward secrecy and authenticated encryption only; TLS 1.3 has nothing else (RFC 9325 4.2). */
@@ -164,8 +164,9 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     connections.signedIn(request.socket)
     if (!satisfies(request.caller.rights, need)) throw new ApiError('forbidden')
   })
-  app.addHook('onRoute', ({ method, url }) => {
-    for (const one of [method].flat()) needOf(one, url)
+  app.addHook('onRoute', (route) => {
+    for (const one of [route.method].flat()) needOf(one, route.url)
+    route.schema = withQuery(route.schema)
   })
   app.addHook('onResponse', async (request, reply) => count(request, reply))
 

@@ -1,9 +1,11 @@
 /** One schema validates, types and documents: here TypeBox's compiled check, and its findings as our details. */
-import type { FastifySchemaCompiler } from 'fastify'
+import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Settings } from 'typebox/system'
 import { ApiError, type ErrorDetail } from './errors.ts'
+import { errorResponses } from './failures.ts'
+import { exact } from './fields.ts'
 import { type Meaning, meaningOf } from './unions.ts'
 
 /** Findings in one answer. */
@@ -15,7 +17,7 @@ const INTEGER = /^-?\d{1,9}$/
 Settings.Set({ maxErrors: MAX_FINDINGS })
 
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const flawOf = flawFinder(schema)
+  const flawOf = flawFinder(schema, httpPart === 'querystring' ? 'parameter' : 'field')
   const integers = httpPart === 'querystring' ? integersOf(schema) : []
   return (input: unknown) => {
     const value = integers.length > 0 ? withIntegers(input, integers) : input
@@ -24,10 +26,25 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   }
 }
 
-/** What is wrong with a value under a schema, as the error to answer with; undefined: nothing. */
-export function flawFinder(schema: TSchema): (value: unknown) => ApiError | undefined {
+/**
+ * What is wrong with a value under a schema, as the error to answer with; undefined: nothing.
+ * @param what the texts call a part of the value
+ */
+export function flawFinder(schema: TSchema, what = 'field'): (value: unknown) => ApiError | undefined {
   const validator = Compile(schema)
-  return (value) => (validator.Check(value) ? undefined : finding(validator.Errors(value), schema, value))
+  return (value) =>
+    validator.Check(value) ? undefined : finding(validator.Errors(value), { schema, value, what })
+}
+
+const NO_QUERY = exact({})
+
+/**
+ * The schema of a route: one that takes no query parameters takes none. A parameter that is not known here may be
+ * meant to hold back what the request would do (`dry_run=true`).
+ */
+export function withQuery(schema: FastifySchema = {}): FastifySchema {
+  const { querystring = NO_QUERY, response } = schema
+  return { ...schema, querystring, response: { ...errorResponses(400), ...(response as object | undefined) } }
 }
 
 /** Query parameters are text: those that the schema wants as integers become such, the others stay. */
@@ -55,14 +72,22 @@ interface Finding {
   message: string
 }
 
-function finding(errors: readonly Finding[], schema: TSchema, value: unknown): ApiError {
+/** What was looked at. */
+interface Subject {
+  schema: TSchema
+  value: unknown
+  what: string
+}
+
+function finding(errors: readonly Finding[], { schema, value, what }: Subject): ApiError {
   const details: ErrorDetail[] = []
   const unknown: ErrorDetail[] = []
   for (const error of errors) {
     const meaning = meaningOf(error, schema, value)
     if (meaning.is === 'dropped') continue
     if (meaning.is === 'undecided') details.push(undecided(meaning))
-    else if (isUnknownField(error)) unknown.push(unknownField(field(error)))
+    else if (isUnknownField(error))
+      unknown.push({ field: field(error), message: `there is no such ${what} here` })
     else details.push(...detailsOf(error, meaning.orNull ? ', or null' : ''))
   }
   if (unknown.length > 0) return new ApiError('unknown_field', distinct(unknown))
@@ -93,8 +118,6 @@ function undecided({ field, values, isMissing }: Extract<Meaning, { is: 'undecid
 function isUnknownField({ keyword, schemaPath }: Finding): boolean {
   return keyword === 'boolean' && schemaPath.endsWith('/additionalProperties')
 }
-
-const unknownField = (name: string): ErrorDetail => ({ field: name, message: 'there is no such field here' })
 
 function detail(name: string, message: string): ErrorDetail {
   return name === '' ? { message } : { field: name, message }
