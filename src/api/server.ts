@@ -92,6 +92,8 @@ const RESOURCES = [
   registerRecordings,
 ]
 
+const READING = ['GET', 'HEAD']
+
 /** The API, not yet listening: `await api.listen({ host, port })`. */
 export async function createApi(deps: ApiDeps): Promise<Api> {
   const context: Context = {
@@ -119,7 +121,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     connectionTimeout: IDLE_CONNECTION,
     requestTimeout: REQUEST_TIMEOUT,
     keepAliveTimeout: KEEP_ALIVE,
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
     forceCloseConnections: true,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART },
     rewriteUrl: (request) => withOperators(withoutVersion(request.url ?? '/')),
@@ -158,7 +160,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     if (request.is404) return
     const need = needOf(request.method, request.routeOptions.url ?? '')
     // a link from elsewhere may lead to the reference, and to nothing else
-    if (need !== 'public' || request.method !== 'GET') refuseCrossSite(request)
+    if (need !== 'public' || !READING.includes(request.method)) refuseCrossSite(request)
     if (need === 'public') return
     request.caller = await authenticate(context, request)
     connections.signedIn(request.socket)
