@@ -3,6 +3,7 @@ import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Settings } from 'typebox/system'
+import { characterFlaws } from './characters.ts'
 import { ApiError, type ErrorDetail } from './errors.ts'
 import { errorResponses } from './failures.ts'
 import { exact } from './fields.ts'
@@ -17,8 +18,9 @@ const INTEGER = /^-?\d{1,9}$/
 Settings.Set({ maxErrors: MAX_FINDINGS })
 
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const flawOf = flawFinder(schema, httpPart === 'querystring' ? 'parameter' : 'field')
-  const integers = httpPart === 'querystring' ? integersOf(schema) : []
+  const isQuery = httpPart === 'querystring'
+  const flawOf = httpPart === 'body' ? bodyFlawFinder(schema) : flawFinder(schema, isQuery)
+  const integers = isQuery ? integersOf(schema) : []
   return (input: unknown) => {
     const value = integers.length > 0 ? withIntegers(input, integers) : input
     const error = flawOf(value)
@@ -26,12 +28,22 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   }
 }
 
-/**
- * What is wrong with a value under a schema, as the error to answer with; undefined: nothing.
- * @param what the texts call a part of the value
- */
-export function flawFinder(schema: TSchema, what = 'field'): (value: unknown) => ApiError | undefined {
+type FlawFinder = (value: unknown) => ApiError | undefined
+
+/** What is wrong with a body under its schema, as the error to answer with; undefined: nothing. */
+export function bodyFlawFinder(schema: TSchema): FlawFinder {
+  const flawOf = flawFinder(schema, false)
+  return (body) => {
+    const flaw = flawOf(body)
+    if (flaw) return flaw
+    const details = characterFlaws(body)
+    return details.length > 0 ? new ApiError('invalid_field', details.slice(0, MAX_DETAILS)) : undefined
+  }
+}
+
+function flawFinder(schema: TSchema, isQuery: boolean): FlawFinder {
   const validator = Compile(schema)
+  const what = isQuery ? 'parameter' : 'field'
   return (value) =>
     validator.Check(value) ? undefined : finding(validator.Errors(value), { schema, value, what })
 }
