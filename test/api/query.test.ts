@@ -1,7 +1,8 @@
 /** Query parameters that a route does not have: none is ignored, for it may be meant to hold the request back. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bodyExample } from '../../src/api/examples.ts'
 import { ROUTES } from '../../src/api/routes.ts'
-import { ADMIN, type Answer, type CallOptions, type Harness, startHarness } from './harness.ts'
+import { type Answer, type CallOptions, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
 let cookie: string
@@ -20,25 +21,11 @@ function expectRefused(answer: Answer, field: string): void {
   })
 }
 
-/** Fastify looks at a body before the parameters: one that fits. */
+/** Fastify looks at a body before the parameters: one that fits, where there is no example of it. */
 const BODIES: Readonly<Record<string, object>> = {
-  session: ADMIN,
-  users: { user_name: 'u' },
-  usergroups: { group_name: 'g' },
-  devices: { device_name: 'd', host: 'h' },
-  services: { service_name: 's', protocol: 'SSH' },
-  localdomains: { domain_name: 'd' },
-  domains: { domain_name: 'd' },
-  accounts: { account_name: 'a', device: 'srv1' },
-  targetgroups: { group_name: 'g' },
-  authorizations: { user_group: 'g', target_group: 'g' },
-  apikeys: { key_name: 'k', profile: 'user' },
-  profiles: { profile_name: 'p' },
-  checkoutpolicies: { policy_name: 'p' },
-  connectionpolicies: { policy_name: 'p' },
-  hostkeys: { state: 'accepted' },
-  checkin: { checkout_id: 'x' },
-  kill: { reason: 'enough' },
+  'PUT /hostkeys/:ref': { state: 'accepted' },
+  'POST /accounts/:ref/checkin': { checkout_id: 'x' },
+  'POST /sessions/:ref/kill': { reason: 'enough' },
 }
 
 function requestOf(route: string): [method: string, path: string, options: CallOptions] {
@@ -46,9 +33,8 @@ function requestOf(route: string): [method: string, path: string, options: CallO
   const url = path.replaceAll(/:\w+/g, 'admin')
   if (path.startsWith('/import/'))
     return [method, url, { raw: '#x', headers: { 'content-type': 'text/csv' } }]
-  const kind = path.split('/').findLast((part) => part !== ':ref') ?? ''
-  const takesBody = (method === 'POST' || method === 'PUT') && kind !== 'checkout'
-  return [method, url, takesBody ? { body: BODIES[kind] } : {}]
+  const body = BODIES[route] ?? bodyExample(route)?.body ?? (method === 'PUT' ? {} : undefined)
+  return [method, url, body ? { body } : {}]
 }
 
 // asking for approvals is refused before anything is looked at
