@@ -31,6 +31,8 @@ export function registerRecordings(app: Api, { deps }: Context): void {
     app.get(
       `/sessions/:ref/recording${suffix}`,
       {
+        // what there is to show is known once a recording is open, which is for those who look at it, and is told
+        exposeHeadRoute: false,
         schema: {
           tags: ['Sessions'],
           summary,
