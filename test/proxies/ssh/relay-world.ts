@@ -26,9 +26,17 @@ export interface Denial {
   destination: string | undefined
 }
 
-export interface World {
+/** The two ends of a bastion. */
+export interface Peers {
   client: Leg
   target: Leg
+  /** What was said has been read, and what waited for the audit log goes on. */
+  settle(): Promise<void>
+  /** A session's channel, open on both legs; answers with the bastion's number. */
+  openSession(): number | Promise<number>
+}
+
+export interface World extends Peers {
   /** What was told to the audit log as opened: right, and where to. */
   opened: string[]
   denied: Denial[]
@@ -36,10 +44,7 @@ export interface World {
   readonly ended: string | undefined
   /** Bytes that were seen by the recorders of forwarded channels. */
   counted: { in: number; out: number }
-  /** All that waits for the audit log goes on. */
-  settle(): Promise<void>
-  /** A session's channel, open on both legs; answers with the bastion's number. */
-  openSession(own?: number): number
+  openSession(): number
   end(): void
 }
 
@@ -78,7 +83,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       ended ??= reason ?? result
     },
   } as unknown as SshSession
-  const relay = new Relay(client.transport, target.transport, session, 0, () => undefined)
+  new Relay(client.transport, target.transport, session, 0, () => undefined)
   return {
     client,
     target,
@@ -89,14 +94,13 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       return ended
     },
     settle: () => new Promise((resolve) => setImmediate(resolve)),
-    openSession: (own = 3) => {
-      client.say(open('session', own))
+    openSession: () => {
+      client.say(open('session', 3))
       const { sender } = parseChannelOpen(target.take(MSG.channelOpen).at(-1)!)
-      target.say(confirmation(sender, own + 1000))
+      target.say(confirmation(sender, 1003))
       return parseChannelOpenConfirmation(client.take(MSG.channelOpenConfirmation).at(-1)!).sender
     },
     end: () => {
-      void relay
       client.transport.onClose?.()
     },
   }
