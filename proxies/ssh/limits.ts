@@ -12,6 +12,8 @@ export const MAX_CHANNELS = 32
 export const MAX_QUEUED = 256 * 1024
 /** Answers to a channel's requests that the client still waits for. */
 export const MAX_OWED = 4096
+/** Listeners on the target that one connection may have at a time. */
+export const MAX_BINDS = 64
 /** Refused channels and requests of one connection, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
 /** Bytes of a channel's data that one side may send before the other takes them, whatever window it names. */

@@ -280,6 +280,24 @@ describe('connection policies', () => {
     await must('PUT', '/connectionpolicies/office', { idle_timeout: 600 })
     expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ ...limits, idle_timeout: 600 })
     expect((await call('PUT', '/connectionpolicies/office', { idle_timeout: -1 })).status).toBe(400)
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      forward_to: [],
+      listen_on: ['localhost:*', '127.0.0.1:*', '[::1]:*'],
+    })
+    const rules = { forward_to: ['*.example.com:443', '10.0.0.0/8:1-1023'], listen_on: [] }
+    await must('PUT', '/connectionpolicies/office', rules)
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      ...limits,
+      idle_timeout: 600,
+      ...rules,
+    })
+    const flawed = await call('PUT', '/connectionpolicies/office', {
+      forward_to: ['ok:1', 'host', '10.0.0.0/40:1'],
+    })
+    expect(flawed).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_field', details: [{ field: 'forward_to/1' }, { field: 'forward_to/2' }] },
+    })
     await must('PUT', '/connectionpolicies/SSH', { host_key_policy: 'pinned' })
     await must('PUT', '/devices/srv1/services/ssh', { connection_policy: 'SSH' })
     expect(await policy()).toBe('pinned')
