@@ -1,10 +1,10 @@
 /**
  * What happens between the client's leg and the target's: the table of channels, what concerns the connection
  * as a whole, and the back-pressure between the two legs and the recording. Every connection-layer message
- * (RFC 4254) passes here once; what one channel does with it is in channel.ts.
+ * (RFC 4254) passes here once; what one channel does with it is in channel.ts and its subclasses.
  */
 import { Buffer } from 'node:buffer'
-import { Channel, type ChannelHost } from './channel.ts'
+import type { Channel, ChannelHost } from './channel.ts'
 import {
   buildChannelOpen,
   buildChannelOpenFailure,
@@ -27,6 +27,7 @@ import { Keepalive } from './keepalive.ts'
 import { MAX_CHANNELS } from './limits.ts'
 import type { AdoptedChannel } from './lobby.ts'
 import type { SessionResult, SshSession } from './session.ts'
+import { SessionChannel } from './session-channel.ts'
 import { TimeLimits } from './time-limits.ts'
 import type { Transport } from './transport.ts'
 
@@ -95,13 +96,13 @@ export class Relay implements ChannelHost {
     } else {
       while (this.#channels.has(this.#nextId)) this.#nextId = (this.#nextId + 1) >>> 0
       const client = { id: open.sender, window: open.window, maxPacket: open.maxPacket }
-      this.#add(new Channel(this, this.#nextId++, client))
+      this.#add(new SessionChannel(this, this.#nextId++, client))
     }
   }
 
   /** The channel in which the user has just chosen the target: it becomes one to that target. */
   adopt(channel: AdoptedChannel): void {
-    this.#add(new Channel(this, channel.id, channel.client, channel))
+    this.#add(new SessionChannel(this, channel.id, channel.client, channel))
   }
 
   gone(channel: Channel): void {

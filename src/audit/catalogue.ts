@@ -80,6 +80,13 @@ export function targetOf(f: EventFields): string {
   return f.device ? `${account(f)}:${f.device}:${f.service ?? '?'}` : 'a target'
 }
 
+/** What was done; or, when it failed, what could not be. */
+function deed(f: EventFields, done: string, verb: string, what: string): string {
+  return f.result === 'failure'
+    ? `${who(f)} could not ${verb} ${what}${because(f)}`
+    : `${who(f)} ${done} ${what}`
+}
+
 /** `up` is toward the target. */
 function transfer(f: EventFields): string {
   const verb = f.direction === 'up' ? 'sent' : 'fetched'
@@ -203,8 +210,9 @@ export const EVENTS = {
     severity: 'notice',
     trap: false,
     meaning: 'a checkout was over before the secret was returned',
-    fields: ['user', 'account', 'domain', 'device', 'object', 'reason'],
-    sentence: (f) => `the checkout of ${account(f)} by ${who(f)} is over${because(f)}`,
+    fields: ['user', 'account', 'domain', 'device', 'object', 'result', 'reason'],
+    sentence: (f) =>
+      `the checkout of ${account(f)} by ${who(f)} ${f.result === 'failure' ? 'could not be ended' : 'is over'}${because(f)}`,
   },
   'checkout.denied': {
     severity: 'warning',
@@ -218,7 +226,7 @@ export const EVENTS = {
     trap: false,
     meaning: 'an administrator created an object; `method` is `import` for a row of a CSV table',
     fields: OBJECT,
-    sentence: (f) => `${who(f)} created ${thing(f)}`,
+    sentence: (f) => deed(f, 'created', 'create', thing(f)),
   },
   'object.update': {
     severity: 'notice',
@@ -226,14 +234,15 @@ export const EVENTS = {
     meaning:
       'an administrator changed an object; `changes` says what, never a secret; `method` as for `object.create`',
     fields: OBJECT,
-    sentence: (f) => `${who(f)} changed ${thing(f)}${f.changes ? `: ${f.changes}` : ''}`,
+    sentence: (f) =>
+      deed(f, 'changed', 'change', thing(f)) + (f.changes && f.result !== 'failure' ? `: ${f.changes}` : ''),
   },
   'object.delete': {
     severity: 'notice',
     trap: false,
     meaning: 'an administrator removed an object',
     fields: OBJECT,
-    sentence: (f) => `${who(f)} removed ${thing(f)}`,
+    sentence: (f) => deed(f, 'removed', 'remove', thing(f)),
   },
   'hostkey.new': {
     severity: 'notice',
@@ -292,7 +301,8 @@ export const EVENTS = {
     trap: false,
     meaning: 'a stored secret, a password or the master key was replaced',
     fields: ['user', ...CLIENT, 'object_type', 'object', 'account', 'domain', 'device', 'result', 'reason'],
-    sentence: (f) => `${who(f)} changed the secret of ${thing(f)}${because(f)}`,
+    sentence: (f) =>
+      deed(f, 'changed', 'change', `the secret of ${thing(f)}`) + (f.result === 'failure' ? '' : because(f)),
   },
   'sink.down': {
     severity: 'warning',

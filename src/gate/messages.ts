@@ -96,6 +96,8 @@ export interface OpenSession {
   target: { canonical: string; host: string; port: number; login: string; device: string; service: string }
   /** In the order to try them. */
   credentials: Credential[]
+  /** Types of the target's host keys that are accepted (`ssh-ed25519`, …): one of these is what it is asked to show. */
+  hostKeyTypes: string[]
   rights: Right[]
   options: SshOptions
   /** undefined: the authorization says that this session is not recorded. */

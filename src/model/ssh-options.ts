@@ -2,15 +2,18 @@
  * What a connection policy says of SSH sessions, beside the host key. It is stored as JSON that holds what differs
  * from the defaults, handed to the proxy with the session, and each option is a field of `/connectionpolicies`.
  */
+import type { LegacyAlgorithm } from './legacy-algorithms.ts'
 
 export interface SshOptions {
   /** Seconds without a sign of the user's until the session ends; 0: no end. */
   idleTimeout: number
   /** Seconds that a session lasts at most; 0: no end. */
   maxDuration: number
+  /** What may be used toward the target beside what is good. */
+  legacyAlgorithms: readonly LegacyAlgorithm[]
 }
 
-export const SSH_OPTIONS: Readonly<SshOptions> = { idleTimeout: 0, maxDuration: 0 }
+export const SSH_OPTIONS: Readonly<SshOptions> = { idleTimeout: 0, maxDuration: 0, legacyAlgorithms: [] }
 
 /** For the database: only what is no default. */
 export function formatSshOptions(options: SshOptions): string {

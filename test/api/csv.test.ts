@@ -34,13 +34,13 @@ const TREE: [string, object][] = [
   ['/checkoutpolicies', { policy_name: 'one', enable_lock: true, max_duration: 60 }],
   ['/connectionpolicies', { policy_name: 'pinned', protocol: 'SSH', host_key_policy: 'pinned' }],
   ['/usergroups', { group_name: 'admins', description: '=SUM(A1)' }],
-  ['/usergroups', { group_name: 'ops' }],
+  ['/usergroups', { group_name: 'ops', description: 'one; "two"\r\nsecond line\n\tthird' }],
   [
     '/users',
     {
       user_name: 'ops1',
       password: 'ops1 password',
-      display_name: '+49 "Ops"; one\r\nsecond line',
+      display_name: '+49 "Ops"; one',
       email: 'a@b.example',
       groups: ['ops', 'admins'],
       ssh_public_keys: KEYS.map((key) => key.public.trim()),

@@ -65,6 +65,7 @@ test('the bastion toward the target, while data goes both ways', async () => {
     target: { ...target, login: bastion.account.name },
     credentials: [{ type: 'password', password: bastion.account.password }],
     rights: [],
+    hostKeyTypes: [],
     options: SSH_OPTIONS,
   }
   // All that connectTarget asks of the gate.

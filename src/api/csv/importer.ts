@@ -16,7 +16,7 @@ import { apiErrorOf, errorCodeOf } from '../failures.ts'
 import { refuseLaterFields } from '../later.ts'
 import { Names } from '../references.ts'
 import type { Plan } from '../resource.ts'
-import { flawFinder } from '../validation.ts'
+import { bodyFlawFinder } from '../validation.ts'
 import { type Column, valueAt } from './columns.ts'
 import { lateStore } from './latestore.ts'
 import type { CsvName } from './names.ts'
@@ -118,7 +118,7 @@ class Planner {
   readonly #reader: TableReader
   readonly #store: Store
   readonly #request: ApiRequest
-  readonly #flaws = new Map<object, ReturnType<typeof flawFinder>>()
+  readonly #flaws = new Map<object, ReturnType<typeof bodyFlawFinder>>()
   /** Row by the id of the object that it changes. */
   readonly #met = new Map<Id, number>()
 
@@ -193,7 +193,7 @@ class Planner {
     refuseLaterFields(resource.type, body)
     let flawOf = this.#flaws.get(schema)
     if (!flawOf) {
-      flawOf = flawFinder(schema)
+      flawOf = bodyFlawFinder(schema)
       this.#flaws.set(schema, flawOf)
     }
     const flaw = flawOf(body)

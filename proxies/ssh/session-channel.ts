@@ -1,0 +1,233 @@
+/**
+ * A session channel (RFC 4254 6). The rights of the session are asked at its main request; until that is granted,
+ * nothing but preparations passes, and afterwards everything passes by the recorder.
+ */
+import { Buffer } from 'node:buffer'
+import { Channel, type ChannelHost, type Opened } from './channel.ts'
+import {
+  buildChannelFailure,
+  buildChannelSuccess,
+  buildEof,
+  buildExec,
+  buildExitStatus,
+} from './codec/build.ts'
+import { type ChannelRequest, parseChannelRequest } from './codec/messages.ts'
+import { MalformedError } from './codec/reader.ts'
+import {
+  type PtyRequest,
+  parseEnv,
+  parseExitSignal,
+  parseExitStatus,
+  parsePtyRequest,
+  parseWindowChange,
+} from './codec/requests.ts'
+import { mayPass } from './environment.ts'
+import { Flow } from './flow.ts'
+import { MAX_OWED } from './limits.ts'
+import { asSent, MAIN_REQUESTS, type MainRequest, mainRequest, missingRight } from './request.ts'
+
+/** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
+type PendingReply = 'pass' | 'own' | { granted: boolean }
+
+/** Bytes of the client's window that are kept for the bastion's last line. */
+const LAST_LINE = 1024
+
+export class SessionChannel extends Channel {
+  /** Already confirmed to the client, by the menu it was opened for. */
+  readonly #adopted: boolean
+  #terminal: PtyRequest | undefined
+  #replies: PendingReply[] = []
+
+  constructor(
+    host: ChannelHost,
+    id: number,
+    client: Opened,
+    /** Of a channel that was the menu's: what the client may still send, and the messages to begin with. */
+    adopted?: { credit: number; messages: Buffer[] },
+  ) {
+    const up = new Flow(0, adopted?.credit ?? 0)
+    // A client that is flooded, or does not read, still has room for the line that says why its session ends.
+    const down = new Flow(client.window, 0, Math.min(LAST_LINE, Math.floor(client.window / 4)))
+    super(host, id, 'client', client, up, down)
+    this.#adopted = adopted !== undefined
+    if (adopted) this.adopt(adopted.messages)
+  }
+
+  /** A client without room for it goes without. */
+  override notice(text: string): void {
+    if (!this.#terminal || this.stage !== 'passing' || this.client.closedTo) return
+    const line = Buffer.from(`\r\nsallyport: ${text}\r\n`)
+    if (this.clientWindow >= line.length + LAST_LINE) this.tell(line)
+  }
+
+  // From the client --------------------------------------------------------------------------------------
+
+  protected override requestOfClient(payload: Buffer): void {
+    const request = parseChannelRequest(payload)
+    if (MAIN_REQUESTS.has(request.type)) {
+      if (this.stage !== 'waiting') this.#answer(request, false)
+      else {
+        // It is kept until the audit log has it.
+        const kept = Buffer.from(payload)
+        this.#decide(parseChannelRequest(kept), kept)
+      }
+      return
+    }
+    switch (request.type) {
+      case 'pty-req':
+        if (this.stage !== 'waiting' || this.#terminal) {
+          this.#answer(request, false)
+          return
+        }
+        this.#terminal = { ...parsePtyRequest(request.data), modes: new Uint8Array(0) }
+        this.isTyped = true
+        break
+      case 'window-change': {
+        const size = parseWindowChange(request.data)
+        if (this.#terminal) this.#terminal = { ...this.#terminal, columns: size.columns, rows: size.rows }
+        this.recorder?.resize(size.columns, size.rows)
+        break
+      }
+      case 'env': {
+        const variable = parseEnv(request.data)
+        if (mayPass(variable.name, variable.value)) break
+        this.#answer(request, false)
+        return
+      }
+      case 'signal':
+      case 'break':
+      case 'xon-xoff':
+      case 'eow@openssh.com':
+        break
+      case 'simple@putty.projects.tartarus.org':
+        this.#answer(request, true)
+        return
+      case 'x11-req':
+      case 'auth-agent-req@openssh.com':
+        this.host.session.denied(request.type, 'not allowed here')
+        this.#answer(request, false)
+        return
+      default:
+        this.#answer(request, false)
+        return
+    }
+    if (request.wantReply) this.#owe('pass')
+    this.target.pass(payload)
+  }
+
+  /** Asks the rights, waits until the audit log has it, and only then lets the request go to the target. */
+  #decide(request: ChannelRequest, payload: Buffer): void {
+    const { session } = this.host
+    const main = mainRequest(request, this.#terminal !== undefined)
+    if ('refused' in main) {
+      this.#refuseRequest(request, main.refused, `${main.refused} is not allowed here`)
+      return
+    }
+    if (!session.rights.has(main.right)) {
+      this.#refuseRequest(request, main.right, missingRight(main.right, session.target.device))
+      return
+    }
+    this.stage = 'deciding'
+    this.host.setDeciding(true)
+    session.granted(main).then(
+      () =>
+        this.host.guarded(() => {
+          this.host.setDeciding(false)
+          if (this.stage === 'deciding') this.#begin(request, main, payload)
+        }),
+      () => session.stop('failure', 'the audit log cannot be written'),
+    )
+  }
+
+  #refuseRequest(request: ChannelRequest, what: string, reason: string): void {
+    if (request.wantReply) this.#owe('pass')
+    this.host.session.denied(what, reason)
+    this.refuse(reason)
+  }
+
+  #begin(request: ChannelRequest, main: MainRequest, payload: Buffer): void {
+    const { session } = this.host
+    this.stage = 'passing'
+    const sent = asSent(main, session.rights)
+    this.recorder = session.recorder(this.id, sent, this.#terminal, (reason) => this.refuse(reason))
+    if (request.wantReply) this.#owe(this.#adopted ? 'own' : 'pass')
+    if (sent !== main && sent.program.kind === 'exec') {
+      this.target.pass(buildExec(0, request.wantReply, sent.program.command))
+    } else {
+      this.target.pass(payload)
+    }
+    this.drain()
+  }
+
+  /** The bastion's own answer, in its turn behind those that the target still owes. */
+  #answer(request: ChannelRequest, granted: boolean): void {
+    if (!request.wantReply) return
+    this.#owe({ granted })
+    this.#answerOwn()
+  }
+
+  #owe(reply: PendingReply): void {
+    if (this.#replies.length >= MAX_OWED) throw new MalformedError('too many requests before an answer')
+    this.#replies.push(reply)
+  }
+
+  #answerOwn(): void {
+    for (let reply = this.#replies[0]; typeof reply === 'object'; reply = this.#replies[0]) {
+      this.#replies.shift()
+      this.#reply(reply.granted)
+    }
+  }
+
+  #reply(granted: boolean): void {
+    this.client.leg.send((granted ? buildChannelSuccess : buildChannelFailure)(this.client.id!))
+  }
+
+  // From the target --------------------------------------------------------------------------------------
+
+  protected override replied(granted: boolean): void {
+    const reply = this.#replies.shift()
+    if (reply === undefined) throw new MalformedError('an answer to no request')
+    if (reply === 'pass') this.#reply(granted)
+    else if (!granted) this.refuse('the target refused the request')
+    this.#answerOwn()
+  }
+
+  protected override requestOfTarget(payload: Buffer): void {
+    const request = parseChannelRequest(payload)
+    switch (request.type) {
+      case 'exit-status':
+        this.recorder?.exit({ status: parseExitStatus(request.data) })
+        break
+      case 'exit-signal':
+        this.recorder?.exit({ signal: parseExitSignal(request.data).signal })
+        break
+      case 'xon-xoff':
+      case 'eow@openssh.com':
+        break
+      default:
+        this.turnDown(this.target, request.wantReply)
+        return
+    }
+    // None of these asks for an answer (RFC 4254 6.8, 6.10); one that does would wait for ever.
+    if (request.wantReply) this.turnDown(this.target, true)
+    else if (this.stage === 'passing') this.client.pass(payload)
+  }
+
+  /** A line for the user on standard error, and exit status 255. */
+  protected override explain(reason: string, begun: boolean): void {
+    const { leg, id } = this.client
+    const to = id!
+    // The client waits for answers before it reads: give it those.
+    for (const reply of this.#replies) {
+      if (reply !== 'own') this.#reply(true)
+    }
+    this.#replies = []
+    const line = Buffer.from(`${begun ? '\r\n' : ''}sallyport: ${reason}\r\n`).subarray(
+      0,
+      Math.max(0, this.clientWindow),
+    )
+    if (line.length > 0) this.tell(line)
+    leg.send(buildExitStatus(to, 255))
+    leg.send(buildEof(to))
+  }
+}
