@@ -19,9 +19,11 @@ import {
 } from './codec/messages.ts'
 import { MalformedError } from './codec/reader.ts'
 import type { Flow } from './flow.ts'
-import { MAX_CHANNEL_PACKET, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
+import { MAX_CHANNEL_PACKET, MAX_LATE, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import type { SshSession } from './session.ts'
+import type { FilterPolicy } from './sftp/filter.ts'
+import { FilteredData, type Surroundings } from './sftp/filtered-data.ts'
 import type { Transport } from './transport.ts'
 
 /** What a channel needs of the relay that it belongs to. */
@@ -60,6 +62,8 @@ export abstract class Channel {
   protected readonly target: ChannelEnd
   protected stage: Stage = 'waiting'
   protected recorder: ChannelRecorder | undefined
+  /** Where not all of the data may pass. */
+  #filtered: FilteredData | undefined
   /** A terminal, where only what is typed is a sign of the user. */
   protected isTyped = false
   readonly #opener: ChannelEnd
@@ -71,6 +75,8 @@ export abstract class Channel {
   /** Messages of the client that wait for a decision or for window, in order, and their bytes. */
   #queue: Buffer[] = []
   #queued = 0
+  /** Messages of the target behind data that the client has no window for. */
+  #late: Buffer[] = []
 
   /** `up` and `down`: what the two directions begin with; the opener's window is in the one toward it. */
   constructor(host: ChannelHost, id: number, by: 'client' | 'target', opened: Opened, up: Flow, down: Flow) {
@@ -80,6 +86,7 @@ export abstract class Channel {
     this.target = new ChannelEnd(host.target)
     this.#opener = by === 'client' ? this.client : this.target
     this.#opener.id = opened.id
+    this.#opener.maxPacket = opened.maxPacket
     this.#openerMaxPacket = opened.maxPacket
     this.#up = up
     this.#down = down
@@ -98,6 +105,7 @@ export abstract class Channel {
     if (other.id !== undefined) throw new MalformedError('the channel was confirmed already')
     other.id = message.sender
     other.isOpen = true
+    other.maxPacket = message.maxPacket
     const flow = byClient ? this.#up : this.#down
     flow.widen(message.window)
     if (this.stage === 'over') {
@@ -143,7 +151,15 @@ export abstract class Channel {
       case MSG.channelWindowAdjust:
         if (!this.#down.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
         this.target.grant(this.#down, 1)
+        this.#goOn()
         return
+      case MSG.channelClose:
+        // It takes no answers any more, so nothing waits for it to do so.
+        if (this.#filtered !== undefined) {
+          this.#queue = []
+          this.#filtered.dropAnswers()
+          this.#goOn()
+        }
     }
     if (this.stage === 'over') {
       if (payload[0] === MSG.channelClose) {
@@ -159,6 +175,11 @@ export abstract class Channel {
     if (!this.target.isOpen) throw new MalformedError('a message before the confirmation')
     // Of a channel that was ended here only the end is of interest.
     if (this.stage === 'over' && payload[0] !== MSG.channelClose) return
+    if (this.#isLate(payload)) {
+      if (this.#late.length >= MAX_LATE) throw new MalformedError('too many messages behind data')
+      this.#late.push(Buffer.from(payload))
+      return
+    }
     switch (payload[0]) {
       case MSG.channelData:
         this.#data(payload, dataOf(payload), false)
@@ -169,6 +190,7 @@ export abstract class Channel {
       case MSG.channelWindowAdjust:
         if (!this.#up.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
         this.client.grant(this.#up, 1)
+        this.#goOn()
         this.drain()
         return
       case MSG.channelSuccess:
@@ -208,6 +230,7 @@ export abstract class Channel {
     } else {
       this.#opener.fail(OPEN_FAILURE.connectFailed, `sallyport: ${reason}`)
     }
+    this.#goOn()
     this.#settle()
   }
 
@@ -253,6 +276,25 @@ export abstract class Channel {
     this.#enqueue(messages)
   }
 
+  /** From now on the channel's data is filtered. */
+  protected filter(policy: FilterPolicy, around: Omit<Surroundings, 'recorder' | 'isPassing'>): void {
+    const channel = this
+    this.#filtered = new FilteredData(
+      policy,
+      { flow: this.#up, end: this.target },
+      { flow: this.#down, end: this.client },
+      {
+        ...around,
+        get recorder() {
+          return channel.recorder
+        },
+        get isPassing() {
+          return channel.stage === 'passing'
+        },
+      },
+    )
+  }
+
   /** Goes on with what waits, as far as it may. */
   protected drain(): void {
     while (this.#queue.length > 0 && this.stage !== 'over') {
@@ -284,10 +326,15 @@ export abstract class Channel {
       case MSG.channelData: {
         const data = dataOf(payload)
         if (this.stage === 'waiting') throw new MalformedError('data before a shell, command or subsystem')
-        if (data.length > this.#up.window) return false
-        this.#up.forwarded(data.length)
+        if (this.#filtered === undefined && data.length > this.#up.window) return false
         this.host.session.bytesIn += data.length
         this.host.session.signs++
+        if (this.#filtered !== undefined) {
+          this.#filtered.fromClient(data)
+          this.#grantSwallowed()
+          return true
+        }
+        this.#up.forwarded(data.length)
         this.recorder?.fromClient(data)
         if (this.stage !== 'passing') return true
         this.target.pass(payload)
@@ -299,6 +346,7 @@ export abstract class Channel {
         return true
       case MSG.channelEof:
         if (this.stage === 'waiting') throw new MalformedError('an end before a shell, command or subsystem')
+        if (this.#filtered?.isWaitingUp) return false
         this.target.pass(payload)
         return true
       case MSG.channelClose:
@@ -318,14 +366,51 @@ export abstract class Channel {
   #data(payload: Buffer, data: Uint8Array, isError: boolean): void {
     if (!this.#down.received(data.length)) throw new MalformedError('more data than the window allows')
     if (this.stage !== 'passing') return
-    this.#down.forwarded(data.length)
     this.host.session.bytesOut += data.length
     if (!this.isTyped) this.host.session.signs++
+    if (this.#filtered !== undefined && !isError) {
+      this.#filtered.fromTarget(data)
+      this.#grantSwallowed()
+      this.drain()
+      return
+    }
+    this.#down.forwarded(data.length)
     this.recorder?.fromTarget(data, isError)
     // The recorder may have cut the channel over this very message.
     if (this.stage !== 'passing') return
     this.client.pass(payload)
     this.target.grant(this.#down, WINDOW_GRANT_AT_LEAST)
+  }
+
+  /** What the target says behind data that waits, waits too; so does standard error without window. */
+  #isLate(payload: Buffer): boolean {
+    if (this.#filtered === undefined || this.stage === 'over') return false
+    if (payload[0] === MSG.channelExtendedData)
+      return this.#late.length > 0 || extendedDataOf(payload).length > this.#down.room
+    const isBehindData =
+      payload[0] === MSG.channelRequest || payload[0] === MSG.channelEof || payload[0] === MSG.channelClose
+    return isBehindData && (this.#late.length > 0 || this.#filtered.isWaitingDown)
+  }
+
+  /** A window has become wider, or does not matter any more. */
+  #goOn(): void {
+    if (this.#filtered === undefined) return
+    this.#filtered.resume()
+    this.#grantSwallowed()
+    const late = this.#late
+    this.#late = []
+    for (const payload of late) this.fromTarget(payload)
+    this.drain()
+  }
+
+  /** What goes no further leaves the receiver's window as it was: no adjustment of the receiver's will follow. */
+  #grantSwallowed(): void {
+    for (const [end, flow] of [
+      [this.client, this.#up],
+      [this.target, this.#down],
+    ] as const) {
+      end.grant(flow, Math.max(1, Math.min(WINDOW_GRANT_AT_LEAST, Math.floor(flow.room / 2))))
+    }
   }
 
   #settle(): void {

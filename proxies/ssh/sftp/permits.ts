@@ -67,6 +67,12 @@ export function rightLacking(request: SftpRequest, rights: ReadonlySet<Right>): 
   return lacking(needOf(request), rights)
 }
 
+/** The right under which an SFTP channel is opened: who may only copy files has one of the SCP rights. */
+export function leastRight(rights: ReadonlySet<Right>): Right {
+  const known: readonly Right[] = ['SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN']
+  return known.find((right) => rights.has(right)) ?? 'SFTP_SESSION'
+}
+
 /** Whether an extension that the target offers may be offered to the client. */
 export function mayOffer(extension: string, rights: ReadonlySet<Right>): boolean {
   return lacking(extensionNeed(extension), rights) === undefined
