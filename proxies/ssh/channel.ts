@@ -19,7 +19,7 @@ import {
 } from './codec/messages.ts'
 import { MalformedError } from './codec/reader.ts'
 import type { Flow } from './flow.ts'
-import { MAX_CHANNEL_PACKET, MAX_LATE, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
+import { MAX_CHANNEL_PACKET, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import type { SshSession } from './session.ts'
 import type { FilterPolicy } from './sftp/filter.ts'
@@ -75,8 +75,6 @@ export abstract class Channel {
   /** Messages of the client that wait for a decision or for window, in order, and their bytes. */
   #queue: Buffer[] = []
   #queued = 0
-  /** Messages of the target behind data that the client has no window for. */
-  #late: Buffer[] = []
 
   /** `up` and `down`: what the two directions begin with; the opener's window is in the one toward it. */
   constructor(host: ChannelHost, id: number, by: 'client' | 'target', opened: Opened, up: Flow, down: Flow) {
@@ -175,11 +173,7 @@ export abstract class Channel {
     if (!this.target.isOpen) throw new MalformedError('a message before the confirmation')
     // Of a channel that was ended here only the end is of interest.
     if (this.stage === 'over' && payload[0] !== MSG.channelClose) return
-    if (this.#isLate(payload)) {
-      if (this.#late.length >= MAX_LATE) throw new MalformedError('too many messages behind data')
-      this.#late.push(Buffer.from(payload))
-      return
-    }
+    if (this.stage === 'passing' && this.#filtered?.keepsBack(payload)) return
     switch (payload[0]) {
       case MSG.channelData:
         this.#data(payload, dataOf(payload), false)
@@ -277,7 +271,7 @@ export abstract class Channel {
   }
 
   /** From now on the channel's data is filtered. */
-  protected filter(policy: FilterPolicy, around: Omit<Surroundings, 'recorder' | 'isPassing'>): void {
+  protected filter(policy: FilterPolicy, around: Pick<Surroundings, 'denied' | 'broken'>): void {
     const channel = this
     this.#filtered = new FilteredData(
       policy,
@@ -291,6 +285,7 @@ export abstract class Channel {
         get isPassing() {
           return channel.stage === 'passing'
         },
+        deliver: (payload) => channel.fromTarget(payload),
       },
     )
   }
@@ -331,7 +326,6 @@ export abstract class Channel {
         this.host.session.signs++
         if (this.#filtered !== undefined) {
           this.#filtered.fromClient(data)
-          this.#grantSwallowed()
           return true
         }
         this.#up.forwarded(data.length)
@@ -370,7 +364,6 @@ export abstract class Channel {
     if (!this.isTyped) this.host.session.signs++
     if (this.#filtered !== undefined && !isError) {
       this.#filtered.fromTarget(data)
-      this.#grantSwallowed()
       this.drain()
       return
     }
@@ -382,35 +375,11 @@ export abstract class Channel {
     this.target.grant(this.#down, WINDOW_GRANT_AT_LEAST)
   }
 
-  /** What the target says behind data that waits, waits too; so does standard error without window. */
-  #isLate(payload: Buffer): boolean {
-    if (this.#filtered === undefined || this.stage === 'over') return false
-    if (payload[0] === MSG.channelExtendedData)
-      return this.#late.length > 0 || extendedDataOf(payload).length > this.#down.room
-    const isBehindData =
-      payload[0] === MSG.channelRequest || payload[0] === MSG.channelEof || payload[0] === MSG.channelClose
-    return isBehindData && (this.#late.length > 0 || this.#filtered.isWaitingDown)
-  }
-
   /** A window has become wider, or does not matter any more. */
   #goOn(): void {
     if (this.#filtered === undefined) return
     this.#filtered.resume()
-    this.#grantSwallowed()
-    const late = this.#late
-    this.#late = []
-    for (const payload of late) this.fromTarget(payload)
     this.drain()
-  }
-
-  /** What goes no further leaves the receiver's window as it was: no adjustment of the receiver's will follow. */
-  #grantSwallowed(): void {
-    for (const [end, flow] of [
-      [this.client, this.#up],
-      [this.target, this.#down],
-    ] as const) {
-      end.grant(flow, Math.max(1, Math.min(WINDOW_GRANT_AT_LEAST, Math.floor(flow.room / 2))))
-    }
   }
 
   #settle(): void {

@@ -6,6 +6,7 @@
 import { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import type { FileDirection } from '../../../src/model/file-rules.ts'
+import { textOf } from '../../../src/model/path-pattern.ts'
 import { FX_FAILURE, FX_OK, FX_PERMISSION_DENIED, FXF, FXP, type SftpRequest } from '../codec/sftp.ts'
 import { reads, writes } from './permits.ts'
 import { type Asking, folderOf, type NoPlace, type Place, Places } from './places.ts'
@@ -182,18 +183,27 @@ export class Checks {
     const there = yield { type: FXP.lstat, path: from }
     if (there.kind === 'status') return unfound(there, old)
     const { size = 0, isFolder } = there.kind === 'attributes' ? there : {}
-    // A link that leads to a forbidden place stays where it is.
     const followed = yield* this.#places.find(from, true)
     return verdict(
       this.#refusal('up', source, old) ??
         this.#refusal('down', source, old, size) ??
-        ('message' in followed ? undefined : this.#bothWays(followed, old, size)) ??
         this.#refusal('up', destination, fresh, size) ??
         (isFolder === false
           ? undefined
           : (this.#refusalBelow('up', source, old) ??
             this.#refusalBelow('down', source, old) ??
-            this.#refusalBelow('up', destination, fresh))),
+            this.#refusalBelow('up', destination, fresh))) ??
+        this.#refusalBehind(source, followed, old),
+    )
+  }
+
+  /** A link that leads to a forbidden place, or above one, stays where it is. */
+  #refusalBehind(link: Place, followed: Place | NoPlace, path: string): Refusal | undefined {
+    if ('message' in followed || textOf(followed.real) === textOf(link.real)) return undefined
+    return (
+      this.#bothWays(followed, path) ??
+      this.#refusalBelow('up', followed, path) ??
+      this.#refusalBelow('down', followed, path)
     )
   }
 
@@ -253,7 +263,9 @@ export class Checks {
     return rule && refusalBy(rule.text, direction, path)
   }
 
+  /** What lies below a folder goes with it. Where it lies makes no difference when all rules are for every path. */
   #refusalBelow(direction: FileDirection, place: Place, path: string): Refusal | undefined {
+    if (!this.#judge.asksPath) return undefined
     const rule =
       this.#judge.forbidsBelow(direction, place.real) ?? this.#judge.forbidsBelow(direction, place.named)
     return rule && refusalBy(rule.text, direction, path)

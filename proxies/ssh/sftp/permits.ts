@@ -47,7 +47,7 @@ export function writes(flags: number): boolean {
 function needOf({ type, flags = 0, extension }: SftpRequest): Need {
   if (extension !== undefined) return extensionNeed(extension)
   if (type !== FXP.open) return REQUESTS[type] ?? 'session'
-  if (!writes(flags)) return 'down'
+  if (flags === FXF.read) return 'down'
   return reads(flags) ? 'both' : 'up'
 }
 
