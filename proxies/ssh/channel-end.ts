@@ -3,6 +3,7 @@ import type { Buffer } from 'node:buffer'
 import { buildChannelOpenFailure, buildClose, buildWindowAdjust } from './codec/build.ts'
 import { type OpenFailureReason, setRecipient } from './codec/messages.ts'
 import type { Flow } from './flow.ts'
+import { MAX_CHANNEL_PACKET } from './limits.ts'
 import type { Transport } from './transport.ts'
 
 export class ChannelEnd {
@@ -11,6 +12,8 @@ export class ChannelEnd {
   id: number | undefined
   /** The peer knows the bastion's number: it has confirmed the channel, or its own was confirmed. */
   isOpen = false
+  /** Bytes of data that the peer takes in one message. */
+  maxPacket = MAX_CHANNEL_PACKET
   closedBy = false
   closedTo = false
 

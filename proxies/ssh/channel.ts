@@ -22,6 +22,8 @@ import type { Flow } from './flow.ts'
 import { MAX_CHANNEL_PACKET, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import type { SshSession } from './session.ts'
+import type { FilterPolicy } from './sftp/filter.ts'
+import { FilteredData, type Surroundings } from './sftp/filtered-data.ts'
 import type { Transport } from './transport.ts'
 
 /** What a channel needs of the relay that it belongs to. */
@@ -60,6 +62,8 @@ export abstract class Channel {
   protected readonly target: ChannelEnd
   protected stage: Stage = 'waiting'
   protected recorder: ChannelRecorder | undefined
+  /** Where not all of the data may pass. */
+  #filtered: FilteredData | undefined
   /** A terminal, where only what is typed is a sign of the user. */
   protected isTyped = false
   readonly #opener: ChannelEnd
@@ -80,6 +84,7 @@ export abstract class Channel {
     this.target = new ChannelEnd(host.target)
     this.#opener = by === 'client' ? this.client : this.target
     this.#opener.id = opened.id
+    this.#opener.maxPacket = opened.maxPacket
     this.#openerMaxPacket = opened.maxPacket
     this.#up = up
     this.#down = down
@@ -102,6 +107,7 @@ export abstract class Channel {
     if (other.id !== undefined) throw new MalformedError('the channel was confirmed already')
     other.id = message.sender
     other.isOpen = true
+    other.maxPacket = message.maxPacket
     const flow = byClient ? this.#up : this.#down
     flow.widen(message.window)
     if (this.stage === 'over') {
@@ -147,7 +153,15 @@ export abstract class Channel {
       case MSG.channelWindowAdjust:
         if (!this.#down.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
         this.target.grant(this.#down, 1)
+        this.#goOn()
         return
+      case MSG.channelClose:
+        // It takes no answers any more, so nothing waits for it to do so.
+        if (this.#filtered !== undefined) {
+          this.#queue = []
+          this.#filtered.dropAnswers()
+          this.#goOn()
+        }
     }
     if (this.stage === 'over') {
       if (payload[0] === MSG.channelClose) {
@@ -163,6 +177,7 @@ export abstract class Channel {
     if (!this.target.isOpen) throw new MalformedError('a message before the confirmation')
     // Of a channel that was ended here only the end is of interest.
     if (this.stage === 'over' && payload[0] !== MSG.channelClose) return
+    if (this.stage === 'passing' && this.#filtered?.keepsBack(payload)) return
     switch (payload[0]) {
       case MSG.channelData:
         this.#data(payload, dataOf(payload), false)
@@ -173,6 +188,7 @@ export abstract class Channel {
       case MSG.channelWindowAdjust:
         if (!this.#up.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
         this.client.grant(this.#up, 1)
+        this.#goOn()
         this.drain()
         return
       case MSG.channelSuccess:
@@ -212,6 +228,7 @@ export abstract class Channel {
     } else {
       this.#opener.fail(OPEN_FAILURE.connectFailed, `sallyport: ${reason}`)
     }
+    this.#goOn()
     this.#settle()
   }
 
@@ -263,6 +280,26 @@ export abstract class Channel {
     this.#enqueue(messages)
   }
 
+  /** From now on the channel's data is filtered. */
+  protected filter(policy: FilterPolicy, around: Pick<Surroundings, 'denied' | 'broken'>): void {
+    const channel = this
+    this.#filtered = new FilteredData(
+      policy,
+      { flow: this.#up, end: this.target },
+      { flow: this.#down, end: this.client },
+      {
+        ...around,
+        get recorder() {
+          return channel.recorder
+        },
+        get isPassing() {
+          return channel.stage === 'passing'
+        },
+        deliver: (payload) => channel.fromTarget(payload),
+      },
+    )
+  }
+
   /** Goes on with what waits, as far as it may. */
   protected drain(): void {
     while (this.#queue.length > 0 && this.stage !== 'over') {
@@ -294,10 +331,14 @@ export abstract class Channel {
       case MSG.channelData: {
         const data = dataOf(payload)
         if (this.stage === 'waiting') throw new MalformedError('data before a shell, command or subsystem')
-        if (data.length > this.#up.window) return false
-        this.#up.forwarded(data.length)
+        if (this.#filtered === undefined && data.length > this.#up.window) return false
         this.host.session.bytesIn += data.length
         this.host.session.signs++
+        if (this.#filtered !== undefined) {
+          this.#filtered.fromClient(data)
+          return true
+        }
+        this.#up.forwarded(data.length)
         this.recorder?.fromClient(data)
         if (this.stage !== 'passing') return true
         this.target.pass(payload)
@@ -309,6 +350,7 @@ export abstract class Channel {
         return true
       case MSG.channelEof:
         if (this.stage === 'waiting') throw new MalformedError('an end before a shell, command or subsystem')
+        if (this.#filtered?.isWaitingUp) return false
         this.target.pass(payload)
         return true
       case MSG.channelClose:
@@ -328,14 +370,26 @@ export abstract class Channel {
   #data(payload: Buffer, data: Uint8Array, isError: boolean): void {
     if (!this.#down.received(data.length)) throw new MalformedError('more data than the window allows')
     if (this.stage !== 'passing') return
-    this.#down.forwarded(data.length)
     this.host.session.bytesOut += data.length
     if (!this.isTyped) this.host.session.signs++
+    if (this.#filtered !== undefined && !isError) {
+      this.#filtered.fromTarget(data)
+      this.drain()
+      return
+    }
+    this.#down.forwarded(data.length)
     const passed = this.inspect(payload, data, isError)
     // The recorder may have cut the channel over this very message.
     if (passed === undefined || this.stage !== 'passing') return
     this.client.pass(passed)
     this.target.grant(this.#down, WINDOW_GRANT_AT_LEAST)
+  }
+
+  /** A window has become wider, or does not matter any more. */
+  #goOn(): void {
+    if (this.#filtered === undefined) return
+    this.#filtered.resume()
+    this.drain()
   }
 
   #settle(): void {

@@ -10,6 +10,8 @@ export const MAX_AUTH_REQUESTS = 64
 export const MAX_CHANNELS = 32
 /** Bytes of a channel's messages that wait for a decision, or for the target of a menu's channel. */
 export const MAX_QUEUED = 256 * 1024
+/** Messages of a target behind data that a client without window has not taken. */
+export const MAX_LATE = 64
 /** Answers to a channel's requests that the client still waits for. */
 export const MAX_OWED = 4096
 /** Listeners on the target that one connection may have at a time. */

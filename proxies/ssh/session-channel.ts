@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
+import type { Right } from '../../src/model/rights.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
 import {
   buildChannelFailure,
@@ -29,7 +30,7 @@ import { mayPass } from './environment.ts'
 import { Flow } from './flow.ts'
 import { type X11Grant, x11Grant } from './forwarding/x11.ts'
 import { MAX_OWED } from './limits.ts'
-import { asSent, type MainRequest, mainRequest, missingRight } from './request.ts'
+import { asSent, type MainRequest, mainRequest, missingRight, unjudgedScp } from './request.ts'
 
 /** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
 type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void }
@@ -177,13 +178,18 @@ export class SessionChannel extends Channel {
   /** Asks the rights, waits until the audit log has it, and only then lets the request go to the target. */
   #decide(request: ChannelRequest, payload: Buffer): void {
     const { session } = this.host
-    const main = mainRequest(request, this.#terminal !== undefined)
+    const main = mainRequest(request, this.#terminal !== undefined, session.rights)
     if ('refused' in main) {
       this.#refuseRequest(request, main.refused, `${main.refused} is not allowed here`)
       return
     }
     if (!session.rights.has(main.right)) {
       this.#refuseRequest(request, main.right, missingRight(main.right, session.target.device))
+      return
+    }
+    const unjudged = unjudgedScp(main, session.fileRules)
+    if (unjudged !== undefined) {
+      this.#refuseRequest(request, main.right, unjudged)
       return
     }
     this.stage = 'deciding'
@@ -209,6 +215,7 @@ export class SessionChannel extends Channel {
     this.stage = 'passing'
     const sent = asSent(main, session.rights)
     this.recorder = session.recorder(this.id, sent, this.#terminal, (reason) => this.refuse(reason))
+    if (sent.program.kind === 'sftp' && session.filtersSftp) this.#filterSftp(sent.right)
     if (request.wantReply) this.#owe(this.#adopted ? 'own' : 'pass')
     if (sent !== main && sent.program.kind === 'exec') {
       this.target.pass(buildExec(0, request.wantReply, sent.program.command))
@@ -216,6 +223,24 @@ export class SessionChannel extends Channel {
       this.target.pass(payload)
     }
     this.drain()
+  }
+
+  #filterSftp(right: Right): void {
+    const { session } = this.host
+    this.filter(
+      {
+        rights: session.rights,
+        rules: session.fileRules,
+        explain: (missing) => missingRight(missing, session.target.device),
+      },
+      {
+        denied: (denial) => session.deniedFile(this.id, right, denial),
+        broken: (reason) => {
+          session.denied(right, reason)
+          this.refuse(`the transfer was cut: ${reason}`)
+        },
+      },
+    )
   }
 
   /** The bastion's own answer, in its turn behind those that the target still owes. */

@@ -1,5 +1,6 @@
 /** The options of SSH sessions as fields of `/connectionpolicies`. */
 import { type Static, Type } from 'typebox'
+import { FileRuleError, MAX_FILE_RULE_LENGTH, MAX_FILE_RULES, parseFileRule } from '../model/file-rules.ts'
 import { forwardRuleError } from '../model/forward-rules.ts'
 import { LEGACY_ALGORITHMS } from '../model/legacy-algorithms.ts'
 import type { SshOptions } from '../model/ssh-options.ts'
@@ -35,6 +36,12 @@ export const SshFields = exact({
   listen_on: forwardRules(
     'the addresses and ports on which a target may listen for a user who holds SSH_REVERSE_TCPIP; none: nowhere',
   ),
+  file_rules: Type.Array(Type.String({ maxLength: MAX_FILE_RULE_LENGTH }), {
+    maxItems: MAX_FILE_RULES,
+    'x-ordered': true,
+    description:
+      'rules for files over SFTP and SCP, such as "deny up /srv/** ext=exe"; the first that matches decides',
+  }),
 })
 export const SshUpdate = partial(SshFields)
 
@@ -45,6 +52,7 @@ export function sshFieldsOf(options: SshOptions): Static<typeof SshFields> {
     legacy_algorithms: [...options.legacyAlgorithms],
     forward_to: [...options.forwardTo],
     listen_on: [...options.listenOn],
+    file_rules: [...options.fileRules],
   }
 }
 
@@ -53,20 +61,36 @@ export function sshFieldsOf(options: SshOptions): Static<typeof SshFields> {
  * @throws ApiError `invalid_field` that names each bad rule
  */
 export function sshOptionsOf(body: Static<typeof SshUpdate>, old: SshOptions): SshOptions {
-  checkRules('forward_to', body.forward_to)
-  checkRules('listen_on', body.listen_on)
+  checkRules('forward_to', body.forward_to, forwardRuleError)
+  checkRules('listen_on', body.listen_on, forwardRuleError)
+  checkRules('file_rules', body.file_rules, fileRuleError)
   return {
     idleTimeout: body.idle_timeout ?? old.idleTimeout,
     maxDuration: body.max_duration ?? old.maxDuration,
     legacyAlgorithms: body.legacy_algorithms ? [...new Set(body.legacy_algorithms)] : old.legacyAlgorithms,
     forwardTo: body.forward_to ?? old.forwardTo,
     listenOn: body.listen_on ?? old.listenOn,
+    fileRules: body.file_rules ?? old.fileRules,
   }
 }
 
-function checkRules(field: string, rules: readonly string[] | undefined): void {
+function fileRuleError(rule: string): string | undefined {
+  try {
+    parseFileRule(rule)
+    return undefined
+  } catch (error) {
+    if (error instanceof FileRuleError) return error.message
+    throw error
+  }
+}
+
+function checkRules(
+  field: string,
+  rules: readonly string[] | undefined,
+  errorOf: (rule: string) => string | undefined,
+): void {
   const details = (rules ?? []).flatMap((rule, index) => {
-    const message = forwardRuleError(rule)
+    const message = errorOf(rule)
     return message === undefined ? [] : [{ field: `${field}/${index}`, message }]
   })
   if (details.length > 0) throw new ApiError('invalid_field', details)

@@ -217,8 +217,9 @@ export const EVENTS = {
     severity: 'notice',
     trap: false,
     meaning: 'a checkout was over before the secret was returned',
-    fields: ['user', 'account', 'domain', 'device', 'object', 'reason'],
-    sentence: (f) => `the checkout of ${account(f)} by ${who(f)} is over${because(f)}`,
+    fields: ['user', 'account', 'domain', 'device', 'object', 'result', 'reason'],
+    sentence: (f) =>
+      `the checkout of ${account(f)} by ${who(f)} ${f.result === 'failure' ? 'could not be ended' : 'is over'}${because(f)}`,
   },
   'checkout.denied': {
     severity: 'warning',

@@ -298,6 +298,15 @@ describe('connection policies', () => {
       status: 400,
       body: { error: 'invalid_field', details: [{ field: 'forward_to/1' }, { field: 'forward_to/2' }] },
     })
+    const file_rules = ['allow up /srv/in/** size<=10MiB', 'deny any /**']
+    await must('PUT', '/connectionpolicies/office', { file_rules })
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ idle_timeout: 600, file_rules })
+    expect(
+      (await call('PUT', '/connectionpolicies/office', { file_rules: [...file_rules, 'deny up ~/x'] })).body,
+    ).toMatchObject({
+      error: 'invalid_field',
+      details: [{ field: 'file_rules/2', message: expect.stringMatching(/^at offset 8: expected an absol/) }],
+    })
     await must('PUT', '/connectionpolicies/SSH', { host_key_policy: 'pinned' })
     await must('PUT', '/devices/srv1/services/ssh', { connection_policy: 'SSH' })
     expect(await policy()).toBe('pinned')

@@ -202,9 +202,11 @@ class Planner {
 
   /** The fields of the body that are not what the object has; secrets always. */
   #differing(before: Body, body: Body, secrets: readonly string[]): Body {
-    const differs = ({ path }: Column): boolean => {
+    const differs = ({ path, isOrdered }: Column): boolean => {
       const value = valueAt(body, path)
-      return value !== undefined && comparable(value) !== comparable(valueAt(before, path))
+      return (
+        value !== undefined && comparable(value, isOrdered) !== comparable(valueAt(before, path), isOrdered)
+      )
     }
     const fields = new Set(this.#table.columns.filter(differs).map(({ path }) => path[0] ?? ''))
     return Object.fromEntries(
@@ -213,9 +215,9 @@ class Planner {
   }
 }
 
-/** The order of a list says nothing. */
-function comparable(value: unknown): string {
-  return JSON.stringify(Array.isArray(value) ? value.toSorted() : (value ?? null))
+/** The order of a list says nothing, unless it is an ordered one. */
+function comparable(value: unknown, isOrdered = false): string {
+  return JSON.stringify(Array.isArray(value) && !isOrdered ? value.toSorted() : (value ?? null))
 }
 
 /** Writes the changes to the audit: that they are to be made, or that they failed and why. */

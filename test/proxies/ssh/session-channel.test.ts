@@ -17,6 +17,7 @@ import { MAX_QUEUED } from '../../../proxies/ssh/limits.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import { SessionChannel } from '../../../proxies/ssh/session-channel.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
+import { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
 
 let toClient: Buffer[]
@@ -36,6 +37,8 @@ function newChannel(rights: Right[]): SessionChannel {
     granted: async ({ right }: { right: Right }) => void granted.push(right),
     denied: () => undefined,
     recorder: () => undefined,
+    fileRules: new FileJudge([]),
+    filtersSftp: false,
     bytesIn: 0,
     bytesOut: 0,
   } as unknown as SshSession
