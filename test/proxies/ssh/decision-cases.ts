@@ -45,8 +45,8 @@ const PTY = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPi
 
 export interface Case {
   title: string
-  /** All of these; `always`: whatever they are; undefined: under no rights. */
-  needs: Right[] | 'always' | undefined
+  /** All of these, or one; `always`: whatever they are; undefined: under no rights. */
+  needs: Right[] | { oneOf: Right[] } | 'always' | undefined
   /** Does it, and answers whether it has passed to the other side. */
   passes: (peers: Peers) => Promise<boolean>
 }
@@ -165,6 +165,9 @@ export const CASES: Case[] = [
     buildExec(id, true, 'scp -t /tmp/x; sh'),
   ),
   clientRequests('rsync', ['SSH_REMOTE_COMMAND'], (id) => buildExec(id, true, 'rsync --server -e. . /tmp')),
+  clientRequests('SFTP, if only one way', { oneOf: ['SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN'] }, (id) =>
+    buildSubsystem(id, true, 'sftp'),
+  ),
   clientRequests('another subsystem', undefined, (id) => buildSubsystem(id, true, 'netconf')),
   clientRequests('x11-req', ['SSH_X11'], (id) => buildChannelRequest(id, 'x11-req', true, X11)),
   clientRequests('auth-agent-req', ['SSH_AUTH_AGENT'], (id) =>
@@ -242,5 +245,7 @@ export const CASES: Case[] = [
 
 /** Whether what needs these may pass under those. */
 export function isGranted(needs: Case['needs'], rights: readonly Right[]): boolean {
-  return needs === 'always' || (needs?.every((right) => rights.includes(right)) ?? false)
+  if (needs === 'always' || needs === undefined) return needs === 'always'
+  if ('oneOf' in needs) return needs.oneOf.some((right) => rights.includes(right))
+  return needs.every((right) => rights.includes(right))
 }

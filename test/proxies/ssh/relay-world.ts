@@ -5,6 +5,7 @@ import { MSG, parseChannelOpen, parseChannelOpenConfirmation } from '../../../pr
 import { Relay } from '../../../proxies/ssh/relay.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
+import { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../../src/model/ssh-options.ts'
 
@@ -59,6 +60,8 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     rights: new Set(rights),
     options: { ...SSH_OPTIONS, ...options },
     target: { device: 'srv1' },
+    fileRules: new FileJudge([]),
+    filtersSftp: !new Set(rights).has('SFTP_SESSION'),
     granted: async ({ right }: { right: Right }) => void opened.push(right),
     forwards: async (right: Right, destination?: string) =>
       void opened.push(destination === undefined ? right : `${right} ${destination}`),
