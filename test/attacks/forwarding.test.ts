@@ -146,6 +146,7 @@ describeWithPeers('forwarding', PEERS, () => {
     function wired(client: RawClient): Peers {
       const legOf = (sent: Buffer[], send: (message: Uint8Array) => void): Leg => ({
         sent,
+        isSilent: false,
         say: (...messages) => messages.forEach((message) => void send(message)),
         take: (type) => take(sent, type),
       })
