@@ -47,8 +47,8 @@ const PTY = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPi
 
 interface Case {
   title: string
-  /** All of these; `always`: whatever they are; undefined: under no rights. */
-  needs: Right[] | 'always' | undefined
+  /** All of these, or one of them; `always`: whatever they are; undefined: under no rights. */
+  needs: Right[] | { oneOf: Right[] } | 'always' | undefined
   /** Does it, and answers whether it has passed to the other side. */
   passes: (world: World) => Promise<boolean>
 }
@@ -166,6 +166,9 @@ const CASES: Case[] = [
     buildExec(id, true, 'scp -t /tmp/x; sh'),
   ),
   clientRequests('rsync', ['SSH_REMOTE_COMMAND'], (id) => buildExec(id, true, 'rsync --server -e. . /tmp')),
+  clientRequests('SFTP', { oneOf: ['SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN'] }, (id) =>
+    buildSubsystem(id, true, 'sftp'),
+  ),
   clientRequests('another subsystem', undefined, (id) => buildSubsystem(id, true, 'netconf')),
   clientRequests('x11-req', ['SSH_X11'], (id) => buildChannelRequest(id, 'x11-req', true, X11)),
   clientRequests('auth-agent-req', ['SSH_AUTH_AGENT'], (id) =>
@@ -248,7 +251,10 @@ const SETS = Array.from({ length: 2 ** RIGHTS.length }, (_, bits) =>
 test.each(CASES.map((one) => [one.title, one] as const))('%s', async (_, { needs, passes }) => {
   for (const rights of SETS) {
     const world = newWorld(rights)
-    const expected = needs === 'always' || (needs?.every((right) => rights.includes(right)) ?? false)
+    const holds = (right: Right) => rights.includes(right)
+    const expected =
+      needs === 'always' ||
+      (needs !== undefined && ('oneOf' in needs ? needs.oneOf.some(holds) : needs.every(holds)))
     const passed = await passes(world)
     world.end()
     if (passed !== expected) expect({ rights, passed }).toEqual({ rights, passed: expected })

@@ -5,6 +5,8 @@ import { MSG, parseChannelOpen, parseChannelOpenConfirmation } from '../../../pr
 import { Relay } from '../../../proxies/ssh/relay.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
+import { FileJudge } from '../../../src/model/file-judge.ts'
+import { parseFileRule } from '../../../src/model/file-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../../src/model/ssh-options.ts'
 
@@ -50,10 +52,13 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
   let ended: string | undefined
   const legs = [newLeg(), newLeg()] as const
   const [client, target] = legs
+  const held = new Set(rights)
   const session = {
-    rights: new Set(rights),
+    rights: held,
     options: { ...SSH_OPTIONS, ...options },
     target: { device: 'srv1' },
+    fileRules: new FileJudge((options.fileRules ?? []).map(parseFileRule)),
+    filtersSftp: !held.has('SFTP_SESSION'),
     granted: async ({ right }: { right: Right }) => void opened.push(right),
     forwards: async (right: Right, destination?: string) =>
       void opened.push(destination === undefined ? right : `${right} ${destination}`),
