@@ -6,7 +6,6 @@ import { Relay } from '../../../proxies/ssh/relay.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
-import { parseFileRule } from '../../../src/model/file-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../../src/model/ssh-options.ts'
 
@@ -28,9 +27,17 @@ export interface Denial {
   destination: string | undefined
 }
 
-export interface World {
+/** The two ends of a bastion. */
+export interface Peers {
   client: Leg
   target: Leg
+  /** What was said has been read, and what waited for the audit log goes on. */
+  settle(): Promise<void>
+  /** A session's channel, open on both legs; answers with the bastion's number. */
+  openSession(): number | Promise<number>
+}
+
+export interface World extends Peers {
   /** What was told to the audit log as opened: right, and where to. */
   opened: string[]
   denied: Denial[]
@@ -38,10 +45,7 @@ export interface World {
   readonly ended: string | undefined
   /** Bytes that were seen by the recorders of forwarded channels. */
   counted: { in: number; out: number }
-  /** All that waits for the audit log goes on. */
-  settle(): Promise<void>
-  /** A session's channel, open on both legs; answers with the bastion's number. */
-  openSession(own?: number): number
+  openSession(): number
   end(): void
 }
 
@@ -52,13 +56,12 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
   let ended: string | undefined
   const legs = [newLeg(), newLeg()] as const
   const [client, target] = legs
-  const held = new Set(rights)
   const session = {
-    rights: held,
+    rights: new Set(rights),
     options: { ...SSH_OPTIONS, ...options },
     target: { device: 'srv1' },
-    fileRules: new FileJudge((options.fileRules ?? []).map(parseFileRule)),
-    filtersSftp: !held.has('SFTP_SESSION'),
+    fileRules: new FileJudge([]),
+    filtersSftp: !new Set(rights).has('SFTP_SESSION'),
     granted: async ({ right }: { right: Right }) => void opened.push(right),
     forwards: async (right: Right, destination?: string) =>
       void opened.push(destination === undefined ? right : `${right} ${destination}`),
@@ -83,7 +86,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       ended ??= reason ?? result
     },
   } as unknown as SshSession
-  const relay = new Relay(client.transport, target.transport, session, 0, () => undefined)
+  new Relay(client.transport, target.transport, session, 0, () => undefined)
   return {
     client,
     target,
@@ -94,14 +97,13 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       return ended
     },
     settle: () => new Promise((resolve) => setImmediate(resolve)),
-    openSession: (own = 3) => {
-      client.say(open('session', own))
+    openSession: () => {
+      client.say(open('session', 3))
       const { sender } = parseChannelOpen(target.take(MSG.channelOpen).at(-1)!)
-      target.say(confirmation(sender, own + 1000))
+      target.say(confirmation(sender, 1003))
       return parseChannelOpenConfirmation(client.take(MSG.channelOpenConfirmation).at(-1)!).sender
     },
     end: () => {
-      void relay
       client.transport.onClose?.()
     },
   }
