@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { SshProxy } from '../proxies/ssh/proxy.ts'
-import { nativeCryptoAvailable } from '../proxies/ssh/transport.ts'
+import { nativeCryptoAvailable, requirePatchedSsh2 } from '../proxies/ssh/transport.ts'
 import type { Api } from './api/deps.ts'
 import { createApi } from './api/server.ts'
 import { AuditLog } from './audit/log.ts'
@@ -40,6 +40,7 @@ export interface BrokerOptions {
 /** Starts everything. Throws, with what was started taken down again, when a part cannot start. */
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const { config } = options
+  requirePatchedSsh2()
   openDataFolder(config.dataDir)
   const release = holdDataFolder(config.dataDir)
   let broker: Broker | undefined

@@ -12,7 +12,7 @@ import { Transport } from './transport.ts'
 
 export interface FrontOptions {
   gate: Gate
-  /** Private keys in OpenSSH's PEM form. No RSA: ssh2 cannot switch its SHA-1 signature off. */
+  /** Private host keys in OpenSSH's PEM form, one of a type, in the order of preference. */
   hostKeys: string[]
   /** Software version in the identification string, `SSH-2.0-` excluded. */
   ident: string

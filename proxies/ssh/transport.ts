@@ -10,6 +10,7 @@
 import { Buffer } from 'node:buffer'
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
+import { dirname } from 'node:path'
 import { takeReads } from '../shared-read.ts'
 import {
   FLOOD_MARK,
@@ -52,7 +53,13 @@ const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
   sendPacket: (protocol: Ssh2Protocol, packet: Buffer) => boolean
 }
 
-const { COMPAT } = require('ssh2/lib/protocol/constants.js') as { COMPAT: Record<string, number> }
+const constants = require('ssh2/lib/protocol/constants.js') as {
+  COMPAT: Record<string, number>
+  SALLYPORT_PATCH?: number
+}
+const { COMPAT } = constants
+/** The state of patches/ssh2-1.17.0.patch that this code needs. */
+const SSH2_PATCH = 1
 const IMPLY_RSA_SHA2 = COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
 const KEXINIT = 20
 const CONNECTION_LAYER_FIRST = 80
@@ -63,6 +70,15 @@ const DISCONNECT_BY_APPLICATION = 11
 /** True when ssh2's crypto runs in its native binding; without it the relay has less than half its speed. */
 export function nativeCryptoAvailable(): boolean {
   return (require('ssh2/lib/protocol/crypto.js') as { bindingAvailable: boolean }).bindingAvailable
+}
+
+/** Throws when the ssh2 that Node finds is not the patched one; the message says what to do. */
+export function requirePatchedSsh2(): void {
+  if (constants.SALLYPORT_PATCH === SSH2_PATCH) return
+  throw new Error(
+    `ssh2 in ${dirname(require.resolve('ssh2/package.json'))} is without Sallyport's patch of this release, and SSH is not ` +
+      'safe without it: run bin/patch-ssh2.mjs of this installation with Node, then start again',
+  )
 }
 
 export class Transport {

@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
-import { nativeCryptoAvailable } from '../../proxies/ssh/transport.ts'
+import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport.ts'
 import { recipientFault } from '../../recordings/keys.ts'
 import { verifyAudit } from '../audit/chain.ts'
 import { explainBindError } from '../config/binderror.ts'
@@ -70,6 +70,11 @@ function clock(): Finding {
 }
 
 function crypto(): Finding {
+  try {
+    requirePatchedSsh2()
+  } catch (error) {
+    return { level: 'error', subject: 'crypto', text: (error as Error).message }
+  }
   if (nativeCryptoAvailable())
     return { level: 'ok', subject: 'crypto', text: "ssh2's native binding is in use" }
   return {
