@@ -8,7 +8,7 @@ import ssh2, { type AuthContext, type Connection, type PublicKeyAuthContext } fr
 import type { AuthenticateRequest, Gate, Identity, PasswordProof, Source } from '../../src/gate/messages.ts'
 import { FRONT_ALGORITHMS } from './algorithms.ts'
 import { LINGER_MS, MAX_AUTH_REQUESTS, MAX_AUTH_TRIES, MAX_KEY_OFFERS } from './limits.ts'
-import { Transport } from './transport.ts'
+import { type RekeyLimits, Transport } from './transport.ts'
 
 export interface FrontOptions {
   gate: Gate
@@ -16,6 +16,8 @@ export interface FrontOptions {
   hostKeys: string[]
   /** Software version in the identification string, `SSH-2.0-` excluded. */
   ident: string
+  /** When new keys are agreed; default: REKEY_LIMITS. */
+  rekey?: RekeyLimits
   /** A person has signed in. The transport is silent until its `onMessage` is set. */
   onSignedIn: (identity: Identity, source: Source, transport: Transport, socket: Socket) => void
 }
@@ -53,7 +55,10 @@ export class SshFront {
   #welcome(client: Connection, info: { ip: string; port: number }): void {
     const socket = (client as unknown as { _sock: Socket })._sock
     socket.setNoDelay(true)
-    const transport = new Transport(client, socket, { strict: true })
+    const transport = new Transport(client, socket, {
+      strict: true,
+      ...(this.#options.rekey && { rekey: this.#options.rekey }),
+    })
     const source: Source = { address: plainAddress(info.ip), port: info.port }
     const attempt = new SignIn(this.#options.gate, source, transport)
     // Errors of one client (bad packets, resets) end that connection and nothing else.

@@ -12,14 +12,7 @@ import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { takeReads } from '../shared-read.ts'
-import {
-  FLOOD_MARK,
-  KEX_TIMEOUT_MS,
-  READ_SHARE,
-  REKEY_BYTES,
-  REKEY_INTERVAL_MS,
-  SEND_HIGH_WATER,
-} from './limits.ts'
+import { FLOOD_MARK, KEX_TIMEOUT_MS, READ_SHARE, REKEY_LIMITS, SEND_HIGH_WATER } from './limits.ts'
 import { framePacket, keepPacket } from './packet.ts'
 
 const require = createRequire(import.meta.url)
@@ -81,6 +74,13 @@ export function requirePatchedSsh2(): void {
   )
 }
 
+export type RekeyLimits = typeof REKEY_LIMITS
+
+interface Usage {
+  bytes: number
+  packets: number
+}
+
 export class Transport {
   /**
    * Called with each connection-layer message. The callee may rewrite it, and has to copy what it keeps: the next
@@ -96,7 +96,10 @@ export class Transport {
   readonly #protocol: Ssh2Protocol
   readonly #socket: Socket
   readonly #strict: boolean
-  #sent = 0
+  readonly #rekeyLimits: RekeyLimits
+  /** What the present keys have been used for. */
+  #sent: Usage = { bytes: 0, packets: 0 }
+  #received: Usage = { bytes: 0, packets: 0 }
   #keysSince = Date.now()
   #kexTimer: NodeJS.Timeout | undefined
   #closed = false
@@ -113,11 +116,12 @@ export class Transport {
    * `strict`: a connection-layer message before `onMessage` is set ends the connection. The front is strict;
    * a target may announce its host keys before this side has noticed that it is signed in.
    */
-  constructor(peer: unknown, socket: Socket, options: { strict: boolean }) {
+  constructor(peer: unknown, socket: Socket, options: { strict: boolean; rekey?: RekeyLimits }) {
     const { _protocol: protocol } = peer as Ssh2Peer
     this.#protocol = protocol
     this.#socket = socket
     this.#strict = options.strict
+    this.#rekeyLimits = options.rekey ?? REKEY_LIMITS
     takeReads(socket, (chunk) => this.#read(chunk))
     const original = protocol._onPayload
     protocol._onPayload = (payload) => {
@@ -136,12 +140,16 @@ export class Transport {
       this.#heard = true
       if (this.onMessage) this.onMessage(payload)
       else if (this.#strict) this.breach()
+      this.#use(this.#received, payload.length)
       return undefined
     }
     ;(peer as Ssh2Peer).on('handshake', () => {
       clearTimeout(this.#kexTimer)
       this.#kexTimer = undefined
       this.#queued = 0
+      this.#keysSince = Date.now()
+      this.#sent = { bytes: 0, packets: 0 }
+      this.#received = { bytes: 0, packets: 0 }
       // A target without server-sig-algs is still asked for SHA-2 with RSA keys: ssh2 would fall back to SHA-1.
       protocol._compatFlags |= IMPLY_RSA_SHA2
       this.onDrain?.()
@@ -184,8 +192,13 @@ export class Transport {
     } else {
       this.#sendByLibrary(payload)
     }
-    this.#sent += payload.length
-    if (this.#sent >= REKEY_BYTES) this.#rekey()
+    this.#use(this.#sent, payload.length)
+  }
+
+  #use(usage: Usage, bytes: number): void {
+    usage.bytes += bytes
+    usage.packets++
+    if (usage.bytes >= this.#rekeyLimits.bytes || usage.packets >= this.#rekeyLimits.packets) this.#rekey()
   }
 
   /** What is sent during a key exchange waits in ssh2's queue; nothing may overtake it. */
@@ -258,7 +271,7 @@ export class Transport {
 
   /** New keys when the present ones are old; call it now and then. */
   refreshKeys(now: number): void {
-    if (now - this.#keysSince >= REKEY_INTERVAL_MS) this.#rekey()
+    if (now - this.#keysSince >= this.#rekeyLimits.intervalMs) this.#rekey()
   }
 
   /** Sends what is queued, a disconnect message, and closes. */
@@ -279,10 +292,10 @@ export class Transport {
     this.#socket.destroy()
   }
 
+  /** After the sign-in, and not while keys are being exchanged. */
   #rekey(): void {
-    this.#sent = 0
-    this.#keysSince = Date.now()
-    if (this.#protocol._kexinit === undefined) this.#protocol.rekey()
+    if (this.#closed || this.onMessage === undefined || this.#inKex || !this.#socket.writable) return
+    this.#protocol.rekey()
     this.#watchKex()
   }
 
