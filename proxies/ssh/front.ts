@@ -136,10 +136,10 @@ class SignIn {
   }
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
-    const { key, signature, blob } = context
+    const { key, signatureField, blob } = context as PublicKeyAuthContext & { signatureField?: Buffer }
     // ssh2 hands on what is missing when the request was cut short; it counts, and is answered, like any other.
     const offered: Uint8Array = key.data ?? new Uint8Array(0)
-    const signed = signature && blob ? { data: blob, signature } : undefined
+    const signed = signatureField && blob ? { data: blob, signature: signatureField } : undefined
     const isTooMuch = signed ? ++this.#tries > MAX_AUTH_TRIES : ++this.#offers > MAX_KEY_OFFERS
     if (isTooMuch) this.#tooMany(context)
     else await this.#ask(context, { method: 'publickey', key: offered, ...(signed && { signed }) })

@@ -52,7 +52,7 @@ const constants = require('ssh2/lib/protocol/constants.js') as {
 }
 const { COMPAT } = constants
 /** The state of patches/ssh2-1.17.0.patch that this code needs. */
-const SSH2_PATCH = 1
+const SSH2_PATCH = 2
 const IMPLY_RSA_SHA2 = COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
 const KEXINIT = 20
 const CONNECTION_LAYER_FIRST = 80

@@ -198,6 +198,8 @@ describeWithPeers('OpenSSH', ['ssh'], () => {
       'ecdsa-sha2-nistp521',
       'rsa-sha2-512',
       'rsa-sha2-256',
+      'sk-ssh-ed25519@openssh.com',
+      'sk-ecdsa-sha2-nistp256@openssh.com',
     ])
   })
 })
