@@ -21,6 +21,7 @@ import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { BrokerGate } from './gate/gate.ts'
 import { REVIEW_INTERVAL_MS } from './gate/review.ts'
+import { openAuthorities } from './identity/authorities.ts'
 import { recordingExports } from './keeper/exports.ts'
 import { recoverSessions } from './keeper/recover.ts'
 import type { Logger } from './log.ts'
@@ -88,6 +89,7 @@ export class Broker {
 
   async start(): Promise<void> {
     const { config, logger, version, say } = this.#options
+    this.#parts.identities.authorities = openAuthorities(config.ssh)
     this.#audit.setSinks(this.#openSinks(config))
     if (!nativeCryptoAvailable()) {
       logger.warn(
@@ -205,8 +207,9 @@ export class Broker {
     ]
   }
 
-  /** Takes over what a changed configuration says of certificates and sinks; listeners stay as they are. */
+  /** Takes over what a changed configuration says of certificates, authorities and sinks; listeners stay as they are. */
   async reload(config: Config): Promise<void> {
+    this.#parts.identities.authorities = openAuthorities(config.ssh)
     const old = this.#audit.sinks
     this.#audit.setSinks(this.#openSinks(config))
     if (this.#api && config.listen.https) {

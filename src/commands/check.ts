@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { runningHolder } from '../data-folder.ts'
 import { openFoundation } from '../foundation.ts'
+import { openAuthorities } from '../identity/authorities.ts'
 import { type Command, expectNoWords } from './command.ts'
 
 interface Finding {
@@ -56,6 +57,7 @@ async function look(file: string): Promise<Finding[]> {
     masterKey(config),
     disk(config),
     ...recipients(config),
+    ...authorities(config),
   ]
 }
 
@@ -189,4 +191,16 @@ function recipients({ recordings }: Config): Finding[] {
     const fault = recipientFault(recipient)
     return fault === undefined ? [] : [{ level: 'error' as const, subject: 'recordings', text: fault }]
   })
+}
+
+function authorities({ ssh }: Config): Finding[] {
+  if (ssh.userCa.length === 0 && ssh.revokedKeys === undefined) return []
+  try {
+    openAuthorities(ssh)
+    return [
+      { level: 'ok', subject: 'authorities', text: [...ssh.userCa, ssh.revokedKeys ?? ''].join(' ').trim() },
+    ]
+  } catch (error) {
+    return [{ level: 'error', subject: 'authorities', text: (error as Error).message }]
+  }
 }
