@@ -30,10 +30,8 @@ export const FLOOD_MARK = 1024 * 1024
 export const READ_SHARE = 256 * 1024
 /** A key exchange that takes longer than this ends the connection. */
 export const KEX_TIMEOUT_MS = 60_000
-/** Bytes sent on one leg after which new keys are agreed (RFC 4253 9). */
-export const REKEY_BYTES = 1024 * 1024 * 1024
-/** Age of a leg's keys after which new ones are agreed. */
-export const REKEY_INTERVAL_MS = 3_600_000
+/** What one leg's keys are used for, in either direction, before new ones are agreed (RFC 4253 9, RFC 4344 3.1). */
+export const REKEY_LIMITS = { bytes: 1024 * 1024 * 1024, packets: 2 ** 31, intervalMs: 3_600_000 }
 /** TCP connection to the target, and then its key exchange and sign-in. */
 export const CONNECT_TIMEOUT_MS = 15_000
 export const TARGET_SIGN_IN_TIMEOUT_MS = 30_000

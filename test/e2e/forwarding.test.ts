@@ -106,10 +106,8 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
       await forward(['-D', String(local)], { port: local, host: HOST })
       const greeting = Buffer.from([5, 1, 0])
       const request = Buffer.from([5, 1, 0, 1, 127, 0, 0, 1, echo.port >> 8, echo.port & 0xff])
-      const came = await exchange(
-        { port: local, host: HOST },
-        Buffer.concat([greeting, request, Buffer.from('hello')]),
-      )
+      // each in its turn: ssh gives up on a client that has closed before it was answered
+      const came = await exchange({ port: local, host: HOST }, [greeting, request, Buffer.from('hello')])
       expect(came.subarray(0, 2)).toEqual(Buffer.from([5, 0]))
       expect(came.subarray(-5).toString()).toBe('hello')
     })

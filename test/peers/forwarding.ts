@@ -42,8 +42,15 @@ export async function startEcho(path?: string): Promise<Listener> {
   }
 }
 
-/** Connects, sends, ends its own direction, and resolves to all that came back until the other's end. */
-export function exchange(to: NetConnectOpts, data: Uint8Array | string, timeoutMs = 15_000): Promise<Buffer> {
+/**
+ * Connects, sends, ends its own direction, and resolves to all that came back until the other's end. Of several pieces
+ * each is sent when something has come in answer to the one before.
+ */
+export function exchange(
+  to: NetConnectOpts,
+  data: Uint8Array | string | Uint8Array[],
+  timeoutMs = 15_000,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ ...to, allowHalfOpen: true })
     const received: Buffer[] = []
@@ -52,13 +59,23 @@ export function exchange(to: NetConnectOpts, data: Uint8Array | string, timeoutM
       clearTimeout(timer)
       reject(error)
     })
-    socket.on('data', (piece) => received.push(piece))
+    const pieces = Array.isArray(data) ? [...data] : [data]
+    const sendNext = (): void => {
+      const next = pieces.shift()
+      if (next === undefined) return
+      if (pieces.length === 0) socket.end(next)
+      else socket.write(next)
+    }
+    socket.on('data', (piece) => {
+      received.push(piece)
+      sendNext()
+    })
     socket.on('end', () => {
       clearTimeout(timer)
       socket.destroy()
       resolve(Buffer.concat(received))
     })
-    socket.on('connect', () => socket.end(data))
+    socket.on('connect', sendNext)
   })
 }
 
