@@ -36,6 +36,9 @@ export const PEER_PACKAGES = [
   'curl',
   'expect',
   'tmux',
+  'xauth',
+  'xvfb',
+  'x11-utils',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

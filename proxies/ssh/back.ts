@@ -11,18 +11,22 @@ import { connectShared } from '../shared-read.ts'
 import { INTERNAL, TargetError } from './errors.ts'
 import { CONNECT_TIMEOUT_MS, TARGET_SIGN_IN_TIMEOUT_MS } from './limits.ts'
 import { negotiationFailure, targetAlgorithms } from './target-algorithms.ts'
-import { Transport } from './transport.ts'
+import { type RekeyLimits, Transport } from './transport.ts'
 
-/** Connects and signs in. Throws TargetError. `signal` gives up; its reason is a text for the user. */
+/**
+ * Connects and signs in. Throws TargetError. `signal` gives up; its reason is a text for the user. `rekey`: when new
+ * keys are agreed, for tests.
+ */
 export async function connectTarget(
   session: OpenSession,
   gate: Gate,
   ident: string,
   signal: AbortSignal,
+  rekey?: RekeyLimits,
 ): Promise<Transport> {
   const name = `${session.target.device} (${session.target.host}:${session.target.port})`
   const socket = await dial(session.target.host, session.target.port, name, signal)
-  return await signIn(socket, session, gate, ident, name, signal)
+  return await signIn(socket, session, gate, { ident, name, signal, ...(rekey && { rekey }) })
 }
 
 function dial(host: string, port: number, name: string, signal: AbortSignal): Promise<Socket> {
@@ -73,10 +77,9 @@ function signIn(
   socket: Socket,
   session: OpenSession,
   gate: Gate,
-  ident: string,
-  name: string,
-  signal: AbortSignal,
+  options: { ident: string; name: string; signal: AbortSignal; rekey?: RekeyLimits },
 ): Promise<Transport> {
+  const { ident, name, signal, rekey } = options
   return new Promise((resolve, reject) => {
     const client = new ssh2.Client()
     let settled = false
@@ -165,7 +168,7 @@ function signIn(
         )
       },
     })
-    const transport = new Transport(client, socket, { strict: false })
+    const transport = new Transport(client, socket, { strict: false, ...(rekey && { rekey }) })
   })
 }
 

@@ -96,6 +96,10 @@ export abstract class Channel {
     return { window: flow.grant(), maxPacket: Math.min(this.#openerMaxPacket, MAX_CHANNEL_PACKET) }
   }
 
+  get openedBy(): 'client' | 'target' {
+    return this.#opener === this.client ? 'client' : 'target'
+  }
+
   /** The side that did not open it has confirmed it. */
   confirmed(message: ChannelOpenConfirmation): void {
     const byClient = this.#opener === this.client
@@ -249,6 +253,12 @@ export abstract class Channel {
     throw new MalformedError('an answer to no request')
   }
 
+  /** Looks at data of the target before it is passed on; undefined: nothing is, for now. */
+  protected inspect(payload: Buffer, data: Uint8Array, isError: boolean): Buffer | undefined {
+    this.recorder?.fromTarget(data, isError)
+    return payload
+  }
+
   protected requestOfTarget(payload: Buffer): void {
     this.turnDown(this.target, parseChannelRequest(payload).wantReply)
   }
@@ -368,10 +378,10 @@ export abstract class Channel {
       return
     }
     this.#down.forwarded(data.length)
-    this.recorder?.fromTarget(data, isError)
+    const passed = this.inspect(payload, data, isError)
     // The recorder may have cut the channel over this very message.
-    if (this.stage !== 'passing') return
-    this.client.pass(payload)
+    if (passed === undefined || this.stage !== 'passing') return
+    this.client.pass(passed)
     this.target.grant(this.#down, WINDOW_GRANT_AT_LEAST)
   }
 

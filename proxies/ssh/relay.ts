@@ -4,17 +4,15 @@
  * (RFC 4254) passes here once; what one channel does with it is in channel.ts and its subclasses.
  */
 import { Buffer } from 'node:buffer'
-import type { Channel, ChannelHost } from './channel.ts'
-import {
-  buildChannelOpen,
-  buildChannelOpenFailure,
-  buildRequestFailure,
-  buildRequestSuccess,
-} from './codec/build.ts'
+import type { Right } from '../../src/model/rights.ts'
+import type { Channel, ChannelHost, Opened } from './channel.ts'
+import { buildChannelOpen, buildChannelOpenFailure, buildRequestFailure } from './codec/build.ts'
 import {
   type ChannelOpen,
+  type GlobalRequest,
   MSG,
   OPEN_FAILURE,
+  type OpenFailureReason,
   parseChannelOpen,
   parseChannelOpenConfirmation,
   parseChannelOpenFailure,
@@ -22,16 +20,31 @@ import {
   recipientOf,
 } from './codec/messages.ts'
 import { displayText, MalformedError } from './codec/reader.ts'
+import { isRight, ruleOf } from './decisions.ts'
 import { end, farewell } from './farewell.ts'
+import { type Grants, openByClient, openByTarget } from './forwarding/opens.ts'
+import { GlobalRequests } from './forwarding/requests.ts'
 import { Keepalive } from './keepalive.ts'
 import { MAX_CHANNELS } from './limits.ts'
 import type { AdoptedChannel } from './lobby.ts'
+import { missingRight } from './request.ts'
 import type { SessionResult, SshSession } from './session.ts'
 import { SessionChannel } from './session-channel.ts'
 import { TimeLimits } from './time-limits.ts'
 import type { Transport } from './transport.ts'
 
 const NOTHING = new Uint8Array(0)
+
+type Peer = 'client' | 'target'
+
+function openedOf({ sender, window, maxPacket }: ChannelOpen): Opened {
+  return { id: sender, window, maxPacket }
+}
+
+/** A name that a peer chose, for people. */
+function nameText(name: string): string {
+  return displayText(Buffer.from(name, 'latin1'))
+}
 
 export class Relay implements ChannelHost {
   readonly client: Transport
@@ -40,6 +53,11 @@ export class Relay implements ChannelHost {
   readonly #channels = new Map<number, Channel>()
   readonly #keepalive: Keepalive
   readonly #limits: TimeLimits
+  readonly #requests: GlobalRequests
+  readonly #grants: Grants = {
+    x11: () => this.#sessions().flatMap(({ x11 }) => x11 ?? []),
+    agent: () => this.#sessions().some(({ hasAgent }) => hasAgent),
+  }
   readonly #onEnd: () => void
   #nextId: number
   #deciding = 0
@@ -56,9 +74,14 @@ export class Relay implements ChannelHost {
     this.client = client
     this.target = target
     this.session = session
+    this.#requests = new GlobalRequests(this)
     this.#keepalive = new Keepalive([
       { transport: client, onSilent: () => this.#over('failure', 'the client no longer answers') },
-      { transport: target, onSilent: () => this.#over('failure', 'the target no longer answers') },
+      {
+        transport: target,
+        onSilent: () => this.#over('failure', 'the target no longer answers'),
+        onAsked: () => this.#requests.expectAnswer(),
+      },
     ])
     this.#limits = new TimeLimits(session.options, {
       get signs() {
@@ -80,29 +103,14 @@ export class Relay implements ChannelHost {
     else if (target.closed) this.#targetGone()
   }
 
-  /** CHANNEL_OPEN of the client, also those that waited until the target was connected. */
-  open(open: ChannelOpen): void {
-    if (open.type !== 'session') {
-      this.session.denied(`channel ${displayText(Buffer.from(open.type, 'latin1'))}`, 'not allowed here')
-      this.#refuseOpen(
-        open,
-        OPEN_FAILURE.administrativelyProhibited,
-        'this kind of channel is not allowed here',
-      )
-    } else if (this.#noMoreSessions) {
-      this.#refuseOpen(open, OPEN_FAILURE.administrativelyProhibited, 'no more sessions, as was asked')
-    } else if (this.#channels.size >= MAX_CHANNELS) {
-      this.#refuseOpen(open, OPEN_FAILURE.resourceShortage, `at most ${MAX_CHANNELS} channels at a time`)
-    } else {
-      while (this.#channels.has(this.#nextId)) this.#nextId = (this.#nextId + 1) >>> 0
-      const client = { id: open.sender, window: open.window, maxPacket: open.maxPacket }
-      this.#add(new SessionChannel(this, this.#nextId++, client))
-    }
+  /** What the client has asked for while there was no target. */
+  replay(payload: Buffer): void {
+    this.#handle(payload, this.#fromClient, 'the client')
   }
 
   /** The channel in which the user has just chosen the target: it becomes one to that target. */
   adopt(channel: AdoptedChannel): void {
-    this.#add(new SessionChannel(this, channel.id, channel.client, channel))
+    this.#openSession(new SessionChannel(this, channel.id, channel.client, channel))
   }
 
   gone(channel: Channel): void {
@@ -125,13 +133,6 @@ export class Relay implements ChannelHost {
     this.#balance()
   }
 
-  #add(channel: Channel): void {
-    this.#channels.set(channel.id, channel)
-    this.target.send(
-      buildChannelOpen({ type: 'session', sender: channel.id, ...channel.offer(), typeData: NOTHING }),
-    )
-  }
-
   #handle(payload: Buffer, handler: (payload: Buffer) => void, peer: string): void {
     if (this.#ended) return
     try {
@@ -151,23 +152,11 @@ export class Relay implements ChannelHost {
 
   #fromClient(payload: Buffer): void {
     switch (payload[0]) {
-      case MSG.globalRequest: {
-        const request = parseGlobalRequest(payload)
-        if (request.name === 'no-more-sessions@openssh.com') this.#noMoreSessions = true
-        else if (request.name !== 'keepalive@openssh.com')
-          this.session.denied(displayText(Buffer.from(request.name, 'latin1')), 'not allowed here')
-        // All are answered here and at once, so the order of answers is that of the requests (RFC 4254 4).
-        if (request.wantReply) {
-          this.client.send(
-            this.#noMoreSessions && request.name.startsWith('no-more')
-              ? buildRequestSuccess()
-              : buildRequestFailure(),
-          )
-        }
+      case MSG.globalRequest:
+        this.#globalRequest(parseGlobalRequest(payload))
         return
-      }
       case MSG.channelOpen:
-        this.open(parseChannelOpen(payload))
+        this.#open('client', parseChannelOpen(payload))
         return
       case MSG.requestSuccess:
       case MSG.requestFailure:
@@ -175,7 +164,8 @@ export class Relay implements ChannelHost {
         return
       case MSG.channelOpenConfirmation:
       case MSG.channelOpenFailure:
-        throw new MalformedError('an answer to a channel that nobody opened')
+        this.#answeredOpen('client', payload)
+        return
       default:
         this.#channels.get(recipientOf(payload))?.fromClient(payload)
     }
@@ -184,50 +174,133 @@ export class Relay implements ChannelHost {
   #fromTarget(payload: Buffer): void {
     switch (payload[0]) {
       case MSG.globalRequest:
-        // Among them hostkeys-00: the target's keys are none of the client's business.
+        // Answers come from here, if only failures: decisions.ts says why.
         if (parseGlobalRequest(payload).wantReply) this.target.send(buildRequestFailure())
         return
-      case MSG.channelOpen: {
-        const open = parseChannelOpen(payload)
-        this.session.denied(
-          `channel ${displayText(Buffer.from(open.type, 'latin1'))} from the target`,
-          'nobody asked for it',
-        )
-        this.target.send(
-          buildChannelOpenFailure(open.sender, OPEN_FAILURE.administrativelyProhibited, 'not requested'),
-        )
+      case MSG.channelOpen:
+        this.#open('target', parseChannelOpen(payload))
         return
-      }
       case MSG.requestSuccess:
       case MSG.requestFailure:
+        this.#requests.answered(payload[0] === MSG.requestSuccess, payload)
         return
-      case MSG.channelOpenConfirmation: {
-        const confirmation = parseChannelOpenConfirmation(payload)
-        this.#ofTarget(confirmation.recipient).confirmed(confirmation)
+      case MSG.channelOpenConfirmation:
+      case MSG.channelOpenFailure:
+        this.#answeredOpen('target', payload)
         return
+      default: {
+        const id = recipientOf(payload)
+        const channel = this.#channels.get(id)
+        if (!channel) throw new MalformedError(`there is no channel ${id}`)
+        channel.fromTarget(payload)
       }
-      case MSG.channelOpenFailure: {
-        const failure = parseChannelOpenFailure(payload)
-        this.#ofTarget(failure.recipient).failed(failure.reason, displayText(failure.description))
-        return
-      }
-      default:
-        this.#ofTarget(recipientOf(payload)).fromTarget(payload)
     }
   }
 
-  #ofTarget(id: number): Channel {
-    const channel = this.#channels.get(id)
-    if (!channel) throw new MalformedError(`there is no channel ${id}`)
-    return channel
+  #globalRequest(request: GlobalRequest): void {
+    const { name, wantReply } = request
+    const rule = ruleOf('client', 'global request', name)
+    if (rule !== undefined && isRight(rule)) {
+      this.#requests.forward(request, rule)
+      return
+    }
+    const isEnd = name === 'no-more-sessions@openssh.com'
+    if (isEnd) this.#noMoreSessions = true
+    if (rule === undefined) this.session.denied(nameText(name), 'not allowed here')
+    this.#requests.answer(wantReply, isEnd)
   }
 
-  #refuseOpen(
-    open: ChannelOpen,
-    reason: (typeof OPEN_FAILURE)[keyof typeof OPEN_FAILURE],
-    text: string,
-  ): void {
-    this.client.send(buildChannelOpenFailure(open.sender, reason, `sallyport: ${text}`))
+  #open(by: Peer, open: ChannelOpen): void {
+    const rule = ruleOf(by, 'channel', open.type)
+    const known = rule !== undefined && isRight(rule) ? rule : undefined
+    if (open.type === 'session' && rule !== undefined) {
+      if (this.#noMoreSessions) {
+        this.#refuseOpen(by, open, OPEN_FAILURE.administrativelyProhibited, 'no more sessions, as was asked')
+      } else if (this.#hasRoom(by, open)) {
+        this.#openSession(new SessionChannel(this, this.#number(), openedOf(open)))
+      }
+    } else if (known === undefined || (by === 'target' && !this.session.rights.has(known))) {
+      const reason = by === 'client' ? 'not allowed here' : 'nobody asked for it'
+      this.#deny(
+        by,
+        open,
+        `channel ${nameText(open.type)}`,
+        reason,
+        'this kind of channel is not allowed here',
+      )
+    } else {
+      this.#openForwarded(by, open, known)
+    }
+  }
+
+  #openSession(channel: SessionChannel): void {
+    this.#channels.set(channel.id, channel)
+    this.target.send(
+      buildChannelOpen({ type: 'session', sender: channel.id, ...channel.offer(), typeData: NOTHING }),
+    )
+  }
+
+  #openForwarded(by: Peer, open: ChannelOpen, right: Right): void {
+    const { session } = this
+    const answer = !session.rights.has(right)
+      ? { refused: missingRight(right, session.target.device) }
+      : by === 'client'
+        ? openByClient(open, right, session.options.forwardTo)
+        : openByTarget(open, right, this.#requests, this.#grants)
+    if ('refused' in answer) {
+      const what = by === 'client' ? right : `channel ${open.type}`
+      this.#deny(by, open, what, answer.refused, answer.refused, answer.destination)
+    } else if (this.#hasRoom(by, open)) {
+      const channel = answer.make(this, this.#number(), openedOf(open))
+      this.#channels.set(channel.id, channel)
+      session.forwards(right, answer.destination).then(
+        () => this.guarded(() => channel.begin()),
+        () => session.stop('failure', 'the audit log cannot be written'),
+      )
+    }
+  }
+
+  #answeredOpen(by: Peer, payload: Buffer): void {
+    const channel = this.#channels.get(recipientOf(payload))
+    if (!channel || channel.openedBy === by) {
+      throw new MalformedError('an answer to a channel that nobody opened')
+    }
+    if (payload[0] === MSG.channelOpenConfirmation) {
+      channel.confirmed(parseChannelOpenConfirmation(payload))
+    } else {
+      const { reason, description } = parseChannelOpenFailure(payload)
+      channel.failed(reason, displayText(description))
+    }
+  }
+
+  #sessions(): SessionChannel[] {
+    return [...this.#channels.values()].filter((channel) => channel instanceof SessionChannel)
+  }
+
+  #hasRoom(by: Peer, open: ChannelOpen): boolean {
+    if (this.#channels.size < MAX_CHANNELS) return true
+    this.#refuseOpen(by, open, OPEN_FAILURE.resourceShortage, `at most ${MAX_CHANNELS} channels at a time`)
+    return false
+  }
+
+  #number(): number {
+    while (this.#channels.has(this.#nextId)) this.#nextId = (this.#nextId + 1) >>> 0
+    return this.#nextId++
+  }
+
+  #deny(by: Peer, open: ChannelOpen, what: string, reason: string, text: string, destination?: string): void {
+    this.session.denied(by === 'client' ? what : `${what} from the target`, reason, destination)
+    this.#refuseOpen(
+      by,
+      open,
+      OPEN_FAILURE.administrativelyProhibited,
+      by === 'client' ? text : 'not requested',
+    )
+  }
+
+  #refuseOpen(by: Peer, open: ChannelOpen, reason: OpenFailureReason, text: string): void {
+    const leg = by === 'client' ? this.client : this.target
+    leg.send(buildChannelOpenFailure(open.sender, reason, `sallyport: ${text}`))
   }
 
   /** Each side is read only while the other, and the recording, take what it sends. */

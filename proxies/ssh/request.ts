@@ -79,6 +79,12 @@ const MEANING: Record<Right, string> = {
   SSH_SCP_UP: 'copy files to it with scp',
   SSH_SCP_DOWN: 'copy files from it with scp',
   SFTP_SESSION: 'use SFTP',
+  SSH_X11: 'show windows of programs that run',
+  SSH_DIRECT_TCPIP: 'forward connections',
+  SSH_REVERSE_TCPIP: 'listen for connections',
+  SSH_DIRECT_UNIXSOCK: 'connect to Unix sockets',
+  SSH_REVERSE_UNIXSOCK: 'listen on Unix sockets',
+  SSH_AUTH_AGENT: 'use an agent',
 }
 
 /** The one line that the user reads when a right is missing. */

@@ -3,15 +3,18 @@
  * nothing but preparations passes, and afterwards everything passes by the recorder.
  */
 import { Buffer } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
 import type { Right } from '../../src/model/rights.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
 import {
   buildChannelFailure,
+  buildChannelRequest,
   buildChannelSuccess,
   buildEof,
   buildExec,
   buildExitStatus,
 } from './codec/build.ts'
+import { buildX11Request, parseX11Request } from './codec/forwarding.ts'
 import { type ChannelRequest, parseChannelRequest } from './codec/messages.ts'
 import { MalformedError } from './codec/reader.ts'
 import {
@@ -22,13 +25,15 @@ import {
   parsePtyRequest,
   parseWindowChange,
 } from './codec/requests.ts'
+import { isRight, ruleOf } from './decisions.ts'
 import { mayPass } from './environment.ts'
 import { Flow } from './flow.ts'
+import { type X11Grant, x11Grant } from './forwarding/x11.ts'
 import { MAX_OWED } from './limits.ts'
-import { asSent, MAIN_REQUESTS, type MainRequest, mainRequest, missingRight, unjudgedScp } from './request.ts'
+import { asSent, type MainRequest, mainRequest, missingRight, unjudgedScp } from './request.ts'
 
 /** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
-type PendingReply = 'pass' | 'own' | { granted: boolean }
+type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void }
 
 /** Bytes of the client's window that are kept for the bastion's last line. */
 const LAST_LINE = 1024
@@ -38,6 +43,8 @@ export class SessionChannel extends Channel {
   readonly #adopted: boolean
   #terminal: PtyRequest | undefined
   #replies: PendingReply[] = []
+  #x11: X11Grant | undefined
+  #agent = false
 
   constructor(
     host: ChannelHost,
@@ -65,13 +72,24 @@ export class SessionChannel extends Channel {
 
   protected override requestOfClient(payload: Buffer): void {
     const request = parseChannelRequest(payload)
-    if (MAIN_REQUESTS.has(request.type)) {
+    const rule = ruleOf('client', 'channel request', request.type)
+    if (rule === undefined) {
+      this.#answer(request, false)
+      return
+    }
+    if (rule === 'main') {
       if (this.stage !== 'waiting') this.#answer(request, false)
       else {
         // It is kept until the audit log has it.
         const kept = Buffer.from(payload)
         this.#decide(parseChannelRequest(kept), kept)
       }
+      return
+    }
+    const { session } = this.host
+    if (isRight(rule) && !session.rights.has(rule)) {
+      session.denied(rule, missingRight(rule, session.target.device))
+      this.#answer(request, false)
       return
     }
     switch (request.type) {
@@ -95,25 +113,66 @@ export class SessionChannel extends Channel {
         this.#answer(request, false)
         return
       }
-      case 'signal':
-      case 'break':
-      case 'xon-xoff':
-      case 'eow@openssh.com':
-        break
       case 'simple@putty.projects.tartarus.org':
         this.#answer(request, true)
         return
       case 'x11-req':
-      case 'auth-agent-req@openssh.com':
-        this.host.session.denied(request.type, 'not allowed here')
-        this.#answer(request, false)
+        this.#requestX11(request)
         return
-      default:
-        this.#answer(request, false)
+      case 'auth-agent-req@openssh.com':
+        this.#requestAgent(request, payload)
         return
     }
     if (request.wantReply) this.#owe('pass')
     this.target.pass(payload)
+  }
+
+  /** The target gets a cookie of the bastion's own. */
+  #requestX11(request: ChannelRequest): void {
+    const asked = parseX11Request(request.data)
+    const grant = this.stage === 'waiting' && !this.#x11 ? x11Grant(asked, randomBytes) : undefined
+    if (!grant) {
+      this.host.session.denied(
+        'SSH_X11',
+        'the request names no cookie that can be exchanged, or is the second',
+      )
+      this.#answer(request, false)
+      return
+    }
+    this.#x11 = grant
+    const sent = buildX11Request({ ...asked, cookie: grant.fake.toString('hex') })
+    if (request.wantReply) {
+      const revoke = () => {
+        this.#x11 = undefined
+      }
+      this.#owe({ revoke })
+    }
+    this.target.pass(buildChannelRequest(0, 'x11-req', request.wantReply, sent))
+  }
+
+  #requestAgent(request: ChannelRequest, payload: Buffer): void {
+    if (this.stage !== 'waiting' || this.#agent) {
+      this.#answer(request, false)
+      return
+    }
+    this.#agent = true
+    if (request.wantReply) {
+      const revoke = () => {
+        this.#agent = false
+      }
+      this.#owe({ revoke })
+    }
+    this.target.pass(payload)
+  }
+
+  /** Connections to the client's display may come, while this is there and a program runs. */
+  get x11(): X11Grant | undefined {
+    return this.stage === 'passing' ? this.#x11 : undefined
+  }
+
+  /** Connections to the client's agent may come. */
+  get hasAgent(): boolean {
+    return this.stage === 'passing' && this.#agent
   }
 
   /** Asks the rights, waits until the audit log has it, and only then lets the request go to the target. */
@@ -197,7 +256,9 @@ export class SessionChannel extends Channel {
   }
 
   #answerOwn(): void {
-    for (let reply = this.#replies[0]; typeof reply === 'object'; reply = this.#replies[0]) {
+    for (;;) {
+      const [reply] = this.#replies
+      if (typeof reply !== 'object' || !('granted' in reply)) return
       this.#replies.shift()
       this.#reply(reply.granted)
     }
@@ -212,27 +273,20 @@ export class SessionChannel extends Channel {
   protected override replied(granted: boolean): void {
     const reply = this.#replies.shift()
     if (reply === undefined) throw new MalformedError('an answer to no request')
-    if (reply === 'pass') this.#reply(granted)
+    if (typeof reply === 'object' && 'revoke' in reply && !granted) reply.revoke()
+    if (reply !== 'own') this.#reply(granted)
     else if (!granted) this.refuse('the target refused the request')
     this.#answerOwn()
   }
 
   protected override requestOfTarget(payload: Buffer): void {
     const request = parseChannelRequest(payload)
-    switch (request.type) {
-      case 'exit-status':
-        this.recorder?.exit({ status: parseExitStatus(request.data) })
-        break
-      case 'exit-signal':
-        this.recorder?.exit({ signal: parseExitSignal(request.data).signal })
-        break
-      case 'xon-xoff':
-      case 'eow@openssh.com':
-        break
-      default:
-        this.turnDown(this.target, request.wantReply)
-        return
+    if (ruleOf('target', 'channel request', request.type) === undefined) {
+      this.turnDown(this.target, request.wantReply)
+      return
     }
+    if (request.type === 'exit-status') this.recorder?.exit({ status: parseExitStatus(request.data) })
+    if (request.type === 'exit-signal') this.recorder?.exit({ signal: parseExitSignal(request.data).signal })
     // None of these asks for an answer (RFC 4254 6.8, 6.10); one that does would wait for ever.
     if (request.wantReply) this.turnDown(this.target, true)
     else if (this.stage === 'passing') this.client.pass(payload)

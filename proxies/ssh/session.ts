@@ -23,6 +23,7 @@ import {
   RECORDING_CLOSE_MS,
 } from './limits.ts'
 import { recorderFor } from './recorder/factory.ts'
+import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
 import { Quota } from './recorder/quota.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import { commandText, type MainRequest } from './request.ts'
@@ -128,13 +129,26 @@ export class SshSession {
     return line === undefined ? opened : this.#event('command', { subprotocol: request.right, object: line })
   }
 
+  /** A connection, or a listener on the target, is allowed: resolves when the audit log has it. */
+  forwards(right: Right, destination: string | undefined): Promise<void> {
+    this.#used.add(right)
+    return this.#event('channel.open', {
+      subprotocol: right,
+      ...(destination !== undefined && { destination }),
+    })
+  }
+
   /**
    * Something was refused. Refusing does not wait for the audit log, but a log that fails ends the session, and so
    * do refusals without end: the log is everybody's.
    */
-  denied(what: string, reason: string): void {
+  denied(what: string, reason: string, destination?: string): void {
     if (this.#isTooMuch()) return
-    this.#tell('channel.denied', { subprotocol: what, reason })
+    this.#tell('channel.denied', {
+      subprotocol: what,
+      reason,
+      ...(destination !== undefined && { destination }),
+    })
     this.#write(FRAME.denied, 0, { what, reason })
   }
 
@@ -206,6 +220,11 @@ export class SshSession {
         terminal: { type: terminal.terminal, columns: terminal.columns, rows: terminal.rows },
       }),
     })
+  }
+
+  /** What records a forwarded connection. */
+  forwardRecorder(channel: number, forwarded: Forwarded): ChannelRecorder {
+    return new ForwardRecorder(this.#writer ?? NOWHERE, channel, forwarded)
   }
 
   /** Seals the recording and accounts for the session. Safe to call again: the first call counts. */

@@ -35,6 +35,7 @@ export const EVENT_FIELDS = [
   'duration',
   'bytes_in',
   'bytes_out',
+  'destination',
 ] as const
 export type EventField = (typeof EVENT_FIELDS)[number]
 /** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */
@@ -85,6 +86,11 @@ function deed(f: EventFields, done: string, verb: string, what: string): string 
   return f.result === 'failure'
     ? `${who(f)} could not ${verb} ${what}${because(f)}`
     : `${who(f)} ${done} ${what}`
+}
+
+/** A channel's right, and where a forwarded one goes. */
+function channel(f: EventFields): string {
+  return `${f.subprotocol ?? 'a channel'}${f.destination === undefined ? '' : ` (${f.destination})`}`
 }
 
 /** `up` is toward the target. */
@@ -151,16 +157,17 @@ export const EVENTS = {
   'channel.open': {
     severity: 'notice',
     trap: false,
-    meaning: 'a shell, a command or a file transfer began within a session',
-    fields: CHANNEL,
-    sentence: (f) => `${who(f)} opened ${f.subprotocol ?? 'a channel'} on ${targetOf(f)}`,
+    meaning:
+      'a shell, a command, a file transfer, a forwarded connection or its listener on the target began within a session',
+    fields: [...CHANNEL, 'destination'],
+    sentence: (f) => `${who(f)} opened ${channel(f)} on ${targetOf(f)}`,
   },
   'channel.denied': {
     severity: 'warning',
     trap: false,
     meaning: 'something within a session was refused: the right is missing, or the broker does not relay it',
-    fields: [...CHANNEL, 'reason'],
-    sentence: (f) => `${who(f)} was refused ${f.subprotocol ?? 'a channel'} on ${targetOf(f)}${because(f)}`,
+    fields: [...CHANNEL, 'reason', 'destination'],
+    sentence: (f) => `${who(f)} was refused ${channel(f)} on ${targetOf(f)}${because(f)}`,
   },
   'channel.unrecorded': {
     severity: 'warning',

@@ -12,6 +12,10 @@ export interface SshOptions {
   maxDuration: number
   /** What may be used toward the target beside what is good. */
   legacyAlgorithms: readonly LegacyAlgorithm[]
+  /** Rules (forward-rules.ts) for where the target may dial for the client; none: anywhere. */
+  forwardTo: readonly string[]
+  /** Rules for where the target may listen for the client; none: nowhere. */
+  listenOn: readonly string[]
   /** Rules for files, as they were written (file-rules.ts); the first that matches decides. */
   fileRules: readonly string[]
 }
@@ -20,6 +24,8 @@ export const SSH_OPTIONS: Readonly<SshOptions> = {
   idleTimeout: 0,
   maxDuration: 0,
   legacyAlgorithms: [],
+  forwardTo: [],
+  listenOn: ['localhost:*', '127.0.0.1:*', '[::1]:*'],
   fileRules: [],
 }
 

@@ -38,6 +38,9 @@ const PROGRAMS = {
   sshd: 'openssh-server',
   sshfs: 'sshfs',
   tmux: 'tmux',
+  xauth: 'xauth',
+  xdpyinfo: 'x11-utils',
+  Xvfb: 'xvfb',
 } as const
 
 export type ProgramName = keyof typeof PROGRAMS
