@@ -1,7 +1,7 @@
 /** Who may copy files one way only does so with every client that speaks SFTP, and nothing goes the other way. */
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { lftp, scp, sftp, sshfs } from '../peers/openssh.ts'
 import { run } from '../peers/process.ts'
@@ -90,6 +90,34 @@ const CLIENTS: Record<string, Client> = {
   },
 }
 
+/** The same with a folder; the names of both ends end alike. */
+const FOLDERS: Record<string, Client> = {
+  'scp -r': {
+    up: (to) => scp(bastion.home, login(), tree(), { remote: dirname(to) }, ['-r']),
+    down: (from, to) => scp(bastion.home, login(), { remote: from }, dirname(to), ['-rp']),
+  },
+  'sftp -r': {
+    up: (to) => sftp(bastion.home, login(), [`put -r ${tree()} ${to}`]),
+    down: (from, to) => sftp(bastion.home, login(), [`get -r ${from} ${to}`]),
+  },
+  'pscp -r': {
+    up: (to) => pscp(bastion.home, login(), tree(), `:${dirname(to)}`, 'sftp', ['-r']),
+    down: (from, to) => pscp(bastion.home, login(), `:${from}`, dirname(to), 'sftp', ['-r']),
+  },
+  'psftp -r': {
+    up: (to) => psftp(bastion.home, login(), [`put -r ${tree()} ${to}`]),
+    down: (from, to) => psftp(bastion.home, login(), [`get -r ${from} ${to}`]),
+  },
+}
+
+/** A folder here with a file in another folder. */
+function tree(): string {
+  const folder = join(bastion.home.folder, 'tree')
+  mkdirSync(join(folder, 'within'), { recursive: true })
+  writeFileSync(join(folder, 'within', 'file.txt'), CONTENT)
+  return folder
+}
+
 const contentOf = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined)
 
 describe.each([
@@ -111,4 +139,39 @@ describe.each([
     if (!isUp) expect(existsSync(there)).toBe(false)
     if (!isDown) expect(contentOf(here) ?? '').toBe('')
   })
+})
+
+describe('a folder', () => {
+  const rights = (subprotocols: string[]) =>
+    bastion.broker.must('PUT', `/authorizations/${authorization}`, { subprotocols })
+  const inTree = (folder: string) => contentOf(join(folder, 'within', 'file.txt'))
+
+  test.each(Object.entries(FOLDERS))('%s', async (_, { up, down }) => {
+    const there = remote('tree')
+    const here = join(bastion.home.folder, 'here', 'tree')
+    rmSync(there, { recursive: true, force: true })
+    await rights(['SSH_SCP_UP'])
+    const sent = await up(there)
+    expect(inTree(there) === CONTENT, JSON.stringify(sent)).toBe(true)
+    const anew = () => {
+      rmSync(dirname(here), { recursive: true, force: true })
+      mkdirSync(dirname(here))
+    }
+    anew()
+    await down(there, here).catch(() => undefined)
+    expect(inTree(here)).toBeUndefined()
+    await rights(['SSH_SCP_DOWN'])
+    anew()
+    const fetched = await down(there, here)
+    expect(inTree(here) === CONTENT, JSON.stringify(fetched)).toBe(true)
+  })
+})
+
+test('a client that lists before it sends needs the other direction too', async () => {
+  const mirror = async (...subprotocols: string[]) => {
+    await bastion.broker.must('PUT', `/authorizations/${authorization}`, { subprotocols })
+    return (await lftp(bastion.home, login(), [`mirror -R ${tree()} ${remote('mirrored')}`])).code
+  }
+  expect(await mirror('SSH_SCP_UP')).not.toBe(0)
+  expect(await mirror('SSH_SCP_UP', 'SSH_SCP_DOWN')).toBe(0)
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rsync, scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import type { RunResult } from '../peers/process.ts'
-import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
+import { ALL_RIGHTS, type Bastion, startBastion, until } from './bastion.ts'
 
 let bastion: Bastion
 let authorization: string
@@ -169,6 +169,20 @@ describe('with the SCP rights but not commands', () => {
     expect(result).toMatchObject({ code: 255, stdout: '' })
     refused(result, 'SSH_REMOTE_COMMAND')
   })
+})
+
+test('SFTP within a command is cut at its first packet', async () => {
+  await bastion.broker.must('PUT', `/authorizations/${authorization}`, {
+    subprotocols: ['SSH_REMOTE_COMMAND'],
+  })
+  const input = '\0\0\0\x05\x01\0\0\0\x03'
+  const result = await ssh(bastion.home, bastion.login(), ['/usr/lib/openssh/sftp-server'], { input })
+  expect(result).toMatchObject({ code: 255, stdout: '' })
+  refused(result, 'SFTP_SESSION')
+  const reason = 'SFTP within a command: the right SFTP_SESSION is missing'
+  await until('the event', async () =>
+    (await bastion.events('channel.denied')).find((event) => event['reason'] === reason),
+  )
 })
 
 test('a terminal makes no copy of what is not a command', async () => {

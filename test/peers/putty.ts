@@ -75,9 +75,17 @@ export async function pscp(
   from: string,
   to: string,
   protocol: 'sftp' | 'scp' = 'sftp',
+  flags: string[] = [],
 ): Promise<RunResult> {
   const place = (path: string): string => (path.startsWith(':') ? `${HOST}${path}` : path)
-  const args = [`-${protocol}`, '-q', ...(await puttyArguments(home, login)), place(from), place(to)]
+  const args = [
+    `-${protocol}`,
+    '-q',
+    ...flags,
+    ...(await puttyArguments(home, login)),
+    place(from),
+    place(to),
+  ]
   return run(findProgram('pscp'), args, { env: home.env() })
 }
 
