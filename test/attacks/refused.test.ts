@@ -53,7 +53,7 @@ describeAttacks('never allowed', (setting) => {
       ['tcpip-forward', new Writer().string('0.0.0.0').uint32(8080).finish()],
       ['cancel-tcpip-forward', new Writer().string('0.0.0.0').uint32(8080).finish()],
       ['streamlocal-forward@openssh.com', new Writer().string('/tmp/x').finish()],
-      ['hostkeys-prove-00@openssh.com', NOTHING],
+      ['hostkeys-00@openssh.com', NOTHING],
     ])('the global request %s', async (name, data) => {
       const before = (await denials()).length
       const client = await arrive()
