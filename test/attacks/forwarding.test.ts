@@ -19,7 +19,7 @@ import { type Bastion, startBastion, until } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
-import { CASES, isGranted } from '../proxies/ssh/decision-cases.ts'
+import { CASES, type Case, isGranted } from '../proxies/ssh/decision-cases.ts'
 import type { Leg, Peers } from '../proxies/ssh/relay-world.ts'
 import { AUTH, channelOpen, type RawClient, sessionOpen, signInRaw } from './raw.ts'
 import { noSession, PEERS, residentOf } from './setting.ts'
@@ -27,8 +27,8 @@ import { type HostileTarget, startHostileTarget } from './target.ts'
 
 const LOGIN = 'ops1+root@evil1+ssh'
 const NOTHING = Buffer.alloc(0)
-/** What a message needs at most to come through on this machine. */
-const PASSAGE_MS = 60
+/** How long is waited for a message to come through: longer only where one should have, on a machine that is busy. */
+const PASSAGE_MS = [60, 400, 2_000]
 const TO = buildConnection({ to: { host: 'db1', port: 5432 }, from: { host: '127.0.0.1', port: 1 } })
 const BOUND = { host: 'localhost', port: 8080 }
 const bind = buildGlobalRequest({ name: 'tcpip-forward', wantReply: true, data: buildAddress(BOUND) })
@@ -129,30 +129,39 @@ describeWithPeers('forwarding', PEERS, () => {
     ]
     const named = CASES.filter(({ title }) => !title.includes('a message'))
 
-    test.each(sets)('with %s', { timeout: 60_000 }, async (_, rights) => {
+    afterAll(() => allow(RIGHTS))
+
+    test.each(sets)('with %s', { timeout: 120_000 }, async (_, rights) => {
       await allow(rights)
-      // Many at a time would be sessions of one target that cannot be told apart.
-      for (const { title, needs, passes } of named) {
-        target.received.length = 0
-        const client = await connected()
-        const passed = await passes(wired(client))
-        expect({ title, passed }).toEqual({ title, passed: isGranted(needs, rights) })
-        client.destroy()
-        clients.length = 0
+      // One at a time: sessions of one target cannot be told apart.
+      for (const one of named) {
+        const expected = isGranted(one.needs, rights)
+        let passed = false
+        for (const wait of expected ? PASSAGE_MS : PASSAGE_MS.slice(0, 1)) passed ||= await attempt(one, wait)
+        expect({ title: one.title, passed }).toEqual({ title: one.title, passed: expected })
       }
-      await allow(RIGHTS)
     })
 
-    function wired(client: RawClient): Peers {
+    async function attempt({ passes }: Case, wait: number): Promise<boolean> {
+      target.received.length = 0
+      const client = await connected()
+      const passed = await passes(wired(client, wait))
+      client.destroy()
+      clients.length = 0
+      return passed
+    }
+
+    function wired(client: RawClient, wait: number): Peers {
       const legOf = (sent: Buffer[], send: (message: Uint8Array) => void): Leg => ({
         sent,
+        isSilent: false,
         say: (...messages) => messages.forEach((message) => void send(message)),
         take: (type) => take(sent, type),
       })
       return {
         client: legOf(client.received, (message) => client.send(message)),
         target: legOf(target.received, (message) => target.leg!.send(message)),
-        settle: () => sleep(PASSAGE_MS),
+        settle: () => sleep(wait),
         openSession: async () => {
           client.send(sessionOpen(4))
           const { sender } = await opened(target.received)

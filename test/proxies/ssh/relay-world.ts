@@ -13,6 +13,8 @@ export const WINDOW = 100_000
 const NOTHING = new Uint8Array(0)
 
 export interface Leg {
+  /** Nothing was heard of the peer, so it is asked for a sign of life. */
+  isSilent: boolean
   /** What the bastion has sent to this peer. */
   readonly sent: Buffer[]
   /** The peer says something; the relay may rewrite its bytes. */
@@ -115,6 +117,7 @@ interface TestLeg extends Leg {
 
 function newLeg(): TestLeg {
   const sent: Buffer[] = []
+  let isSilent = false
   const transport = {
     send: (payload: Uint8Array) => void sent.push(Buffer.from(payload)),
     onMessage: undefined as ((payload: Buffer) => void) | undefined,
@@ -122,13 +125,19 @@ function newLeg(): TestLeg {
     congested: false,
     flooded: false,
     paused: false,
-    takeHeard: () => true,
+    takeHeard: () => !isSilent,
     refreshKeys: () => undefined,
     end: () => undefined,
     destroy: () => undefined,
   }
   return {
     sent,
+    get isSilent() {
+      return isSilent
+    },
+    set isSilent(silent) {
+      isSilent = silent
+    },
     transport: transport as unknown as Transport,
     say: (...messages) => {
       for (const message of messages) transport.onMessage?.(Buffer.from(message))

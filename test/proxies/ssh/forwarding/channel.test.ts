@@ -91,6 +91,23 @@ describe.each([
     expect(world.ended).toBeUndefined()
   })
 
+  test('is closed once to either side, whoever begins', async () => {
+    for (const [first, second] of [
+      ['client', 'target'],
+      ['target', 'client'],
+    ] as const) {
+      const id = await opened()
+      world[first].say(buildClose(id))
+      world[second].say(buildClose(id))
+      expect([world.client.take(MSG.channelClose), world.target.take(MSG.channelClose)]).toMatchObject([
+        { length: 1 },
+        { length: 1 },
+      ])
+      world.end()
+    }
+    await opened()
+  })
+
   test('takes no more than its window, from either side', async () => {
     for (const side of ['client', 'target'] as const) {
       const id = await opened()

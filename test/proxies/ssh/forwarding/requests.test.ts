@@ -1,6 +1,6 @@
 /** The client's global requests against targets that answer late, wrongly or not at all. */
 import { Buffer } from 'node:buffer'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   buildGlobalRequest,
   buildRequestFailure,
@@ -14,7 +14,7 @@ import {
   parsePort,
 } from '../../../../proxies/ssh/codec/forwarding.ts'
 import { MSG, parseChannelOpen, parseGlobalRequest } from '../../../../proxies/ssh/codec/messages.ts'
-import { MAX_BINDS } from '../../../../proxies/ssh/limits.ts'
+import { KEEPALIVE_INTERVAL_MS, MAX_BINDS } from '../../../../proxies/ssh/limits.ts'
 import { newWorld, open, type World } from '../relay-world.ts'
 
 let world: World
@@ -63,6 +63,23 @@ describe('answers come in the order of the requests', () => {
     await settle()
     expect(asked()).toEqual(['tcpip-forward', 'tcpip-forward'])
     expect(answers()).toEqual([])
+  })
+
+  test("and a sign of life that the bastion asks of the target is none of the client's", async () => {
+    world.end()
+    vi.useFakeTimers({ toFake: ['setInterval'] })
+    world = newWorld(['SSH_REVERSE_TCPIP'])
+    const { client, target, settle } = world
+    target.isSilent = true
+    vi.advanceTimersByTime(KEEPALIVE_INTERVAL_MS)
+    vi.useRealTimers()
+    client.say(bind(1))
+    await settle()
+    expect(asked()).toEqual(['keepalive@openssh.com', 'tcpip-forward'])
+    target.say(buildRequestFailure())
+    expect(answers()).toEqual([])
+    target.say(buildRequestSuccess())
+    expect(answers()).toEqual([MSG.requestSuccess])
   })
 
   test('a cancellation behind its bind finds it', async () => {
