@@ -10,7 +10,7 @@ import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../reco
 import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { FileJudge } from '../../src/model/file-judge.ts'
-import { parseFileRule } from '../../src/model/file-rules.ts'
+import { type FileDirection, parseFileRule } from '../../src/model/file-rules.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { SshOptions } from '../../src/model/ssh-options.ts'
 import type { PtyRequest } from './codec/requests.ts'
@@ -24,6 +24,7 @@ import {
 } from './limits.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
+import { HashAccount, hasher } from './recorder/hash/hasher.ts'
 import { Quota } from './recorder/quota.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import { commandText, type MainRequest } from './request.ts'
@@ -57,6 +58,10 @@ export class SshSession {
   #stopped: { result: SessionResult; reason: string } | undefined
   #ending: Promise<void> | undefined
   #waiting = false
+  readonly #hashes = new HashAccount(hasher, () => this.onDrain?.())
+  /** Recorders whose last frame is not written, and who waits for that. */
+  #recorders = 0
+  #onRecorded: (() => void) | undefined
   #denials = 0
   /** Events that wait for the audit log: one at a time, so that no session fills the log's queue. */
   #telling: Promise<void> = Promise.resolve()
@@ -109,7 +114,7 @@ export class SshSession {
 
   /** True while the recording has not taken what it was given: nothing more should be read. */
   get isFull(): boolean {
-    if (this.#pending > MAX_PENDING_EVENTS) return true
+    if (this.#pending > MAX_PENDING_EVENTS || this.#hashes.isBehind) return true
     if (!this.#writer || this.#writer.backlog < BACKLOG_LIMIT) return false
     if (!this.#waiting) {
       this.#waiting = true
@@ -182,7 +187,15 @@ export class SshSession {
     terminal: PtyRequest | undefined,
     cut: (reason: string) => void,
   ): ChannelRecorder {
+    this.#recorders++
     return recorderFor(program, {
+      hashing: {
+        newHash: () => this.#hashes.newHash(),
+        onClosed: () => {
+          this.#recorders--
+          if (this.#recorders === 0) this.#onRecorded?.()
+        },
+      },
       right,
       maySftp: this.rights.has('SFTP_SESSION'),
       fileRules: this.fileRules,
@@ -192,7 +205,7 @@ export class SshSession {
       events: {
         onTransfer: ({ path, direction, size, sha256, result }) =>
           this.#tell('file.transfer', {
-            subprotocol: right,
+            subprotocol: this.#rightTo(direction, right),
             path,
             direction,
             size,
@@ -222,6 +235,14 @@ export class SshSession {
     })
   }
 
+  /** Of somebody who has both SCP rights a channel is opened by one, and each file goes by its own. */
+  #rightTo(direction: FileDirection, right: Right): Right {
+    const own = direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
+    if ((right !== 'SSH_SCP_UP' && right !== 'SSH_SCP_DOWN') || !this.rights.has(own)) return right
+    this.#used.add(own)
+    return own
+  }
+
   /** What records a forwarded connection. */
   forwardRecorder(channel: number, forwarded: Forwarded): ChannelRecorder {
     return new ForwardRecorder(this.#writer ?? NOWHERE, channel, forwarded)
@@ -236,6 +257,7 @@ export class SshSession {
   /** Never rejects: a session whose end cannot be accounted for is found by the broker's next start. */
   async #close(result: SessionResult, reason: string | undefined): Promise<void> {
     const end = { result, ...(reason !== undefined && { reason }) }
+    await this.#recorded()
     const recording = await this.#seal(end)
     await this.#telling.catch(() => undefined)
     for (let attempt = 1; attempt <= CLOSE_ATTEMPTS; attempt++) {
@@ -253,6 +275,18 @@ export class SshSession {
         await sleep(attempt * CLOSE_RETRY_MS)
       }
     }
+  }
+
+  /** Resolves when what waits for its hash is written, or has taken too long. */
+  async #recorded(): Promise<void> {
+    if (this.#recorders === 0) return
+    const inTime = new AbortController()
+    const all = new Promise<void>((resolve) => {
+      this.#onRecorded = resolve
+    })
+    const late = sleep(RECORDING_CLOSE_MS, undefined, { signal: inTime.signal }).catch(() => undefined)
+    await Promise.race([all, late])
+    inTime.abort()
   }
 
   /** Closes the recording; a disk that hangs counts as one that failed. */

@@ -4,7 +4,7 @@ import type { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import type { ExecCommand } from '../codec/classify.ts'
 import { displayText } from '../codec/reader.ts'
-import { ChannelFrames } from './frames.ts'
+import { ChannelFrames, type Hashing } from './frames.ts'
 import { Guard } from './guard.ts'
 import { HiddenSftp } from './hidden-sftp.ts'
 import type { Quota } from './quota.ts'
@@ -31,6 +31,8 @@ export interface RecorderOptions {
   /** What SCP's files are held to; SFTP's are before they come here. */
   fileRules: FileJudge
   sink: FrameSink
+  /** Where contents are hashed; absent: here. */
+  hashing?: Hashing
   /** The channel's number in the recording. */
   channel: number
   /** The session's, shared by its channels. */
@@ -48,7 +50,7 @@ const COMMAND_PIECE = 8192
  * whatever runs in it: programs ask for passwords there, and its protocol streams would be garbled anyway.
  */
 export function recorderFor(recorded: Recorded, options: RecorderOptions): ChannelRecorder {
-  const frames = new ChannelFrames(options.sink, options.channel)
+  const frames = new ChannelFrames(options.sink, options.channel, options.hashing)
   const kind = kindOf(recorded, options.terminal)
   const command = recorded.kind === 'exec' ? commandPieces(recorded.command) : []
   frames.open({

@@ -12,18 +12,43 @@ import type {
 } from '../../../recordings/frames.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 
+import { type ContentHash, hashHere, type NewHash } from './hash/content-hash.ts'
+
 export type StreamFrame = typeof FRAME.output | typeof FRAME.errorOutput | typeof FRAME.input
 
 const NOTHING = new Uint8Array(0)
 
+/** How content is hashed, and who is told that the channel's last frame is written. */
+export interface Hashing {
+  newHash: NewHash
+  onClosed(): void
+}
+
 export class ChannelFrames {
+  /** For what the channel's frames name by its hash. */
+  readonly newHash: NewHash
   readonly #sink: FrameSink
   readonly #channel: number
+  readonly #onClosed: () => void
+  #hashes = 0
+  #isEnded = false
 
   /** `channel` is the channel's number in the recording. */
-  constructor(sink: FrameSink, channel: number) {
+  constructor(sink: FrameSink, channel: number, hashing: Partial<Hashing> = {}) {
     this.#sink = sink
     this.#channel = channel
+    this.newHash = hashing.newHash ?? hashHere
+    this.#onClosed = hashing.onClosed ?? (() => undefined)
+  }
+
+  /** Writes what needs a hash when that is there; the channel's last frame waits for it. */
+  hashed(hash: ContentHash, write: (sha256: string | undefined) => void): void {
+    this.#hashes++
+    hash.digest((sha256) => {
+      this.#hashes--
+      write(sha256)
+      if (this.#isEnded) this.close()
+    })
   }
 
   stream(type: StreamFrame, data: Uint8Array): void {
@@ -63,7 +88,10 @@ export class ChannelFrames {
   }
 
   close(): void {
+    this.#isEnded = true
+    if (this.#hashes > 0) return
     this.#sink.write(FRAME.channelClose, this.#channel, NOTHING)
+    this.#onClosed()
   }
 
   #json(type: (typeof FRAME)[keyof typeof FRAME], value: object): void {

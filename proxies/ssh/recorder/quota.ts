@@ -2,9 +2,9 @@
  * How much of plain streams is kept. A stream is recorded whole until its own share or the session's quota is
  * used up; the rest goes by as count and SHA-256, between two `unrecorded` frames.
  */
-import { createHash, type Hash } from 'node:crypto'
 import type { Unrecorded } from '../../../recordings/frames.ts'
 import type { ChannelFrames, StreamFrame } from './frames.ts'
+import type { ContentHash } from './hash/content-hash.ts'
 import type { RecorderEvents } from './recorder.ts'
 
 /** Bytes of one direction of one channel that are recorded whole. */
@@ -38,7 +38,7 @@ export class QuotaStream {
   readonly #direction: Unrecorded['direction']
   #left: number
   #unrecorded = 0
-  #hash: Hash | undefined
+  #hash: ContentHash | undefined
 
   constructor(
     frames: ChannelFrames,
@@ -67,18 +67,21 @@ export class QuotaStream {
     }
     this.#frames.stream(type, data.subarray(0, granted))
     this.#report({ direction: this.#direction, reason: 'quota' })
-    this.#hash = createHash('sha256').update(data.subarray(granted))
+    this.#hash = this.#frames.newHash()
+    this.#hash.update(data.subarray(granted))
     this.#unrecorded = data.length - granted
   }
 
   end(): void {
     if (this.#hash === undefined) return
-    this.#report({
-      direction: this.#direction,
-      reason: 'quota',
-      bytes: this.#unrecorded,
-      sha256: this.#hash.digest('hex'),
-    })
+    this.#frames.hashed(this.#hash, (sha256) =>
+      this.#report({
+        direction: this.#direction,
+        reason: 'quota',
+        bytes: this.#unrecorded,
+        ...(sha256 !== undefined && { sha256 }),
+      }),
+    )
   }
 
   #report(gap: Unrecorded): void {

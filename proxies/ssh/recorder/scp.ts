@@ -8,7 +8,6 @@
  * recorded, and then nothing else may follow.
  */
 import { Buffer } from 'node:buffer'
-import { createHash, type Hash } from 'node:crypto'
 import { posix } from 'node:path'
 import { type Exit, type FileOperation, FRAME } from '../../../recordings/frames.ts'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
@@ -17,9 +16,11 @@ import type { Direction, ScpCommand } from '../codec/classify.ts'
 import { displayText, MalformedError } from '../codec/reader.ts'
 import { ANSWER, LINE_LIMIT, parseRecord, type ScpRecord } from '../codec/scp.ts'
 import type { ChannelFrames } from './frames.ts'
+import type { ContentHash } from './hash/content-hash.ts'
 import { LineBuffer } from './line-buffer.ts'
 import { type Quota, QuotaStream } from './quota.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+import { NO_HASH } from './sftp-file.ts'
 
 /** Folders within folders. */
 const DEPTH_LIMIT = 256
@@ -36,7 +37,7 @@ interface ScpFile {
   path: string
   size: number
   passed: number
-  hash: Hash
+  hash: ContentHash
   /** What the sender said after the data: its file could not be read. */
   failure?: string
 }
@@ -204,7 +205,7 @@ export class ScpRecorder implements ChannelRecorder {
           path: this.#path(record.name),
           size: record.size,
           passed: 0,
-          hash: createHash('sha256'),
+          hash: this.#frames.newHash(),
         }
         this.#file = file
         this.#expect({ kind: 'file', file })
@@ -300,9 +301,18 @@ export class ScpRecorder implements ChannelRecorder {
   #finish(file: ScpFile, result: string): void {
     const { path, passed: size } = file
     const { direction } = this.#command
-    const sha256 = result === 'ok' ? { sha256: file.hash.digest('hex') } : {}
-    this.#frames.file({ operation: 'transfer', path, direction, size, ...sha256, result })
-    this.#events.onTransfer({ path, direction, size, ...sha256, result })
+    const write = (transfer: { sha256?: string; result: string }): void => {
+      this.#frames.file({ operation: 'transfer', path, direction, size, ...transfer })
+      this.#events.onTransfer({ path, direction, size, ...transfer })
+    }
+    if (result === 'ok') {
+      this.#frames.hashed(file.hash, (sha256) =>
+        write(sha256 === undefined ? { result: NO_HASH } : { sha256, result }),
+      )
+    } else {
+      file.hash.drop()
+      write({ result })
+    }
   }
 
   /** A message that belongs to no file. */

@@ -2,10 +2,12 @@
 import type { FileOperation } from '../../../recordings/frames.ts'
 import type { Direction } from '../codec/classify.ts'
 import { FXF } from '../codec/sftp.ts'
-import { OrderedHash, type ReorderBudget } from './ordered-hash.ts'
+import type { ChannelFrames } from './frames.ts'
+import { OrderedHash, type ReorderBudget } from './hash/ordered-hash.ts'
 
 /** Why a transfer that went well has no hash. */
 const NOT_IN_ORDER = 'ok, no hash: not transferred in order from the beginning'
+export const NO_HASH = 'ok, no hash: it could not be computed'
 const NOT_TO_THE_END = 'ok, no hash: not transferred to the end'
 
 export class SftpFile {
@@ -13,6 +15,7 @@ export class SftpFile {
   readonly isDirectory: boolean
   readonly #flags: number
   readonly #budget: ReorderBudget
+  readonly #frames: ChannelFrames
   #up: OrderedHash | undefined
   #down: OrderedHash | undefined
   /** Where the file ends, as the target said: by its size, or by an end of file. */
@@ -23,18 +26,19 @@ export class SftpFile {
   #extended = 0
 
   /** `flags`: SFTP's pflags; undefined for a directory. */
-  constructor(path: string, flags: number | undefined, budget: ReorderBudget) {
+  constructor(path: string, flags: number | undefined, budget: ReorderBudget, frames: ChannelFrames) {
     this.path = path
     this.isDirectory = flags === undefined
     this.#flags = flags ?? 0
     this.#budget = budget
+    this.#frames = frames
     // A file that is made or emptied changes without any data.
     if ((this.#flags & FXF.write) !== 0 && (this.#flags & (FXF.creat | FXF.trunc)) !== 0) this.upload()
   }
 
   upload(): OrderedHash {
     if (this.#up === undefined) {
-      this.#up = new OrderedHash(this.#budget)
+      this.#up = new OrderedHash(this.#budget, this.#frames.newHash())
       // The target ignores offsets then: what passes goes behind what is there.
       if ((this.#flags & FXF.append) !== 0 || this.#changedOtherwise) this.#up.break()
     }
@@ -42,7 +46,7 @@ export class SftpFile {
   }
 
   download(): OrderedHash {
-    this.#down ??= new OrderedHash(this.#budget)
+    this.#down ??= new OrderedHash(this.#budget, this.#frames.newHash())
     return this.#down
   }
 
@@ -68,29 +72,35 @@ export class SftpFile {
     this.#failure ??= reason
   }
 
-  /** The operations to record when the file is closed; `result` is the close's. */
-  finish(result: string): FileOperation[] {
-    if (this.isDirectory) return []
+  /** The file is closed, with that result: has its operations written, those with a hash when that is there. */
+  finish(result: string, write: (operation: FileOperation) => void): void {
+    if (this.isDirectory) return
     const failure = this.#failure ?? (result === 'ok' ? undefined : result)
-    const operations: FileOperation[] = []
-    if (this.#up !== undefined) operations.push(this.#transfer('up', this.#up, failure))
-    if (this.#down !== undefined) operations.push(this.#transfer('down', this.#down, failure))
-    if (operations.length === 0)
-      operations.push({ operation: 'open', path: this.path, result: failure ?? 'ok' })
+    if (this.#up !== undefined) this.#transfer('up', this.#up, failure, write)
+    if (this.#down !== undefined) this.#transfer('down', this.#down, failure, write)
+    if (this.#up === undefined && this.#down === undefined)
+      write({ operation: 'open', path: this.path, result: failure ?? 'ok' })
     this.#up?.break()
     this.#down?.break()
-    return operations
   }
 
-  #transfer(direction: Direction, content: OrderedHash, failure: string | undefined): FileOperation {
+  #transfer(
+    direction: Direction,
+    content: OrderedHash,
+    failure: string | undefined,
+    write: (operation: FileOperation) => void,
+  ): void {
     const transfer = { operation: 'transfer', path: this.path, direction, size: content.bytes }
-    if (failure !== undefined) return { ...transfer, result: failure }
     const { contiguous } = content
-    if (contiguous === undefined) return { ...transfer, result: NOT_IN_ORDER }
     const end = direction === 'up' ? this.#extended : this.#size
-    if (end === undefined || contiguous < end) {
-      return { ...transfer, result: NOT_TO_THE_END }
-    }
-    return { ...transfer, sha256: content.digest(), result: 'ok' }
+    if (failure !== undefined) write({ ...transfer, result: failure })
+    else if (contiguous === undefined) write({ ...transfer, result: NOT_IN_ORDER })
+    else if (end === undefined || contiguous < end) write({ ...transfer, result: NOT_TO_THE_END })
+    else
+      this.#frames.hashed(content.hash, (sha256) =>
+        write(
+          sha256 === undefined ? { ...transfer, result: NO_HASH } : { ...transfer, sha256, result: 'ok' },
+        ),
+      )
   }
 }

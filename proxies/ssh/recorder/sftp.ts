@@ -25,7 +25,7 @@ import {
 } from '../codec/sftp.ts'
 import { PacketSplitter, type PacketVisitor } from '../codec/sftp-packets.ts'
 import type { ChannelFrames } from './frames.ts'
-import { type OrderedHash, ReorderBudget } from './ordered-hash.ts'
+import { type OrderedHash, ReorderBudget } from './hash/ordered-hash.ts'
 import { type Quota, QuotaStream } from './quota.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { SftpFile } from './sftp-file.ts'
@@ -228,7 +228,7 @@ export class SftpRecorder implements ChannelRecorder {
     if (this.#open.has(handle))
       throw new MalformedError('sftp: a new handle was expected, found one that is open')
     const path = request.path!
-    const file = new SftpFile(path, request.flags, this.#budget)
+    const file = new SftpFile(path, request.flags, this.#budget, this.#frames)
     const size = this.#sizes.get(path)
     if (size !== undefined) file.endsAt(size)
     this.#open.set(handle, file)
@@ -277,10 +277,10 @@ export class SftpRecorder implements ChannelRecorder {
   }
 
   #finish(file: SftpFile, result: string): void {
-    for (const operation of file.finish(result)) {
+    file.finish(result, (operation) => {
       this.#frames.file(operation)
       const { path, direction, size, sha256, result } = operation
-      if (direction === undefined) continue
+      if (direction === undefined) return
       this.#events.onTransfer({
         path,
         direction,
@@ -288,7 +288,7 @@ export class SftpRecorder implements ChannelRecorder {
         ...(sha256 !== undefined && { sha256 }),
         result,
       })
-    }
+    })
   }
 }
 

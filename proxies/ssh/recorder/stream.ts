@@ -9,11 +9,11 @@
  * is recorded whole.
  */
 import { Buffer } from 'node:buffer'
-import { createHash, type Hash } from 'node:crypto'
-import { type Exit, FRAME } from '../../../recordings/frames.ts'
+import { type Exit, FRAME, type Unrecorded } from '../../../recordings/frames.ts'
 import type { Direction, GitCommand, RsyncCommand } from '../codec/classify.ts'
 import { gitPreamble, type Preamble, rsyncPreamble } from '../codec/preamble.ts'
 import type { ChannelFrames } from './frames.ts'
+import type { ContentHash } from './hash/content-hash.ts'
 import { type Quota, QuotaStream } from './quota.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { WholeRecorder } from './whole.ts'
@@ -26,7 +26,7 @@ const NOTHING = Buffer.alloc(0)
 interface Side {
   readonly direction: Direction
   readonly preamble: Preamble
-  readonly hash: Hash
+  readonly hash: ContentHash
   bytes: number
   /** The first bytes while the verdict is open. */
   begin: Buffer
@@ -62,8 +62,8 @@ export class StreamRecorder implements ChannelRecorder {
     this.#errors = new QuotaStream(frames, events, quota, 'out')
     const preamble = (side: 'client' | 'target') =>
       command.kind === 'rsync' ? rsyncPreamble : gitPreamble(command.operation, side)
-    this.#client = newSide('up', preamble('client'))
-    this.#target = newSide('down', preamble('target'))
+    this.#client = newSide('up', preamble('client'), frames.newHash())
+    this.#target = newSide('down', preamble('target'), frames.newHash())
   }
 
   fromClient(data: Uint8Array): void {
@@ -135,19 +135,24 @@ export class StreamRecorder implements ChannelRecorder {
 
   #recordWhole(): void {
     this.#whole = new WholeRecorder(this.#frames, this.#events, this.#quota)
+    this.#client.hash.drop()
     if (this.#released) {
-      const gap = { direction: 'out', reason: 'quota' } as const
       const { bytes, hash } = this.#target
-      for (const report of [gap, { ...gap, bytes, sha256: hash.digest('hex') }]) {
-        this.#frames.unrecorded(report)
-        this.#events.onUnrecorded(report)
-      }
-    }
+      this.#report({ direction: 'out', reason: 'quota' })
+      this.#frames.hashed(hash, (sha256) =>
+        this.#report({ direction: 'out', reason: 'quota', bytes, ...(sha256 !== undefined && { sha256 }) }),
+      )
+    } else this.#target.hash.drop()
     for (const { side, data } of this.#held ?? []) {
       if (side === this.#client) this.#whole.fromClient(data)
       else this.#whole.fromTarget(data, false)
     }
     this.#held = undefined
+  }
+
+  #report(gap: Unrecorded): void {
+    this.#frames.unrecorded(gap)
+    this.#events.onUnrecorded(gap)
   }
 
   #finish(): void {
@@ -156,16 +161,17 @@ export class StreamRecorder implements ChannelRecorder {
     const path = command.kind === 'rsync' ? command.paths.join(' ') : command.path
     const result = resultOf(this.#exit)
     for (const { direction, bytes, hash } of [this.#client, this.#target]) {
-      const sha256 = hash.digest('hex')
-      this.#frames.file({ operation, path, direction, size: bytes, sha256, result })
-      if (direction === command.direction)
-        this.#events.onTransfer({ path, direction, size: bytes, sha256, result })
+      this.#frames.hashed(hash, (sha256) => {
+        const transfer = { path, direction, size: bytes, ...(sha256 !== undefined && { sha256 }), result }
+        this.#frames.file({ operation, ...transfer })
+        if (direction === command.direction) this.#events.onTransfer(transfer)
+      })
     }
   }
 }
 
-function newSide(direction: Direction, preamble: Preamble): Side {
-  return { direction, preamble, hash: createHash('sha256'), bytes: 0, begin: NOTHING, verified: false }
+function newSide(direction: Direction, preamble: Preamble, hash: ContentHash): Side {
+  return { direction, preamble, hash, bytes: 0, begin: NOTHING, verified: false }
 }
 
 function resultOf(exit: Exit | undefined): string {

@@ -2,7 +2,8 @@
  * SFTP between a client and its target for somebody who may not do all of it: by rights (permits.ts) and by rules
  * for files (checks.ts). Requests are passed on byte for byte, or answered here: each gets exactly one answer. What
  * the rules need to know is asked of the target by requests of the bastion's own; until it has answered, nothing
- * further of the client goes on, so the order of its requests stays.
+ * further of the client goes on, so the order of its requests stays. So does that of the answers: OpenSSH's client
+ * takes the last answer to the writes of a file for how the transfer went.
  *
  * A stream that cannot be followed throws MalformedError.
  */
@@ -80,6 +81,8 @@ export interface FilterPolicy {
 
 /** A request that was passed on, as far as its answer matters here. */
 interface Waiting {
+  /** How many were passed on before. */
+  place: number
   /** What an OPEN opens. */
   opens?: OpenFile
   /** What a READ reads, and from where. */
@@ -94,9 +97,13 @@ interface Checking {
   packet: Buffer
 }
 
-type WriteHead = ReturnType<typeof parseWriteHead>
+/** An answer of the bastion's, behind those to the requests before that place. */
+interface OwnAnswer {
+  place: number
+  packet: Buffer
+}
 
-const NOTHING: Waiting = {}
+type WriteHead = ReturnType<typeof parseWriteHead>
 
 export class SftpFilter {
   readonly #ports: FilterPorts
@@ -106,12 +113,15 @@ export class SftpFilter {
   readonly #requests: PacketSplitter
   readonly #replies: PacketSplitter
   readonly #held = new ByteQueue()
-  /** Answers of the bastion's that wait for the end of a packet of the target's. */
-  readonly #answers = new ByteQueue()
+  /** Answers of the bastion's that wait for their turn, and their bytes. */
+  #answers: OwnAnswer[] = []
+  #answerBytes = 0
   #stage: 'init' | 'version' | 'open' = 'init'
   #checking: Checking | undefined
-  /** With rules only: requests without an answer, and open files by their handle. */
+  /** Requests without an answer, the oldest first. */
   readonly #waiting = new Map<number, Waiting>()
+  #passed = 0
+  /** With rules only: open files by their handle. */
   readonly #files = new Map<string, OpenFile>()
   /** Data of the packet that passes: where it goes. */
   #passesUp = false
@@ -141,7 +151,7 @@ export class SftpFilter {
       data: (bytes) => {
         if (this.#passesDown) ports.passToClient(bytes)
         this.#restDown -= bytes.length
-        if (this.#restDown === 0) this.#packetEnds()
+        if (this.#restDown === 0) this.#release()
       },
     })
   }
@@ -172,7 +182,7 @@ export class SftpFilter {
     return (
       this.#stage === 'version' ||
       this.#checking !== undefined ||
-      this.#answers.length + this.#ports.backlog > ANSWERS_LIMIT
+      this.#answerBytes + this.#ports.backlog > ANSWERS_LIMIT
     )
   }
 
@@ -196,11 +206,12 @@ export class SftpFilter {
       return
     }
     const packet = packetHead(type, head)
+    this.#isUnused(request.id)
     if (this.#checks === undefined) {
+      this.#wait(request.id)
       this.#ports.passToTarget(packet)
       return
     }
-    this.#isUnused(request.id)
     const handles = [request.handle, request.targetHandle].filter((handle) => handle !== undefined)
     const files = handles.map((handle) => this.#file(handle))
     const outcome = this.#checks.of(request, pathsOf(type, packet.subarray(PREFIX)), files)
@@ -226,14 +237,14 @@ export class SftpFilter {
       this.#refuse(request, refusal)
       return
     }
-    if (this.#checks !== undefined) this.#wait(request.id, NOTHING)
+    this.#isUnused(request.id)
+    this.#wait(request.id)
     this.#ports.passToTarget(packetHead(FXP.write, head, rest))
     this.#passesUp = true
   }
 
-  #tooLarge({ id, handle, offset, length }: WriteHead) {
+  #tooLarge({ handle, offset, length }: WriteHead): Refusal | undefined {
     if (this.#checks === undefined) return undefined
-    this.#isUnused(id)
     const file = this.#file(handle)
     return this.#checks.asksSize ? this.#checks.write(file, offset, length) : undefined
   }
@@ -273,16 +284,17 @@ export class SftpFilter {
     const { id, type, handle, offset } = request
     if (verdict.file !== undefined) this.#wait(id, { opens: verdict.file })
     else if (type === FXP.read) this.#wait(id, { reads: { file: this.#file(handle!), offset: offset! } })
-    else this.#wait(id, NOTHING)
+    else this.#wait(id)
     if (type === FXP.close) this.#files.delete(handle!)
     this.#ports.passToTarget(packet)
   }
 
   #refuse(request: SftpRequest, { code, message, denial }: Refusal): void {
     if (denial !== undefined) this.#ports.denied({ operation: operationName(request), ...denial })
-    const answer = buildStatus(request.id, code, message)
-    if (this.#restDown > 0) this.#answers.append(answer)
-    else this.#ports.sendToClient(answer)
+    const packet = buildStatus(request.id, code, message)
+    this.#answers.push({ place: this.#passed, packet })
+    this.#answerBytes += packet.length
+    this.#release()
   }
 
   #isUnused(id: number): void {
@@ -292,10 +304,10 @@ export class SftpFilter {
       )
   }
 
-  #wait(id: number, waiting: Waiting): void {
+  #wait(id: number, waiting: Omit<Waiting, 'place'> = {}): void {
     if (WAITING_LIMIT <= this.#waiting.size)
       throw new MalformedError(`sftp: at most ${WAITING_LIMIT} waiting requests were expected, found more`)
-    this.#waiting.set(id, waiting)
+    this.#waiting.set(id, { place: this.#passed++, ...waiting })
   }
 
   #file(handle: string): OpenFile {
@@ -321,7 +333,7 @@ export class SftpFilter {
     else if (this.#stage !== 'open') throw new MalformedError('sftp: version was expected first')
     else if (uint32At(head, 0) === this.#checking?.id) this.#ask(this.#checking, parseAnswer(type, head))
     else this.#answer(type, head, rest)
-    if (rest === 0) this.#packetEnds()
+    if (rest === 0) this.#release()
   }
 
   #version(body: Uint8Array): void {
@@ -336,7 +348,7 @@ export class SftpFilter {
 
   #answer(type: number, head: Uint8Array, rest: number): void {
     const id = uint32At(head, 0)
-    const { opens, reads } = this.#waiting.get(id) ?? NOTHING
+    const { opens, reads } = this.#waiting.get(id) ?? {}
     this.#waiting.delete(id)
     if (type === FXP.handle && opens !== undefined) {
       const handle = new Reader(head, 'sftp handle', 4).string(HANDLE_LIMIT)
@@ -355,11 +367,15 @@ export class SftpFilter {
     this.#ports.passToClient(packetHead(type, head, rest))
   }
 
-  #packetEnds(): void {
-    while (this.#answers.length > 0) {
-      const answer = this.#answers.first()
-      this.#ports.sendToClient(answer)
-      this.#answers.drop(answer.length)
+  /** Sends the answers whose turn it is, where no packet of the target's is on its way. */
+  #release(): void {
+    while (this.#restDown === 0 && this.#answers.length > 0) {
+      const oldest: Waiting | undefined = this.#waiting.values().next().value
+      const { place, packet } = this.#answers[0]!
+      if (oldest !== undefined && oldest.place < place) return
+      this.#answers.shift()
+      this.#answerBytes -= packet.length
+      this.#ports.sendToClient(packet)
     }
   }
 }

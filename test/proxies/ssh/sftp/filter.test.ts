@@ -224,6 +224,16 @@ test('an answer of the bastion does not break into one of the target', () => {
   expect(talk.answers().map(({ type }) => type)).toEqual([FXP.data, FXP.status])
 })
 
+test('an answer of the bastion comes behind those to what was asked before', () => {
+  const talk = new Talk(new Target(), [ALL], ['deny up /** size>10B']).begin()
+  talk.ask(open(1, '/in/f', WRITE | CREATE | TRUNCATE))
+  const writes = [write(2, 'h0', 0, '12345'), write(3, 'h0', 5, '12345'), write(4, 'h0', 10, '12345')]
+  talk.filter.fromClient(Buffer.concat([...writes, named(FXP.close, 5, 'h0')]))
+  expect(talk.answers()).toEqual([])
+  talk.settle()
+  expect(talk.answers().map(idOf)).toEqual([2, 3, 4, 5])
+})
+
 test('a client that does not take its answers is not looked at any more', () => {
   const talk = new Talk(new Target(), [DOWN]).begin()
   talk.backlog = ANSWERS_LIMIT + 1

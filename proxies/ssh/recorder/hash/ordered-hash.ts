@@ -3,7 +3,7 @@
  * each other. Pieces that come early wait in a bounded buffer; beyond it there is no hash, only a count.
  */
 import { Buffer } from 'node:buffer'
-import { createHash, type Hash } from 'node:crypto'
+import type { ContentHash } from './content-hash.ts'
 
 /** Bytes of all files of one channel that wait for earlier pieces. */
 export const REORDER_LIMIT = 2 * 1024 * 1024
@@ -32,14 +32,15 @@ export class ReorderBudget {
 
 export class OrderedHash {
   readonly #budget: ReorderBudget
-  readonly #hash: Hash = createHash('sha256')
+  readonly #hash: ContentHash
   readonly #early = new Map<number, Buffer>()
   #broken = false
   #next = 0
   #bytes = 0
 
-  constructor(budget: ReorderBudget) {
+  constructor(budget: ReorderBudget, hash: ContentHash) {
     this.#budget = budget
+    this.#hash = hash
   }
 
   /** All bytes that passed, counted twice when they passed twice. */
@@ -69,13 +70,14 @@ export class OrderedHash {
   /** From here on there is no hash: the content is not what passed. */
   break(): void {
     this.#broken = true
+    this.#hash.drop()
     for (const piece of this.#early.values()) this.#budget.give(piece.length)
     this.#early.clear()
   }
 
-  /** Hexadecimal, of the bytes from 0 to `contiguous`. Once only. */
-  digest(): string {
-    return this.#hash.digest('hex')
+  /** Of the bytes from 0 to `contiguous`, to be asked for once. */
+  get hash(): ContentHash {
+    return this.#hash
   }
 
   #append(bytes: Uint8Array): void {

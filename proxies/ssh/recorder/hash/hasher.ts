@@ -1,0 +1,183 @@
+/**
+ * Has hashes computed by a thread of its own, one for the whole process, started when the first is needed: SHA-256
+ * costs the relay's thread about as much as everything else it does with a byte, a copy a seventh of that. What
+ * passes is copied into batches; whoever is behind with them is told to wait.
+ */
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { ContentHash } from './content-hash.ts'
+import type { FromHasher, ToHasher } from './messages.ts'
+
+/** Bytes that go to the thread at a time. */
+const BATCH = 256 * 1024
+/** Buffers of batches that are kept for the next ones. */
+const KEPT_BATCHES = 16
+/** Bytes of one account that are not hashed yet from which on it is behind. */
+export const LAG_LIMIT = 2 * 1024 * 1024
+
+/** Those whose peers wait when their data is not hashed in time: a session. */
+export class HashAccount {
+  readonly #hasher: Hasher
+  readonly #onDrain: () => void
+  #lag = 0
+  #isBehind = false
+
+  /** `onDrain`: it is no longer behind. */
+  constructor(hasher: Hasher, onDrain: () => void) {
+    this.#hasher = hasher
+    this.#onDrain = onDrain
+  }
+
+  /** Nothing more should be read until `onDrain`. */
+  get isBehind(): boolean {
+    return this.#isBehind
+  }
+
+  newHash(): ContentHash {
+    return this.#hasher.stream(this)
+  }
+
+  /** Bytes have been given to the thread, or (negative) it is done with them. */
+  add(bytes: number): void {
+    this.#lag += bytes
+    if (this.#lag >= LAG_LIMIT) this.#isBehind = true
+    else if (this.#isBehind && this.#lag <= LAG_LIMIT / 2) {
+      this.#isBehind = false
+      this.#onDrain()
+    }
+  }
+}
+
+/** A batch, while it is filled and until the thread gives it back. */
+interface Batch {
+  bytes: Uint8Array<ArrayBuffer>
+  filled: number
+  segments: number[]
+  accounts: Map<HashAccount, number>
+}
+
+type Digested = (sha256: string | undefined) => void
+
+/** In the package that was built it is JavaScript, beside this file as it is here. */
+const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
+
+export class Hasher {
+  readonly #thread: URL
+  #worker: Worker | undefined
+  #nextStream = 0
+  #batch: Batch | undefined
+  /** Given to the thread, the oldest first. */
+  #given: Batch['accounts'][] = []
+  #free: ArrayBuffer[] = []
+  readonly #digests = new Map<number, Digested>()
+
+  /** `thread`: the program that computes. */
+  constructor(thread: URL = THREAD) {
+    this.#thread = thread
+  }
+
+  stream(account: HashAccount): ContentHash {
+    const worker = this.#start()
+    const stream = this.#nextStream++
+    let isOver = false
+    // A thread that has died takes the beginnings of its streams with it.
+    const isLost = () => this.#worker !== worker
+    return {
+      update: (bytes) => {
+        if (!isLost()) this.#add(account, stream, bytes)
+      },
+      digest: (done) => {
+        isOver = true
+        if (isLost()) {
+          done(undefined)
+          return
+        }
+        this.#digests.set(stream, done)
+        this.#give()
+        this.#post({ kind: 'digest', stream })
+      },
+      drop: () => {
+        if (isOver || isLost()) return
+        isOver = true
+        this.#give()
+        this.#post({ kind: 'drop', stream })
+      },
+    }
+  }
+
+  #add(account: HashAccount, stream: number, bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; ) {
+      this.#batch ??= this.#newBatch()
+      const batch = this.#batch
+      const piece = bytes.subarray(at, at + BATCH - batch.filled)
+      batch.bytes.set(piece, batch.filled)
+      batch.filled += piece.length
+      at += piece.length
+      const last = batch.segments.length - 2
+      if (batch.segments[last] === stream) batch.segments[last + 1]! += piece.length
+      else batch.segments.push(stream, piece.length)
+      batch.accounts.set(account, (batch.accounts.get(account) ?? 0) + piece.length)
+      if (batch.filled === BATCH) this.#give()
+    }
+    account.add(bytes.length)
+  }
+
+  #newBatch(): Batch {
+    const buffer = this.#free.pop() ?? new ArrayBuffer(BATCH)
+    return { bytes: new Uint8Array(buffer), filled: 0, segments: [], accounts: new Map() }
+  }
+
+  #give(): void {
+    if (this.#batch === undefined) return
+    const { bytes, segments, accounts } = this.#batch
+    this.#batch = undefined
+    this.#given.push(accounts)
+    this.#post({ kind: 'data', buffer: bytes.buffer, segments }, [bytes.buffer])
+  }
+
+  #post(message: ToHasher, transfer: ArrayBuffer[] = []): void {
+    this.#worker?.postMessage(message, transfer)
+  }
+
+  #start(): Worker {
+    if (this.#worker !== undefined) return this.#worker
+    const worker = new Worker(this.#thread)
+    worker.unref()
+    worker.on('message', (message: FromHasher) => this.#answered(message))
+    worker.on('error', () => this.#lost(worker))
+    worker.on('exit', () => this.#lost(worker))
+    this.#worker = worker
+    return worker
+  }
+
+  #answered(message: FromHasher): void {
+    if (message.kind === 'free') {
+      if (this.#free.length < KEPT_BATCHES) this.#free.push(message.buffer)
+      settle(this.#given.shift())
+      return
+    }
+    const done = this.#digests.get(message.stream)
+    this.#digests.delete(message.stream)
+    done?.(message.sha256)
+  }
+
+  /** Nobody waits for a thread that has died; the next hash starts another. */
+  #lost(worker: Worker): void {
+    if (this.#worker !== worker) return
+    this.#worker = undefined
+    const given = [...this.#given, this.#batch?.accounts]
+    const digests = [...this.#digests.values()]
+    this.#given = []
+    this.#batch = undefined
+    this.#digests.clear()
+    for (const accounts of given) settle(accounts)
+    for (const done of digests) done(undefined)
+  }
+}
+
+function settle(accounts: Batch['accounts'] | undefined): void {
+  for (const [account, bytes] of accounts ?? []) account.add(-bytes)
+}
+
+/** The process's. */
+export const hasher = new Hasher()
