@@ -36,6 +36,11 @@ export const PEER_PACKAGES = [
   'curl',
   'expect',
   'tmux',
+  'xauth',
+  'xvfb',
+  'x11-utils',
+  'ansible-core',
+  'mosh',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

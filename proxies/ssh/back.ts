@@ -8,9 +8,9 @@ import type { Socket } from 'node:net'
 import ssh2, { type AnyAuthMethod } from 'ssh2'
 import type { Credential, Gate, OpenSession } from '../../src/gate/messages.ts'
 import { connectShared } from '../shared-read.ts'
-import { BACK_ALGORITHMS } from './algorithms.ts'
 import { INTERNAL, TargetError } from './errors.ts'
 import { CONNECT_TIMEOUT_MS, TARGET_SIGN_IN_TIMEOUT_MS } from './limits.ts'
+import { negotiationFailure, targetAlgorithms } from './target-algorithms.ts'
 import { type RekeyLimits, Transport } from './transport.ts'
 
 /**
@@ -117,7 +117,8 @@ function signIn(
     }
 
     client.on('error', (error) => {
-      lastError = error
+      // What went wrong in the protocol; that the socket then breaks is only what follows from it.
+      if (lastError.level !== 'handshake') lastError = error
       // After the sign-in ssh2 would only close its own half.
       if (settled) socket.destroy()
       if (lastError.level === 'client-authentication') {
@@ -129,7 +130,7 @@ function signIn(
         new TargetError(
           keysAgreed
             ? `${name} closed the connection during sign-in`
-            : `${name} broke off the SSH handshake: ${lastError.message}`,
+            : `${name} broke off the SSH handshake: ${negotiationFailure(lastError.message) ?? lastError.message}`,
         ),
       ),
     )
@@ -143,7 +144,7 @@ function signIn(
       sock: socket,
       ident,
       username: session.target.login,
-      algorithms: BACK_ALGORITHMS,
+      algorithms: targetAlgorithms(session.options.legacyAlgorithms, session.hostKeyTypes),
       keepaliveInterval: 0,
       readyTimeout: 0,
       // Answered at once, also at each new key exchange: while an answer waits, ssh2 lets messages overtake those

@@ -10,8 +10,12 @@ export const MAX_AUTH_REQUESTS = 64
 export const MAX_CHANNELS = 32
 /** Bytes of a channel's messages that wait for a decision, or for the target of a menu's channel. */
 export const MAX_QUEUED = 256 * 1024
+/** Messages of a target behind data that a client without window has not taken. */
+export const MAX_LATE = 64
 /** Answers to a channel's requests that the client still waits for. */
 export const MAX_OWED = 4096
+/** Listeners on the target that one connection may have at a time. */
+export const MAX_BINDS = 64
 /** Refused channels and requests of one connection, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
 /** Bytes of a channel's data that one side may send before the other takes them, whatever window it names. */
@@ -42,6 +46,8 @@ export const FAREWELL_MS = 1_000
 export const LINGER_MS = 5_000
 /** How long somebody who has signed in may take to open a channel, or sit in the menu without a key. */
 export const LOBBY_IDLE_MS = 600_000
+/** Seconds before a time limit at which terminals are told; a quarter of shorter limits. */
+export const TIME_LIMIT_WARNING_S = 60
 /** Events of one session that wait for the audit log; above that its peers are not read. */
 export const MAX_PENDING_EVENTS = 64
 /** How long the end of a recording may take, for a disk that hangs. */

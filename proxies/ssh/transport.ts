@@ -12,11 +12,13 @@ import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { takeReads } from '../shared-read.ts'
+import { isBetweenPackets, PacketAligner } from './aligner.ts'
 import { AnswerOrder } from './answer-order.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest } from './codec/messages.ts'
 import { MalformedError } from './codec/reader.ts'
 import { FLOOD_MARK, KEX_TIMEOUT_MS, MAX_OWED, READ_SHARE, REKEY_LIMITS, SEND_HIGH_WATER } from './limits.ts'
 import { framePacket, keepPacket } from './packet.ts'
+import { giveBack } from './packet-buffers.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -32,7 +34,7 @@ interface Ssh2Protocol {
   _compatFlags: number
   _cipher: { encrypt(packet: Buffer): void }
   /** `_packet`: what has come of a packet that is not whole yet. */
-  _decipher: { _packet: Uint8Array | null }
+  _decipher: { _packet: Uint8Array | null; _lenBytes?: number }
   _packetRW: {
     write: { allocStart: number; alloc(size: number): Buffer; finalize(packet: Buffer): Buffer }
   }
@@ -63,6 +65,8 @@ const CONNECTION_LAYER_FIRST = 80
 const CONNECTION_LAYER_LAST = 127
 const DISCONNECT_PROTOCOL_ERROR = 2
 const DISCONNECT_BY_APPLICATION = 11
+/** A payload that is worth a buffer for the largest packet. */
+const LARGE_PAYLOAD = 16 * 1024
 
 /** True when ssh2's crypto runs in its native binding; without it the relay has less than half its speed. */
 export function nativeCryptoAvailable(): boolean {
@@ -117,6 +121,9 @@ export class Transport {
   #paused = false
   #resting = false
   #share = READ_SHARE
+  readonly #aligner = new PacketAligner()
+  /** Of packets that wait in the socket. */
+  readonly #waiting: Buffer[] = []
   /** Bytes in ssh2's queue during a key exchange. */
   #queued = 0
 
@@ -166,10 +173,12 @@ export class Transport {
       this.onDrain?.()
     })
     socket.on('drain', () => {
+      if (socket.writableLength === 0) this.#recycle()
       if (!this.congested) this.onDrain?.()
     })
     socket.once('close', () => {
       this.#closed = true
+      this.#aligner.drop()
       clearTimeout(this.#kexTimer)
       this.onClose?.()
     })
@@ -181,12 +190,21 @@ export class Transport {
    */
   #read(chunk: Buffer): void {
     if (this.onMessage === undefined || this.#inKex) {
-      this.#socket.emit('data', Buffer.from(chunk))
+      this.#socket.emit('data', Buffer.from(this.#aligner.withRest(chunk)))
       return
     }
-    this.#socket.emit('data', chunk)
     const decipher = this.#protocol._decipher
-    if (decipher._packet?.buffer === chunk.buffer) decipher._packet = Buffer.from(decipher._packet)
+    if (isBetweenPackets(decipher)) {
+      const packets = this.#aligner.take(chunk)
+      if (packets.length > 0) this.#socket.emit('data', packets)
+      // New keys were agreed on the way, perhaps for a cipher whose packets cannot be told apart here.
+      const left = this.#protocol._decipher === decipher && !this.#inKex ? undefined : this.#aligner.leave()
+      if (left) this.#socket.emit('data', left)
+    } else {
+      this.#socket.emit('data', chunk)
+    }
+    const now = this.#protocol._decipher
+    if (now._packet?.buffer === chunk.buffer) now._packet = Buffer.from(now._packet)
   }
 
   /** Sends one message; its bytes are copied before this returns. After the end of the connection: nothing. */
@@ -200,13 +218,15 @@ export class Transport {
   #send(payload: Uint8Array): void {
     if (this.#closed) return
     const protocol = this.#protocol
-    // Behind others that wait, a packet waits in a buffer of its own size, not in one for the largest.
-    const isDirect = !this.#inKex && this.#socket.writableLength === 0
-    const packet = isDirect ? framePacket(protocol._cipher, payload) : undefined
+    const isIdle = this.#socket.writableLength === 0
+    if (isIdle) this.#recycle()
+    // Behind others that wait, a small packet waits in a buffer of its own size, not in one for the largest.
+    const isFramed = !this.#inKex && (isIdle || payload.length >= LARGE_PAYLOAD)
+    const packet = isFramed ? framePacket(protocol._cipher, payload) : undefined
     if (packet) {
       protocol._cipher.encrypt(packet)
       // Node has written it through, unless the kernel's buffer is full.
-      if (this.#socket.writableLength > 0) keepPacket()
+      if (this.#socket.writableLength > 0) this.#waiting.push(keepPacket())
     } else {
       this.#sendByLibrary(payload)
     }
@@ -237,6 +257,11 @@ export class Transport {
     if (!request.wantReply || this.#answers.expect(MAX_OWED)) return false
     this.breach()
     return true
+  }
+
+  /** All that was sent is with the kernel: the buffers in which it waited are free. */
+  #recycle(): void {
+    for (let buffer = this.#waiting.pop(); buffer; buffer = this.#waiting.pop()) giveBack(buffer)
   }
 
   /** What is sent during a key exchange waits in ssh2's queue; nothing may overtake it. */

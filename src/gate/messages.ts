@@ -8,6 +8,7 @@
  */
 import type { EventCode, EventFields } from '../audit/catalogue.ts'
 import type { Protocol, Right } from '../model/rights.ts'
+import type { SshOptions } from '../model/ssh-options.ts'
 
 /** Where a client comes from, as the accepting socket saw it. */
 export interface Source {
@@ -114,7 +115,10 @@ export interface OpenSession {
   target: { canonical: string; host: string; port: number; login: string; device: string; service: string }
   /** In the order to try them. */
   credentials: Credential[]
+  /** Types of the target's host keys that are accepted (`ssh-ed25519`, …): one of these is what it is asked to show. */
+  hostKeyTypes: string[]
   rights: Right[]
+  options: SshOptions
   /** undefined: the authorization says that this session is not recorded. */
   recording?: RecordingGrant
 }

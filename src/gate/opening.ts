@@ -5,10 +5,11 @@ import type { Audit, EventFields } from '../audit/catalogue.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import { formatTarget, parseCanonical } from '../model/login.ts'
-import type { User } from '../model/objects.ts'
+import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { credentialsFor } from './credentials.ts'
+import { acceptedTypes } from './hostkeys.ts'
 import { isLockedFor } from './lock.ts'
 import type { OpenAnswer, OpenRequest, RecordingGrant, Source } from './messages.ts'
 import {
@@ -100,6 +101,10 @@ export class Opening {
         'somebody else is using this account, and its checkout policy locks it: try again later',
       )
     }
+    const policy = await store.connectionPolicies.find(
+      target.connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[target.protocol],
+    )
+    if (!policy) return await deny('the connection policy of the service is gone')
     const credentials = await credentialsFor(vault, target.accountId)
     if (credentials.length === 0) return await deny(`no credential is stored for ${canonicalName(target)}`)
     const session: RunningSession = {
@@ -158,7 +163,9 @@ export class Opening {
           service: target.serviceName,
         },
         credentials,
+        hostKeyTypes: await acceptedTypes(store.hostKeys, target.serviceId),
         rights: target.rights,
+        options: policy.ssh,
         ...(recording && { recording }),
       },
     }

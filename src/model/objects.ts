@@ -4,6 +4,7 @@
  * and ids here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
  */
 import type { Protocol, Right } from './rights.ts'
+import type { SshOptions } from './ssh-options.ts'
 
 export type Id = string
 
@@ -85,6 +86,7 @@ export interface ConnectionPolicy {
   description: string
   protocol: Protocol
   hostKeyPolicy: HostKeyPolicy
+  ssh: SshOptions
   isFactory: boolean
 }
 

@@ -48,6 +48,7 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
           's.port as port',
           's.subprotocols as serviceSubprotocols',
           's.host_key_policy as ownPolicy',
+          'cp.id as connectionPolicyId',
           'cp.host_key_policy as connectionPolicy',
           'a.id as authorizationId',
           sql<string>`ug.group_name || ':' || tg.group_name`.as('authorizationName'),
@@ -77,6 +78,7 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
         protocol: row.protocol as Protocol,
         port: row.port,
         serviceSubprotocols: list<Right>(row.serviceSubprotocols),
+        connectionPolicyId: row.connectionPolicyId ?? undefined,
         // without any, the stricter one
         hostKeyPolicy: (row.ownPolicy || row.connectionPolicy || 'pinned') as HostKeyPolicy,
         authorizationId: row.authorizationId,

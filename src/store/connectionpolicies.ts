@@ -1,6 +1,7 @@
 import { nameKey } from '../model/names.ts'
 import type { ConnectionPolicy, HostKeyPolicy } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
+import { formatSshOptions, parseSshOptions } from '../model/ssh-options.ts'
 import { FactoryError } from './errors.ts'
 import { key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import type { ConnectionPolicyRow, Db, StoreContext } from './schema.ts'
@@ -40,6 +41,7 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
             description: object.description,
             protocol: object.protocol,
             host_key_policy: object.hostKeyPolicy,
+            ssh_options: formatSshOptions(object.ssh),
             is_factory: 0,
           })
           .execute()
@@ -57,6 +59,7 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
           description: change.description,
           protocol: change.protocol,
           host_key_policy: change.hostKeyPolicy,
+          ssh_options: change.ssh && formatSshOptions(change.ssh),
         })
         return (await find(tx, id))!
       }),
@@ -92,6 +95,7 @@ function policy(row: ConnectionPolicyRow): ConnectionPolicy {
     description: row.description,
     protocol: row.protocol as Protocol,
     hostKeyPolicy: row.host_key_policy as HostKeyPolicy,
+    ssh: parseSshOptions(row.ssh_options),
     isFactory: row.is_factory !== 0,
   }
 }

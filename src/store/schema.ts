@@ -81,6 +81,7 @@ export interface ConnectionPolicyRow extends NamedRow {
   policy_name: string
   protocol: string
   host_key_policy: string
+  ssh_options: string
   is_factory: Flag
 }
 

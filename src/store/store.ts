@@ -193,6 +193,8 @@ export interface TargetRow {
   protocol: Service['protocol']
   port: number
   serviceSubprotocols: Service['subprotocols']
+  /** undefined: the one from the factory. */
+  connectionPolicyId: Id | undefined
   hostKeyPolicy: HostKeyPolicy
   authorizationId: Id
   authorizationName: string

@@ -23,6 +23,7 @@ function row(canonical: string, more: Partial<TargetRow> = {}): TargetRow {
     protocol: 'SSH',
     port: 22,
     serviceSubprotocols: [],
+    connectionPolicyId: undefined,
     hostKeyPolicy: 'first_sight',
     authorizationId: 'A1',
     authorizationName: 'ops:servers',

@@ -274,6 +274,39 @@ describe('connection policies', () => {
       details: [{ message: 'service "srv1:ssh"' }],
     })
     expect((await call('DELETE', '/connectionpolicies/SSH')).body.error).toBe('factory_object')
+    expect(await must('GET', '/connectionpolicies/SSH')).toMatchObject({ idle_timeout: 0, max_duration: 0 })
+    const limits = { idle_timeout: 900, max_duration: 28_800 }
+    await must('POST', '/connectionpolicies', { policy_name: 'office', ...limits })
+    await must('PUT', '/connectionpolicies/office', { idle_timeout: 600 })
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ ...limits, idle_timeout: 600 })
+    expect((await call('PUT', '/connectionpolicies/office', { idle_timeout: -1 })).status).toBe(400)
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      forward_to: [],
+      listen_on: ['localhost:*', '127.0.0.1:*', '[::1]:*'],
+    })
+    const rules = { forward_to: ['*.example.com:443', '10.0.0.0/8:1-1023'], listen_on: [] }
+    await must('PUT', '/connectionpolicies/office', rules)
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      ...limits,
+      idle_timeout: 600,
+      ...rules,
+    })
+    const flawed = await call('PUT', '/connectionpolicies/office', {
+      forward_to: ['ok:1', 'host', '10.0.0.0/40:1'],
+    })
+    expect(flawed).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_field', details: [{ field: 'forward_to/1' }, { field: 'forward_to/2' }] },
+    })
+    const file_rules = ['allow up /srv/in/** size<=10MiB', 'deny any /**']
+    await must('PUT', '/connectionpolicies/office', { file_rules })
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ idle_timeout: 600, file_rules })
+    expect(
+      (await call('PUT', '/connectionpolicies/office', { file_rules: [...file_rules, 'deny up ~/x'] })).body,
+    ).toMatchObject({
+      error: 'invalid_field',
+      details: [{ field: 'file_rules/2', message: expect.stringMatching(/^at offset 8: expected an absol/) }],
+    })
     await must('PUT', '/connectionpolicies/SSH', { host_key_policy: 'pinned' })
     await must('PUT', '/devices/srv1/services/ssh', { connection_policy: 'SSH' })
     expect(await policy()).toBe('pinned')

@@ -27,6 +27,7 @@ import {
 import { SshFront } from '../../proxies/ssh/front.ts'
 import type { RekeyLimits, Transport } from '../../proxies/ssh/transport.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { newSshKey } from '../../src/ssh-keys.ts'
 import { createHome, type Home } from '../peers/home.ts'
 import { generateKey, type SshKey } from '../peers/keys.ts'
@@ -222,6 +223,8 @@ describeWithPeers('toward a target', ['sshd', 'ssh-keygen'], () => {
         },
         credentials: [{ type: 'ssh_key', privateKey: readFileSync(key.path, 'utf8') }],
         rights: [],
+        hostKeyTypes: [],
+        options: SSH_OPTIONS,
       }
       const gate = { hostKey: async () => ({ result: 'accepted' }) } as unknown as Gate
       const ident = `Test${++connections}`

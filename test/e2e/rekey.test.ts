@@ -19,6 +19,7 @@ import {
 } from '../../proxies/ssh/codec/messages.ts'
 import { REKEY_LIMITS } from '../../proxies/ssh/limits.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { scp, ssh } from '../peers/openssh.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 
@@ -64,6 +65,8 @@ test('the bastion toward the target, while data goes both ways', async () => {
     target: { ...target, login: bastion.account.name },
     credentials: [{ type: 'password', password: bastion.account.password }],
     rights: [],
+    hostKeyTypes: [],
+    options: SSH_OPTIONS,
   }
   // All that connectTarget asks of the gate.
   const gate = { hostKey: async () => ({ result: 'accepted' }) } as unknown as Gate

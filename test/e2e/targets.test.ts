@@ -359,6 +359,29 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
       })
     })
 
+    test('has its time: a terminal is warned and told, a transfer is no idleness', async () => {
+      const { must } = bastion.broker
+      await must('POST', '/connectionpolicies', { policy_name: 'brief', idle_timeout: 4 })
+      const user = await addTarget('brief', bastion.sshd.port)
+      await must('PUT', '/devices/brief/services/ssh', { connection_policy: 'brief' })
+      const terminal = sshTerminal(bastion.home, bastion.login({ user }))
+      await terminal.expect('$ ')
+      for (let n = 0; n < 3; n++) {
+        await sleep(2000)
+        terminal.send('\r')
+        await terminal.expect('$ ')
+      }
+      await terminal.expect('sallyport: this session ends in 1 second: type something to go on')
+      expect(await terminal.exit()).toBe(255)
+      expect(terminal.output()).toContain('sallyport: nothing was done for 4 seconds')
+      expect(await ended()).toMatchObject({ result: 'failure', reason: 'nothing was done for 4 seconds' })
+      const slowly = await ssh(bastion.home, bastion.login({ user }), [
+        'for n in 1 2 3 4 5 6; do echo $n; sleep 1; done',
+      ])
+      expect(slowly).toMatchObject({ code: 0, stdout: '1\n2\n3\n4\n5\n6\n' })
+      await ended()
+    })
+
     test('is ended by an administrator: the user reads the reason on the terminal', async () => {
       const terminal = sshTerminal(bastion.home, bastion.login())
       await terminal.expect('$ ')

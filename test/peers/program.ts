@@ -38,6 +38,11 @@ const PROGRAMS = {
   sshd: 'openssh-server',
   sshfs: 'sshfs',
   tmux: 'tmux',
+  xauth: 'xauth',
+  xdpyinfo: 'x11-utils',
+  Xvfb: 'xvfb',
+  'ansible-playbook': 'ansible-core',
+  mosh: 'mosh',
 } as const
 
 export type ProgramName = keyof typeof PROGRAMS

@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { canonicalName } from '../../src/access/targets.ts'
+import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { type Estate, newAccount, newService, newUser, smallEstate } from './fixture.ts'
 import { type TemporaryStore, temporaryStore } from './temp.ts'
 
@@ -32,6 +33,7 @@ describe('the targets of a user', () => {
         protocol: 'SSH',
         port: 22,
         serviceSubprotocols: [],
+        connectionPolicyId: FACTORY_CONNECTION_POLICIES.SSH,
         hostKeyPolicy: 'first_sight',
         authorizationId: authorization.id,
         authorizationName: 'ops:servers',

@@ -5,6 +5,7 @@
  */
 import type { Exit, Unrecorded } from '../../../recordings/frames.ts'
 import type { Direction } from '../codec/classify.ts'
+import type { FileDenial } from '../sftp/filter.ts'
 
 export interface ChannelRecorder {
   /** Data of the user's client, before it goes to the target. */
@@ -36,6 +37,8 @@ export interface RecorderEvents {
   onTransfer(transfer: Transfer): void
   /** At the start of a gap without `bytes` and `sha256`, at its end with them: `channel.unrecorded`. */
   onUnrecorded(gap: Unrecorded): void
+  /** A rule forbids a file: what is just being shown must not be sent on, and the channel must be cut. */
+  onForbidden(denial: FileDenial): void
   /**
    * The stream broke its protocol in a way that would hide something from the recording. The data that is just
    * being shown must not be sent on, and the channel must be cut. At most once.

@@ -1,11 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { type ConnectionPolicy, HOST_KEY_POLICIES } from '../../model/objects.ts'
 import { PROTOCOLS } from '../../model/rights.ts'
+import { SSH_OPTIONS } from '../../model/ssh-options.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
 import { resource } from '../resource.ts'
+import { SshFields, SshUpdate, sshFieldsOf, sshOptionsOf } from '../sshoptions.ts'
 
 const policyName = name('unique', 'strict-ssh')
 const protocol = oneOf(PROTOCOLS, 'of the services that may name it')
@@ -18,6 +20,7 @@ const Create = exact({
   description: Type.Optional(text('what the policy is for')),
   protocol: Type.Optional(protocol),
   host_key_policy: Type.Optional(hostKeyPolicy),
+  ...SshUpdate.properties,
 })
 const Update = partial(Create)
 const View = exact({
@@ -26,6 +29,7 @@ const View = exact({
   description: Type.String(),
   protocol,
   host_key_policy: hostKeyPolicy,
+  ...SshFields.properties,
   is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
 })
 
@@ -42,6 +46,7 @@ export function connectionPolicyResource(context: ResourceContext) {
       ...(body.description !== undefined && { description: body.description }),
       ...(body.protocol !== undefined && { protocol: body.protocol }),
       ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy }),
+      ssh: sshOptionsOf(body, own?.ssh ?? SSH_OPTIONS),
     }
   }
 
@@ -50,7 +55,7 @@ export function connectionPolicyResource(context: ResourceContext) {
     type: 'connectionpolicy',
     title: 'Connection policies',
     description:
-      'How the broker connects to the services that name it. Each protocol has one from the factory that is called like it.',
+      'How the broker connects to the services that name it, and what holds in their sessions from the next one on. Each protocol has one from the factory that is called like it.',
     create: {
       schema: Create,
       async plan(body) {
@@ -61,6 +66,7 @@ export function connectionPolicyResource(context: ResourceContext) {
             description: '',
             protocol: 'SSH',
             hostKeyPolicy: 'first_sight',
+            ssh: SSH_OPTIONS,
             ...change,
             isFactory: false,
           })
@@ -80,6 +86,7 @@ export function connectionPolicyResource(context: ResourceContext) {
       description: policy.description,
       protocol: policy.protocol,
       host_key_policy: policy.hostKeyPolicy,
+      ...sshFieldsOf(policy.ssh),
       is_factory: policy.isFactory,
     }),
     label: (policy) => String(policy['policy_name']),

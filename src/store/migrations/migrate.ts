@@ -7,6 +7,7 @@ import { SchemaError } from '../errors.ts'
 import * as objects from './0001-objects.ts'
 import * as search from './0002-search.ts'
 import * as policies from './0003-policies.ts'
+import * as options from './0004-options.ts'
 
 export interface Migration {
   version: number
@@ -14,7 +15,7 @@ export interface Migration {
 }
 
 /** In order; a released migration is never changed, only followed. */
-const MIGRATIONS: readonly Migration[] = [objects, search, policies]
+const MIGRATIONS: readonly Migration[] = [objects, search, policies, options]
 
 /**
  * Applies what is missing. `now` in milliseconds is recorded beside each version.

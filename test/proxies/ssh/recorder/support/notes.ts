@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
 import { Quota } from '../../../../../proxies/ssh/recorder/quota.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
+import type { FileDenial } from '../../../../../proxies/ssh/sftp/filter.ts'
 import {
   type ChannelOpen,
   type FileOperation,
@@ -11,25 +12,32 @@ import {
   type FrameType,
   type Unrecorded,
 } from '../../../../../recordings/frames.ts'
+import { FileJudge } from '../../../../../src/model/file-judge.ts'
+import { parseFileRule } from '../../../../../src/model/file-rules.ts'
 
 export class Notes implements FrameSink {
   readonly frames: { type: FrameType; payload: Buffer }[] = []
   readonly transfers: Transfer[] = []
   readonly gaps: Unrecorded[] = []
+  readonly denials: FileDenial[] = []
   readonly violations: string[] = []
 
   write(type: FrameType, _channel: number, payload: Uint8Array): void {
     this.frames.push({ type, payload: Buffer.from(payload) })
   }
 
-  options(quota = new Quota()): RecorderOptions {
+  options(quota = new Quota(), rules: string[] = []): RecorderOptions {
     return {
+      right: 'SFTP_SESSION',
+      maySftp: true,
+      fileRules: new FileJudge(rules.map(parseFileRule)),
       sink: this,
       channel: 7,
       quota,
       events: {
         onTransfer: (transfer) => this.transfers.push(transfer),
         onUnrecorded: (gap) => this.gaps.push(gap),
+        onForbidden: (denial) => this.denials.push(denial),
         onViolation: (reason) => this.violations.push(reason),
       },
     }

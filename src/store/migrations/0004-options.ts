@@ -1,0 +1,6 @@
+/** Options of connection policies, as JSON of what differs from the defaults. */
+export const version = 4
+
+export const sql = `
+alter table connection_policies add column ssh_options text not null default '{}';
+`
