@@ -11,10 +11,11 @@ import { parsePublicKey } from '../../src/identity/publickey.ts'
 import { verifySignature } from '../../src/identity/signature.ts'
 import { newSshKey } from '../../src/ssh-keys.ts'
 import { type RawClient, signInRaw } from '../attacks/raw.ts'
+import { begin } from '../attacks/setting.ts'
 import { type Broker, startBroker } from '../peers/broker.ts'
 import { ssh } from '../peers/openssh.ts'
 import { dbclient, plink } from '../peers/putty.ts'
-import { type Bastion, startBastion } from './bastion.ts'
+import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
 
 const BANNER = 'This way is watched.\nGo on only if you may.'
 const PROVE = 'hostkeys-prove-00@openssh.com'
@@ -34,7 +35,7 @@ async function restart(): Promise<void> {
 }
 
 beforeAll(async () => {
-  bastion = await startBastion()
+  bastion = await startBastion({ subprotocols: [...ALL_RIGHTS, 'SSH_REVERSE_TCPIP'] })
   broker = bastion.broker
   folder = join(broker.dataFolder, 'ssh')
 })
@@ -135,6 +136,27 @@ describe('by hand', () => {
     expect(answers).toEqual([no, no, yes, no])
     client.destroy()
   })
+})
+
+test('a proof waits for the answer of the target that was asked for before', async () => {
+  const { user } = bastion.login()
+  const client = await signInRaw({ port: broker.ports.ssh, user, password: bastion.password })
+  await begin(client)
+  const listen = new Writer().string('127.0.0.1').uint32(0).finish()
+  const key = new Writer().string(blobOf(current('ed25519'))).finish()
+  client.send(
+    buildGlobalRequest({ name: 'tcpip-forward', wantReply: true, data: listen }),
+    buildGlobalRequest({ name: PROVE, wantReply: true, data: key }),
+    buildGlobalRequest({ name: 'keepalive@openssh.com', wantReply: true, data: Buffer.alloc(0) }),
+  )
+  const answers: Buffer[] = []
+  for (let n = 0; n < 3; n++) answers.push(await client.next(MSG.requestSuccess, MSG.requestFailure))
+  const [listener, proof, alive] = answers
+  // RFC 4254 7.1: the port that the target chose
+  expect([listener![0], listener!.length]).toEqual([MSG.requestSuccess, 5])
+  expect([proof![0], proof!.subarray(9, 20).toString()]).toEqual([MSG.requestSuccess, 'ssh-ed25519'])
+  expect(alive![0]).toBe(MSG.requestFailure)
+  client.destroy()
 })
 
 test('the banner is shown before anybody signs in', async () => {
