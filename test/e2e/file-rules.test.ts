@@ -192,7 +192,10 @@ describe('a size', () => {
         undefined,
     )
     const denied = (await bastion.events('file.denied')).filter(({ path }) => String(path).includes('-large'))
-    expect(denied.map((event) => event['subprotocol'])).toEqual(['SFTP_SESSION', 'SSH_SCP_UP'])
+    expect(denied.map(({ subprotocol, reason }) => [subprotocol, String(reason).split(':')[0]])).toEqual([
+      ['SFTP_SESSION', 'write'],
+      ['SSH_SCP_UP', 'transfer'],
+    ])
     expect(transfers.map((event) => event['subprotocol'])).toEqual(['SFTP_SESSION', 'SSH_SCP_UP'])
   })
 })

@@ -38,6 +38,7 @@ export type Verdict = { refusal: Refusal } | { refusal?: never; file?: OpenFile 
 export type Outcome = Verdict | Asking<Verdict>
 
 const ALLOWED: Verdict = {}
+const REFUSED_BEFORE: Refusal = { code: FX_PERMISSION_DENIED, message: 'the file is refused' }
 const SLASH = Buffer.from('/')
 
 /** Questions, by type and by extension. */
@@ -125,7 +126,7 @@ export class Checks {
       file.refused.up = true
       return refusal
     }
-    return { code: FX_PERMISSION_DENIED, message: 'the file is refused' }
+    return REFUSED_BEFORE
   }
 
   /** Content of the target that ends at `end`. */
@@ -137,7 +138,7 @@ export class Checks {
       file.refused.down = true
       return refusal
     }
-    return { code: FX_PERMISSION_DENIED, message: 'the file is refused' }
+    return REFUSED_BEFORE
   }
 
   /** Whether `write` and `read` have to be asked. */
@@ -237,8 +238,12 @@ export class Checks {
 
   #resize({ size }: SftpRequest, file: OpenFile): Verdict {
     const refusal = this.#refusal('up', file.place, file.path, size)
-    if (refusal === undefined && size !== undefined) file.size = Math.max(file.size, size)
-    return verdict(refusal)
+    if (refusal === undefined) {
+      if (size !== undefined) file.size = Math.max(file.size, size)
+      return ALLOWED
+    }
+    // OpenSSH's client cuts a file that was refused at the end of what it has sent: that is told already.
+    return { refusal: file.refused.up ? REFUSED_BEFORE : refusal }
   }
 
   /** copy-data: a length of 0 is all there is. */
