@@ -11,6 +11,7 @@ import {
   buildChannelOpenFailure,
   buildChannelSuccess,
   buildClose,
+  buildData,
   buildEof,
   buildExec,
   buildExitStatus,
@@ -170,10 +171,12 @@ export class Channel {
         this.#closedBy.client = true
         this.#settle()
       }
-    } else if (this.#queue.length > 0 || !this.#step(payload)) {
-      this.#queued += payload.length
+    } else {
+      const rest = this.#queue.length > 0 ? payload : this.#step(payload)
+      if (rest === undefined) return
+      this.#queued += rest.length
       if (this.#queued > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
-      this.#queue.push(Buffer.from(payload))
+      this.#queue.push(Buffer.from(rest))
     }
   }
 
@@ -275,30 +278,23 @@ export class Channel {
 
   // From the client --------------------------------------------------------------------------------------
 
-  /** Handles one message of the client in order. False: it has to wait. */
-  #step(payload: Buffer): boolean {
-    if (this.#purpose === 'deciding' || this.#targetId === undefined) return false
+  /** Handles one message of the client in order. Returns what of it has to wait. */
+  #step(payload: Buffer): Buffer | undefined {
+    if (this.#purpose === 'deciding' || this.#targetId === undefined) return payload
     switch (payload[0]) {
       case MSG.channelData: {
         const data = dataOf(payload)
         if (this.#purpose === 'none') throw new MalformedError('data before a shell, command or subsystem')
-        if (data.length > this.#up.window) return false
-        this.#up.forwarded(data.length)
-        this.#host.session.bytesIn += data.length
-        this.#host.session.signs++
-        this.#recorder?.fromClient(data)
-        if (this.#isOver) return true
-        this.#toTarget(payload)
-        this.#grantClient(WINDOW_GRANT_AT_LEAST)
-        return true
+        if (data.length > this.#up.window) return payload
+        return this.#input(payload, data)
       }
       case MSG.channelRequest:
         this.#requestOfClient(parseChannelRequest(payload), payload)
-        return true
+        return undefined
       case MSG.channelEof:
         if (this.#purpose === 'none') throw new MalformedError('an end before a shell, command or subsystem')
         this.#toTarget(payload)
-        return true
+        return undefined
       case MSG.channelClose:
         this.#closedBy.client = true
         if (!this.#closedTo.target) {
@@ -306,20 +302,48 @@ export class Channel {
           this.#toTarget(payload)
         }
         this.#settle()
-        return true
+        return undefined
       case MSG.channelExtendedData:
         // RFC 4254 5.2 gives it a meaning from the server only.
         throw new MalformedError('extended data from the client')
       default:
         // SUCCESS and FAILURE answer requests that the bastion never passes on.
-        return true
+        return undefined
     }
+  }
+
+  /** Passes data of the client on as far as the recorder admits it now. Returns the rest, as a message. */
+  #input(payload: Buffer, data: Uint8Array): Buffer | undefined {
+    for (let rest = data; rest.length > 0; ) {
+      const count = this.#recorder?.admit?.(rest) ?? rest.length
+      if (this.#isOver) return undefined
+      if (count === 0) return rest === data ? payload : buildData(this.id, rest)
+      const part = rest.subarray(0, count)
+      rest = rest.subarray(count)
+      this.#up.forwarded(count)
+      this.#host.session.bytesIn += count
+      this.#host.session.signs++
+      this.#recorder?.fromClient(part)
+      if (this.#isOver) return undefined
+      if (count === data.length) this.#toTarget(payload)
+      else this.#host.target.send(buildData(this.#targetId!, part))
+      this.#grantClient(WINDOW_GRANT_AT_LEAST)
+    }
+    return undefined
   }
 
   #drain(): void {
     while (this.#queue.length > 0 && !this.#isOver) {
       const [first] = this.#queue
-      if (!first || !this.#step(first)) return
+      if (!first) return
+      const rest = this.#step(first)
+      // What it did may have ended the channel, and so emptied the queue.
+      if (this.#queue[0] !== first) return
+      if (rest !== undefined) {
+        this.#queued += rest.length - first.length
+        this.#queue[0] = rest
+        return
+      }
       this.#queue.shift()
       this.#queued -= first.length
     }
@@ -410,7 +434,13 @@ export class Channel {
     const { session, target } = this.#host
     this.#purpose = 'granted'
     const sent = asSent(main, session.rights)
-    this.#recorder = session.recorder(this.id, sent, this.#terminal, (reason) => this.refuse(reason))
+    this.#recorder = session.recorder(
+      this.id,
+      sent,
+      this.#terminal,
+      (reason) => this.refuse(reason),
+      () => this.#host.guarded(() => this.#drain()),
+    )
     if (request.wantReply) this.#owe(this.#adopted ? 'own' : 'pass')
     if (sent !== main && sent.program.kind === 'exec') {
       target.send(buildExec(this.#targetId!, request.wantReply, sent.program.command))

@@ -12,6 +12,7 @@ import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { SshOptions } from '../../src/model/ssh-options.ts'
 import type { PtyRequest } from './codec/requests.ts'
+import { CommandLog } from './commands/log.ts'
 import { TargetError } from './errors.ts'
 import {
   CLOSE_ATTEMPTS,
@@ -27,6 +28,8 @@ import { commandText, type MainRequest } from './request.ts'
 
 /** The sink of a session that its authorization says is not recorded. */
 const NOWHERE: FrameSink = { write: () => undefined }
+
+const now = () => performance.now()
 
 export type SessionResult = 'success' | 'failure' | 'killed'
 
@@ -48,6 +51,7 @@ export class SshSession {
   readonly #gate: Gate
   readonly #used = new Set<Right>()
   readonly #quota = new Quota()
+  readonly #commands: CommandLog
   #writer: RecordingWriter | undefined
   #stopped: { result: SessionResult; reason: string } | undefined
   #ending: Promise<void> | undefined
@@ -63,6 +67,12 @@ export class SshSession {
     this.rights = new Set(session.rights)
     this.options = session.options
     this.#gate = gate
+    this.#commands = new CommandLog({
+      rules: session.options.commandRules,
+      now,
+      tell: (code, fields) => this.#tell(code, fields),
+      kill: (reason) => this.stop('killed', reason),
+    })
   }
 
   /**
@@ -115,12 +125,25 @@ export class SshSession {
     return true
   }
 
-  /** A channel's main request is allowed: resolves when the audit log has it. */
+  /**
+   * A channel's main request is allowed: resolves when the audit log has it. A command that a rule forbids ends the
+   * session before.
+   */
   granted(request: MainRequest): Promise<void> {
-    this.#used.add(request.right)
     const line = commandText(request)
+    const rule =
+      request.right === 'SSH_REMOTE_COMMAND' && line !== undefined && this.#commands.rules.find(line)
+    if (rule && line !== undefined) {
+      const fields = { subprotocol: request.right, object: line, confidence: 'certain', rule: rule.text }
+      if (rule.action === 'notify') return this.#event('command', fields)
+      const told = this.#event('command', { ...fields, result: 'denied' })
+      this.#commands.kill(rule.text)
+      return told
+    }
+    this.#used.add(request.right)
     const opened = this.#event('channel.open', { subprotocol: request.right })
-    return line === undefined ? opened : this.#event('command', { subprotocol: request.right, object: line })
+    if (line === undefined) return opened
+    return this.#event('command', { subprotocol: request.right, object: line, confidence: 'certain' })
   }
 
   /**
@@ -134,17 +157,23 @@ export class SshSession {
     this.#write(FRAME.denied, 0, { what, reason })
   }
 
-  /** What records one channel, and tells the audit of its files. `cut` ends the channel. */
+  /**
+   * What records one channel, and tells the audit of its files and commands. `cut` ends the channel; `admit`: input
+   * that the recorder has held back may be shown to it again.
+   */
   recorder(
     channel: number,
     { program, right }: MainRequest,
     terminal: PtyRequest | undefined,
     cut: (reason: string) => void,
+    admit: () => void,
   ): ChannelRecorder {
     return recorderFor(program, {
       sink: this.#writer ?? NOWHERE,
       channel,
       quota: this.#quota,
+      rules: this.#commands.rules,
+      now,
       events: {
         onTransfer: ({ path, direction, size, sha256, result }) =>
           this.#tell('file.transfer', {
@@ -163,6 +192,9 @@ export class SshSession {
             ...(bytes !== undefined && { size: bytes }),
             ...(sha256 !== undefined && { sha256 }),
           }),
+        onCommand: (command) => this.#commands.heard(right, command),
+        onPiped: (rule, kills) => this.#commands.piped(right, rule, kills),
+        onAdmit: admit,
         onViolation: (reason) => {
           this.denied(right, reason)
           cut(`the transfer was cut: ${reason}`)
@@ -184,6 +216,7 @@ export class SshSession {
   async #close(result: SessionResult, reason: string | undefined): Promise<void> {
     const end = { result, ...(reason !== undefined && { reason }) }
     const recording = await this.#seal(end)
+    this.#commands.flush()
     await this.#telling.catch(() => undefined)
     for (let attempt = 1; attempt <= CLOSE_ATTEMPTS; attempt++) {
       try {

@@ -8,9 +8,11 @@ export interface SshOptions {
   idleTimeout: number
   /** Seconds that a session lasts at most; 0: no end. */
   maxDuration: number
+  /** What to do about command lines: rules in the language of command-rules.ts. */
+  commandRules: string[]
 }
 
-export const SSH_OPTIONS: Readonly<SshOptions> = { idleTimeout: 0, maxDuration: 0 }
+export const SSH_OPTIONS: Readonly<SshOptions> = { idleTimeout: 0, maxDuration: 0, commandRules: [] }
 
 /** For the database: only what is no default. */
 export function formatSshOptions(options: SshOptions): string {

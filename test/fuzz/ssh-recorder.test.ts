@@ -141,10 +141,10 @@ function collect(): void {
 
 /** Bytes that `fill` leaves held by a recorder that writes nowhere. */
 function held(recorded: Recorded, fill: (recorder: ChannelRecorder) => void): number {
-  const { quota, events } = new Notes().options()
+  const options = { ...new Notes().options(), sink: { write: () => undefined }, channel: 1 }
   collect()
   const before = process.memoryUsage()
-  const recorder = recorderFor(recorded, { sink: { write: () => undefined }, channel: 1, quota, events })
+  const recorder = recorderFor(recorded, options)
   fill(recorder)
   collect()
   const after = process.memoryUsage()

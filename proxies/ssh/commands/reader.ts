@@ -162,6 +162,12 @@ export class CommandReader {
     return this.#outputAt > line.lastKeyAt && this.#now() - this.#outputAt >= quiet
   }
 
+  /** Milliseconds since the last Return that was not answered. */
+  get sinceReturn(): number {
+    const last = this.#waiting.at(-1)
+    return last === undefined ? Number.POSITIVE_INFINITY : this.#now() - last.lastKeyAt
+  }
+
   /** Milliseconds since the last key of the line. */
   get sinceKey(): number {
     return this.#line === undefined ? Number.POSITIVE_INFINITY : this.#now() - this.#line.lastKeyAt

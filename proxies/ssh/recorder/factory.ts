@@ -1,7 +1,10 @@
 /** The recorder that belongs to a channel's main request. */
 import type { ChannelOpen, FrameSink } from '../../../recordings/frames.ts'
+import type { CommandRules } from '../../../src/model/command-rules.ts'
 import { type ExecCommand, rightFor } from '../codec/classify.ts'
 import { displayText } from '../codec/reader.ts'
+import { ScriptWatch } from '../commands/script.ts'
+import { CommandWatch } from '../commands/watch.ts'
 import { ChannelFrames } from './frames.ts'
 import { Guard } from './guard.ts'
 import type { Quota } from './quota.ts'
@@ -27,6 +30,10 @@ export interface RecorderOptions {
   /** The session's, shared by its channels. */
   quota: Quota
   events: RecorderEvents
+  /** The rules of the session for commands. */
+  rules: CommandRules
+  /** Milliseconds, never decreasing. */
+  now: () => number
   /** Present when the channel has a terminal. */
   terminal?: Terminal
 }
@@ -54,7 +61,8 @@ export function recorderFor(recorded: Recorded, options: RecorderOptions): Chann
 
 function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderOptions): ChannelRecorder {
   const { events, quota } = options
-  if (options.terminal !== undefined && recorded.kind !== 'sftp') return new TerminalRecorder(frames)
+  if (options.terminal !== undefined && recorded.kind !== 'sftp')
+    return new TerminalRecorder(frames, commandsOf(options.terminal, frames, options))
   if (recorded.kind === 'sftp') return new Guard(new SftpRecorder(frames, events, quota), frames, events)
   const classified = recorded.kind === 'exec' ? recorded.classified : undefined
   switch (classified?.kind) {
@@ -64,8 +72,34 @@ function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderO
     case 'git':
       return new StreamRecorder(frames, events, quota, classified)
     default:
-      return new WholeRecorder(frames, events, quota)
+      return new WholeRecorder(frames, events, quota, scriptOf(recorded, options))
   }
+}
+
+function commandsOf(terminal: Terminal, frames: ChannelFrames, options: RecorderOptions): CommandWatch {
+  const { events, rules, now } = options
+  return new CommandWatch({
+    ...terminal,
+    rules,
+    now,
+    onCommand: (command) => {
+      const { line, confidence, rule, kills } = command
+      frames.command({
+        line,
+        confidence,
+        ...(rule !== undefined && { rule }),
+        ...(kills === 'before' && { denied: true }),
+      })
+      events.onCommand(command)
+    },
+    onAdmit: events.onAdmit,
+  })
+}
+
+/** A shell reads commands from its input, with a terminal or without. */
+function scriptOf(recorded: Recorded, { rules, events }: RecorderOptions): ScriptWatch | undefined {
+  if (recorded.kind !== 'shell' || rules.isEmpty) return undefined
+  return new ScriptWatch(rules, events.onPiped)
 }
 
 function describe(

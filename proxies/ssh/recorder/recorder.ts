@@ -5,8 +5,14 @@
  */
 import type { Exit, Unrecorded } from '../../../recordings/frames.ts'
 import type { Direction } from '../codec/classify.ts'
+import type { Command } from '../commands/watch.ts'
 
 export interface ChannelRecorder {
+  /**
+   * How many of these bytes of the client may go to the target now; they are shown to fromClient next. The rest has
+   * to wait until RecorderEvents.onAdmit. Absent: all may.
+   */
+  admit?(data: Uint8Array): number
   /** Data of the user's client, before it goes to the target. */
   fromClient(data: Uint8Array): void
   /** Data of the target, before it goes to the client; `stderr`: extended data of that type. */
@@ -36,6 +42,12 @@ export interface RecorderEvents {
   onTransfer(transfer: Transfer): void
   /** At the start of a gap without `bytes` and `sha256`, at its end with them: `channel.unrecorded`. */
   onUnrecorded(gap: Unrecorded): void
+  /** A command line was read from the terminal. The session may end over it. */
+  onCommand(command: Command): void
+  /** A line of input without a terminal has met a rule for commands. The session ends over it when it `kills`. */
+  onPiped(rule: string, kills: boolean): void
+  /** What `admit` has held back can be shown to it again. Not called after `end`. */
+  onAdmit(): void
   /**
    * The stream broke its protocol in a way that would hide something from the recording. The data that is just
    * being shown must not be sent on, and the channel must be cut. At most once.

@@ -1,5 +1,6 @@
 /** Takes down what a recorder writes and says. */
 import { Buffer } from 'node:buffer'
+import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
 import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
 import { Quota } from '../../../../../proxies/ssh/recorder/quota.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
@@ -11,12 +12,18 @@ import {
   type FrameType,
   type Unrecorded,
 } from '../../../../../recordings/frames.ts'
+import { CommandRules } from '../../../../../src/model/command-rules.ts'
 
 export class Notes implements FrameSink {
   readonly frames: { type: FrameType; payload: Buffer }[] = []
   readonly transfers: Transfer[] = []
   readonly gaps: Unrecorded[] = []
   readonly violations: string[] = []
+  readonly commands: Command[] = []
+  readonly piped: string[] = []
+  admissions = 0
+  /** The recorder's clock: milliseconds. */
+  now = 0
 
   write(type: FrameType, _channel: number, payload: Uint8Array): void {
     this.frames.push({ type, payload: Buffer.from(payload) })
@@ -27,9 +34,14 @@ export class Notes implements FrameSink {
       sink: this,
       channel: 7,
       quota,
+      rules: new CommandRules([]),
+      now: () => this.now,
       events: {
         onTransfer: (transfer) => this.transfers.push(transfer),
         onUnrecorded: (gap) => this.gaps.push(gap),
+        onCommand: (command) => this.commands.push(command),
+        onPiped: (rule) => this.piped.push(rule),
+        onAdmit: () => this.admissions++,
         onViolation: (reason) => this.violations.push(reason),
       },
     }
