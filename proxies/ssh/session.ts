@@ -130,20 +130,24 @@ export class SshSession {
    * session before.
    */
   granted(request: MainRequest): Promise<void> {
+    const { right: subprotocol } = request
     const line = commandText(request)
-    const rule =
-      request.right === 'SSH_REMOTE_COMMAND' && line !== undefined && this.#commands.rules.find(line)
-    if (rule && line !== undefined) {
-      const fields = { subprotocol: request.right, object: line, confidence: 'certain', rule: rule.text }
-      if (rule.action === 'notify') return this.#event('command', fields)
+    const isJudged = line !== undefined && subprotocol === 'SSH_REMOTE_COMMAND'
+    const rule = isJudged ? this.#commands.rules.find(line) : undefined
+    const fields = {
+      subprotocol,
+      ...(line !== undefined && { object: line, confidence: 'certain' }),
+      ...(rule && { rule: rule.text }),
+    }
+    if (rule?.action === 'kill') {
+      this.#write(FRAME.denied, 0, { what: subprotocol, reason: `rule ${JSON.stringify(rule.text)}` })
       const told = this.#event('command', { ...fields, result: 'denied' })
       this.#commands.kill(rule.text)
       return told
     }
-    this.#used.add(request.right)
-    const opened = this.#event('channel.open', { subprotocol: request.right })
-    if (line === undefined) return opened
-    return this.#event('command', { subprotocol: request.right, object: line, confidence: 'certain' })
+    this.#used.add(subprotocol)
+    const opened = this.#event('channel.open', { subprotocol })
+    return line === undefined ? opened : this.#event('command', fields)
   }
 
   /**
