@@ -5,6 +5,8 @@ const TAIL = 0xffff_ffff
 const SPACE = 0x20
 /** UTF-16 units that combine with one character; more are dropped. */
 const MAX_COMBINING = 8
+/** Cells of a row that something combines with; what combines with more is dropped. */
+const MAX_COMBINED = 64
 
 export class LineCells {
   /** The text goes on in the next row: it came to the right margin. */
@@ -48,7 +50,8 @@ export class LineCells {
     const at = this.#cells[column] === TAIL ? column - 1 : column
     this.#combining ??= new Map()
     const marks = (this.#combining.get(at) ?? '') + String.fromCodePoint(code)
-    if (marks.length <= MAX_COMBINING) this.#combining.set(at, marks)
+    const fits = this.#combining.has(at) || this.#combining.size < MAX_COMBINED
+    if (fits && marks.length <= MAX_COMBINING) this.#combining.set(at, marks)
   }
 
   erase(from: number, to: number): void {

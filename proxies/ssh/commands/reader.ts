@@ -10,8 +10,8 @@
  * Each of these is a doubt: the prompt is one that goes on with an earlier line, or is known from an earlier line or
  * by the typed text only; the line has several lines; it was typed before the prompt was there; the terminal was
  * resized, or output was skipped, since the line before; it fills its row and was edited; it is not what was typed. With one doubt the line is
- * `likely`, with more `uncertain`; so is one without a prompt, or on a screen where the cursor was sent to a row by
- * its number, as programs do that draw a whole screen.
+ * `likely`, with more `uncertain`; so is one without a prompt, and one on a screen where the cursor was sent to a row by
+ * its number, as programs do that draw a whole screen; there a line without a prompt is none.
  *
  * Output is looked at only when that matters: while Return waits for its answer, and when a key comes (unread.ts). A
  * terminal that floods is given up until the next key, so what it costs is bounded by PARSE_RATE.
@@ -52,7 +52,7 @@ const PARSE_RATE = 256 * 1024
 /** Output is parsed in pieces of this size, so that what follows an answered Return is not. */
 const PIECE = 2048
 /** Lines that wait for the target to take them. */
-const MAX_WAITING = 64
+const MAX_WAITING = 32
 /** Line feeds within which a line is looked for after Return. */
 const MAX_FEEDS = 100
 /** Prompts that are remembered. */
@@ -357,6 +357,8 @@ export class CommandReader {
   #report(line: TypedLine, { text, prompt, doubts }: Reading): void {
     const continues = isContinuation(prompt)
     const isKnown = continues || isPrompt(prompt) || (prompt === line.mark.prompt && line.mark.byEditor)
+    // Where programs draw a whole screen, what stands after no prompt can be anything.
+    if (this.#screen.addressed && !isKnown) return
     let sum = doubts
     if (continues) sum++
     if (!isKnown) sum += prompt !== '' && this.#seen.has(prompt) ? 1 : 2

@@ -11,7 +11,7 @@ import { LineCells } from './line-cells.ts'
 import { widthOf } from './width.ts'
 
 export const MAX_COLUMNS = 512
-export const MAX_ROWS = 256
+export const MAX_ROWS = 200
 
 const BS = 0x08
 const HT = 0x09

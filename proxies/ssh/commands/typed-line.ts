@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import type { Screen } from './screen.ts'
 
 /** Bytes of a line that are compared with what the screen shows; a longer line is taken from the screen alone. */
-const MAX_TYPED = 4096
+const MAX_TYPED = 1024
 
 /** The screen when the first key of a line came. */
 export interface Mark {

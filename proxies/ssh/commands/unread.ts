@@ -1,19 +1,18 @@
 /**
  * Output that nobody has looked at yet. Between two lines of input nothing has to be known of a terminal but how it
- * looks when the next key comes, so output is kept here instead of being parsed: at most 2 × KEPT bytes, the last
- * ones, which is more than a screenful. What is dropped is searched for the switches between the two screens only,
- * and costs a terminal's flood next to nothing.
+ * looks when the next key comes, so output is kept here instead of being parsed: the last KEPT bytes at least, which
+ * is more than a screenful, in two halves that take turns. What is dropped is searched for the switches between the
+ * two screens only, and costs a terminal's flood next to nothing.
  */
 import { Buffer } from 'node:buffer'
 
-/** Bytes that are kept at least when more has come. */
+/** Bytes that are kept at least when more has come; at most twice as many are. */
 export const KEPT = 8 * 1024
-const CAPACITY = 2 * KEPT
 const FIRST_CAPACITY = 512
 const ESC = 0x1b
-/** DECSET and DECRST of the alternate screen, and RIS, which leaves it. */
-const RESET = '\x1bc'
-const SWITCHES = ['\x1b[?1049', '\x1b[?1047', '\x1b[?47', RESET]
+const QUESTION_MARK = 0x3f
+/** DECSET and DECRST of the alternate screen, without the final byte. */
+const SWITCHES = ['\x1b[?1049', '\x1b[?1047', '\x1b[?47'].map((text) => Buffer.from(text))
 const LONGEST_SWITCH = '\x1b[?1049h'.length
 /** The final byte of DECSET. */
 const SET = 0x68
@@ -27,84 +26,80 @@ export interface Unread {
 }
 
 export class UnreadOutput {
-  #buffer: Buffer | undefined
+  /** Full, and older than the other; undefined until that was full for the first time. */
+  #older: Buffer | undefined
+  #newer: Buffer | undefined
   #length = 0
   #dropped = false
   #alternate: boolean | undefined
 
   get isEmpty(): boolean {
-    return this.#length === 0 && !this.#dropped
+    return this.#newer === undefined
   }
 
   append(data: Uint8Array): void {
-    if (data.length >= CAPACITY) {
-      const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
-      const keepFrom = bytes.length - KEPT
-      this.#drop(this.#length)
-      // A switch that began in what was held, and one in the part of this piece that is not kept.
-      if (this.#buffer !== undefined && this.#length > 0) {
-        const seam = this.#buffer.subarray(Math.max(0, this.#length - LONGEST_SWITCH), this.#length)
-        const joined = Buffer.concat([seam, bytes.subarray(0, LONGEST_SWITCH)])
-        this.#search(joined, seam.length)
-      }
-      this.#search(bytes, keepFrom)
-      this.#length = 0
-      this.#dropped = true
-      this.#hold(bytes.subarray(keepFrom))
-    } else {
-      this.#hold(data)
+    let rest = data
+    while (rest.length > 0) {
+      if (this.#length === KEPT) this.#turn()
+      this.#grow(rest.length)
+      const room = KEPT - this.#length
+      const part = rest.length <= room ? rest : rest.subarray(0, room)
+      this.#newer?.set(part, this.#length)
+      this.#length += part.length
+      rest = rest.length <= room ? rest.subarray(rest.length) : rest.subarray(room)
     }
   }
 
   /** All that is kept, and forgets it. */
   take(): Unread {
+    const newer = this.#newer?.subarray(0, this.#length) ?? Buffer.alloc(0)
     const taken: Unread = {
-      data: this.#buffer?.subarray(0, this.#length) ?? Buffer.alloc(0),
+      data: this.#older === undefined ? newer : Buffer.concat([this.#older, newer]),
       dropped: this.#dropped,
       alternate: this.#alternate,
     }
-    this.#buffer = undefined
+    this.#older = undefined
+    this.#newer = undefined
     this.#length = 0
     this.#dropped = false
     this.#alternate = undefined
     return taken
   }
 
-  #hold(data: Uint8Array): void {
-    const wanted = this.#length + data.length
-    if (wanted > CAPACITY) {
-      const kept = Math.max(LONGEST_SWITCH, KEPT - data.length)
-      const surplus = Math.max(0, this.#length - kept)
-      this.#drop(surplus)
-      this.#buffer?.copyWithin(0, surplus, this.#length)
-      this.#length -= surplus
-      this.#dropped = true
-    }
-    if (this.#buffer === undefined || this.#buffer.length < this.#length + data.length) {
-      let capacity = this.#buffer?.length ?? FIRST_CAPACITY
-      while (capacity < this.#length + data.length) capacity *= 2
-      const larger = Buffer.allocUnsafeSlow(capacity)
-      this.#buffer?.copy(larger, 0, 0, this.#length)
-      this.#buffer = larger
-    }
-    this.#buffer.set(data, this.#length)
-    this.#length += data.length
+  #grow(wanted: number): void {
+    const needed = Math.min(KEPT, this.#length + wanted)
+    if (this.#newer !== undefined && this.#newer.length >= needed) return
+    let capacity = this.#newer?.length ?? FIRST_CAPACITY
+    while (capacity < needed) capacity *= 2
+    const larger = Buffer.allocUnsafeSlow(capacity)
+    this.#newer?.copy(larger, 0, 0, this.#length)
+    this.#newer = larger
   }
 
-  /** The first `count` bytes that are held will be gone. */
-  #drop(count: number): void {
-    if (this.#buffer !== undefined) this.#search(this.#buffer.subarray(0, this.#length), count)
+  /** The newer half is full: it becomes the older one, whose place is free again. */
+  #turn(): void {
+    const free = this.#older
+    if (free !== undefined && this.#newer !== undefined) {
+      this.#dropped = true
+      this.#search(free, free.length)
+      // One that began at its end.
+      const seam = Buffer.concat([free.subarray(-LONGEST_SWITCH), this.#newer.subarray(0, LONGEST_SWITCH)])
+      this.#search(seam, LONGEST_SWITCH)
+    }
+    this.#older = this.#newer
+    this.#newer = free
+    this.#length = 0
   }
 
   /** The last switch that begins before `end`. */
   #search(bytes: Buffer, end: number): void {
-    if (end <= 0 || bytes.subarray(0, end).indexOf(ESC) < 0) return
+    if (bytes.indexOf(ESC) < 0 || bytes.indexOf(QUESTION_MARK) < 0) return
     let last = -1
     for (const text of SWITCHES) {
-      const at = bytes.lastIndexOf(text, end - 1, 'latin1')
+      const at = bytes.lastIndexOf(text, end - 1)
       if (at <= last) continue
       last = at
-      this.#alternate = text !== RESET && bytes[at + text.length] === SET
+      this.#alternate = bytes[at + text.length] === SET
     }
   }
 }
