@@ -36,6 +36,11 @@ export const PEER_PACKAGES = [
   'curl',
   'expect',
   'tmux',
+  'busybox',
+  'less',
+  'sudo',
+  'vim',
+  'zsh',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

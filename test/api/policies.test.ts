@@ -282,7 +282,10 @@ describe('connection policies', () => {
     expect((await call('PUT', '/connectionpolicies/office', { idle_timeout: -1 })).status).toBe(400)
     const rules = ['notify \\bsudo\\b', 'kill rm\\s+-\\S*r']
     await must('PUT', '/connectionpolicies/office', { command_rules: rules })
-    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ idle_timeout: 600, command_rules: rules })
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      idle_timeout: 600,
+      command_rules: rules,
+    })
     for (const [rule, message] of [
       ['kill a(b', 'at character 6: missing closing )'],
       ['forbid x', 'at character 1: expected "notify REGEX" or "kill REGEX", with one space between'],

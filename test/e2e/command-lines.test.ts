@@ -1,6 +1,7 @@
 /** Command lines typed through the bastion in a real terminal: events, the recording, and what rules do. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
+import { missingPackages } from '../peers/program.ts'
 import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
 import { fieldsOf, framesOf } from './recorded.ts'
 
@@ -93,6 +94,21 @@ test('a rule that notifies: the event is a warning that names it, of a terminal 
     },
   ])
 })
+
+test.runIf(missingPackages(['sudo']).length === 0)(
+  'the password that sudo asks for is in no event',
+  async () => {
+    const { terminal, say } = await shell()
+    await say('sudo -k true\r', /password for [^:]*:/)
+    await say(`${bastion.account.password}\r`)
+    await say('echo after\r', /\rafter\r\n[^\n]*ready\$ /)
+    terminal.send('exit\r')
+    await terminal.exit()
+    const lines = (await commandsOf((await ended()).id)).map(({ object }) => object)
+    expect(lines.slice(1)).toEqual(['sudo -k true', 'echo after', 'exit'])
+    expect(bastion.broker.log()).not.toContain(bastion.account.password)
+  },
+)
 
 describe('a rule that kills', () => {
   const rule = 'kill forbidden'

@@ -47,6 +47,8 @@ const pieces = fc.oneof(
     .map((text) => Buffer.from(text)),
   fc.constantFrom(8_192, 20_000).map((size) => Buffer.alloc(size, '\x1b[31mcolour\r\n')),
 )
+/** So little that nothing of it is skipped: what is skipped depends on how it came. */
+const short = pieces.filter(({ length }) => length <= 100)
 const step = fc.oneof(
   { weight: 4, arbitrary: fc.record({ from: fc.constantFrom('client', 'target'), data: pieces }) },
   { weight: 1, arbitrary: fc.record({ size: fc.tuple(fc.nat(600), fc.nat(300)) }) },
@@ -107,7 +109,7 @@ describe('random input and output', () => {
             expect(['certain', 'likely', 'uncertain']).toContain(confidence)
           }
         }),
-        { numRuns: 400 },
+        { numRuns: 150 },
       )
     },
     60_000,
@@ -115,7 +117,7 @@ describe('random input and output', () => {
 
   it('cut anywhere gives the same lines', () => {
     fc.assert(
-      fc.property(fc.array(pieces, { maxLength: 20 }), fc.integer({ min: 1, max: 50 }), (output, size) => {
+      fc.property(fc.array(short, { maxLength: 20 }), fc.integer({ min: 1, max: 50 }), (output, size) => {
         const lines = (cut: number) => {
           const { commands, watch } = watched([])
           for (const data of output) {

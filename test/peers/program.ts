@@ -10,12 +10,14 @@ import { describe, test } from 'vitest'
 const PROGRAMS = {
   age: 'age',
   asciinema: 'asciinema',
+  busybox: 'busybox',
   curl: 'curl',
   dbclient: 'dropbear-bin',
   dropbear: 'dropbear-bin',
   dropbearkey: 'dropbear-bin',
   expect: 'expect',
   git: 'git',
+  less: 'less',
   lftp: 'lftp',
   plink: 'putty-tools',
   pscp: 'putty-tools',
@@ -37,7 +39,10 @@ const PROGRAMS = {
   'ssh-keyscan': 'openssh-client',
   sshd: 'openssh-server',
   sshfs: 'sshfs',
+  sudo: 'sudo',
   tmux: 'tmux',
+  vim: 'vim',
+  zsh: 'zsh',
 } as const
 
 export type ProgramName = keyof typeof PROGRAMS

@@ -159,7 +159,7 @@ export class CommandReader {
     if (line === undefined || line.keys === 0) return true
     const { text } = line
     if (text !== undefined) return readLine(this.#screen, line, this.#prompts, true)?.text === text
-    return this.#outputAt > line.lastKeyAt && this.#now() - this.#outputAt >= quiet
+    return this.#outputs > line.outputs && this.#now() - this.#outputAt >= quiet
   }
 
   /** Milliseconds since the last Return that was not answered. */
@@ -230,6 +230,7 @@ export class CommandReader {
     }
     const line = this.#line ?? this.#begin()
     line.lastKeyAt = this.#now()
+    line.outputs = this.#outputs
     switch (key) {
       case 'text':
         line.type(byte)

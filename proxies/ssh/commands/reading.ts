@@ -3,8 +3,10 @@
  * recalled, completed or edited is read as it is. Where the prompt ends is known from the first key of the line; a
  * prompt that was printed anew since is recognised by its text. When nothing of this holds there is no line.
  */
+
+import type { Span } from './grid.ts'
 import { isPrompt } from './prompt.ts'
-import type { Screen, Span } from './screen.ts'
+import type { Screen } from './screen.ts'
 import type { TypedLine } from './typed-line.ts'
 
 export interface Reading {

@@ -2,16 +2,10 @@
  * The screen of a terminal, as far as a command line needs it: which characters stand where, which rows are one
  * line, where the cursor is. Colours, titles, character sets and answers are left out, and the alternate screen is
  * only a fact: while it is shown nothing here changes. Driven by the parser of recordings/terminal-parser.ts.
- *
- * Memory: a row is made when it is written to, 4 bytes a cell; at most MAX_COLUMNS × MAX_ROWS cells, whatever size
- * the client claims.
  */
 import type { TerminalHandler } from '../../../recordings/terminal-parser.ts'
-import { LineCells } from './line-cells.ts'
+import { clamp, Grid } from './grid.ts'
 import { widthOf } from './width.ts'
-
-export const MAX_COLUMNS = 512
-export const MAX_ROWS = 200
 
 const BS = 0x08
 const HT = 0x09
@@ -21,18 +15,9 @@ const CR = 0x0d
 const TAB_STOP = 8
 const FIRST_NOT_ASCII = 0x7f
 
-export interface Span {
-  first: number
-  last: number
-}
-
-export class Screen implements TerminalHandler {
-  columns: number
-  rows: number
+export class Screen extends Grid implements TerminalHandler {
   row = 0
   column = 0
-  /** Rows that have left the screen at its top: `gone + row` is a row's number for ever. */
-  gone = 0
   /** The alternate screen is shown (DECSET 47, 1047, 1049): a full-screen program. */
   alternate = false
   /** Bracketed paste is on (DECSET 2004): a line editor waits for input. */
@@ -51,7 +36,6 @@ export class Screen implements TerminalHandler {
   /** Called when bracketed paste was turned off. */
   onPasteOff: (() => void) | undefined
 
-  #lines: (LineCells | undefined)[]
   #top = 0
   #bottom: number
   /** The last column is written and the next character goes to the next row (DECAWM). */
@@ -64,39 +48,8 @@ export class Screen implements TerminalHandler {
   #saved = { row: 0, column: 0 }
 
   constructor(columns: number, rows: number) {
-    this.columns = clamp(columns, 1, MAX_COLUMNS)
-    this.rows = clamp(rows, 1, MAX_ROWS)
+    super(columns, rows)
     this.#bottom = this.rows - 1
-    this.#lines = new Array<LineCells | undefined>(this.rows).fill(undefined)
-  }
-
-  // What stands there -------------------------------------------------------------------------------------
-
-  isBlank(row: number): boolean {
-    return this.#lines[row]?.isBlank ?? true
-  }
-
-  /** The rows that are one line with this one, because the text came to the right margin. */
-  span(row: number): Span {
-    let first = row
-    let last = row
-    while (first > 0 && this.#flowsOn(first - 1)) first--
-    while (last < this.rows - 1 && this.#flowsOn(last)) last++
-    return { first, last }
-  }
-
-  /** The text of these rows without a break, up to the cell `column` of `row` when that is given. */
-  text({ first, last }: Span, end?: { row: number; column: number }): string {
-    let text = ''
-    const lowest = end?.row ?? last
-    for (let row = first; row <= lowest; row++) {
-      const line = this.#lines[row]
-      let to = row === end?.row ? end.column : this.columns
-      // A wide character that did not fit has left the last cell empty.
-      if (row < lowest && line?.isFull === false) to--
-      text += line?.text(to) ?? ' '.repeat(to)
-    }
-    return text
   }
 
   /** The row was just written up to the margin. */
@@ -109,28 +62,13 @@ export class Screen implements TerminalHandler {
     return { row: this.row, column: this.column + (this.#atMargin ? 1 : 0) }
   }
 
-  #flowsOn(row: number): boolean {
-    const line = this.#lines[row]
-    return line?.continues === true && (line.isFull || !this.isBlank(row + 1))
-  }
-
-  // What changes it ---------------------------------------------------------------------------------------
-
   resize(columns: number, rows: number): void {
-    const width = clamp(columns, 1, MAX_COLUMNS)
-    const height = clamp(rows, 1, MAX_ROWS)
-    if (width !== this.columns) this.#lines = this.#lines.map((line) => line?.resized(width))
-    // As xterm: rows below the cursor go first, then those at the top.
-    const above = Math.max(0, this.row - (height - 1))
-    this.#lines = Array.from({ length: height }, (_, row) => this.#lines[row + above])
-    this.gone += above
-    this.columns = width
-    this.rows = height
-    this.row -= above
-    this.column = Math.min(this.column, width - 1)
+    this.row -= this.reshape(columns, rows, this.row)
+    this.column = Math.min(this.column, this.columns - 1)
     this.#atMargin = false
+    this.#filled = false
     this.#top = 0
-    this.#bottom = height - 1
+    this.#bottom = this.rows - 1
   }
 
   /** An empty screen with the cursor at its last row, for output of which the beginning is not known. */
@@ -180,7 +118,7 @@ export class Screen implements TerminalHandler {
         this.#moveTo(this.row, 0)
         break
       case 'M':
-        if (this.row === this.#top) this.#scroll(this.#top, this.#bottom, -1)
+        if (this.row === this.#top) this.scroll(this.#top, this.#bottom, -1)
         else this.#moveTo(this.row - 1, this.column)
         break
       case '7':
@@ -205,7 +143,7 @@ export class Screen implements TerminalHandler {
   #act(final: string, first: number, second: number): void {
     const count = Math.max(1, first)
     const { row, column } = this
-    const line = this.#lines[row]
+    const line = this.at(row)
     switch (final) {
       case 'A':
       case 'F':
@@ -259,13 +197,13 @@ export class Screen implements TerminalHandler {
       case 'L':
       case 'M':
         if (this.#top <= row && row <= this.#bottom) {
-          this.#scroll(row, this.#bottom, final === 'L' ? -count : count)
+          this.scroll(row, this.#bottom, final === 'L' ? -count : count)
           this.#moveTo(row, 0)
         }
         break
       case 'S':
       case 'T':
-        this.#scroll(this.#top, this.#bottom, final === 'S' ? count : -count)
+        this.scroll(this.#top, this.#bottom, final === 'S' ? count : -count)
         break
       case 'r':
         this.#setMargins(count - 1, (second || this.rows) - 1)
@@ -308,7 +246,7 @@ export class Screen implements TerminalHandler {
     this.written++
     if (this.#atMargin || this.column + width > this.columns) {
       if (this.#wraps) {
-        const full = this.#line(this.row)
+        const full = this.line(this.row)
         this.#index()
         full.continues = true
         this.column = 0
@@ -317,7 +255,7 @@ export class Screen implements TerminalHandler {
       }
       this.#atMargin = false
     }
-    const line = this.#line(this.row)
+    const line = this.line(this.row)
     if (this.#inserts) line.insert(this.column, width)
     line.put(this.column, code, width)
     this.#last = code
@@ -330,40 +268,20 @@ export class Screen implements TerminalHandler {
 
   #combine(code: number): void {
     const at = this.#atMargin ? this.column : this.column - 1
-    if (at >= 0) this.#lines[this.row]?.combine(at, code)
-  }
-
-  #line(row: number): LineCells {
-    this.#lines[row] ??= new LineCells(this.columns)
-    return this.#lines[row]
+    if (at >= 0) this.at(this.row)?.combine(at, code)
   }
 
   #lineFeed(): void {
     this.onLineFeed?.()
-    if (this.#filled && this.isEdited) this.#line(this.row).continues = true
+    if (this.#filled && this.isEdited) this.line(this.row).continues = true
     this.#filled = false
     this.#index()
     this.#atMargin = false
   }
 
   #index(): void {
-    if (this.row === this.#bottom) this.#scroll(this.#top, this.#bottom, 1)
+    if (this.row === this.#bottom) this.scroll(this.#top, this.#bottom, 1)
     else if (this.row < this.rows - 1) this.row++
-  }
-
-  /** `by` rows up; negative: down. */
-  #scroll(top: number, bottom: number, by: number): void {
-    const height = bottom - top + 1
-    const count = Math.min(Math.abs(by), height)
-    const empty = new Array<LineCells | undefined>(count).fill(undefined)
-    if (by > 0) {
-      this.#lines.splice(bottom + 1, 0, ...empty)
-      this.#lines.splice(top, count)
-      if (top === 0) this.gone += count
-    } else {
-      this.#lines.splice(bottom + 1 - count, count)
-      this.#lines.splice(top, 0, ...empty)
-    }
   }
 
   #moveTo(row: number, column: number): void {
@@ -392,21 +310,21 @@ export class Screen implements TerminalHandler {
     if (mode > 2) return
     if (mode !== 1) {
       if (mode === 0) this.#eraseLine(this.row, 0)
-      this.#lines.fill(undefined, mode === 0 ? this.row + 1 : 0)
+      this.clear(mode === 0 ? this.row + 1 : 0)
     } else {
       this.#eraseLine(this.row, 1)
-      this.#lines.fill(undefined, 0, this.row)
+      this.clear(0, this.row)
     }
   }
 
   #eraseLine(row: number, mode: number): void {
-    if (mode === 0) this.#lines[row]?.erase(this.column, this.columns)
-    else if (mode === 1) this.#lines[row]?.erase(0, this.column + 1)
-    else if (mode === 2) this.#lines[row] = undefined
+    if (mode === 0) this.at(row)?.erase(this.column, this.columns)
+    else if (mode === 1) this.at(row)?.erase(0, this.column + 1)
+    else if (mode === 2) this.clear(row, row + 1)
   }
 
   #reset(): void {
-    this.#lines.fill(undefined)
+    this.clear()
     this.alternate = false
     this.bracketedPaste = false
     this.#resetModes()
@@ -420,8 +338,4 @@ export class Screen implements TerminalHandler {
     this.#inserts = false
     this.#saved = { row: 0, column: 0 }
   }
-}
-
-function clamp(value: number, low: number, high: number): number {
-  return Math.max(low, Math.min(high, value))
 }

@@ -27,7 +27,7 @@ export class TypedLine {
   hasNewlines = false
   /** Milliseconds: when its last key came. */
   lastKeyAt = 0
-  /** How much output had come when Return was typed. */
+  /** How many pieces of output had come by its last key. */
   outputs = 0
   /** Line feeds since Return. */
   feeds = 0

@@ -1,9 +1,11 @@
 /** What is read from real shells and programs on a real terminal. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import { describeWithPeers } from '../../../peers/program.ts'
 import { Desk, read, type TypingOptions, type TypingStep, told } from './support/typing.ts'
 
+vi.setConfig({ testTimeout: 60_000 })
 const desk = new Desk()
 afterAll(() => desk.clean())
 
@@ -19,7 +21,7 @@ function heard(steps: readonly TypingStep[], program: readonly string[], options
   return lines
 }
 
-describe('bash', { timeout: 60_000 }, () => {
+describe('bash', () => {
   it('typed, corrected, moved in, completed, recalled and searched', () => {
     const lines = heard(
       [
@@ -194,7 +196,7 @@ describe('bash', { timeout: 60_000 }, () => {
   })
 })
 
-describe('other shells', { timeout: 60_000 }, () => {
+describeWithPeers('other shells', ['busybox', 'zsh'], () => {
   it('dash, where the terminal itself echoes', () => {
     const lines = heard(
       [
@@ -214,7 +216,7 @@ describe('other shells', { timeout: 60_000 }, () => {
     ])
   })
 
-  it.runIf(existsSync('/usr/bin/busybox'))('busybox ash with its own line editor', () => {
+  it('busybox ash with its own line editor', () => {
     const lines = heard(
       [
         [READY, 'echo 0123456789abcdefghij\r'],
@@ -234,41 +236,38 @@ describe('other shells', { timeout: 60_000 }, () => {
     ])
   })
 
-  it.runIf(existsSync('/usr/bin/zsh'))(
-    'zsh, with a prompt at the right, a wide line, and lines that go on',
-    () => {
-      const env = { PS1: 'ready%# ', RPROMPT: '<right>' }
-      const lines = heard(
-        [
-          ['ready# ', 'echo one\r'],
-          ['ready# ', 'echo 0123456789 0123456789 0123456789\r'],
-          ['ready# ', 'for i in 1\r'],
-          ['for> ', 'do echo n$i; done\r'],
-          ['ready# ', '\x1b[A\r'],
-          ['ready# ', '\x12ho on'],
-          ['', '\r'],
-          ['ready# ', 'ech\t\x15echo six\r'],
-          ['ready# ', 'exit\r'],
-        ],
-        ['zsh', '-f', '-i'],
-        { columns: 40, env },
-      )
-      expect(lines.map(([text]) => text)).toEqual([
-        'echo one',
-        'echo 0123456789 0123456789 0123456789',
-        'for i in 1',
-        'do echo n$i; done',
-        'for i in 1\ndo echo n$i; done',
-        'echo one',
-        'echo six',
-        'exit',
-      ])
-      expect(lines[0]).toEqual(['echo one', 'certain'])
-    },
-  )
+  it('zsh, with a prompt at the right, a wide line, and lines that go on', () => {
+    const env = { PS1: 'ready%# ', RPROMPT: '<right>' }
+    const lines = heard(
+      [
+        ['ready# ', 'echo one\r'],
+        ['ready# ', 'echo 0123456789 0123456789 0123456789\r'],
+        ['ready# ', 'for i in 1\r'],
+        ['for> ', 'do echo n$i; done\r'],
+        ['ready# ', '\x1b[A\r'],
+        ['ready# ', '\x12ho on'],
+        ['', '\r'],
+        ['ready# ', 'ech\t\x15echo six\r'],
+        ['ready# ', 'exit\r'],
+      ],
+      ['zsh', '-f', '-i'],
+      { columns: 40, env },
+    )
+    expect(lines.map(([text]) => text)).toEqual([
+      'echo one',
+      'echo 0123456789 0123456789 0123456789',
+      'for i in 1',
+      'do echo n$i; done',
+      'for i in 1\ndo echo n$i; done',
+      'echo one',
+      'echo six',
+      'exit',
+    ])
+    expect(lines[0]).toEqual(['echo one', 'certain'])
+  })
 })
 
-describe('programs', { timeout: 60_000 }, () => {
+describeWithPeers('programs', ['less', 'python3', 'tmux', 'vim'], () => {
   it("python's prompt, its lines that go on, and what it asks for", () => {
     const lines = heard(
       [
@@ -334,19 +333,5 @@ describe('programs', { timeout: 60_000 }, () => {
       BASH,
     )
     expect(lines.map(([text]) => text)).toEqual(['cd; more text', 'TERM=vt100 vim -u NONE -N text', 'exit'])
-  })
-
-  it.runIf(existsSync('/usr/bin/sudo'))('a password that sudo asks for', () => {
-    const lines = heard(
-      [
-        [READY, 'sudo -k -S -p "secret please: " -u nobody true < /dev/tty\r'],
-        [READY, 'exit\r'],
-      ],
-      BASH,
-    )
-    expect(lines).toEqual([
-      ['sudo -k -S -p "secret please: " -u nobody true < /dev/tty', 'certain'],
-      ['exit', 'certain'],
-    ])
   })
 })
