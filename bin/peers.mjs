@@ -41,6 +41,9 @@ export const PEER_PACKAGES = [
   'sudo',
   'vim',
   'zsh',
+  'xauth',
+  'xvfb',
+  'x11-utils',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

@@ -1,6 +1,6 @@
 /**
- * Gets a clone ready to run: packages as the lock file says, ssh2's crypto binding for the Node that runs, and
- * with `--peers` the real programs that the tests talk to. Runs before every npm script, so it is plain
+ * Gets a clone ready to run: packages as the lock file says, ssh2 patched and its crypto binding built for the Node
+ * that runs, and with `--peers` the real programs that the tests talk to. Runs before every npm script, so it is plain
  * JavaScript for the system's Node (20 or newer), uses nothing from node_modules, and is quick when all is there.
  * It speaks on stderr only: what a command prints on stdout may be read by a program.
  */
@@ -10,6 +10,7 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSy
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { withLock } from './lock.mjs'
+import { PATCH, patchSsh2, ssh2Folder } from './patch-ssh2.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const MODULES = join(ROOT, 'node_modules')
@@ -35,6 +36,7 @@ function fingerprint() {
   for (const file of ['package-lock.json', 'bin/object-wrap.h', 'bin/binding-works.cjs']) {
     hash.update(readFileSync(join(ROOT, file)))
   }
+  hash.update(readFileSync(PATCH))
   const lock = hash.digest('hex')
   const node = packagedNode() ? 'packaged' : process.version
   return JSON.stringify({ lock, platform: process.platform, arch: process.arch, node })
@@ -186,6 +188,16 @@ function onPath(name) {
     .some((folder) => folder !== '' && existsSync(join(folder, name)))
 }
 
+/** An ssh2 that is neither as published nor as patched, as by the patch of another release, is installed anew. */
+function patch() {
+  try {
+    patchSsh2(ssh2Folder())
+  } catch {
+    installPackages()
+    patchSsh2(ssh2Folder())
+  }
+}
+
 function complete() {
   const stamp = stamped()
   return stamp !== undefined && stamp.fingerprint === fingerprint() && stamp.binding
@@ -194,6 +206,7 @@ function complete() {
 function setUp() {
   if (complete()) return
   if (!packagesMatch()) installPackages()
+  patch()
   requireNode()
   const binding = buildBinding()
   writeFileSync(STAMP, `${JSON.stringify({ fingerprint: fingerprint(), binding })}\n`)
@@ -202,6 +215,7 @@ function setUp() {
 /** The start by someone who may not write here (a service's user): all must have been made ready before. */
 function checkOnly() {
   if (!packagesMatch()) throw new SetupError(explain('EACCES'))
+  patchSsh2(ssh2Folder())
   requireNode()
   if (!bindingWorks()) warnOfBinding()
 }

@@ -6,7 +6,10 @@
 import { Buffer } from 'node:buffer'
 import { connect, type OnReadOpts, Socket, type TcpNetConnectOpts } from 'node:net'
 
-const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024)
+/** Before what is read there is room for what had come before it. */
+const HEADROOM = 64 * 1024
+const SHARED = Buffer.allocUnsafeSlow(HEADROOM + 64 * 1024)
+const READ_BUFFER = SHARED.subarray(HEADROOM)
 
 type Take = (view: Buffer) => void
 
@@ -36,6 +39,14 @@ export function acceptShared(accepted: Socket): Socket {
   const options = { handle, onread: readsOf(() => socket) }
   const socket: Socket = new Socket(options as object)
   return socket
+}
+
+/** What came before, and the view that was just read, in one: where both are the next read writes again. */
+export function prepended(before: Buffer, view: Buffer): Buffer {
+  const begin = view.byteOffset - before.length
+  if (view.buffer !== SHARED.buffer || begin < SHARED.byteOffset) return Buffer.concat([before, view])
+  before.copy(SHARED, begin - SHARED.byteOffset)
+  return SHARED.subarray(begin - SHARED.byteOffset, begin - SHARED.byteOffset + before.length + view.length)
 }
 
 function readsOf(socket: () => Socket): OnReadOpts {

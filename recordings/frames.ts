@@ -41,9 +41,23 @@ export function isStream(type: FrameType): boolean {
 }
 
 export interface ChannelOpen {
-  kind: 'shell' | 'exec' | 'sftp' | 'scp' | 'rsync' | 'git'
+  kind:
+    | 'shell'
+    | 'exec'
+    | 'sftp'
+    | 'scp'
+    | 'rsync'
+    | 'git'
+    | 'direct-tcpip'
+    | 'direct-streamlocal'
+    | 'forwarded-tcpip'
+    | 'forwarded-streamlocal'
+    | 'x11'
+    | 'auth-agent'
   /** The right under which it was opened. */
   subprotocol: string
+  /** Of a forwarded connection: host:port or the path of a socket, where it goes to or was accepted. */
+  destination?: string
   /** The exec's command line (UTF-8 with replacement of what is none). */
   command?: string
   /** Present where the channel has a terminal. */
@@ -75,8 +89,8 @@ export interface Exit {
 }
 export interface Unrecorded {
   direction: 'in' | 'out'
-  reason: 'quota'
-  /** At the start of the gap absent; at the stream's end: what went by unrecorded, and its hash. */
+  reason: 'quota' | 'forwarded'
+  /** At the start of the gap absent; at the stream's end: what went by unrecorded, and its hash, if it has one. */
   bytes?: number
   sha256?: string
 }

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { SshProxy } from '../proxies/ssh/proxy.ts'
-import { nativeCryptoAvailable } from '../proxies/ssh/transport.ts'
+import { nativeCryptoAvailable, requirePatchedSsh2 } from '../proxies/ssh/transport.ts'
 import type { Api } from './api/deps.ts'
 import { createApi } from './api/server.ts'
 import { AuditLog } from './audit/log.ts'
@@ -21,6 +21,7 @@ import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { BrokerGate } from './gate/gate.ts'
 import { REVIEW_INTERVAL_MS } from './gate/review.ts'
+import { openAuthorities } from './identity/authorities.ts'
 import { recordingExports } from './keeper/exports.ts'
 import { recoverSessions } from './keeper/recover.ts'
 import type { Logger } from './log.ts'
@@ -40,6 +41,7 @@ export interface BrokerOptions {
 /** Starts everything. Throws, with what was started taken down again, when a part cannot start. */
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const { config } = options
+  requirePatchedSsh2()
   openDataFolder(config.dataDir)
   const release = holdDataFolder(config.dataDir)
   let broker: Broker | undefined
@@ -87,6 +89,7 @@ export class Broker {
 
   async start(): Promise<void> {
     const { config, logger, version, say } = this.#options
+    this.#parts.identities.authorities = openAuthorities(config.ssh)
     this.#audit.setSinks(this.#openSinks(config))
     if (!nativeCryptoAvailable()) {
       logger.warn(
@@ -204,8 +207,9 @@ export class Broker {
     ]
   }
 
-  /** Takes over what a changed configuration says of certificates and sinks; listeners stay as they are. */
+  /** Takes over what a changed configuration says of certificates, authorities and sinks; listeners stay as they are. */
   async reload(config: Config): Promise<void> {
+    this.#parts.identities.authorities = openAuthorities(config.ssh)
     const old = this.#audit.sinks
     this.#audit.setSinks(this.#openSinks(config))
     if (this.#api && config.listen.https) {

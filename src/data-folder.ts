@@ -75,10 +75,11 @@ export function runningHolder(file: string): number | undefined {
   }
 }
 
-/** Ed25519 first; ECDSA for clients that do not know it. No RSA: see proxies/ssh/front.ts. */
+/** Ed25519 first; ECDSA and RSA (which signs with SHA-2 only) for clients that do not know it. */
 const HOST_KEYS = [
   { name: 'ssh_host_ed25519_key', type: 'ed25519' },
   { name: 'ssh_host_ecdsa_key', type: 'ecdsa' },
+  { name: 'ssh_host_rsa_key', type: 'rsa' },
 ] as const
 
 /** The SSH host keys (OpenSSH's private form) of the front, made where they are missing. */

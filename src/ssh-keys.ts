@@ -1,7 +1,10 @@
 /** New SSH key pairs in OpenSSH's form. */
 import ssh2 from 'ssh2'
 
-export type SshKeyType = 'ed25519' | 'ecdsa'
+export type SshKeyType = 'ed25519' | 'ecdsa' | 'rsa'
+
+/** NIST SP 800-57 1, 5.6.1: as strong as AES-128. */
+const RSA_BITS = 3072
 
 const MAX_ATTEMPTS = 100
 
@@ -11,12 +14,20 @@ const MAX_ATTEMPTS = 100
  */
 export function newSshKey(type: SshKeyType): { private: string; public: string } {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const pair =
-      type === 'ed25519'
-        ? ssh2.utils.generateKeyPairSync('ed25519')
-        : ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 })
+    const pair = make(type)
     const isSound = [pair.private, pair.public].every((text) => !(ssh2.utils.parseKey(text) instanceof Error))
     if (isSound) return pair
   }
   throw new Error('no sound SSH key could be made')
+}
+
+function make(type: SshKeyType): { private: string; public: string } {
+  switch (type) {
+    case 'ed25519':
+      return ssh2.utils.generateKeyPairSync('ed25519')
+    case 'ecdsa':
+      return ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 })
+    case 'rsa':
+      return ssh2.utils.generateKeyPairSync('rsa', { bits: RSA_BITS })
+  }
 }

@@ -2,16 +2,17 @@
  * The algorithms that each leg offers. AES-GCM comes first: hardware carries it, and it is what the relay is
  * fastest with. Nothing with SHA-1, CBC or compression.
  */
+import crypto from 'node:crypto'
 import type { Algorithms, KexAlgorithm, ServerHostKeyAlgorithm } from 'ssh2'
 
-/**
- * The older name of curve25519-sha256 stands first on purpose. A client may send its first key exchange packet on
- * a guess (RFC 4253 7.1; dropbear's does), which is right when both sides prefer the same algorithm. ssh2 drops
- * that packet in every case, so the guess must never be right: no client that guesses prefers this name.
- */
+/** From patches/, so ssh2's types do not know the name; ML-KEM came with Node 24.7. */
+const ML_KEM: string[] = 'encapsulate' in crypto ? ['mlkem768x25519-sha256'] : []
+
+/** Post-quantum first: who keeps today's traffic cannot read it with tomorrow's computer. */
 const KEX: KexAlgorithm[] = [
-  'curve25519-sha256@libssh.org',
+  ...(ML_KEM as KexAlgorithm[]),
   'curve25519-sha256',
+  'curve25519-sha256@libssh.org',
   'ecdh-sha2-nistp256',
   'ecdh-sha2-nistp384',
   'ecdh-sha2-nistp521',
@@ -37,8 +38,7 @@ const MAC: Algorithms['hmac'] = [
   'hmac-sha2-512',
 ]
 
-/** Host keys of targets; RSA only with SHA-2. */
-const TARGET_HOST_KEYS: ServerHostKeyAlgorithm[] = [
+const HOST_KEYS: ServerHostKeyAlgorithm[] = [
   'ssh-ed25519',
   'ecdsa-sha2-nistp256',
   'ecdsa-sha2-nistp384',
@@ -47,8 +47,14 @@ const TARGET_HOST_KEYS: ServerHostKeyAlgorithm[] = [
   'rsa-sha2-256',
 ]
 
-/** Toward the user's client. The host keys given to the server decide its serverHostKey list. */
-export const FRONT_ALGORITHMS: Algorithms = { kex: KEX, cipher: CIPHER, hmac: MAC, compress: ['none'] }
+/** Toward the user's client. Of the host keys' algorithms those count for which there is a key; RSA only with SHA-2. */
+export const FRONT_ALGORITHMS: Algorithms = {
+  kex: KEX,
+  cipher: CIPHER,
+  hmac: MAC,
+  compress: ['none'],
+  serverHostKey: HOST_KEYS,
+}
 
 /** Toward the target. */
 export const BACK_ALGORITHMS: Algorithms = {
@@ -56,5 +62,5 @@ export const BACK_ALGORITHMS: Algorithms = {
   cipher: CIPHER,
   hmac: MAC,
   compress: ['none'],
-  serverHostKey: TARGET_HOST_KEYS,
+  serverHostKey: HOST_KEYS,
 }

@@ -8,21 +8,25 @@ import type { Socket } from 'node:net'
 import ssh2, { type AnyAuthMethod } from 'ssh2'
 import type { Credential, Gate, OpenSession } from '../../src/gate/messages.ts'
 import { connectShared } from '../shared-read.ts'
-import { BACK_ALGORITHMS } from './algorithms.ts'
 import { INTERNAL, TargetError } from './errors.ts'
 import { CONNECT_TIMEOUT_MS, TARGET_SIGN_IN_TIMEOUT_MS } from './limits.ts'
-import { Transport } from './transport.ts'
+import { negotiationFailure, targetAlgorithms } from './target-algorithms.ts'
+import { type RekeyLimits, Transport } from './transport.ts'
 
-/** Connects and signs in. Throws TargetError. `signal` gives up; its reason is a text for the user. */
+/**
+ * Connects and signs in. Throws TargetError. `signal` gives up; its reason is a text for the user. `rekey`: when new
+ * keys are agreed, for tests.
+ */
 export async function connectTarget(
   session: OpenSession,
   gate: Gate,
   ident: string,
   signal: AbortSignal,
+  rekey?: RekeyLimits,
 ): Promise<Transport> {
   const name = `${session.target.device} (${session.target.host}:${session.target.port})`
   const socket = await dial(session.target.host, session.target.port, name, signal)
-  return await signIn(socket, session, gate, ident, name, signal)
+  return await signIn(socket, session, gate, { ident, name, signal, ...(rekey && { rekey }) })
 }
 
 function dial(host: string, port: number, name: string, signal: AbortSignal): Promise<Socket> {
@@ -73,10 +77,9 @@ function signIn(
   socket: Socket,
   session: OpenSession,
   gate: Gate,
-  ident: string,
-  name: string,
-  signal: AbortSignal,
+  options: { ident: string; name: string; signal: AbortSignal; rekey?: RekeyLimits },
 ): Promise<Transport> {
+  const { ident, name, signal, rekey } = options
   return new Promise((resolve, reject) => {
     const client = new ssh2.Client()
     let settled = false
@@ -114,7 +117,8 @@ function signIn(
     }
 
     client.on('error', (error) => {
-      lastError = error
+      // What went wrong in the protocol; that the socket then breaks is only what follows from it.
+      if (lastError.level !== 'handshake') lastError = error
       // After the sign-in ssh2 would only close its own half.
       if (settled) socket.destroy()
       if (lastError.level === 'client-authentication') {
@@ -126,7 +130,7 @@ function signIn(
         new TargetError(
           keysAgreed
             ? `${name} closed the connection during sign-in`
-            : `${name} broke off the SSH handshake: ${lastError.message}`,
+            : `${name} broke off the SSH handshake: ${negotiationFailure(lastError.message) ?? lastError.message}`,
         ),
       ),
     )
@@ -140,7 +144,7 @@ function signIn(
       sock: socket,
       ident,
       username: session.target.login,
-      algorithms: BACK_ALGORITHMS,
+      algorithms: targetAlgorithms(session.options.legacyAlgorithms, session.hostKeyTypes),
       keepaliveInterval: 0,
       readyTimeout: 0,
       // Answered at once, also at each new key exchange: while an answer waits, ssh2 lets messages overtake those
@@ -164,7 +168,7 @@ function signIn(
         )
       },
     })
-    const transport = new Transport(client, socket, { strict: false })
+    const transport = new Transport(client, socket, { strict: false, ...(rekey && { rekey }) })
   })
 }
 

@@ -64,6 +64,8 @@ export class SshConnection {
           // What cannot be audited does not go on.
           gate.denied(request).catch(() => client.destroy())
         },
+        jumpHint: (device) =>
+          `the bastion is no jump host (-J, -W): sign in to the target through it, ssh ${identity.user}+ACCOUNT@${device}@BASTION`,
         onBreach: () => client.breach(),
         onIdle: () => this.stop('failure', 'nothing was asked for in time'),
       },
@@ -109,7 +111,7 @@ export class SshConnection {
   }
 
   #handOver(relay: Relay): void {
-    for (const open of this.#lobby.takeWaiting()) relay.guarded(() => relay.open(open))
+    for (const message of this.#lobby.takeWaiting()) relay.replay(message)
   }
 
   /** The relay to the target, or why there is none. Never rejects. */

@@ -12,6 +12,8 @@ export class Flow {
   #window: number
   #credit: number
   readonly #reserve: number
+  /** Bytes of the sender that wait in the bastion for the receiver. */
+  held = 0
 
   /** `reserve`: bytes of the receiver's window that the sender is never granted, for the bastion's own. */
   constructor(window: number, credit: number, reserve = 0) {
@@ -23,6 +25,11 @@ export class Flow {
   /** Bytes that the receiver still takes. */
   get window(): number {
     return this.#window
+  }
+
+  /** Bytes of the window that are not kept for the bastion's own. */
+  get room(): number {
+    return Math.max(0, this.#window - this.#reserve)
   }
 
   /** Bytes that the sender still believes it may send. */
@@ -54,7 +61,7 @@ export class Flow {
    * window over MAX_WINDOW does not cost an adjustment for every message.
    */
   grant(atLeast = 1): number {
-    const due = Math.min(this.#window - this.#reserve, MAX_WINDOW) - this.#credit
+    const due = Math.min(this.#window - this.#reserve, MAX_WINDOW) - this.#credit - this.held
     if (due < atLeast) return 0
     this.#credit += due
     return due

@@ -8,14 +8,16 @@ import ssh2, { type AuthContext, type Connection, type PublicKeyAuthContext } fr
 import type { AuthenticateRequest, Gate, Identity, PasswordProof, Source } from '../../src/gate/messages.ts'
 import { FRONT_ALGORITHMS } from './algorithms.ts'
 import { LINGER_MS, MAX_AUTH_REQUESTS, MAX_AUTH_TRIES, MAX_KEY_OFFERS } from './limits.ts'
-import { Transport } from './transport.ts'
+import { type RekeyLimits, Transport } from './transport.ts'
 
 export interface FrontOptions {
   gate: Gate
-  /** Private keys in OpenSSH's PEM form. No RSA: ssh2 cannot switch its SHA-1 signature off. */
+  /** Private host keys in OpenSSH's PEM form, one of a type, in the order of preference. */
   hostKeys: string[]
   /** Software version in the identification string, `SSH-2.0-` excluded. */
   ident: string
+  /** When new keys are agreed; default: REKEY_LIMITS. */
+  rekey?: RekeyLimits
   /** A person has signed in. The transport is silent until its `onMessage` is set. */
   onSignedIn: (identity: Identity, source: Source, transport: Transport, socket: Socket) => void
 }
@@ -53,7 +55,10 @@ export class SshFront {
   #welcome(client: Connection, info: { ip: string; port: number }): void {
     const socket = (client as unknown as { _sock: Socket })._sock
     socket.setNoDelay(true)
-    const transport = new Transport(client, socket, { strict: true })
+    const transport = new Transport(client, socket, {
+      strict: true,
+      ...(this.#options.rekey && { rekey: this.#options.rekey }),
+    })
     const source: Source = { address: plainAddress(info.ip), port: info.port }
     const attempt = new SignIn(this.#options.gate, source, transport)
     // Errors of one client (bad packets, resets) end that connection and nothing else.
@@ -131,10 +136,10 @@ class SignIn {
   }
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
-    const { key, signature, blob } = context
+    const { key, signatureField, blob } = context as PublicKeyAuthContext & { signatureField?: Buffer }
     // ssh2 hands on what is missing when the request was cut short; it counts, and is answered, like any other.
     const offered: Uint8Array = key.data ?? new Uint8Array(0)
-    const signed = signature && blob ? { data: blob, signature } : undefined
+    const signed = signatureField && blob ? { data: blob, signature: signatureField } : undefined
     const isTooMuch = signed ? ++this.#tries > MAX_AUTH_TRIES : ++this.#offers > MAX_KEY_OFFERS
     if (isTooMuch) this.#tooMany(context)
     else await this.#ask(context, { method: 'publickey', key: offered, ...(signed && { signed }) })

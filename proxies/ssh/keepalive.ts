@@ -10,6 +10,8 @@ import type { Transport } from './transport.ts'
 export interface WatchedLeg {
   transport: Transport
   onSilent: () => void
+  /** It was asked, and will answer. */
+  onAsked?: () => void
 }
 
 const QUESTION = buildGlobalRequest({
@@ -41,7 +43,10 @@ export class Keepalive {
       // A leg whose sender is held up by back-pressure is not read, and so not heard: that is our doing. It is asked
       // all the same, because only what is sent shows that a peer has closed whose socket is not read.
       if (!leg.transport.paused && leg.unanswered++ >= KEEPALIVE_MAX_UNANSWERED) leg.onSilent()
-      else leg.transport.send(QUESTION)
+      else {
+        leg.transport.send(QUESTION)
+        leg.onAsked?.()
+      }
     }
   }
 }

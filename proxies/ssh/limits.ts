@@ -10,8 +10,12 @@ export const MAX_AUTH_REQUESTS = 64
 export const MAX_CHANNELS = 32
 /** Bytes of a channel's messages that wait for a decision, or for the target of a menu's channel. */
 export const MAX_QUEUED = 256 * 1024
+/** Messages of a target behind data that a client without window has not taken. */
+export const MAX_LATE = 64
 /** Answers to a channel's requests that the client still waits for. */
 export const MAX_OWED = 4096
+/** Listeners on the target that one connection may have at a time. */
+export const MAX_BINDS = 64
 /** Refused channels and requests of one connection, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
 /** Bytes of a channel's data that one side may send before the other takes them, whatever window it names. */
@@ -26,10 +30,8 @@ export const FLOOD_MARK = 1024 * 1024
 export const READ_SHARE = 256 * 1024
 /** A key exchange that takes longer than this ends the connection. */
 export const KEX_TIMEOUT_MS = 60_000
-/** Bytes sent on one leg after which new keys are agreed (RFC 4253 9). */
-export const REKEY_BYTES = 1024 * 1024 * 1024
-/** Age of a leg's keys after which new ones are agreed. */
-export const REKEY_INTERVAL_MS = 3_600_000
+/** What one leg's keys are used for, in either direction, before new ones are agreed (RFC 4253 9, RFC 4344 3.1). */
+export const REKEY_LIMITS = { bytes: 1024 * 1024 * 1024, packets: 2 ** 31, intervalMs: 3_600_000 }
 /** TCP connection to the target, and then its key exchange and sign-in. */
 export const CONNECT_TIMEOUT_MS = 15_000
 export const TARGET_SIGN_IN_TIMEOUT_MS = 30_000

@@ -8,6 +8,7 @@
 import { Buffer } from 'node:buffer'
 import type { TargetEntry } from '../../src/gate/messages.ts'
 import { buildChannelOpenFailure, buildRequestFailure } from './codec/build.ts'
+import { addressFlaw, parseConnection } from './codec/forwarding.ts'
 import {
   type ChannelOpen,
   MSG,
@@ -17,8 +18,9 @@ import {
   recipientOf,
 } from './codec/messages.ts'
 import { displayText, MalformedError } from './codec/reader.ts'
+import { isRight, ruleOf } from './decisions.ts'
 import { Keepalive } from './keepalive.ts'
-import { LOBBY_IDLE_MS, MAX_CHANNELS, MAX_DENIALS } from './limits.ts'
+import { LOBBY_IDLE_MS, MAX_CHANNELS, MAX_DENIALS, MAX_QUEUED } from './limits.ts'
 import { LocalChannel } from './local.ts'
 import type { Transport } from './transport.ts'
 
@@ -39,16 +41,15 @@ export interface LobbyOptions {
   /** A terminal is there and the user may choose. Answers with the targets to choose from. */
   targets: () => Promise<{ targets: TargetEntry[]; total: number }>
   onChoice: (choice: TargetEntry, channel: LocalChannel) => void
-  /** Something was refused that is not allowed anywhere on the bastion. */
+  /** What somebody is told who wants to go on from here to a device by a channel of a connection. */
+  jumpHint: (device: string) => string
+  /** Something was refused that is not allowed anywhere on the bastion, or not without a target. */
   onDenied: (what: string) => void
   /** The client breaks the protocol. */
   onBreach: () => void
   /** It has asked for nothing for too long. */
   onIdle: () => void
 }
-
-/** Global requests that everybody makes: a refusal of these is no event. */
-const HARMLESS: ReadonlySet<string> = new Set(['keepalive@openssh.com', 'no-more-sessions@openssh.com'])
 
 type Mode =
   | { name: 'waiting' }
@@ -57,7 +58,11 @@ type Mode =
 
 export class Lobby {
   readonly #options: LobbyOptions
-  readonly #waiting: ChannelOpen[] = []
+  /** Copies of messages for the relay, in order, and their bytes. */
+  readonly #waiting: Buffer[] = []
+  #waitingBytes = 0
+  /** A global request waits: those behind it wait for their answers too (RFC 4254 4). */
+  #requestWaits = false
   readonly #channels = new Map<number, LocalChannel>()
   readonly #keepalive: Keepalive
   #mode: Mode
@@ -105,34 +110,45 @@ export class Lobby {
     }
   }
 
-  /** What the client has asked for so far; the relay goes on from there. */
-  takeWaiting(): ChannelOpen[] {
+  /** What the client has asked for so far, message by message; the relay goes on from there. */
+  takeWaiting(): Buffer[] {
+    this.#waitingBytes = 0
+    this.#requestWaits = false
     return this.#waiting.splice(0)
   }
 
   /** There is no target: tell every channel so, or let the user choose another. */
   goLocal(text: string, menu: boolean): void {
     this.#mode = { name: 'local', text, menu }
-    for (const open of this.takeWaiting()) this.#openLocal(open)
+    this.#refuseWaiting(text, (open) => this.#openLocal(open))
   }
 
   /** Ends what is open here, with a reason. */
   end(reason: string): void {
     for (const channel of this.#channels.values()) channel.finish(`sallyport: ${reason}\r\n`, 255)
-    for (const open of this.takeWaiting()) this.#refuse(open, OPEN_FAILURE.connectFailed, reason)
+    this.#refuseWaiting(reason, (open) => this.#refuse(open, OPEN_FAILURE.connectFailed, reason))
+  }
+
+  #refuseWaiting(reason: string, onSession: (open: ChannelOpen) => void): void {
+    for (const message of this.takeWaiting()) {
+      if (message[0] === MSG.globalRequest) {
+        if (parseGlobalRequest(message).wantReply) this.#options.client.send(buildRequestFailure())
+        continue
+      }
+      const open = parseChannelOpen(message)
+      if (open.type === 'session') onSession(open)
+      else this.#refuse(open, OPEN_FAILURE.connectFailed, reason)
+    }
   }
 
   #message(payload: Buffer): void {
     switch (payload[0]) {
-      case MSG.globalRequest: {
-        const { name, wantReply } = parseGlobalRequest(payload)
-        if (!HARMLESS.has(name)) this.#denied(name)
-        if (wantReply) this.#options.client.send(buildRequestFailure())
+      case MSG.globalRequest:
+        this.#globalRequest(payload)
         return
-      }
       case MSG.channelOpen:
         this.#idle.refresh()
-        this.#open(parseChannelOpen(payload))
+        this.#open(parseChannelOpen(payload), payload)
         return
       case MSG.requestSuccess:
       case MSG.requestFailure:
@@ -147,22 +163,51 @@ export class Lobby {
     }
   }
 
-  #open(open: ChannelOpen): void {
-    if (open.type !== 'session') {
+  #globalRequest(payload: Buffer): void {
+    const { name, wantReply } = parseGlobalRequest(payload)
+    const rule = ruleOf('client', 'global request', name)
+    const isForwarding = rule !== undefined && isRight(rule)
+    if (this.#mode.name === 'waiting' && (isForwarding || this.#requestWaits)) {
+      this.#requestWaits = true
+      this.#wait(payload)
+      return
+    }
+    if (rule !== 'free') this.#denied(name)
+    if (wantReply) this.#options.client.send(buildRequestFailure())
+  }
+
+  #open(open: ChannelOpen, payload: Buffer): void {
+    const rule = ruleOf('client', 'channel', open.type)
+    if (rule === undefined) {
       this.#denied(`channel ${open.type}`)
       this.#refuse(open, OPEN_FAILURE.administrativelyProhibited, 'this kind of channel is not allowed here')
+    } else if (isRight(rule) && this.#mode.name === 'local') {
+      this.#denied(`channel ${open.type}`)
+      this.#refuse(open, OPEN_FAILURE.administrativelyProhibited, this.#jumpText(open, this.#mode))
     } else if (this.#waiting.length + this.#channels.size >= MAX_CHANNELS) {
       this.#refuse(open, OPEN_FAILURE.resourceShortage, `at most ${MAX_CHANNELS} channels at a time`)
     } else if (this.#mode.name === 'waiting') {
-      // Without the view into the message, which the next read overwrites; a session channel has no type data.
-      this.#waiting.push({ ...open, typeData: new Uint8Array(0) })
-      if (!this.#asked) {
-        this.#asked = true
-        this.#options.onFirstChannel()
-      }
+      this.#wait(payload)
     } else {
       this.#openLocal(open)
     }
+  }
+
+  /** A copy: the next read overwrites the message. */
+  #wait(payload: Buffer): void {
+    this.#waitingBytes += payload.length
+    if (this.#waitingBytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
+    this.#waiting.push(Buffer.from(payload))
+    if (this.#asked) return
+    this.#asked = true
+    this.#options.onFirstChannel()
+  }
+
+  /** Why there is no target; where none was named, what to do instead of a jump. */
+  #jumpText({ type, typeData }: ChannelOpen, { text, menu }: { text: string; menu: boolean }): string {
+    if (!menu || type !== 'direct-tcpip') return text
+    const { to } = parseConnection(typeData)
+    return this.#options.jumpHint(addressFlaw(to) === undefined ? to.host : 'DEVICE')
   }
 
   #openLocal(open: ChannelOpen): void {

@@ -11,6 +11,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { randomFillSync } from 'node:crypto'
+import { takeBuffer } from './packet-buffers.ts'
 
 /** The two ciphers of ssh2's native binding that encrypt in place, and what packet_length is a multiple of. */
 const BLOCK: Readonly<Record<string, number>> = { AESGCMCipherBinding: 16, ChaChaPolyCipherBinding: 8 }
@@ -20,10 +21,9 @@ const TAG = 16
 const MIN_PADDING = 4
 /** The largest payload of a channel's data message with its header, and some room. */
 const MAX_PAYLOAD = 34_000
-const BUFFER = HEADER + MAX_PAYLOAD + 32 + TAG
 const POOL = 32 * 1024
 
-let shared = Buffer.allocUnsafeSlow(BUFFER)
+let shared = takeBuffer()
 const pool = Buffer.allocUnsafeSlow(POOL)
 let poolAt = POOL
 
@@ -50,7 +50,9 @@ export function framePacket(cipher: object, payload: Uint8Array): Buffer | undef
   return packet
 }
 
-/** The last packet is still waiting in a socket: the next one is built elsewhere. */
-export function keepPacket(): void {
-  shared = Buffer.allocUnsafeSlow(BUFFER)
+/** The last packet is still waiting in a socket: the next one is built elsewhere. Whoever is given the buffer gives it back. */
+export function keepPacket(): Buffer {
+  const kept = shared
+  shared = takeBuffer()
+  return kept
 }

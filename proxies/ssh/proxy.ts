@@ -9,7 +9,7 @@ import type { SshSession } from './session.ts'
 
 export interface SshProxyOptions {
   gate: Gate
-  /** Private host keys in OpenSSH's PEM form; no RSA. */
+  /** Private host keys in OpenSSH's PEM form, one of a type, in the order of preference. */
   hostKeys: string[]
   loginGraceMs: number
 }

@@ -1,48 +1,33 @@
 /**
- * What happens between the client's leg and the target's: the table of channels, what concerns the connection
- * as a whole, and the back-pressure between the two legs and the recording. Every connection-layer message
- * (RFC 4254) passes here once; what one channel does with it is in channel.ts.
+ * What happens between the client's leg and the target's: what concerns the connection as a whole, its end, and the
+ * back-pressure between the two legs and the recording. Every connection-layer message (RFC 4254) passes here once;
+ * what is of a channel goes to the table of channels (channels.ts), and that of one channel to it.
  */
 import { Buffer } from 'node:buffer'
-import { Channel, type ChannelHost } from './channel.ts'
-import {
-  buildChannelOpen,
-  buildChannelOpenFailure,
-  buildRequestFailure,
-  buildRequestSuccess,
-} from './codec/build.ts'
-import {
-  type ChannelOpen,
-  MSG,
-  OPEN_FAILURE,
-  parseChannelOpen,
-  parseChannelOpenConfirmation,
-  parseChannelOpenFailure,
-  parseGlobalRequest,
-  recipientOf,
-} from './codec/messages.ts'
+import type { Channel, ChannelHost } from './channel.ts'
+import { Channels } from './channels.ts'
+import { buildRequestFailure } from './codec/build.ts'
+import { type GlobalRequest, MSG, parseGlobalRequest, recipientOf } from './codec/messages.ts'
 import { displayText, MalformedError } from './codec/reader.ts'
+import { isRight, ruleOf } from './decisions.ts'
 import { end, farewell } from './farewell.ts'
+import { GlobalRequests } from './forwarding/requests.ts'
 import { Keepalive } from './keepalive.ts'
-import { MAX_CHANNELS } from './limits.ts'
 import type { AdoptedChannel } from './lobby.ts'
 import type { SessionResult, SshSession } from './session.ts'
 import { TimeLimits } from './time-limits.ts'
 import type { Transport } from './transport.ts'
 
-const NOTHING = new Uint8Array(0)
-
 export class Relay implements ChannelHost {
   readonly client: Transport
   readonly target: Transport
   readonly session: SshSession
-  readonly #channels = new Map<number, Channel>()
+  readonly #channels: Channels
   readonly #keepalive: Keepalive
   readonly #limits: TimeLimits
+  readonly #requests: GlobalRequests
   readonly #onEnd: () => void
-  #nextId: number
   #deciding = 0
-  #noMoreSessions = false
   #ended = false
 
   /**
@@ -50,21 +35,26 @@ export class Relay implements ChannelHost {
    * and the session is sealed and accounted for.
    */
   constructor(client: Transport, target: Transport, session: SshSession, firstId: number, onEnd: () => void) {
-    this.#nextId = firstId
     this.#onEnd = onEnd
     this.client = client
     this.target = target
     this.session = session
+    this.#requests = new GlobalRequests(this)
+    this.#channels = new Channels(this, this.#requests, firstId)
     this.#keepalive = new Keepalive([
       { transport: client, onSilent: () => this.#over('failure', 'the client no longer answers') },
-      { transport: target, onSilent: () => this.#over('failure', 'the target no longer answers') },
+      {
+        transport: target,
+        onSilent: () => this.#over('failure', 'the target no longer answers'),
+        onAsked: () => this.#requests.expectAnswer(),
+      },
     ])
     this.#limits = new TimeLimits(session.options, {
       get signs() {
         return session.signs
       },
       warn: (text) => {
-        for (const channel of this.#channels.values()) channel.notice(text)
+        for (const channel of this.#channels.all()) channel.notice(text)
       },
       end: (reason) => this.#over('failure', reason),
     })
@@ -79,33 +69,18 @@ export class Relay implements ChannelHost {
     else if (target.closed) this.#targetGone()
   }
 
-  /** CHANNEL_OPEN of the client, also those that waited until the target was connected. */
-  open(open: ChannelOpen): void {
-    if (open.type !== 'session') {
-      this.session.denied(`channel ${displayText(Buffer.from(open.type, 'latin1'))}`, 'not allowed here')
-      this.#refuseOpen(
-        open,
-        OPEN_FAILURE.administrativelyProhibited,
-        'this kind of channel is not allowed here',
-      )
-    } else if (this.#noMoreSessions) {
-      this.#refuseOpen(open, OPEN_FAILURE.administrativelyProhibited, 'no more sessions, as was asked')
-    } else if (this.#channels.size >= MAX_CHANNELS) {
-      this.#refuseOpen(open, OPEN_FAILURE.resourceShortage, `at most ${MAX_CHANNELS} channels at a time`)
-    } else {
-      while (this.#channels.has(this.#nextId)) this.#nextId = (this.#nextId + 1) >>> 0
-      const client = { id: open.sender, window: open.window, maxPacket: open.maxPacket }
-      this.#add(new Channel(this, this.#nextId++, client))
-    }
+  /** What the client has asked for while there was no target. */
+  replay(payload: Buffer): void {
+    this.#handle(payload, this.#fromClient, 'the client')
   }
 
   /** The channel in which the user has just chosen the target: it becomes one to that target. */
   adopt(channel: AdoptedChannel): void {
-    this.#add(new Channel(this, channel.id, channel.client, channel))
+    this.#channels.adopt(channel)
   }
 
   gone(channel: Channel): void {
-    this.#channels.delete(channel.id)
+    this.#channels.remove(channel)
   }
 
   setDeciding(deciding: boolean): void {
@@ -122,13 +97,6 @@ export class Relay implements ChannelHost {
       return
     }
     this.#balance()
-  }
-
-  #add(channel: Channel): void {
-    this.#channels.set(channel.id, channel)
-    this.target.send(
-      buildChannelOpen({ type: 'session', sender: channel.id, ...channel.offer(), typeData: NOTHING }),
-    )
   }
 
   #handle(payload: Buffer, handler: (payload: Buffer) => void, peer: string): void {
@@ -150,23 +118,11 @@ export class Relay implements ChannelHost {
 
   #fromClient(payload: Buffer): void {
     switch (payload[0]) {
-      case MSG.globalRequest: {
-        const request = parseGlobalRequest(payload)
-        if (request.name === 'no-more-sessions@openssh.com') this.#noMoreSessions = true
-        else if (request.name !== 'keepalive@openssh.com')
-          this.session.denied(displayText(Buffer.from(request.name, 'latin1')), 'not allowed here')
-        // All are answered here and at once, so the order of answers is that of the requests (RFC 4254 4).
-        if (request.wantReply) {
-          this.client.send(
-            this.#noMoreSessions && request.name.startsWith('no-more')
-              ? buildRequestSuccess()
-              : buildRequestFailure(),
-          )
-        }
+      case MSG.globalRequest:
+        this.#globalRequest(parseGlobalRequest(payload))
         return
-      }
       case MSG.channelOpen:
-        this.open(parseChannelOpen(payload))
+        this.#channels.open('client', payload)
         return
       case MSG.requestSuccess:
       case MSG.requestFailure:
@@ -174,7 +130,8 @@ export class Relay implements ChannelHost {
         return
       case MSG.channelOpenConfirmation:
       case MSG.channelOpenFailure:
-        throw new MalformedError('an answer to a channel that nobody opened')
+        this.#channels.answered('client', payload)
+        return
       default:
         this.#channels.get(recipientOf(payload))?.fromClient(payload)
     }
@@ -183,50 +140,40 @@ export class Relay implements ChannelHost {
   #fromTarget(payload: Buffer): void {
     switch (payload[0]) {
       case MSG.globalRequest:
-        // Among them hostkeys-00: the target's keys are none of the client's business.
+        // Answers come from here, if only failures: decisions.ts says why.
         if (parseGlobalRequest(payload).wantReply) this.target.send(buildRequestFailure())
         return
-      case MSG.channelOpen: {
-        const open = parseChannelOpen(payload)
-        this.session.denied(
-          `channel ${displayText(Buffer.from(open.type, 'latin1'))} from the target`,
-          'nobody asked for it',
-        )
-        this.target.send(
-          buildChannelOpenFailure(open.sender, OPEN_FAILURE.administrativelyProhibited, 'not requested'),
-        )
+      case MSG.channelOpen:
+        this.#channels.open('target', payload)
         return
-      }
       case MSG.requestSuccess:
       case MSG.requestFailure:
+        this.#requests.answered(payload[0] === MSG.requestSuccess, payload)
         return
-      case MSG.channelOpenConfirmation: {
-        const confirmation = parseChannelOpenConfirmation(payload)
-        this.#ofTarget(confirmation.recipient).confirmed(confirmation)
+      case MSG.channelOpenConfirmation:
+      case MSG.channelOpenFailure:
+        this.#channels.answered('target', payload)
         return
+      default: {
+        const id = recipientOf(payload)
+        const channel = this.#channels.get(id)
+        if (!channel) throw new MalformedError(`there is no channel ${id}`)
+        channel.fromTarget(payload)
       }
-      case MSG.channelOpenFailure: {
-        const failure = parseChannelOpenFailure(payload)
-        this.#ofTarget(failure.recipient).failed(failure.reason, displayText(failure.description))
-        return
-      }
-      default:
-        this.#ofTarget(recipientOf(payload)).fromTarget(payload)
     }
   }
 
-  #ofTarget(id: number): Channel {
-    const channel = this.#channels.get(id)
-    if (!channel) throw new MalformedError(`there is no channel ${id}`)
-    return channel
-  }
-
-  #refuseOpen(
-    open: ChannelOpen,
-    reason: (typeof OPEN_FAILURE)[keyof typeof OPEN_FAILURE],
-    text: string,
-  ): void {
-    this.client.send(buildChannelOpenFailure(open.sender, reason, `sallyport: ${text}`))
+  #globalRequest(request: GlobalRequest): void {
+    const { name, wantReply } = request
+    const rule = ruleOf('client', 'global request', name)
+    if (rule !== undefined && isRight(rule)) {
+      this.#requests.forward(request, rule)
+      return
+    }
+    const isEnd = name === 'no-more-sessions@openssh.com'
+    if (isEnd) this.#channels.endSessions()
+    if (rule === undefined) this.session.denied(displayText(Buffer.from(name, 'latin1')), 'not allowed here')
+    this.#requests.answer(wantReply, isEnd)
   }
 
   /** Each side is read only while the other, and the recording, take what it sends. */
@@ -248,8 +195,8 @@ export class Relay implements ChannelHost {
     this.#ended = true
     this.#keepalive.stop()
     this.#limits.stop()
-    if (reason !== undefined) for (const channel of [...this.#channels.values()]) channel.refuse(reason)
-    for (const channel of this.#channels.values()) channel.end()
+    if (reason !== undefined) for (const channel of this.#channels.all()) channel.refuse(reason)
+    for (const channel of this.#channels.all()) channel.end()
     this.#channels.clear()
     this.client.paused = this.target.paused = false
     end(this.target)

@@ -2,12 +2,14 @@
  * The main request of a session channel, the one that gives it its purpose (RFC 4254 6.5): what it is, the
  * right it needs, and the words in which a refusal is explained.
  */
+import type { FileJudge } from '../../src/model/file-judge.ts'
 import type { Right } from '../../src/model/rights.ts'
 import { classifyExec, classifySubsystem, type ExecCommand, rightFor } from './codec/classify.ts'
 import type { ChannelRequest } from './codec/messages.ts'
 import { displayText, latin1 } from './codec/reader.ts'
 import { parseExec, parseSubsystem } from './codec/requests.ts'
 import type { Recorded } from './recorder/factory.ts'
+import { leastRight } from './sftp/permits.ts'
 
 export interface MainRequest {
   right: Right
@@ -26,12 +28,16 @@ export const MAIN_REQUESTS: ReadonlySet<string> = new Set(['shell', 'exec', 'sub
  * `request.type` is one of MAIN_REQUESTS. On a terminal every exec is a plain command: what a transfer sends there
  * cannot be told from keys, so it would go around the record of its files. Throws MalformedError.
  */
-export function mainRequest(request: ChannelRequest, onTerminal: boolean): MainRequest | RefusedRequest {
+export function mainRequest(
+  request: ChannelRequest,
+  onTerminal: boolean,
+  rights: ReadonlySet<Right>,
+): MainRequest | RefusedRequest {
   if (request.type === 'shell') return { right: 'SSH_SHELL', program: { kind: 'shell' } }
   if (request.type === 'subsystem') {
     const name = parseSubsystem(request.data)
     if (classifySubsystem(name) === 'sftp') {
-      return { right: 'SFTP_SESSION', program: { kind: 'sftp' } }
+      return { right: leastRight(rights), program: { kind: 'sftp' } }
     }
     return { refused: `subsystem ${JSON.stringify(latin1(name).slice(0, 64))}` }
   }
@@ -58,12 +64,27 @@ export function asSent(request: MainRequest, rights: ReadonlySet<Right>): MainRe
   return { ...request, program: { ...program, command: program.classified.forwarded } }
 }
 
+/**
+ * Why the rules for files cannot be applied to an scp command: it cannot be asked where a path leads on the target,
+ * so a rule that depends on that would be no rule. undefined: they can, or it is none.
+ */
+export function unjudgedScp({ program }: MainRequest, rules: FileJudge): string | undefined {
+  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || !rules.asksPath) return undefined
+  return 'there are rules on paths here, and old scp cannot be held to them: use sftp, or scp without -O'
+}
+
 const MEANING: Record<Right, string> = {
   SSH_SHELL: 'open a shell',
   SSH_REMOTE_COMMAND: 'run commands',
   SSH_SCP_UP: 'copy files to it with scp',
   SSH_SCP_DOWN: 'copy files from it with scp',
   SFTP_SESSION: 'use SFTP',
+  SSH_X11: 'show windows of programs that run',
+  SSH_DIRECT_TCPIP: 'forward connections',
+  SSH_REVERSE_TCPIP: 'listen for connections',
+  SSH_DIRECT_UNIXSOCK: 'connect to Unix sockets',
+  SSH_REVERSE_UNIXSOCK: 'listen on Unix sockets',
+  SSH_AUTH_AGENT: 'use an agent',
 }
 
 /** The one line that the user reads when a right is missing. */

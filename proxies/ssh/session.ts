@@ -9,6 +9,8 @@ import { type End, FRAME, type FrameSink, type FrameType } from '../../recording
 import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../recordings/writer.ts'
 import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import { FileJudge } from '../../src/model/file-judge.ts'
+import { parseFileRule } from '../../src/model/file-rules.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { SshOptions } from '../../src/model/ssh-options.ts'
 import type { PtyRequest } from './codec/requests.ts'
@@ -22,9 +24,11 @@ import {
   RECORDING_CLOSE_MS,
 } from './limits.ts'
 import { recorderFor } from './recorder/factory.ts'
+import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
 import { Quota } from './recorder/quota.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import { commandText, type MainRequest } from './request.ts'
+import type { FileDenial } from './sftp/filter.ts'
 
 /** The sink of a session that its authorization says is not recorded. */
 const NOWHERE: FrameSink = { write: () => undefined }
@@ -38,6 +42,7 @@ export class SshSession {
   readonly target: OpenSession['target']
   readonly rights: ReadonlySet<Right>
   readonly options: SshOptions
+  readonly fileRules: FileJudge
   /** Channel data passed on: from the client toward the target, and back. */
   bytesIn = 0
   bytesOut = 0
@@ -66,6 +71,7 @@ export class SshSession {
     this.target = session.target
     this.rights = new Set(session.rights)
     this.options = session.options
+    this.fileRules = new FileJudge(session.options.fileRules.map(parseFileRule))
     this.#gate = gate
     this.#commands = new CommandLog({
       rules: session.options.commandRules,
@@ -150,15 +156,50 @@ export class SshSession {
     return line === undefined ? opened : this.#event('command', fields)
   }
 
+  /** A connection, or a listener on the target, is allowed: resolves when the audit log has it. */
+  forwards(right: Right, destination: string | undefined): Promise<void> {
+    this.#used.add(right)
+    return this.#event('channel.open', {
+      subprotocol: right,
+      ...(destination !== undefined && { destination }),
+    })
+  }
+
   /**
    * Something was refused. Refusing does not wait for the audit log, but a log that fails ends the session, and so
    * do refusals without end: the log is everybody's.
    */
-  denied(what: string, reason: string): void {
-    if (this.#denials++ === MAX_DENIALS) this.stop('failure', 'too many requests that are not allowed')
-    if (this.#denials > MAX_DENIALS) return
-    this.#tell('channel.denied', { subprotocol: what, reason })
+  denied(what: string, reason: string, destination?: string): void {
+    if (this.#isTooMuch()) return
+    this.#tell('channel.denied', {
+      subprotocol: what,
+      reason,
+      ...(destination !== undefined && { destination }),
+    })
     this.#write(FRAME.denied, 0, { what, reason })
+  }
+
+  /** The same for an operation on a file, within a channel that was granted. */
+  deniedFile(channel: number, subprotocol: Right, { operation, path, direction, reason }: FileDenial): void {
+    if (this.#isTooMuch()) return
+    this.#tell('file.denied', {
+      subprotocol,
+      path,
+      ...(direction !== undefined && { direction }),
+      reason: `${operation}: ${reason}`,
+    })
+    this.#write(FRAME.denied, channel, { what: `${operation} ${path}`, reason })
+  }
+
+  /** SFTP is passed on as it comes to who has the whole right and no rules beside. */
+  get filtersSftp(): boolean {
+    return !this.rights.has('SFTP_SESSION') || !this.fileRules.isEmpty
+  }
+
+  /** Counts a refusal. */
+  #isTooMuch(): boolean {
+    if (this.#denials++ === MAX_DENIALS) this.stop('failure', 'too many requests that are not allowed')
+    return this.#denials > MAX_DENIALS
   }
 
   /**
@@ -173,11 +214,14 @@ export class SshSession {
     admit: () => void,
   ): ChannelRecorder {
     return recorderFor(program, {
+      right,
+      maySftp: this.rights.has('SFTP_SESSION'),
+      fileRules: this.fileRules,
+      commandRules: this.#commands.rules,
+      now,
       sink: this.#writer ?? NOWHERE,
       channel,
       quota: this.#quota,
-      rules: this.#commands.rules,
-      now,
       events: {
         onTransfer: ({ path, direction, size, sha256, result }) =>
           this.#tell('file.transfer', {
@@ -199,6 +243,10 @@ export class SshSession {
         onCommand: (command) => this.#commands.heard(right, command),
         onPiped: (rule, kills) => this.#commands.piped(right, rule, kills),
         onAdmit: admit,
+        onForbidden: (denial) => {
+          this.deniedFile(channel, right, denial)
+          cut(`${denial.path}: ${denial.reason}`)
+        },
         onViolation: (reason) => {
           this.denied(right, reason)
           cut(`the transfer was cut: ${reason}`)
@@ -208,6 +256,11 @@ export class SshSession {
         terminal: { type: terminal.terminal, columns: terminal.columns, rows: terminal.rows },
       }),
     })
+  }
+
+  /** What records a forwarded connection. */
+  forwardRecorder(channel: number, forwarded: Forwarded): ChannelRecorder {
+    return new ForwardRecorder(this.#writer ?? NOWHERE, channel, forwarded)
   }
 
   /** Seals the recording and accounts for the session. Safe to call again: the first call counts. */

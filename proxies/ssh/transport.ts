@@ -10,16 +10,12 @@
 import { Buffer } from 'node:buffer'
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
+import { dirname } from 'node:path'
 import { takeReads } from '../shared-read.ts'
-import {
-  FLOOD_MARK,
-  KEX_TIMEOUT_MS,
-  READ_SHARE,
-  REKEY_BYTES,
-  REKEY_INTERVAL_MS,
-  SEND_HIGH_WATER,
-} from './limits.ts'
+import { isBetweenPackets, PacketAligner } from './aligner.ts'
+import { FLOOD_MARK, KEX_TIMEOUT_MS, READ_SHARE, REKEY_LIMITS, SEND_HIGH_WATER } from './limits.ts'
 import { framePacket, keepPacket } from './packet.ts'
+import { giveBack } from './packet-buffers.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -34,7 +30,7 @@ interface Ssh2Protocol {
   _compatFlags: number
   _cipher: { encrypt(packet: Buffer): void }
   /** `_packet`: what has come of a packet that is not whole yet. */
-  _decipher: { _packet: Uint8Array | null }
+  _decipher: { _packet: Uint8Array | null; _lenBytes?: number }
   _packetRW: {
     write: { allocStart: number; alloc(size: number): Buffer; finalize(packet: Buffer): Buffer }
   }
@@ -52,17 +48,41 @@ const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
   sendPacket: (protocol: Ssh2Protocol, packet: Buffer) => boolean
 }
 
-const { COMPAT } = require('ssh2/lib/protocol/constants.js') as { COMPAT: Record<string, number> }
+const constants = require('ssh2/lib/protocol/constants.js') as {
+  COMPAT: Record<string, number>
+  SALLYPORT_PATCH?: number
+}
+const { COMPAT } = constants
+/** The state of patches/ssh2-1.17.0.patch that this code needs. */
+const SSH2_PATCH = 2
 const IMPLY_RSA_SHA2 = COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
 const KEXINIT = 20
 const CONNECTION_LAYER_FIRST = 80
 const CONNECTION_LAYER_LAST = 127
 const DISCONNECT_PROTOCOL_ERROR = 2
 const DISCONNECT_BY_APPLICATION = 11
+/** A payload that is worth a buffer for the largest packet. */
+const LARGE_PAYLOAD = 16 * 1024
 
 /** True when ssh2's crypto runs in its native binding; without it the relay has less than half its speed. */
 export function nativeCryptoAvailable(): boolean {
   return (require('ssh2/lib/protocol/crypto.js') as { bindingAvailable: boolean }).bindingAvailable
+}
+
+/** Throws when the ssh2 that Node finds is not the patched one; the message says what to do. */
+export function requirePatchedSsh2(): void {
+  if (constants.SALLYPORT_PATCH === SSH2_PATCH) return
+  throw new Error(
+    `ssh2 in ${dirname(require.resolve('ssh2/package.json'))} is without Sallyport's patch of this release, and SSH is not ` +
+      'safe without it: run bin/patch-ssh2.mjs of this installation with Node, then start again',
+  )
+}
+
+export type RekeyLimits = typeof REKEY_LIMITS
+
+interface Usage {
+  bytes: number
+  packets: number
 }
 
 export class Transport {
@@ -80,7 +100,10 @@ export class Transport {
   readonly #protocol: Ssh2Protocol
   readonly #socket: Socket
   readonly #strict: boolean
-  #sent = 0
+  readonly #rekeyLimits: RekeyLimits
+  /** What the present keys have been used for. */
+  #sent: Usage = { bytes: 0, packets: 0 }
+  #received: Usage = { bytes: 0, packets: 0 }
   #keysSince = Date.now()
   #kexTimer: NodeJS.Timeout | undefined
   #closed = false
@@ -88,6 +111,9 @@ export class Transport {
   #paused = false
   #resting = false
   #share = READ_SHARE
+  readonly #aligner = new PacketAligner()
+  /** Of packets that wait in the socket. */
+  readonly #waiting: Buffer[] = []
   /** Bytes in ssh2's queue during a key exchange. */
   #queued = 0
 
@@ -97,11 +123,12 @@ export class Transport {
    * `strict`: a connection-layer message before `onMessage` is set ends the connection. The front is strict;
    * a target may announce its host keys before this side has noticed that it is signed in.
    */
-  constructor(peer: unknown, socket: Socket, options: { strict: boolean }) {
+  constructor(peer: unknown, socket: Socket, options: { strict: boolean; rekey?: RekeyLimits }) {
     const { _protocol: protocol } = peer as Ssh2Peer
     this.#protocol = protocol
     this.#socket = socket
     this.#strict = options.strict
+    this.#rekeyLimits = options.rekey ?? REKEY_LIMITS
     takeReads(socket, (chunk) => this.#read(chunk))
     const original = protocol._onPayload
     protocol._onPayload = (payload) => {
@@ -120,21 +147,27 @@ export class Transport {
       this.#heard = true
       if (this.onMessage) this.onMessage(payload)
       else if (this.#strict) this.breach()
+      this.#use(this.#received, payload.length)
       return undefined
     }
     ;(peer as Ssh2Peer).on('handshake', () => {
       clearTimeout(this.#kexTimer)
       this.#kexTimer = undefined
       this.#queued = 0
+      this.#keysSince = Date.now()
+      this.#sent = { bytes: 0, packets: 0 }
+      this.#received = { bytes: 0, packets: 0 }
       // A target without server-sig-algs is still asked for SHA-2 with RSA keys: ssh2 would fall back to SHA-1.
       protocol._compatFlags |= IMPLY_RSA_SHA2
       this.onDrain?.()
     })
     socket.on('drain', () => {
+      if (socket.writableLength === 0) this.#recycle()
       if (!this.congested) this.onDrain?.()
     })
     socket.once('close', () => {
       this.#closed = true
+      this.#aligner.drop()
       clearTimeout(this.#kexTimer)
       this.onClose?.()
     })
@@ -146,30 +179,51 @@ export class Transport {
    */
   #read(chunk: Buffer): void {
     if (this.onMessage === undefined || this.#inKex) {
-      this.#socket.emit('data', Buffer.from(chunk))
+      this.#socket.emit('data', Buffer.from(this.#aligner.withRest(chunk)))
       return
     }
-    this.#socket.emit('data', chunk)
     const decipher = this.#protocol._decipher
-    if (decipher._packet?.buffer === chunk.buffer) decipher._packet = Buffer.from(decipher._packet)
+    if (isBetweenPackets(decipher)) {
+      const packets = this.#aligner.take(chunk)
+      if (packets.length > 0) this.#socket.emit('data', packets)
+      // New keys were agreed on the way, perhaps for a cipher whose packets cannot be told apart here.
+      const left = this.#protocol._decipher === decipher && !this.#inKex ? undefined : this.#aligner.leave()
+      if (left) this.#socket.emit('data', left)
+    } else {
+      this.#socket.emit('data', chunk)
+    }
+    const now = this.#protocol._decipher
+    if (now._packet?.buffer === chunk.buffer) now._packet = Buffer.from(now._packet)
   }
 
   /** Sends one message; its bytes are copied before this returns. After the end of the connection: nothing. */
   send(payload: Uint8Array): void {
     if (this.#closed) return
     const protocol = this.#protocol
-    // Behind others that wait, a packet waits in a buffer of its own size, not in one for the largest.
-    const isDirect = !this.#inKex && this.#socket.writableLength === 0
-    const packet = isDirect ? framePacket(protocol._cipher, payload) : undefined
+    const isIdle = this.#socket.writableLength === 0
+    if (isIdle) this.#recycle()
+    // Behind others that wait, a small packet waits in a buffer of its own size, not in one for the largest.
+    const isFramed = !this.#inKex && (isIdle || payload.length >= LARGE_PAYLOAD)
+    const packet = isFramed ? framePacket(protocol._cipher, payload) : undefined
     if (packet) {
       protocol._cipher.encrypt(packet)
       // Node has written it through, unless the kernel's buffer is full.
-      if (this.#socket.writableLength > 0) keepPacket()
+      if (this.#socket.writableLength > 0) this.#waiting.push(keepPacket())
     } else {
       this.#sendByLibrary(payload)
     }
-    this.#sent += payload.length
-    if (this.#sent >= REKEY_BYTES) this.#rekey()
+    this.#use(this.#sent, payload.length)
+  }
+
+  #use(usage: Usage, bytes: number): void {
+    usage.bytes += bytes
+    usage.packets++
+    if (usage.bytes >= this.#rekeyLimits.bytes || usage.packets >= this.#rekeyLimits.packets) this.#rekey()
+  }
+
+  /** All that was sent is with the kernel: the buffers in which it waited are free. */
+  #recycle(): void {
+    for (let buffer = this.#waiting.pop(); buffer; buffer = this.#waiting.pop()) giveBack(buffer)
   }
 
   /** What is sent during a key exchange waits in ssh2's queue; nothing may overtake it. */
@@ -242,7 +296,7 @@ export class Transport {
 
   /** New keys when the present ones are old; call it now and then. */
   refreshKeys(now: number): void {
-    if (now - this.#keysSince >= REKEY_INTERVAL_MS) this.#rekey()
+    if (now - this.#keysSince >= this.#rekeyLimits.intervalMs) this.#rekey()
   }
 
   /** Sends what is queued, a disconnect message, and closes. */
@@ -263,10 +317,10 @@ export class Transport {
     this.#socket.destroy()
   }
 
+  /** After the sign-in, and not while keys are being exchanged. */
   #rekey(): void {
-    this.#sent = 0
-    this.#keysSince = Date.now()
-    if (this.#protocol._kexinit === undefined) this.#protocol.rekey()
+    if (this.#closed || this.onMessage === undefined || this.#inKex || !this.#socket.writable) return
+    this.#protocol.rekey()
     this.#watchKex()
   }
 

@@ -48,9 +48,13 @@ export interface GroupHeader {
   plainLength: number
 }
 
-/** Frames on their way into one group: a buffer that is filled, sealed, and filled again. */
+/** Buffers between two groups: a session in which nothing happens has none. */
+const free: Buffer[] = []
+const MAX_FREE = 64
+
+/** Frames on their way into one group: a buffer that is filled, sealed, and given back. */
 export class GroupBuilder {
-  readonly #buffer = Buffer.allocUnsafeSlow(MAX_GROUP_PLAIN)
+  #buffer: Buffer | undefined
   #length = 0
   #frames = 0
   #first = 0
@@ -68,12 +72,14 @@ export class GroupBuilder {
     if (this.#frames > 0 && time - this.#first > MAX_GROUP_TIME) return false
     const delta = this.#frames === 0 ? 0 : time - this.#last
     const head = 1 + varintLength(channel) + varintLength(delta) + varintLength(payload.length)
-    if (this.#length + head + payload.length > this.#buffer.length) return false
-    this.#buffer[this.#length] = type
-    let at = writeVarint(this.#buffer, this.#length + 1, channel)
-    at = writeVarint(this.#buffer, at, delta)
-    at = writeVarint(this.#buffer, at, payload.length)
-    this.#buffer.set(payload, at)
+    if (this.#length + head + payload.length > MAX_GROUP_PLAIN) return false
+    this.#buffer ??= free.pop() ?? Buffer.allocUnsafeSlow(MAX_GROUP_PLAIN)
+    const buffer = this.#buffer
+    buffer[this.#length] = type
+    let at = writeVarint(buffer, this.#length + 1, channel)
+    at = writeVarint(buffer, at, delta)
+    at = writeVarint(buffer, at, payload.length)
+    buffer.set(payload, at)
     this.#length = at + payload.length
     if (this.#frames === 0) this.#first = time
     this.#last = time
@@ -83,12 +89,15 @@ export class GroupBuilder {
 
   /** Seals what is there as the group of this number, and begins anew. */
   seal(key: KeyObject, number: number, compress: boolean): { body: Buffer[]; frames: number; last: number } {
-    const plain = this.#buffer.subarray(0, this.#length)
+    const buffer = this.#buffer ?? Buffer.alloc(0)
+    const plain = buffer.subarray(0, this.#length)
     const header = { number, first: this.#first, last: this.#last, frames: this.#frames }
     const body = sealGroup(key, header, plain, compress)
     const sealed = { body, frames: this.#frames, last: this.#last }
     this.#length = 0
     this.#frames = 0
+    if (this.#buffer && free.length < MAX_FREE) free.push(this.#buffer)
+    this.#buffer = undefined
     return sealed
   }
 }

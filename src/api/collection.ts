@@ -19,7 +19,7 @@ import { refuseLaterFields } from './later.ts'
 import { fieldsOf, ListQuery, pageOf, pick } from './listing.ts'
 import { type Params, paramsSchema, pathOf } from './paths.ts'
 import { Names } from './references.ts'
-import { announced, type Item, type Plan, type ResourceOfCollection } from './resource.ts'
+import { announced, type Item, type Plan, type PlannedEvent, type ResourceOfCollection } from './resource.ts'
 import { apiBase } from './version.ts'
 
 export function registerCollection<T extends Item, C extends TObject, U extends TObject, V extends TObject>(
@@ -95,16 +95,22 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
       object,
       ...(changes.size > 0 ? { changes: changesText(changes) } : {}),
     }
-    await record(deps.audit, request, code, fields)
+    const others = (plan.events ?? []).map((event) => ({
+      ...event,
+      fields: { ...actor(callerOf(request)), ...event.fields },
+    }))
+    const told: PlannedEvent[] = []
     try {
-      for (const event of plan.events ?? []) {
-        await record(deps.audit, request, event.code, { ...actor(callerOf(request)), ...event.fields })
+      for (const event of [{ code, fields }, ...others]) {
+        await record(deps.audit, request, event.code, event.fields)
+        told.push(event)
       }
       const done = await plan()
       await review(request)
       return done
     } catch (error) {
-      await record(deps.audit, request, code, { ...fields, result: 'failure', reason: errorCodeOf(error) })
+      const failure = { result: 'failure', reason: errorCodeOf(error) } as const
+      for (const event of told) await record(deps.audit, request, event.code, { ...event.fields, ...failure })
       throw error
     }
   }

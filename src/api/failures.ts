@@ -103,9 +103,16 @@ export function errorCodeOf(error: unknown): ErrorCode {
   return apiErrorOf(error).code
 }
 
+/** Whether the client went away, or was given up, before its request was whole: nobody reads the answer. */
+export function isGone({ raw }: FastifyRequest): boolean {
+  return raw.errored !== null && !raw.complete
+}
+
 /** Answers with the error; only what is our own fault is logged, and never shown. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const known = apiErrorOf(error)
+  const isClients = isGone(request) && error === request.raw.errored
+  const known = isClients ? new ApiError('request_timeout') : apiErrorOf(error)
+  if (isClients) request.log.debug('the client went away before its request was whole')
   if (known.code === 'internal') request.log.error({ err: error }, 'the request failed')
   if (known.code === 'busy' || known.code === 'audit_unavailable') reply.header('retry-after', '5')
   reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))

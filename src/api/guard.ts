@@ -2,9 +2,9 @@
 import { type ProfileRights, reaches } from '../model/profiles.ts'
 import { type Need, ROUTES } from './routes.ts'
 
-/** What a route needs. @throws Error for a route that is not in the table: it must not exist */
+/** What a route needs; HEAD is GET without the body (RFC 9110 9.3.2). @throws Error for a route that is not in the table: it must not exist */
 export function needOf(method: string, url: string): Need {
-  const route = `${method} ${url.replace(/^\/api(?=\/)/, '')}`
+  const route = `${method === 'HEAD' ? 'GET' : method} ${url.replace(/^\/api(?=\/)/, '')}`
   const need = Object.hasOwn(ROUTES, route) ? ROUTES[route] : undefined
   if (need === undefined)
     throw new Error(`the route "${route}" is missing in the table of rights (src/api/routes.ts)`)

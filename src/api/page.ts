@@ -3,8 +3,9 @@
 import { PROFILES } from '../model/objects.ts'
 import { FACTORY_PROFILES, FEATURES, LEVELS } from '../model/profiles.ts'
 import { ERRORS } from './errors.ts'
+import { bodyExample } from './examples.ts'
 import { escaped, table } from './html.ts'
-import { type Need, ROUTES } from './routes.ts'
+import { type Need, ROUTES, routeOf } from './routes.ts'
 import { searchPart } from './searchpage.ts'
 
 export const STYLE =
@@ -48,7 +49,7 @@ function operationPart({
   path: string
   operation: Json
 }): string {
-  const key = `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`
+  const key = routeOf(method, path)
   const parts = [
     `<h3 id="${anchor(key)}"><code>${escaped(`${method} ${path}`)}</code> ${escaped(String(operation['summary'] ?? ''))}</h3>`,
     `<p>${escaped(String(operation['description'] ?? ''))} Needs: ${escaped(needText(ROUTES[key]))}.</p>`,
@@ -64,6 +65,11 @@ function operationPart({
   }
   const body = contentSchema(operation['requestBody'])
   if (body) parts.push(`<p>Body:</p>${fieldsTable(body)}`)
+  const example = bodyExample(key)
+  if (example) {
+    const text = `${method} ${example.path}\n${JSON.stringify(example.body, undefined, 2)}`
+    parts.push(`<p>Example:</p><pre>${escaped(text)}</pre>`)
+  }
   for (const [status, response] of Object.entries((operation['responses'] as Json | undefined) ?? {})) {
     const schema = status.startsWith('2') ? contentSchema(response) : undefined
     if (schema) parts.push(`<p>Answer ${escaped(status)}:</p>${fieldsTable(schema)}`)

@@ -23,11 +23,24 @@ export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<v
       servers: [{ url: `/api/v${NEWEST_VERSION}` }],
       components: {
         securitySchemes: {
-          cookie: { type: 'apiKey', in: 'cookie', name: 'sallyport_session' },
-          key: { type: 'apiKey', in: 'header', name: 'X-Auth-Key' },
+          cookie: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: 'sallyport_session',
+            description: 'set by POST /session',
+          },
+          key: { type: 'apiKey', in: 'header', name: 'X-Auth-Key', description: 'made by POST /apikeys' },
+          // no secret, but sent with the key in every request: so a client has one place for both
+          user: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'X-Auth-User',
+            description:
+              'beside X-Auth-Key: name of the user to act for. The lower right of key and user counts; without it the key cannot do what only a user can',
+          },
         },
       },
-      security: [{ cookie: [] }, { key: [] }],
+      security: [{ cookie: [] }, { key: [] }, { key: [], user: [] }],
     },
     transform: ({ schema, url }) => ({ schema, url: url.replace(/^\/api(?=\/)/, '') }),
   })

@@ -87,3 +87,8 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /sessions/:ref/recording.txt': needs('recordings', 'view'),
   'GET /sessions/:ref/recording.json': needs('recordings', 'view'),
 }
+
+/** `get`, `/devices/{device}` of the OpenAPI document → `GET /devices/:device` of this table. */
+export function routeOf(method: string, path: string): string {
+  return `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`
+}

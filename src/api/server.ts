@@ -1,14 +1,14 @@
 /** Builds the HTTPS server of the API: transport limits, sign-in and guard before any body, then the resources. */
 import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import { fastify, LogController } from 'fastify'
+import { type FastifyReply, type FastifyRequest, fastify, LogController } from 'fastify'
 import { authenticate } from './authenticate.ts'
 import { Connections } from './connections.ts'
 import type { Context } from './context.ts'
 import { refuseCrossSite } from './crossSite.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { ApiError } from './errors.ts'
-import { answerClientError, answerError } from './failures.ts'
+import { answerClientError, answerError, isGone } from './failures.ts'
 import { needOf, satisfies } from './guard.ts'
 import { jsonFlaw } from './json.ts'
 import {
@@ -50,7 +50,7 @@ import { registerUsers } from './resources/users.ts'
 import { withOperators } from './search.ts'
 import { SignIns } from './signins.ts'
 import { Turns } from './turns.ts'
-import { validatorCompiler } from './validation.ts'
+import { validatorCompiler, withQuery } from './validation.ts'
 import { withoutVersion } from './version.ts'
 
 /** Forward secrecy and authenticated encryption only; TLS 1.3 has nothing else (RFC 9325 4.2). */
@@ -92,6 +92,8 @@ const RESOURCES = [
   registerRecordings,
 ]
 
+const READING = ['GET', 'HEAD']
+
 /** The API, not yet listening: `await api.listen({ host, port })`. */
 export async function createApi(deps: ApiDeps): Promise<Api> {
   const context: Context = {
@@ -119,7 +121,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     connectionTimeout: IDLE_CONNECTION,
     requestTimeout: REQUEST_TIMEOUT,
     keepAliveTimeout: KEEP_ALIVE,
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
     forceCloseConnections: true,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART },
     rewriteUrl: (request) => withOperators(withoutVersion(request.url ?? '/')),
@@ -133,7 +135,15 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.setValidatorCompiler(validatorCompiler)
   // what a handler may answer is settled by its types; a schema compiled into a serializer would be a second truth
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
-  app.setErrorHandler(answerError)
+  const count = (request: FastifyRequest, reply: FastifyReply) => {
+    const { method, routeOptions } = request
+    deps.metrics?.request(method, routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000)
+  }
+  app.setErrorHandler((error, request, reply) => {
+    answerError(error, request, reply)
+    // an answer that cannot be sent is none to Fastify
+    if (isGone(request)) count(request, reply)
+  })
   app.setNotFoundHandler((request, reply) => answerError(new ApiError('not_found'), request, reply))
   acceptJsonOnly(app)
 
@@ -150,19 +160,17 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     if (request.is404) return
     const need = needOf(request.method, request.routeOptions.url ?? '')
     // a link from elsewhere may lead to the reference, and to nothing else
-    if (need !== 'public' || request.method !== 'GET') refuseCrossSite(request)
+    if (need !== 'public' || !READING.includes(request.method)) refuseCrossSite(request)
     if (need === 'public') return
     request.caller = await authenticate(context, request)
     connections.signedIn(request.socket)
     if (!satisfies(request.caller.rights, need)) throw new ApiError('forbidden')
   })
-  app.addHook('onRoute', ({ method, url }) => {
-    for (const one of [method].flat()) needOf(one, url)
+  app.addHook('onRoute', (route) => {
+    for (const one of [route.method].flat()) needOf(one, route.url)
+    route.schema = withQuery(route.schema)
   })
-  app.addHook('onResponse', async (request, reply) => {
-    const seconds = reply.elapsedTime / 1000
-    deps.metrics?.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, seconds)
-  })
+  app.addHook('onResponse', async (request, reply) => count(request, reply))
 
   await app.register(
     async (scope) => {

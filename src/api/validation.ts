@@ -1,16 +1,26 @@
 /** One schema validates, types and documents: here TypeBox's compiled check, and its findings as our details. */
-import type { FastifySchemaCompiler } from 'fastify'
+import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { Settings } from 'typebox/system'
+import { characterFlaws } from './characters.ts'
 import { ApiError, type ErrorDetail } from './errors.ts'
+import { errorResponses } from './failures.ts'
+import { exact } from './fields.ts'
+import { type Meaning, meaningOf } from './unions.ts'
 
 /** Findings in one answer. */
 const MAX_DETAILS = 20
+/** What is looked for before that: findings in branches of a union that was not meant are no details. */
+const MAX_FINDINGS = 200
 const INTEGER = /^-?\d{1,9}$/
 
+Settings.Set({ maxErrors: MAX_FINDINGS })
+
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const flawOf = flawFinder(schema)
-  const integers = httpPart === 'querystring' ? integersOf(schema) : []
+  const isQuery = httpPart === 'querystring'
+  const flawOf = httpPart === 'body' ? bodyFlawFinder(schema) : flawFinder(schema, isQuery)
+  const integers = isQuery ? integersOf(schema) : []
   return (input: unknown) => {
     const value = integers.length > 0 ? withIntegers(input, integers) : input
     const error = flawOf(value)
@@ -18,10 +28,35 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   }
 }
 
-/** What is wrong with a value under a schema, as the error to answer with; undefined: nothing. */
-export function flawFinder(schema: TSchema): (value: unknown) => ApiError | undefined {
+type FlawFinder = (value: unknown) => ApiError | undefined
+
+/** What is wrong with a body under its schema, as the error to answer with; undefined: nothing. */
+export function bodyFlawFinder(schema: TSchema): FlawFinder {
+  const flawOf = flawFinder(schema, false)
+  return (body) => {
+    const flaw = flawOf(body)
+    if (flaw) return flaw
+    const details = characterFlaws(body)
+    return details.length > 0 ? new ApiError('invalid_field', details.slice(0, MAX_DETAILS)) : undefined
+  }
+}
+
+function flawFinder(schema: TSchema, isQuery: boolean): FlawFinder {
   const validator = Compile(schema)
-  return (value) => (validator.Check(value) ? undefined : finding(validator.Errors(value)))
+  const what = isQuery ? 'parameter' : 'field'
+  return (value) =>
+    validator.Check(value) ? undefined : finding(validator.Errors(value), { schema, value, what })
+}
+
+const NO_QUERY = exact({})
+
+/**
+ * The schema of a route: one that takes no query parameters takes none. A parameter that is not known here may be
+ * meant to hold back what the request would do (`dry_run=true`).
+ */
+export function withQuery(schema: FastifySchema = {}): FastifySchema {
+  const { querystring = NO_QUERY, response } = schema
+  return { ...schema, querystring, response: { ...errorResponses(400), ...(response as object | undefined) } }
 }
 
 /** Query parameters are text: those that the schema wants as integers become such, the others stay. */
@@ -43,42 +78,77 @@ function integersOf(schema: TSchema): string[] {
 
 interface Finding {
   keyword: string
+  schemaPath: string
   instancePath: string
   params: object
   message: string
 }
 
-function finding(errors: readonly Finding[]): ApiError {
-  const unknown = errors.flatMap((error) =>
-    namesIn(error, 'additionalProperties').map((name) => field(error, name)),
-  )
-  if (unknown.length > 0)
-    return new ApiError('unknown_field', unknown.slice(0, MAX_DETAILS).map(unknownField))
-  const details = errors
-    .filter((error) => error.keyword !== 'anyOf' && error.keyword !== 'boolean')
-    .flatMap((error): ErrorDetail[] => {
-      const missing = namesIn(error, 'requiredProperties')
-      if (missing.length > 0)
-        return missing.map((name) => ({ field: field(error, name), message: 'this field is required' }))
-      return [detail(field(error), error.message)]
-    })
-  return new ApiError('invalid_field', details.slice(0, MAX_DETAILS))
+/** What was looked at. */
+interface Subject {
+  schema: TSchema
+  value: unknown
+  what: string
 }
 
-const unknownField = (name: string): ErrorDetail => ({ field: name, message: 'there is no such field here' })
+function finding(errors: readonly Finding[], { schema, value, what }: Subject): ApiError {
+  const details: ErrorDetail[] = []
+  const unknown: ErrorDetail[] = []
+  for (const error of errors) {
+    const meaning = meaningOf(error, schema, value)
+    if (meaning.is === 'dropped') continue
+    if (meaning.is === 'undecided') details.push(undecided(meaning))
+    else if (isUnknownField(error))
+      unknown.push({ field: field(error), message: `there is no such ${what} here` })
+    else details.push(...detailsOf(error, meaning.orNull ? ', or null' : ''))
+  }
+  if (unknown.length > 0) return new ApiError('unknown_field', distinct(unknown))
+  return new ApiError('invalid_field', distinct(details))
+}
+
+/** Findings that say nothing by themselves: of what they sum up each part is told. */
+const SUMS = ['anyOf', 'boolean', 'additionalProperties']
+
+function detailsOf(error: Finding, more: string): ErrorDetail[] {
+  if (SUMS.includes(error.keyword)) return []
+  const missing = listed(error, 'requiredProperties')
+  if (missing.length > 0)
+    return missing.map((name) => ({ field: field(error, name), message: 'this field is required' }))
+  const allowed = listed(error, 'allowedValues')
+  return [detail(field(error), `${allowed.length > 0 ? expected(allowed) : error.message}${more}`)]
+}
+
+function expected(values: readonly string[]): string {
+  return `expected ${values.length > 1 ? 'one of ' : ''}${values.join(', ')}`
+}
+
+function undecided({ field, values, isMissing }: Extract<Meaning, { is: 'undecided' }>): ErrorDetail {
+  return { field, message: isMissing ? `this field is required: ${expected(values)}` : expected(values) }
+}
+
+/** A property that meets `additionalProperties: false`. */
+function isUnknownField({ keyword, schemaPath }: Finding): boolean {
+  return keyword === 'boolean' && schemaPath.endsWith('/additionalProperties')
+}
 
 function detail(name: string, message: string): ErrorDetail {
   return name === '' ? { message } : { field: name, message }
 }
 
-function namesIn(error: Finding, parameter: string): string[] {
+/** Each once: branches of a union may say the same. */
+function distinct(details: readonly ErrorDetail[]): ErrorDetail[] {
+  const first = new Map(details.map((one) => [JSON.stringify(one), one]))
+  return [...first.values()].slice(0, MAX_DETAILS)
+}
+
+function listed(error: Finding, parameter: string): string[] {
   const names = (error.params as Record<string, unknown>)[parameter]
   return Array.isArray(names) ? names.map(String) : []
 }
 
-/** `/credentials/0` and `type` → `credentials/0/type`. */
+/** The pointer (RFC 6901) `/credentials/0` and `type` → `credentials/0/type`. */
 function field(error: Finding, name?: string): string {
-  const path = error.instancePath.slice(1)
+  const path = error.instancePath.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')
   if (name === undefined) return path
   return path === '' ? name : `${path}/${name}`
 }

@@ -35,6 +35,7 @@ export const EVENT_FIELDS = [
   'duration',
   'bytes_in',
   'bytes_out',
+  'destination',
   'confidence',
   'rule',
 ] as const
@@ -80,6 +81,18 @@ const session = (f: EventFields) => `session ${f.session ?? '?'}`
 /** The target's canonical name as far as the fields tell it. */
 export function targetOf(f: EventFields): string {
   return f.device ? `${account(f)}:${f.device}:${f.service ?? '?'}` : 'a target'
+}
+
+/** What was done; or, when it failed, what could not be. */
+function deed(f: EventFields, done: string, verb: string, what: string): string {
+  return f.result === 'failure'
+    ? `${who(f)} could not ${verb} ${what}${because(f)}`
+    : `${who(f)} ${done} ${what}`
+}
+
+/** A channel's right, and where a forwarded one goes. */
+function channel(f: EventFields): string {
+  return `${f.subprotocol ?? 'a channel'}${f.destination === undefined ? '' : ` (${f.destination})`}`
 }
 
 /** `up` is toward the target. */
@@ -153,16 +166,17 @@ export const EVENTS = {
   'channel.open': {
     severity: 'notice',
     trap: false,
-    meaning: 'a shell, a command or a file transfer began within a session',
-    fields: CHANNEL,
-    sentence: (f) => `${who(f)} opened ${f.subprotocol ?? 'a channel'} on ${targetOf(f)}`,
+    meaning:
+      'a shell, a command, a file transfer, a forwarded connection or its listener on the target began within a session',
+    fields: [...CHANNEL, 'destination'],
+    sentence: (f) => `${who(f)} opened ${channel(f)} on ${targetOf(f)}`,
   },
   'channel.denied': {
     severity: 'warning',
     trap: false,
     meaning: 'something within a session was refused: the right is missing, or the broker does not relay it',
-    fields: [...CHANNEL, 'reason'],
-    sentence: (f) => `${who(f)} was refused ${f.subprotocol ?? 'a channel'} on ${targetOf(f)}${because(f)}`,
+    fields: [...CHANNEL, 'reason', 'destination'],
+    sentence: (f) => `${who(f)} was refused ${channel(f)} on ${targetOf(f)}${because(f)}`,
   },
   'channel.unrecorded': {
     severity: 'warning',
@@ -213,8 +227,9 @@ export const EVENTS = {
     severity: 'notice',
     trap: false,
     meaning: 'a checkout was over before the secret was returned',
-    fields: ['user', 'account', 'domain', 'device', 'object', 'reason'],
-    sentence: (f) => `the checkout of ${account(f)} by ${who(f)} is over${because(f)}`,
+    fields: ['user', 'account', 'domain', 'device', 'object', 'result', 'reason'],
+    sentence: (f) =>
+      `the checkout of ${account(f)} by ${who(f)} ${f.result === 'failure' ? 'could not be ended' : 'is over'}${because(f)}`,
   },
   'checkout.denied': {
     severity: 'warning',
@@ -228,7 +243,7 @@ export const EVENTS = {
     trap: false,
     meaning: 'an administrator created an object; `method` is `import` for a row of a CSV table',
     fields: OBJECT,
-    sentence: (f) => `${who(f)} created ${thing(f)}`,
+    sentence: (f) => deed(f, 'created', 'create', thing(f)),
   },
   'object.update': {
     severity: 'notice',
@@ -236,14 +251,15 @@ export const EVENTS = {
     meaning:
       'an administrator changed an object; `changes` says what, never a secret; `method` as for `object.create`',
     fields: OBJECT,
-    sentence: (f) => `${who(f)} changed ${thing(f)}${f.changes ? `: ${f.changes}` : ''}`,
+    sentence: (f) =>
+      deed(f, 'changed', 'change', thing(f)) + (f.changes && f.result !== 'failure' ? `: ${f.changes}` : ''),
   },
   'object.delete': {
     severity: 'notice',
     trap: false,
     meaning: 'an administrator removed an object',
     fields: OBJECT,
-    sentence: (f) => `${who(f)} removed ${thing(f)}`,
+    sentence: (f) => deed(f, 'removed', 'remove', thing(f)),
   },
   'hostkey.new': {
     severity: 'notice',
@@ -302,7 +318,8 @@ export const EVENTS = {
     trap: false,
     meaning: 'a stored secret, a password or the master key was replaced',
     fields: ['user', ...CLIENT, 'object_type', 'object', 'account', 'domain', 'device', 'result', 'reason'],
-    sentence: (f) => `${who(f)} changed the secret of ${thing(f)}${because(f)}`,
+    sentence: (f) =>
+      deed(f, 'changed', 'change', `the secret of ${thing(f)}`) + (f.result === 'failure' ? '' : because(f)),
   },
   'sink.down': {
     severity: 'warning',

@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
-import { nativeCryptoAvailable } from '../../proxies/ssh/transport.ts'
+import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport.ts'
 import { recipientFault } from '../../recordings/keys.ts'
 import { verifyAudit } from '../audit/chain.ts'
 import { explainBindError } from '../config/binderror.ts'
@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { runningHolder } from '../data-folder.ts'
 import { openFoundation } from '../foundation.ts'
+import { openAuthorities } from '../identity/authorities.ts'
 import { type Command, expectNoWords } from './command.ts'
 
 interface Finding {
@@ -56,6 +57,7 @@ async function look(file: string): Promise<Finding[]> {
     masterKey(config),
     disk(config),
     ...recipients(config),
+    ...authorities(config),
   ]
 }
 
@@ -70,6 +72,11 @@ function clock(): Finding {
 }
 
 function crypto(): Finding {
+  try {
+    requirePatchedSsh2()
+  } catch (error) {
+    return { level: 'error', subject: 'crypto', text: (error as Error).message }
+  }
   if (nativeCryptoAvailable())
     return { level: 'ok', subject: 'crypto', text: "ssh2's native binding is in use" }
   return {
@@ -184,4 +191,16 @@ function recipients({ recordings }: Config): Finding[] {
     const fault = recipientFault(recipient)
     return fault === undefined ? [] : [{ level: 'error' as const, subject: 'recordings', text: fault }]
   })
+}
+
+function authorities({ ssh }: Config): Finding[] {
+  if (ssh.userCa.length === 0 && ssh.revokedKeys === undefined) return []
+  try {
+    openAuthorities(ssh)
+    return [
+      { level: 'ok', subject: 'authorities', text: [...ssh.userCa, ssh.revokedKeys ?? ''].join(' ').trim() },
+    ]
+  } catch (error) {
+    return [{ level: 'error', subject: 'authorities', text: (error as Error).message }]
+  }
 }

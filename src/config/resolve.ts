@@ -163,6 +163,7 @@ export function resolveConfig(
   const dataDir = resolve(dirname(file), content.data_dir)
   const resolver = new Resolver(dataDir, surroundings.env)
   const { https, ssh, metrics } = content.listen
+  const { user_ca: userCa, revoked_keys: revokedKeys } = content.ssh
   const master = content.master_key
   const config: Config = {
     file,
@@ -172,6 +173,10 @@ export function resolveConfig(
       ...(https === 'off' ? {} : { https: resolver.https(https) }),
       ...(ssh === 'off' ? {} : { ssh }),
       ...(metrics === 'off' ? {} : { metrics }),
+    },
+    ssh: {
+      userCa: userCa.map((file) => resolver.path(file)),
+      ...(revokedKeys === undefined ? {} : { revokedKeys: resolver.path(revokedKeys) }),
     },
     database: { file: resolver.path(content.database.url.slice('sqlite:'.length)) },
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,

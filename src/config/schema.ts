@@ -138,6 +138,23 @@ export const ConfigSchema = Type.Object(
       },
       { ...closed, default: {}, description: 'where to listen; "off" switches one off' },
     ),
+    ssh: Type.Object(
+      {
+        user_ca: Type.Array(Path('public keys, one a line'), {
+          default: [],
+          maxItems: 16,
+          title: 'a list of files',
+          description:
+            "public keys of authorities: their OpenSSH certificates sign in the users whose names are among a certificate's principals",
+        }),
+        revoked_keys: Type.Optional(
+          Path(
+            'keys and certificates that sign in nobody: an OpenSSH revocation list, or public keys, one a line',
+          ),
+        ),
+      },
+      { ...closed, default: {}, description: 'sign-in at the SSH front' },
+    ),
     database: Type.Object(
       {
         url: Type.String({

@@ -2,7 +2,9 @@
  * Values as cells, and back. What is written by `cellOf` comes back from `valueIn` as it was.
  *
  * A spreadsheet runs a cell that begins like a formula (CWE-1236), so such a text gets a `'` in front, which is
- * taken away again when it is read; one that is read without it is refused.
+ * taken away again when it is read; one that is read without it is refused. The same `'` stands before a formula
+ * after any usual separator or a line's end: a spreadsheet that expects another separator than ours knows our
+ * quotes at the beginning of a line only, and begins a cell there.
  */
 import { CellError } from './error.ts'
 
@@ -21,6 +23,10 @@ export const LIST_SEPARATOR = '|'
 /** What Excel and LibreOffice take for a formula: also after a tab or a line's end, also in full width. */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/
 const NEUTRALISED = /^'+[=+\-@\t\r\n＝＋－＠]/
+
+/** Within a text: quotes before the formula are not seen by a spreadsheet that takes them for its own. */
+const INNER_FORMULA = /([;,\t|\r\n])(?=["']*[=+\-@＝＋－＠])/g
+const INNER_NEUTRALISED = /([;,\t|\r\n])'(?=["']*[=+\-@＝＋－＠])/g
 
 const INTEGER = /^-?\d{1,9}$/
 const TRUE = /^(true|1)$/i
@@ -56,7 +62,8 @@ export function valueIn(kind: Kind, cell: string): Value | undefined {
 }
 
 function neutralised(text: string): string {
-  return FORMULA.test(text) || NEUTRALISED.test(text) ? `'${text}` : text
+  const safe = text.replace(INNER_FORMULA, "$1'")
+  return FORMULA.test(safe) || NEUTRALISED.test(safe) ? `'${safe}` : safe
 }
 
 function plain(cell: string): string {
@@ -64,7 +71,8 @@ function plain(cell: string): string {
     const first = JSON.stringify(cell[0])
     throw new CellError(`this begins with ${first}, like a formula: if it is a text, put ' in front of it`)
   }
-  return NEUTRALISED.test(cell) ? cell.slice(1) : cell
+  const text = NEUTRALISED.test(cell) ? cell.slice(1) : cell
+  return text.replace(INNER_NEUTRALISED, '$1')
 }
 
 /** @throws TypeError for a single empty member, which no list of names has: it would read as an empty list */

@@ -4,8 +4,11 @@ import { stringify } from 'csv-stringify/sync'
 /** Excel takes a text without it for one in the system's old code page. */
 export const BOM = '\uFEFF'
 
-/** A line's end or a space at either end of a cell survives only in quotes. */
-const QUOTED = /[\r\n]|^\s|\s$/
+/**
+ * A line's end or a space at either end of a cell survives only in quotes; and what another program may take for a
+ * separator is in quotes whichever one was asked for.
+ */
+const QUOTED = /[\r\n;,\t|]|^\s|\s$/
 
 /** The lines of these rows. */
 export function linesOf(rows: readonly (readonly string[])[], separator: string): string {

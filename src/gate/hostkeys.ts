@@ -108,6 +108,15 @@ export class HostKeyJudge {
   }
 }
 
+/** The types of a service's accepted keys. */
+export async function acceptedTypes(
+  keys: Pick<HostKeyRepository, 'ofService'>,
+  serviceId: Id,
+): Promise<string[]> {
+  const known = await keys.ofService(serviceId)
+  return [...new Set(known.filter(({ state }) => state === 'accepted').map(({ keyType }) => keyType))]
+}
+
 /** The blob begins with the type's name as an SSH string (RFC 4253 6.6). */
 function keyType(key: Uint8Array): string | undefined {
   if (key.length < 8 || key.length > MAX_KEY) return undefined

@@ -36,11 +36,11 @@ export interface PasswordProof {
 
 export interface PublicKeyProof {
   method: 'publickey'
-  /** The public key's blob as offered (RFC 4253 6.6). */
+  /** The blob as offered: of a public key (RFC 4253 6.6) or of an OpenSSH certificate. */
   key: Uint8Array
   /**
-   * What the client signed (RFC 4252 7) and the signature over it, without its algorithm's name. Absent: the
-   * client only asks whether the key would do; such a question never authenticates.
+   * What the client signed (RFC 4252 7) and the signature field as it came. Absent: the client only asks whether the
+   * key would do; such a question never authenticates.
    */
   signed?: { data: Uint8Array; signature: Uint8Array }
 }
@@ -96,6 +96,8 @@ export interface OpenSession {
   target: { canonical: string; host: string; port: number; login: string; device: string; service: string }
   /** In the order to try them. */
   credentials: Credential[]
+  /** Types of the target's host keys that are accepted (`ssh-ed25519`, …): one of these is what it is asked to show. */
+  hostKeyTypes: string[]
   rights: Right[]
   options: SshOptions
   /** undefined: the authorization says that this session is not recorded. */

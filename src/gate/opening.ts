@@ -9,6 +9,7 @@ import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { credentialsFor } from './credentials.ts'
+import { acceptedTypes } from './hostkeys.ts'
 import { isLockedFor } from './lock.ts'
 import type { OpenAnswer, OpenRequest, RecordingGrant, Source } from './messages.ts'
 import {
@@ -162,6 +163,7 @@ export class Opening {
           service: target.serviceName,
         },
         credentials,
+        hostKeyTypes: await acceptedTypes(store.hostKeys, target.serviceId),
         rights: target.rights,
         options: policy.ssh,
         ...(recording && { recording }),

@@ -6,16 +6,19 @@ import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { UserRepository } from '../store/store.ts'
+import { Authorities, type AuthorityFlaw } from './authorities.ts'
+import { type OfferedKey, parseOfferedKey } from './certificate.ts'
 import type { Attempt, Lockout } from './lockout.ts'
 import { BusyError, type PasswordHasher } from './password.ts'
-import { isKeyOf, type SignedRequest, verifySignedRequest } from './publickey.ts'
+import { isKeyOf, PublicKeyError } from './publickey.ts'
+import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
 
 export type Proof =
   | { method: 'password' | 'keyboard-interactive'; password: string }
   | {
       method: 'publickey'
-      /** The key's blob as offered. */
+      /** The key's or certificate's blob as offered. */
       key: Uint8Array
       /** Absent: the client only asks whether the key would do. */
       signed?: Pick<SignedRequest, 'data' | 'signature'>
@@ -40,6 +43,7 @@ export type Refusal =
   | 'unknown_key'
   | 'bad_signature'
   | 'busy'
+  | AuthorityFlaw
   | StandingFlaw
 
 export type Outcome =
@@ -59,6 +63,8 @@ export class Identities {
   readonly #passwords: PasswordHasher
   readonly #lockout: Lockout
   readonly #now: () => number
+  /** Who may certify keys, and what is revoked. */
+  authorities = new Authorities()
   /** Those who wait for an attempt to end. */
   readonly #waiting: (() => void)[] = []
 
@@ -141,9 +147,14 @@ export class Identities {
     signed: Pick<SignedRequest, 'data' | 'signature'>,
   ): Promise<Outcome> {
     // the key that is looked up is the one that signed, and it is verified for whoever offers it
-    const proven = verifySignedRequest({ ...signed, login: request.login, key })
+    const offered = readOffered(key)
+    const signature =
+      offered && verifySignedRequest({ ...signed, login: request.login, offered: key, key: offered.key })
     const user = await this.#find(request.user)
-    const flaw = this.#flawOf(user, 'local_sshkey', request, key) ?? (proven ? undefined : 'bad_signature')
+    let flaw = this.#flawOfKey(user, offered, request, key) ?? (signature ? undefined : 'bad_signature')
+    if (!flaw && offered?.certificate && signature) {
+      flaw = this.authorities.flawOfSignature(offered.certificate, signature)
+    }
     return !user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user)
   }
 
@@ -151,7 +162,7 @@ export class Identities {
   async #askForKey(request: SignIn, key: Uint8Array): Promise<Outcome> {
     const user = await this.#find(request.user)
     const locked = this.#lockout.isLocked(nameKey(request.user), request.source, this.#now())
-    const flaw = locked ? 'locked' : this.#flawOf(user, 'local_sshkey', request, key)
+    const flaw = locked ? 'locked' : this.#flawOfKey(user, readOffered(key), request, key)
     return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
   }
 
@@ -160,11 +171,23 @@ export class Identities {
     return looksLikeId(name) ? undefined : this.#users.find(name)
   }
 
-  #flawOf(user: User | undefined, method: UserAuth, request: SignIn, key?: Uint8Array): Refusal | undefined {
+  #flawOf(user: User | undefined, method: UserAuth, request: SignIn): Refusal | undefined {
     if (!user) return 'unknown_user'
     if (!user.userAuths.includes(method)) return 'method_not_allowed'
-    if (key && !isKeyOf(user.sshPublicKeys, key)) return 'unknown_key'
     return flawOfStanding(user, request.source, this.#now())
+  }
+
+  /** A plain key has to be one of the user's; a certificate is its authority's word for the user. */
+  #flawOfKey(
+    user: User | undefined,
+    offered: OfferedKey | undefined,
+    request: SignIn,
+    key: Uint8Array,
+  ): Refusal | undefined {
+    const flaw = this.#flawOf(user, 'local_sshkey', request)
+    if (!user || flaw) return flaw
+    if (!offered || (!offered.certificate && !isKeyOf(user.sshPublicKeys, key))) return 'unknown_key'
+    return this.authorities.flawOf(offered, { user: user.userName, source: request.source, now: this.#now() })
   }
 
   #accept(attempt: Attempt | 'locked', user: User): Outcome {
@@ -176,5 +199,15 @@ export class Identities {
   #reject(attempt: Attempt | 'locked', reason: Refusal): Outcome {
     if (attempt === 'locked') return { result: 'rejected', reason: 'locked', locks: false }
     return { result: 'rejected', reason, locks: this.#lockout.fail(attempt, this.#now()) }
+  }
+}
+
+/** undefined: nothing that anybody could sign in with. */
+function readOffered(blob: Uint8Array): OfferedKey | undefined {
+  try {
+    return parseOfferedKey(blob)
+  } catch (error) {
+    if (error instanceof PublicKeyError) return undefined
+    throw error
   }
 }

@@ -1,45 +1,41 @@
-/**
- * Public keys of users (RFC 4252 7): which are accepted, and what a signature has to cover. Keys are compared
- * byte by byte.
- */
+/** Public keys of users (RFC 4252 7): which are accepted. Keys are compared byte by byte. */
 import { Buffer } from 'node:buffer'
-import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto'
-import ssh2 from 'ssh2'
+import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { Reader } from './reader.ts'
 
 /** A line of authorized_keys; RSA of 16 384 bits has some 2 800 characters. */
 export const MAX_LINE = 8192
 export const MIN_RSA_BITS = 2048
 export const MAX_RSA_BITS = 16_384
-/** What is signed is a request of RFC 4252 7: session id, user name, algorithm, key. */
-const MAX_SIGNED_BYTES = 16_384
-const MAX_SIGNATURE_BYTES = 4096
+/** The application of a FIDO key: `ssh:` and what its owner added. */
+const MAX_APPLICATION = 1024
+const ED25519_BYTES = 32
 
-const USERAUTH_REQUEST = 50
-
-/** Signature algorithm → the type of its keys and the hash. No SHA-1: `ssh-rsa` is a type of keys only. */
-const ALGORITHMS: ReadonlyMap<string, { keyType: string; hash: string | null }> = new Map([
-  ['ssh-ed25519', { keyType: 'ssh-ed25519', hash: null }],
-  ['ecdsa-sha2-nistp256', { keyType: 'ecdsa-sha2-nistp256', hash: 'sha256' }],
-  ['ecdsa-sha2-nistp384', { keyType: 'ecdsa-sha2-nistp384', hash: 'sha384' }],
-  ['ecdsa-sha2-nistp521', { keyType: 'ecdsa-sha2-nistp521', hash: 'sha512' }],
-  ['rsa-sha2-256', { keyType: 'ssh-rsa', hash: 'sha256' }],
-  ['rsa-sha2-512', { keyType: 'ssh-rsa', hash: 'sha512' }],
-])
-const KEY_TYPES: readonly string[] = [
-  ...new Set([...ALGORITHMS.values()].map((algorithm) => algorithm.keyType)),
-]
+/** The types of plain keys, and for ECDSA the curve by its names in SSH and in JSON Web Keys. */
+const CURVES: Readonly<Record<string, { name: string; jwk: string; bytes: number }>> = {
+  'ecdsa-sha2-nistp256': { name: 'nistp256', jwk: 'P-256', bytes: 32 },
+  'ecdsa-sha2-nistp384': { name: 'nistp384', jwk: 'P-384', bytes: 48 },
+  'ecdsa-sha2-nistp521': { name: 'nistp521', jwk: 'P-521', bytes: 66 },
+  'sk-ecdsa-sha2-nistp256@openssh.com': { name: 'nistp256', jwk: 'P-256', bytes: 32 },
+}
+const SK_ED25519 = 'sk-ssh-ed25519@openssh.com'
+export const KEY_TYPES: readonly string[] = ['ssh-ed25519', 'ssh-rsa', ...Object.keys(CURVES), SK_ED25519]
 
 export interface PublicKey {
   type: string
   /** RFC 4253 6.6. */
   blob: Buffer
   key: KeyObject
+  /** Of a FIDO key: what it signs for (PROTOCOL.u2f). */
+  application?: Buffer
 }
 
-/** The key cannot be used for signing in; the message is for whoever manages it. */
+/** The key or certificate cannot be used for signing in; the message is for whoever manages it. */
 export class PublicKeyError extends Error {
   override readonly name = 'PublicKeyError'
 }
+
+const malformed = (message: string): PublicKeyError => new PublicKeyError(`the public key ${message}`)
 
 /**
  * Reads a line `TYPE BASE64 [COMMENT]` of OpenSSH's authorized_keys, without options.
@@ -67,20 +63,75 @@ export function parseAuthorizedKey(line: string): PublicKey & { comment: string 
  */
 export function parsePublicKey(blob: Uint8Array): PublicKey {
   const bytes = Buffer.from(blob)
-  const reader = new Reader(bytes)
-  const type = reader.string()?.toString('latin1')
-  if (type === undefined) throw new PublicKeyError('the public key is cut short')
+  const reader = new Reader(bytes, malformed)
+  const type = reader.string().toString('latin1')
   if (!KEY_TYPES.includes(type)) {
     throw new PublicKeyError(`keys of this type are not accepted: expected one of ${KEY_TYPES.join(', ')}`)
   }
-  if (type === 'ssh-rsa') checkRsa(reader)
-  const parsed = ssh2.utils.parseKey(`${type} ${bytes.toString('base64')}`)
-  if (parsed instanceof Error || parsed.type !== type) throw new PublicKeyError('the public key is malformed')
+  const fields = readKeyFields(type, reader)
+  reader.end()
+  return { type, blob: bytes, ...fields }
+}
+
+/** What follows a plain key's type, in a blob and in a certificate. */
+export function readKeyFields(type: string, reader: Reader): { key: KeyObject; application?: Buffer } {
+  const jwk = readJwk(type, reader)
+  const application = type.startsWith('sk-') ? Buffer.from(reader.string()) : undefined
+  if (application && MAX_APPLICATION < application.length) throw malformed('has too long an application')
   try {
-    return { type, blob: bytes, key: createPublicKey(parsed.getPublicPEM()) }
+    return { key: createPublicKey({ key: jwk, format: 'jwk' }), ...(application && { application }) }
   } catch {
-    throw new PublicKeyError('the public key is malformed')
+    throw malformed('is malformed')
   }
+}
+
+function readJwk(type: string, reader: Reader): JsonWebKey {
+  if (type === 'ssh-rsa') return readRsa(reader)
+  const curve = CURVES[type]
+  if (curve) return readPoint(curve, reader)
+  const point = reader.string()
+  if (point.length !== ED25519_BYTES) throw malformed(`is malformed: expected ${ED25519_BYTES} bytes`)
+  return { kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') }
+}
+
+/** `string curve`, `string Q` uncompressed (RFC 5656 3.1). */
+function readPoint({ name, jwk, bytes }: (typeof CURVES)[string], reader: Reader): JsonWebKey {
+  const curve = reader.string()
+  const point = reader.string()
+  if (!curve.equals(Buffer.from(name)) || point.length !== 1 + 2 * bytes || point[0] !== 4) {
+    throw malformed('is malformed')
+  }
+  return {
+    kty: 'EC',
+    crv: jwk,
+    x: point.subarray(1, 1 + bytes).toString('base64url'),
+    y: point.subarray(1 + bytes).toString('base64url'),
+  }
+}
+
+/** `mpint e`, `mpint n` (RFC 4253 6.6). */
+function readRsa(reader: Reader): JsonWebKey {
+  const exponent = unsigned(reader.string())
+  const modulus = unsigned(reader.string())
+  if (!exponent || !modulus) throw malformed('is malformed')
+  const bits = bitsOf(modulus)
+  if (bits < MIN_RSA_BITS || MAX_RSA_BITS < bits) {
+    throw new PublicKeyError(`the RSA key has ${bits} bits: expected ${MIN_RSA_BITS} to ${MAX_RSA_BITS}`)
+  }
+  // a long exponent makes a verification as dear as a signature
+  if (64 < bitsOf(exponent)) throw new PublicKeyError('the exponent of the RSA key has more than 64 bits')
+  return { kty: 'RSA', e: exponent.toString('base64url'), n: modulus.toString('base64url') }
+}
+
+/** A positive mpint (RFC 4251 5) without leading zeros; undefined when it is negative or zero. */
+export function unsigned(mpint: Buffer): Buffer | undefined {
+  if (mpint.length === 0 || (mpint[0]! & 0x80) !== 0) return undefined
+  const first = mpint.findIndex((byte) => byte !== 0)
+  return first === -1 ? undefined : mpint.subarray(first)
+}
+
+function bitsOf(number: Buffer): number {
+  return number.length * 8 - Math.clz32(number[0]!) + 24
 }
 
 /** OpenSSH's form: `SHA256:` and base64 without padding. */
@@ -94,104 +145,4 @@ export function isKeyOf(lines: readonly string[], blob: Uint8Array): boolean {
     const base64 = line.trim().split(/[ \t]+/)[1]
     return base64 !== undefined && Buffer.from(base64, 'base64').equals(blob)
   })
-}
-
-export interface SignedRequest {
-  /** The user-name field that the client sent, whole. */
-  login: string
-  /** The key's blob as offered. */
-  key: Uint8Array
-  data: Uint8Array
-  /** Without its algorithm's name; of ECDSA in DER, as the SSH library hands it on. */
-  signature: Uint8Array
-}
-
-/**
- * Whether the signature is the key's own over a request to sign in with this very login and key. The
- * algorithm is the one that the signed bytes name. Never throws.
- */
-export function verifySignedRequest({ login, key, data, signature }: SignedRequest): boolean {
-  if (MAX_SIGNED_BYTES < data.length || MAX_SIGNATURE_BYTES < signature.length) return false
-  const request = readRequest(Buffer.from(data))
-  const algorithm = request && ALGORITHMS.get(request.algorithm)
-  if (!algorithm || !request.key.equals(key) || !request.login.equals(Buffer.from(login, 'utf8')))
-    return false
-  try {
-    const parsed = parsePublicKey(key)
-    return parsed.type === algorithm.keyType && verify(algorithm.hash, data, parsed.key, signature)
-  } catch {
-    return false
-  }
-}
-
-/**
- * What a client signs (RFC 4252 7):
- *
- *     string    session identifier
- *     byte      SSH_MSG_USERAUTH_REQUEST
- *     string    user name
- *     string    service name
- *     string    "publickey"
- *     boolean   TRUE
- *     string    public key algorithm name
- *     string    public key to be used for authentication
- */
-function readRequest(data: Buffer): { login: Buffer; algorithm: string; key: Buffer } | undefined {
-  const reader = new Reader(data)
-  const session = reader.string()
-  const message = reader.byte()
-  const login = reader.string()
-  const service = reader.string()?.toString('latin1')
-  const method = reader.string()?.toString('latin1')
-  const signed = reader.byte()
-  const algorithm = reader.string()?.toString('latin1')
-  const key = reader.string()
-  if (!session || session.length === 0 || message !== USERAUTH_REQUEST || !login) return undefined
-  if (service !== 'ssh-connection' || method !== 'publickey' || signed !== 1) return undefined
-  return algorithm !== undefined && key && reader.atEnd ? { login, algorithm, key } : undefined
-}
-
-/** `mpint e`, `mpint n` (RFC 4253 6.6). */
-function checkRsa(reader: Reader): void {
-  const exponent = reader.string()
-  const modulus = reader.string()
-  if (!exponent || !modulus || !reader.atEnd) throw new PublicKeyError('the RSA key is cut short')
-  const bits = bitsOf(modulus)
-  if (bits < MIN_RSA_BITS || MAX_RSA_BITS < bits) {
-    throw new PublicKeyError(`the RSA key has ${bits} bits: expected ${MIN_RSA_BITS} to ${MAX_RSA_BITS}`)
-  }
-  // a long exponent makes a verification as dear as a signature
-  if (64 < bitsOf(exponent)) throw new PublicKeyError('the exponent of the RSA key has more than 64 bits')
-}
-
-function bitsOf(mpint: Buffer): number {
-  const first = mpint.findIndex((byte) => byte !== 0)
-  return first === -1 ? 0 : (mpint.length - first) * 8 - Math.clz32(mpint[first]!) + 24
-}
-
-/** Reads SSH's data types (RFC 4251 5); undefined when the bytes end early. */
-class Reader {
-  readonly #bytes: Buffer
-  #at = 0
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes
-  }
-
-  get atEnd(): boolean {
-    return this.#at === this.#bytes.length
-  }
-
-  byte(): number | undefined {
-    return this.#at < this.#bytes.length ? this.#bytes[this.#at++] : undefined
-  }
-
-  string(): Buffer | undefined {
-    if (this.#bytes.length < this.#at + 4) return undefined
-    const begin = this.#at + 4
-    const end = begin + this.#bytes.readUInt32BE(this.#at)
-    if (this.#bytes.length < end) return undefined
-    this.#at = end
-    return this.#bytes.subarray(begin, end)
-  }
 }

@@ -15,18 +15,18 @@ export const RIGHTS = [
   'SSH_SCP_UP',
   'SSH_SCP_DOWN',
   'SFTP_SESSION',
-] as const
-export type Right = (typeof RIGHTS)[number]
-
-/** Protocols and rights of contract.md that come with later work: refused with `not_available_yet`. */
-export const LATER_PROTOCOLS: readonly string[] = ['TELNET', 'RLOGIN', 'VNC', 'RDP']
-export const LATER_RIGHTS: readonly string[] = [
   'SSH_X11',
   'SSH_DIRECT_TCPIP',
   'SSH_REVERSE_TCPIP',
   'SSH_DIRECT_UNIXSOCK',
   'SSH_REVERSE_UNIXSOCK',
   'SSH_AUTH_AGENT',
+] as const
+export type Right = (typeof RIGHTS)[number]
+
+/** Protocols and rights of contract.md that come with later work: refused with `not_available_yet`. */
+export const LATER_PROTOCOLS: readonly string[] = ['TELNET', 'RLOGIN', 'VNC', 'RDP']
+export const LATER_RIGHTS: readonly string[] = [
   'TELNET',
   'RLOGIN',
   'VNC',
@@ -63,6 +63,12 @@ export function protocolOf(right: Right): Protocol {
     case 'SSH_SCP_UP':
     case 'SSH_SCP_DOWN':
     case 'SFTP_SESSION':
+    case 'SSH_X11':
+    case 'SSH_DIRECT_TCPIP':
+    case 'SSH_REVERSE_TCPIP':
+    case 'SSH_DIRECT_UNIXSOCK':
+    case 'SSH_REVERSE_UNIXSOCK':
+    case 'SSH_AUTH_AGENT':
       return 'SSH'
   }
 }

@@ -153,6 +153,38 @@ describe('a checkout that is out', () => {
   })
 })
 
+describe('nothing keeps, or fetches beforehand, what a checkout answers', () => {
+  it('no answer may be stored, whatever it is', async () => {
+    const out = await checkout('root@local@srv1')
+    const answers = [
+      out,
+      await checkout('nobody@local'),
+      await checkout('bare@local'),
+      await checkout('root@local@srv1', ''),
+      await checkin('root@local@srv1', out.body.checkout_id),
+      await checkin('root@local@srv1', 'nonsense'),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([200, 404, 409, 401, 204, 404])
+    for (const { headers } of answers) {
+      expect(headers['cache-control']).toBe('no-store')
+      expect(headers['etag']).toBeUndefined()
+    }
+  })
+
+  it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('%s hands nothing out', async (method) => {
+    const before = (await h.events()).length
+    for (const path of ['/accounts/root@local@srv1/checkout', '/accounts/root@local@srv1/checkin']) {
+      for (const cookie of [ops, admin]) {
+        const answer = await h.call(method, path, { cookie, headers: { 'sec-purpose': 'prefetch' } })
+        expect([404, 405]).toContain(answer.status)
+        expect(answer.text).not.toContain('canary')
+        expect(answer.headers['cache-control']).toBe('no-store')
+      }
+    }
+    expect(await h.events()).toHaveLength(before)
+  })
+})
+
 describe('check-in', () => {
   it('takes back what the caller has out, once', async () => {
     const { checkout_id: id } = (await checkout('root@local@srv1')).body

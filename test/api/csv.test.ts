@@ -32,15 +32,23 @@ const KEYS = [newSshKey('ed25519'), newSshKey('ed25519')]
 const TREE: [string, object][] = [
   ['/profiles', { profile_name: 'helpdesk', rights: { users: 'view', devices: 'modify' } }],
   ['/checkoutpolicies', { policy_name: 'one', enable_lock: true, max_duration: 60 }],
-  ['/connectionpolicies', { policy_name: 'pinned', protocol: 'SSH', host_key_policy: 'pinned' }],
+  [
+    '/connectionpolicies',
+    {
+      policy_name: 'pinned',
+      protocol: 'SSH',
+      host_key_policy: 'pinned',
+      file_rules: ['deny up /a\\*|b/** ext=x', 'allow any /a\\ b/*'],
+    },
+  ],
   ['/usergroups', { group_name: 'admins', description: '=SUM(A1)' }],
-  ['/usergroups', { group_name: 'ops' }],
+  ['/usergroups', { group_name: 'ops', description: 'one; "two"\r\nsecond line\n\tthird' }],
   [
     '/users',
     {
       user_name: 'ops1',
       password: 'ops1 password',
-      display_name: '+49 "Ops"; one\r\nsecond line',
+      display_name: '+49 "Ops"; one',
       email: 'a@b.example',
       groups: ['ops', 'admins'],
       ssh_public_keys: KEYS.map((key) => key.public.trim()),
@@ -352,6 +360,15 @@ describe('import', () => {
     ])
     await expect(h.signIn('ops1', '=a long password')).rejects.toThrow(/cannot sign in/)
     expect(await h.signIn('ops1', 'another one')).toMatch(/sallyport_session/)
+  })
+
+  it('the order of rules says something, that of other lists does not', async () => {
+    const rules = (text: string) => take('connectionpolicies', `#policy_name;file_rules\nordered;${text}\n`)
+    expect(results(await rules('deny up /a|allow up /**'))).toEqual(['created'])
+    expect(results(await rules('deny up /a|allow up /**'))).toEqual(['unchanged'])
+    expect(results(await rules('allow up /**|deny up /a'))).toEqual(['updated'])
+    expect((await get('/connectionpolicies/ordered')).body.file_rules).toEqual(['allow up /**', 'deny up /a'])
+    expect((await rules('deny up')).body.details).toMatchObject([{ row: 2, column: 2, field: 'file_rules' }])
   })
 
   it('nobody gives rights beyond their own by it', async () => {

@@ -1,8 +1,12 @@
 /** Holds answers against the served OpenAPI document: what it says of them must be true. */
 import { Compile } from 'typebox/compile'
 
+interface Response {
+  content?: Record<string, { schema?: object }>
+  headers?: Record<string, { required?: boolean }>
+}
 interface Operation {
-  responses: Record<string, { content?: Record<string, { schema?: object }> }>
+  responses: Record<string, Response>
 }
 interface Route {
   method: string
@@ -12,7 +16,12 @@ interface Route {
   operation: Operation
 }
 
-type Check = (method: string, url: string, status: number, body: unknown) => void
+interface Answered {
+  status: number
+  headers: Readonly<Record<string, unknown>>
+  body: unknown
+}
+type Check = (method: string, url: string, answer: Answered) => void
 
 /** Throws when an answer is not what the document promises for its route and status. */
 export function documentCheck(document: object): Check {
@@ -29,13 +38,14 @@ export function documentCheck(document: object): Check {
     .sort((a, b) => b.fixed - a.fixed)
   const validators = new Map<object, (body: unknown) => string | undefined>()
 
-  return (method, url, status, body) => {
+  return (method, url, { status, headers, body }) => {
     // as inject sends it: without dot segments
     const path = new URL(`https://localhost${url}`).pathname.replace(/^\/api(\/v[\d.]+)?/, '')
     const route = routes.find((one) => one.method === method && one.pattern.test(path))
     const response = route?.operation.responses[status]
     if (route && status < 300 && !response)
       throw new Error(`${method} ${path} answers ${status}, which is not documented`)
+    if (response && status < 300) checkHeaders(`${method} ${path}`, response, headers)
     const schema = response?.content?.['application/json']?.schema
     if (!schema || body === undefined || isSelection(url)) return
     let validate = validators.get(schema)
@@ -46,6 +56,21 @@ export function documentCheck(document: object): Check {
     }
     const flaw = validate(body)
     if (flaw !== undefined) throw new Error(`${method} ${path} answers ${status} against its schema: ${flaw}`)
+  }
+}
+
+/** Header fields that say something of the object: what is sent is documented, what is promised is sent. */
+const TOLD = ['ETag', 'X-Total-Count', 'Location', 'Idempotency-Replayed']
+
+function checkHeaders(route: string, response: Response, headers: Answered['headers']): void {
+  for (const name of TOLD) {
+    const isSent = headers[name.toLowerCase()] !== undefined
+    const promised = response.headers?.[name]
+    if (isSent && !promised) throw new Error(`${route} sends ${name}, which is not documented`)
+    // the answer of before may be that of an object which has changed since
+    const isReplay = name === 'ETag' && headers['idempotency-replayed'] !== undefined
+    const isDue = promised && name !== 'Idempotency-Replayed' && !isReplay
+    if (isDue && !isSent) throw new Error(`${route} does not send ${name}, which is documented`)
   }
 }
 

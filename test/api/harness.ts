@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { pino } from 'pino'
 import { generate } from 'selfsigned'
 import type { Api, ApiDeps } from '../../src/api/deps.ts'
+import { openApiDocument } from '../../src/api/document.ts'
 import { createApi } from '../../src/api/server.ts'
 import type { Audit } from '../../src/audit/catalogue.ts'
 import { AuditLog } from '../../src/audit/log.ts'
@@ -121,7 +122,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     .create(newUser(ADMIN.user, { profile: 'product_administrator' }))
     .then(async ({ id }) => store.users.setPasswordHash(id, await passwords.hash(Secret.of(ADMIN.password))))
 
-  const check = documentCheck(api.swagger())
+  const check = documentCheck(openApiDocument(api.swagger()))
   const call: Harness['call'] = async (method, path, { cookie, headers = {}, body, raw } = {}) => {
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const url = /^\/api(\/|$)/.test(path) ? path : `/api/v3.12${path}`
@@ -137,7 +138,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     })
     const isJson = String(answer.headers['content-type']).startsWith('application/json')
     const parsed = isJson && answer.body !== '' ? JSON.parse(answer.body) : undefined
-    check(method, url, answer.statusCode, parsed)
+    check(method, url, { status: answer.statusCode, headers: answer.headers, body: parsed })
     return { status: answer.statusCode, headers: answer.headers, body: parsed, text: answer.body }
   }
   const certPath = join(dirname(temporary.path), 'cert.pem')

@@ -85,6 +85,7 @@ it('has every route of the table, and the table every route', () => {
     listed
       .match(/\((?:GET|POST|PUT|DELETE|, |HEAD|OPTIONS)+\)/g)
       ?.join('')
-      .match(/[A-Z]+/g),
+      .match(/[A-Z]+/g)
+      ?.filter((method) => method !== 'HEAD'),
   ).toHaveLength(Object.keys(ROUTES).length)
 })

@@ -1,10 +1,22 @@
 /** The OpenAPI document, as a linter that we did not write sees it (Redocly), with all its recommended rules as errors. */
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { BODY_EXAMPLES, bodyExample } from '../../src/api/examples.ts'
+import { escaped } from '../../src/api/html.ts'
+import { routeOf } from '../../src/api/routes.ts'
 import { type Harness, startHarness } from './harness.ts'
 
 let h: Harness
-let document: { paths: Record<string, Record<string, { responses: Record<string, unknown> }>> }
+interface Operation {
+  security?: object[]
+  requestBody?: { content: Record<string, { example?: unknown }> }
+  responses: Record<string, { headers?: Record<string, { $ref: string }> }>
+}
+let document: {
+  security: Record<string, string[]>[]
+  paths: Record<string, Record<string, Operation>>
+  components: { securitySchemes: Record<string, { in: string; name: string }>; headers: object }
+}
 beforeAll(async () => {
   h = await startHarness()
   document = (await h.call('GET', '/openapi.json')).body
@@ -43,5 +55,76 @@ describe('the OpenAPI document', () => {
     const refs = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)]
     expect(new Set(refs.map(([, , name]) => name))).toContain('Conflict')
     expect(refs.filter(([, , name]) => name === 'Account').length).toBeGreaterThan(10)
+  })
+
+  test('says which routes need no sign-in, and how the others are signed in to', () => {
+    const open = operations().filter(({ operation }) => operation.security?.length === 0)
+    expect(open.map(({ route }) => route)).toEqual(['GET /version', 'POST /session'])
+    expect(operations().filter(({ operation }) => operation.security)).toHaveLength(2)
+    const { securitySchemes } = document.components
+    const sent = document.security.map((one) => Object.keys(one).map((name) => securitySchemes[name]?.name))
+    expect(sent).toEqual([['sallyport_session'], ['X-Auth-Key'], ['X-Auth-Key', 'X-Auth-User']])
+  })
+
+  test('says which header fields answers have', () => {
+    const named = (route: string, status: string) => {
+      const found = operations().find((one) => one.route === route)
+      return Object.keys(found?.operation.responses[status]?.headers ?? {})
+    }
+    const created = ['Location', 'ETag', 'Idempotency-Replayed']
+    expect(named('POST /devices', '201')).toEqual(created)
+    expect(named('POST /devices/:device/services', '201')).toEqual(created)
+    expect(named('GET /devices', '200')).toEqual(['X-Total-Count'])
+    expect(named('GET /targets', '200')).toEqual(['X-Total-Count'])
+    expect(named('GET /devices/:ref', '200')).toEqual(['ETag'])
+    expect(named('PUT /devices/:ref', '200')).toEqual(['ETag'])
+    expect(named('DELETE /devices/:ref', '204')).toEqual([])
+    expect(Object.keys(document.components.headers)).toEqual([
+      'ETag',
+      'X-Total-Count',
+      ...created.filter((one) => one !== 'ETag'),
+    ])
+  })
+
+  test('has an example for each body that makes something', () => {
+    const making = operations().filter(
+      ({ route, operation }) => operation.responses['201'] || route === 'POST /session',
+    )
+    expect(making.length).toBeGreaterThan(14)
+    for (const { route, operation } of making) {
+      expect(operation.requestBody?.content['application/json']?.example, route).toEqual(
+        bodyExample(route)?.body,
+      )
+      expect(bodyExample(route), route).toBeDefined()
+    }
+    expect(making.map(({ route }) => route).sort()).toEqual(BODY_EXAMPLES.map(({ route }) => route).sort())
+  })
+})
+
+function operations(): { route: string; operation: Operation }[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ route: routeOf(method, path), operation })),
+  )
+}
+
+describe('the examples of bodies', () => {
+  test('are accepted, one after the other', async () => {
+    const cookie = await h.signIn()
+    for (const { route, path, body } of BODY_EXAMPLES) {
+      expect(path.replaceAll(/\/(srv1|db|corp\.example)(?=\/)/g, '/:_')).toBe(
+        route.replace('POST ', '').replaceAll(/:\w+/g, ':_'),
+      )
+      const answer = await h.call('POST', path, { cookie: route === 'POST /session' ? '' : cookie, body })
+      expect(answer.status, `${route}: ${answer.text}`).toBe(route === 'POST /session' ? 200 : 201)
+    }
+  })
+
+  test('are shown on the page, beside their route', async () => {
+    const page = (await h.call('GET', '/doc/Usage.html')).text
+    const parts = page.split('<h3 ')
+    for (const { route, path, body } of BODY_EXAMPLES) {
+      const part = parts.find((one) => one.includes(`<code>${route.replaceAll(/:(\w+)/g, '{$1}')}</code>`))
+      expect(part).toContain(`<pre>POST ${path}\n${escaped(JSON.stringify(body, undefined, 2))}</pre>`)
+    }
   })
 })

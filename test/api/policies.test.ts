@@ -280,11 +280,11 @@ describe('connection policies', () => {
     await must('PUT', '/connectionpolicies/office', { idle_timeout: 600 })
     expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ ...limits, idle_timeout: 600 })
     expect((await call('PUT', '/connectionpolicies/office', { idle_timeout: -1 })).status).toBe(400)
-    const rules = ['notify \\bsudo\\b', 'kill rm\\s+-\\S*r']
-    await must('PUT', '/connectionpolicies/office', { command_rules: rules })
+    const command_rules = ['notify \\bsudo\\b', 'kill rm\\s+-\\S*r']
+    await must('PUT', '/connectionpolicies/office', { command_rules })
     expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
       idle_timeout: 600,
-      command_rules: rules,
+      command_rules,
     })
     for (const [rule, message] of [
       ['kill a(b', 'at character 6: missing closing )'],
@@ -296,6 +296,33 @@ describe('connection policies', () => {
       expect(refused.body.details[0]).toMatchObject({ field: 'command_rules/1' })
       expect(refused.body.details[0].message).toContain(message)
     }
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      forward_to: [],
+      listen_on: ['localhost:*', '127.0.0.1:*', '[::1]:*'],
+    })
+    const rules = { forward_to: ['*.example.com:443', '10.0.0.0/8:1-1023'], listen_on: [] }
+    await must('PUT', '/connectionpolicies/office', rules)
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      ...limits,
+      idle_timeout: 600,
+      ...rules,
+    })
+    const flawed = await call('PUT', '/connectionpolicies/office', {
+      forward_to: ['ok:1', 'host', '10.0.0.0/40:1'],
+    })
+    expect(flawed).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_field', details: [{ field: 'forward_to/1' }, { field: 'forward_to/2' }] },
+    })
+    const file_rules = ['allow up /srv/in/** size<=10MiB', 'deny any /**']
+    await must('PUT', '/connectionpolicies/office', { file_rules })
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ idle_timeout: 600, file_rules })
+    expect(
+      (await call('PUT', '/connectionpolicies/office', { file_rules: [...file_rules, 'deny up ~/x'] })).body,
+    ).toMatchObject({
+      error: 'invalid_field',
+      details: [{ field: 'file_rules/2', message: expect.stringMatching(/^at offset 8: expected an absol/) }],
+    })
     await must('PUT', '/connectionpolicies/SSH', { host_key_policy: 'pinned' })
     await must('PUT', '/devices/srv1/services/ssh', { connection_policy: 'SSH' })
     expect(await policy()).toBe('pinned')

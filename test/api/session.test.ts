@@ -230,6 +230,51 @@ describe('signing in by API key', () => {
     expect([answer.status, answer.body.error]).toEqual([403, 'user_context_required'])
   })
 
+  it('is no sign-in: a key gets no cookie, in whatever place it is sent', async () => {
+    const key = await newKey({ key_name: 'k7', profile: 'product_administrator' })
+    const signedIn = async () =>
+      (await h.events('auth.success')).filter(({ method }) => method === 'api_password').length
+    const before = await signedIn()
+    const withKey = { 'x-auth-key': key, 'x-auth-user': 'admin' }
+    const tries = [
+      { headers: withKey },
+      { headers: withKey, body: {} },
+      { headers: withKey, body: { user: 'admin', password: '' } },
+      { headers: withKey, body: { user: 'admin', password: key } },
+      { headers: { 'x-auth-key': key }, body: { user: 'k7', password: key } },
+      { body: { user: 'key:k7', password: key } },
+      { body: { user: 'admin', password: 'x', key } },
+      { headers: { authorization: `Bearer ${key}` }, body: { user: 'admin', password: key } },
+    ]
+    for (const sent of tries) {
+      const answer = await h.call('POST', '/session', sent)
+      expect([400, 401]).toContain(answer.status)
+      expect(answer.headers['set-cookie']).toBeUndefined()
+    }
+    for (const sent of [
+      { cookie: `sallyport_session=${key}` },
+      { headers: { authorization: `Bearer ${key}` } },
+      { headers: { authorization: `Basic ${btoa(`admin:${key}`)}` } },
+    ]) {
+      expect((await h.call('GET', '/session', sent)).status).toBe(401)
+    }
+    // who is asked for by key gets an answer, and no cookie either
+    const who = await h.call('GET', '/session', { headers: withKey })
+    expect([who.status, who.headers['set-cookie']]).toEqual([200, undefined])
+    expect(await signedIn()).toBe(before)
+  })
+
+  it('signs nobody in beside a good password: the cookie is the user’s, with all their rights and no more', async () => {
+    await h.addUser('plain', 'user')
+    const key = await newKey({ key_name: 'k8', profile: 'product_administrator' })
+    const headers = { 'x-auth-key': key, 'x-auth-user': 'admin' }
+    const body = { user: 'plain', password: 'plain password' }
+    const answer = await h.call('POST', '/session', { headers, body })
+    expect(answer.body).toMatchObject({ user: 'plain', profile: 'user' })
+    const cookie = String(answer.headers['set-cookie']).split(';')[0] ?? ''
+    expect((await h.call('GET', '/users', { cookie })).status).toBe(403)
+  })
+
   it('writes its use to the audit once in a while, not at every request', async () => {
     const key = await newKey({ key_name: 'k6', profile: 'auditor' })
     for (let i = 0; i < 5; i++) await h.call('GET', '/users', { headers: { 'x-auth-key': key } })

@@ -254,6 +254,8 @@ export interface Signer {
   algorithm: string
   blob: Buffer
   sign(data: Buffer): Buffer
+  /** The whole signature field, where it is more than the algorithm's name and the signature. */
+  field?(data: Buffer): Buffer
 }
 
 /** Of a private key's text; `algorithm` where it is not the key's own name. */
@@ -284,8 +286,8 @@ export const toBeSigned = (user: string, { algorithm, blob }: Signer): Buffer =>
 /** A sign-in by key. `by` signs, over `sessionId`, a request that names `key`. */
 export function keyRequest(user: string, key: Signer, sessionId: Uint8Array, by: Signer = key): Buffer {
   const request = toBeSigned(user, key)
-  const signature = by.sign(new Writer().string(sessionId).raw(request).finish())
-  const field = new Writer().string(by.algorithm).string(signature).finish()
+  const data = new Writer().string(sessionId).raw(request).finish()
+  const field = by.field?.(data) ?? new Writer().string(by.algorithm).string(by.sign(data)).finish()
   return new Writer().raw(request).string(field).finish()
 }
 

@@ -24,10 +24,11 @@ describeAttacks('never allowed', (setting) => {
     bastion = setting.bastion
   })
 
-  describe('channels and requests that no right opens', () => {
-    const channels: [string, Buffer][] = [
-      ['direct-tcpip', forward('127.0.0.1', 22)],
-      ['direct-streamlocal@openssh.com', new Writer().string('/run/x.sock').string('').uint32(0).finish()],
+  describe('channels and requests that no right opens, or one that is missing', () => {
+    const socket = new Writer().string('/run/x.sock').string('').uint32(0).finish()
+    const channels: [string, Buffer, denied?: string][] = [
+      ['direct-tcpip', forward('127.0.0.1', 22), 'SSH_DIRECT_TCPIP'],
+      ['direct-streamlocal@openssh.com', socket, 'SSH_DIRECT_UNIXSOCK'],
       ['tun@openssh.com', new Writer().uint32(1).uint32(0).finish()],
       ['forwarded-tcpip', forward('127.0.0.1', 22)],
       ['x11', new Writer().string('127.0.0.1').uint32(6000).finish()],
@@ -35,7 +36,7 @@ describeAttacks('never allowed', (setting) => {
       ['no-such-channel', NOTHING],
     ]
 
-    test.each(channels)('the channel %s', async (type, data) => {
+    test.each(channels)('the channel %s', async (type, data, denied) => {
       const before = (await denials()).length
       const client = await arrive()
       await begin(client)
@@ -46,35 +47,39 @@ describeAttacks('never allowed', (setting) => {
       expect(failure.recipient).toBe(9)
       expect(failure.reason).toBe(OPEN_FAILURE.administrativelyProhibited)
       await bastion.events('channel.denied', before + 1)
-      expect((await denials()).slice(before)).toEqual([`channel ${type}`])
+      expect((await denials()).slice(before)).toEqual([denied ?? `channel ${type}`])
     })
 
     test.each([
-      ['tcpip-forward', new Writer().string('0.0.0.0').uint32(8080).finish()],
-      ['cancel-tcpip-forward', new Writer().string('0.0.0.0').uint32(8080).finish()],
-      ['streamlocal-forward@openssh.com', new Writer().string('/tmp/x').finish()],
-      ['hostkeys-prove-00@openssh.com', NOTHING],
-    ])('the global request %s', async (name, data) => {
+      ['tcpip-forward', new Writer().string('0.0.0.0').uint32(8080).finish(), 'SSH_REVERSE_TCPIP'],
+      ['cancel-tcpip-forward', new Writer().string('0.0.0.0').uint32(8080).finish(), 'SSH_REVERSE_TCPIP'],
+      ['streamlocal-forward@openssh.com', new Writer().string('/tmp/x').finish(), 'SSH_REVERSE_UNIXSOCK'],
+      ['hostkeys-prove-00@openssh.com', NOTHING, 'hostkeys-prove-00@openssh.com'],
+    ])('the global request %s', async (name, data, denied) => {
       const before = (await denials()).length
       const client = await arrive()
       await begin(client)
       client.send(buildGlobalRequest({ name, wantReply: true, data }))
       await client.next(MSG.requestFailure)
       await bastion.events('channel.denied', before + 1)
-      expect((await denials()).slice(before)).toEqual([name])
+      expect((await denials()).slice(before)).toEqual([denied])
     })
 
     test.each([
-      ['x11-req', new Writer().boolean(false).string('MIT-MAGIC-COOKIE-1').string('00').uint32(0).finish()],
-      ['auth-agent-req@openssh.com', NOTHING],
-    ])('the channel request %s', async (type, data) => {
+      [
+        'x11-req',
+        new Writer().boolean(false).string('MIT-MAGIC-COOKIE-1').string('00').uint32(0).finish(),
+        'SSH_X11',
+      ],
+      ['auth-agent-req@openssh.com', NOTHING, 'SSH_AUTH_AGENT'],
+    ])('the channel request %s', async (type, data, denied) => {
       const before = (await denials()).length
       const client = await arrive()
       const id = await openSession(client)
       client.send(buildChannelRequest(id, type, true, data))
       expect((await client.next(MSG.channelSuccess, MSG.channelFailure))[0]).toBe(MSG.channelFailure)
       await bastion.events('channel.denied', before + 1)
-      expect((await denials()).slice(before)).toEqual([type])
+      expect((await denials()).slice(before)).toEqual([denied])
       // The channel itself goes on.
       client.send(buildExec(id, true, 'echo still here'))
       expect((await client.next(MSG.channelSuccess, MSG.channelFailure))[0]).toBe(MSG.channelSuccess)
@@ -109,9 +114,8 @@ while True: c,_=s.accept(); c.sendall(b"reached"); c.close()`
       const before = (await denials()).length
       const { code, stdout } = await ssh(bastion.home, bastion.login(), [], { flags: ['-W', target] })
       expect([code, stdout]).toEqual([255, ''])
-      // There is no session's channel, so no session is opened that it could be accounted to.
       await bastion.events('channel.denied', before + 1)
-      expect((await denials()).slice(before)).toEqual(['channel direct-tcpip'])
+      expect((await denials()).slice(before)).toEqual(['SSH_DIRECT_TCPIP'])
     })
 
     test('-L and -D: what is connected through them is closed without a byte', async () => {
@@ -142,10 +146,7 @@ print("up", flush=True)`,
       expect(probe.log()).toBe("b''b''")
       await running
       const found = (await bastion.events('channel.denied', before + 2)).slice(before)
-      expect(found.map(({ subprotocol }) => subprotocol)).toEqual([
-        'channel direct-tcpip',
-        'channel direct-tcpip',
-      ])
+      expect(found.map(({ subprotocol }) => subprotocol)).toEqual(['SSH_DIRECT_TCPIP', 'SSH_DIRECT_TCPIP'])
     })
 
     test('-R', async () => {
@@ -162,7 +163,7 @@ print("up", flush=True)`,
       expect(code).toBe(255)
       expect(stderr).toMatch(/remote port forwarding failed/)
       await bastion.events('channel.denied', before + 1)
-      expect((await denials()).slice(before)).toEqual(['tcpip-forward'])
+      expect((await denials()).slice(before)).toEqual(['SSH_REVERSE_TCPIP'])
     })
 
     test('-X and -A: the session runs without them', async () => {

@@ -14,21 +14,28 @@ export interface HostileTarget {
   port: number
   /** Connection-layer messages that the bastion has sent, of all connections. */
   received: Buffer[]
+  /** Of the last connection. */
+  readonly leg: Transport | undefined
   stop(): void
 }
 
 /** What is said when the client's program begins; `channel` is the bastion's number. */
 export type Script = (leg: Transport, channel: number) => void
 
-/** Confirms channels, grants their main requests and answers no other, and runs the script at the main request. */
-export async function startHostileTarget(folder: string, script: () => Script): Promise<HostileTarget> {
+/**
+ * Confirms channels, grants their main requests and answers no other, and runs the script at the main request. Without
+ * a script it says nothing by itself.
+ */
+export async function startHostileTarget(folder: string, script?: () => Script): Promise<HostileTarget> {
   const { privateKey } = await generateKey(folder)
   const received: Buffer[] = []
   const sockets = new Set<Socket>()
+  let last: Transport | undefined
   const server = new ssh2.Server({ hostKeys: [privateKey], keepaliveInterval: 0 }, (client: Connection) => {
     const { _sock: socket } = client as unknown as { _sock: Socket }
     sockets.add(socket)
     const leg = new Transport(client, socket, { strict: false })
+    last = leg
     let channel = 0
     client.on('error', () => socket.destroy())
     client.on('authentication', (context: AuthContext) => {
@@ -37,6 +44,7 @@ export async function startHostileTarget(folder: string, script: () => Script): 
     })
     leg.onMessage = (payload) => {
       received.push(Buffer.from(payload))
+      if (!script) return
       if (payload[0] === MSG.channelOpen) {
         channel = parseChannelOpen(payload).sender
         const sizes = { window: TARGET_WINDOW, maxPacket: 32_768 }
@@ -55,6 +63,9 @@ export async function startHostileTarget(folder: string, script: () => Script): 
   return {
     port,
     received,
+    get leg() {
+      return last
+    },
     stop: () => {
       server.close()
       for (const socket of sockets) socket.destroy()

@@ -72,6 +72,28 @@ describe('the catalogue', () => {
     }
   })
 
+  test.each([
+    ['object.create', 'admin could not create service ssh: duplicate'],
+    ['object.update', 'admin could not change service ssh: duplicate'],
+    ['object.delete', 'admin could not remove service ssh: duplicate'],
+    ['secret.change', 'admin could not change the secret of service ssh: duplicate'],
+  ] as const)('%s that failed does not say that it was made', (code, sentence) => {
+    const fields = { user: 'admin', object_type: 'service', object: 'ssh', changes: '{"port":[22,2222]}' }
+    const failed = { ...fields, result: 'failure', reason: 'duplicate' }
+    expect(sentenceOf({ sequence: 1, time: 0, code, fields: failed })).toBe(sentence)
+    expect(sentenceOf({ sequence: 1, time: 0, code, fields })).not.toContain('could not')
+  })
+
+  test('whatever can fail says so when it did', () => {
+    // a command reached the target, whatever became of it there
+    const failing = EVENT_CODES.filter((code) => kindOf(code).fields.includes('result') && code !== 'command')
+    expect(failing).toContain('object.delete')
+    for (const code of failing) {
+      const fields = { result: 'failure', reason: 'the reason' }
+      expect(sentenceOf({ sequence: 1, time: 0, code, fields }), code).toMatch(/could not|ended|failure/)
+    }
+  })
+
   test.each(EVENT_CODES)('%s names each of its fields once', (code) => {
     const { fields } = kindOf(code)
     expect(new Set(fields).size).toBe(fields.length)

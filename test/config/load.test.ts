@@ -28,6 +28,7 @@ describe('a configuration that is in order', () => {
         ssh: { host: '::', port: 22 },
         metrics: { host: '127.0.0.1', port: 9464 },
       },
+      ssh: { userCa: [] },
       database: { file: '/etc/data/sallyport.db' },
       masterKey: { file: '/etc/data/master.key' },
       recordings: { directory: '/etc/data/recordings', recipients: [], minFree: 2 ** 30 },
@@ -163,7 +164,7 @@ describe('a fault', () => {
       'snmp: { traps: [ { host: a, community: { envv: X } } ] }',
       ':1: snmp.traps[0].community: expected text, { file: PATH } or { env: NAME }, got a map',
     ],
-    ['an unknown key far from all', 'tls: {}', ':1: tls: unknown key; the nearest known one is log'],
+    ['an unknown key far from all', 'tls: {}', ':1: tls: unknown key; the nearest known one is ssh'],
     ['__proto__', '"__proto__": { x: 1 }', ':1: __proto__: unknown key'],
     [
       'a port',

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { cellOf, valueIn } from '../../src/csv/cells.ts'
 import { CsvError } from '../../src/csv/error.ts'
 import { headingsOf } from '../../src/csv/header.ts'
 import { MAX_ROW, type Row, readRows } from '../../src/csv/reader.ts'
@@ -72,6 +73,49 @@ describe('round trip', () => {
     const [seen, written] = JSON.parse(execFileSync('python3', ['-c', script], { input, encoding: 'utf8' }))
     expect(seen).toEqual(rows)
     expect((await read(written, separator)).map(({ cells }) => cells)).toEqual(rows)
+  })
+})
+
+describe('a spreadsheet with another separator', () => {
+  const usual = [';', ',', '\t', '|']
+  /** What Python's reader, which like Excel knows quotes at the beginning of a cell only, makes of a text. */
+  const seenBy = (text: string): string[] => {
+    const script = [
+      'import csv, io, json, sys',
+      'data = sys.stdin.buffer.read().decode("utf-8-sig")',
+      `tables = [csv.reader(io.StringIO(data, newline=""), delimiter=d) for d in ${JSON.stringify(usual)}]`,
+      'print(json.dumps([cell for rows in tables for row in rows for cell in row]))',
+    ].join('\n')
+    return JSON.parse(execFileSync('python3', ['-c', script], { input: text, encoding: 'utf8' }))
+  }
+  const texts = usual.flatMap((mark) => [
+    `a${mark}=1+1${mark}b`,
+    `a${mark}"=1+1${mark}b`,
+    `a${mark}'"=1+1`,
+    `a${mark}${mark}@x\r\n+1`,
+    `a${mark}'=1`,
+  ])
+
+  it.each(usual)('runs no formula out of a table with %j', async (separator) => {
+    const rows = texts.flatMap((one) => [
+      [one, 'x', 'x'].map((text) => cellOf('text', text)),
+      ['x', one, one].map((text) => cellOf('text', text)),
+      ['x', cellOf('list', [one, one, '=1']), ''],
+    ])
+    const text = BOM + linesOf(rows, separator)
+    expect(seenBy(text).filter((cell) => /^[=+\-@]/.test(cell))).toEqual([])
+    const [first, second, third] = (await read(text, separator)).map(({ cells }) => cells)
+    expect(valueIn('text', first![0]!)).toBe(texts[0])
+    expect(valueIn('text', second![2]!)).toBe(texts[0])
+    expect(valueIn('list', third![1]!)).toEqual([texts[0], texts[0], '=1'])
+  })
+
+  it.each(usual)('finds every usual separator in quotes in a table with %j', (separator) => {
+    const lines = linesOf(
+      usual.map((mark) => [`a${mark}b`, 'plain']),
+      separator,
+    ).split('\r\n')
+    expect(lines.slice(0, -1)).toEqual(usual.map((mark) => `"a${mark}b"${separator}plain`))
   })
 })
 

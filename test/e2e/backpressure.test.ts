@@ -1,10 +1,11 @@
 /** Peers that send and do not read: what they make the broker hold is bounded, and others go on. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ssh, sshArguments } from '../peers/openssh.ts'
 import { findProgram } from '../peers/program.ts'
-import { type Bastion, startBastion, until } from './bastion.ts'
+import { ALL_RIGHTS, type Bastion, startBastion, until } from './bastion.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** What one stopped session may add to the broker's memory. */
@@ -12,14 +13,20 @@ const ALLOWED_GROWTH = 32 * MEBIBYTE
 /** More than that must have been sent by the target before the client's stop is felt, were nothing bounded. */
 const WATCH_MS = 4_000
 
+/** A forwarded connection is held by its windows alone: less. */
+const ALLOWED_FORWARDED = 16 * MEBIBYTE
+
 let bastion: Bastion
+let source: Server
 const children: ChildProcess[] = []
 
 beforeAll(async () => {
-  bastion = await startBastion()
+  bastion = await startBastion({ subprotocols: [...ALL_RIGHTS, 'SSH_DIRECT_TCPIP'] })
+  source = await startSource()
 })
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL')
+  source.close()
   await bastion.stop()
 })
 
@@ -87,6 +94,63 @@ os.kill(os.getpid(), signal.SIGSTOP)
   const child = start(findProgram('python3'), ['-c', script], bastion.home.env())
   await new Promise((resolve) => child.stdout!.once('data', resolve))
   expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_GROWTH)
+})
+
+/** Sends without end to whoever connects, and reads nothing. */
+function startSource(): Promise<Server> {
+  const zeros = Buffer.alloc(MEBIBYTE)
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    const pump = (): void => {
+      while (socket.write(zeros));
+      socket.once('drain', pump)
+    }
+    pump()
+  })
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve(server))
+  })
+}
+
+describe('a forwarded connection', () => {
+  /** paramiko with a window of a gigabyte, after it has warmed the broker up with as much as a stopped one moves. */
+  const forwarded = (then: string) => {
+    const { port, user } = bastion.login()
+    const { port: to } = source.address() as AddressInfo
+    return `
+import os, signal, socket, paramiko
+transport = paramiko.Transport(('127.0.0.1', ${port}))
+transport.connect(username='${user}', password='${bastion.password}')
+channel = transport.open_channel('direct-tcpip', ('127.0.0.1', ${to}), ('127.0.0.1', 1), window_size=2**30)
+left = 64 * 2**20
+while left > 0: left -= len(channel.recv(2**20))
+${then}
+`
+  }
+
+  test('whose client names a window of a gigabyte and stops reading', async () => {
+    const script = forwarded(`print('reading', flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)`)
+    const child = start(findProgram('python3'), ['-c', script], bastion.home.env())
+    await new Promise((resolve) => child.stdout!.once('data', resolve))
+    const before = residentBytes(bastion.broker.pid)
+    expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_FORWARDED)
+    expect((await ssh(bastion.home, bastion.login(), ['echo alive'])).stdout).toBe('alive\n')
+    child.kill('SIGKILL')
+  })
+
+  test('whose other end stops reading while the client floods', async () => {
+    const script = forwarded(`print('sending', flush=True)
+channel.settimeout(10)
+try:
+    while True: channel.sendall(b'x' * 2**20)
+except socket.timeout: pass`)
+    const child = start(findProgram('python3'), ['-c', script], bastion.home.env())
+    await new Promise((resolve) => child.stdout!.once('data', resolve))
+    const before = residentBytes(bastion.broker.pid)
+    expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_FORWARDED)
+    child.kill('SIGKILL')
+  })
 })
 
 test('a target that stops reading while the client floods', async () => {

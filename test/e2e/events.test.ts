@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { EVENTS, type EventCode, TRAP_CODES } from '../../src/audit/catalogue.ts'
 import { type ApiAnswer, callApi, startBroker } from '../peers/broker.ts'
-import { scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
+import { scp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { type Rsyslog, type SyslogMessage, startRsyslog } from '../peers/rsyslog.ts'
@@ -22,7 +22,7 @@ const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP']
 /** As in src/identity/lockout.ts: failures of one name from one address. */
 const FAILURES_TO_LOCK = 10
 
-describeWithPeers('events', ['sshd', 'ssh', 'scp', 'sftp', 'rsyslogd', 'snmptrapd'], () => {
+describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () => {
   let bastion: Bastion
   let rsyslog: Rsyslog
   let trapd: Snmptrapd
@@ -182,11 +182,11 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'sftp', 'rsyslogd', 'snmptrap
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       result: 'success',
     })
-    expect((await sftp(bastion.home, bastion.login(), ['ls'])).code).not.toBe(0)
-    expect(await received('channel.denied', { subprotocol: 'SFTP_SESSION' })).toMatchObject({
+    expect((await scp(bastion.home, bastion.login(), { remote }, file, ['-O'])).code).not.toBe(0)
+    expect(await received('channel.denied', { subprotocol: 'SSH_SCP_DOWN' })).toMatchObject({
       user: 'ops1',
       device: 'srv1',
-      reason: 'you may not use SFTP on srv1: the right SFTP_SESSION is missing',
+      reason: 'you may not copy files from it with scp on srv1: the right SSH_SCP_DOWN is missing',
       severity: 'warning',
     })
   })
@@ -321,7 +321,7 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'sftp', 'rsyslogd', 'snmptrap
     expect(value('sallyport_authentications_total{method="password",result="failure"}')).toBe(
       await count('auth.failure', { method: 'password' }),
     )
-    expect(value('sallyport_channels_total{subprotocol="SFTP_SESSION",result="denied"}')).toBe(1)
+    expect(value('sallyport_channels_total{subprotocol="SSH_SCP_DOWN",result="denied"}')).toBe(1)
     expect(value('sallyport_checkouts_total{result="denied"}')).toBe(1)
     const sizes = (await bastion.events('recording.sealed')).map(({ size }) => Number(size))
     expect(value('sallyport_recording_bytes_total')).toBe(sizes.reduce((sum, size) => sum + size, 0))

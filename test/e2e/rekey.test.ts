@@ -17,7 +17,7 @@ import {
   parseChannelOpenConfirmation,
   windowAdjustOf,
 } from '../../proxies/ssh/codec/messages.ts'
-import { REKEY_INTERVAL_MS } from '../../proxies/ssh/limits.ts'
+import { REKEY_LIMITS } from '../../proxies/ssh/limits.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { scp, ssh } from '../peers/openssh.ts'
@@ -65,6 +65,7 @@ test('the bastion toward the target, while data goes both ways', async () => {
     target: { ...target, login: bastion.account.name },
     credentials: [{ type: 'password', password: bastion.account.password }],
     rights: [],
+    hostKeyTypes: [],
     options: SSH_OPTIONS,
   }
   // All that connectTarget asks of the gate.
@@ -84,7 +85,8 @@ test('the bastion toward the target, while data goes both ways', async () => {
         leg.send(buildData(channel, piece))
         window -= piece.length
         at += piece.length
-        if (Math.floor(at / 2 ** 20) > rekeys) leg.refreshKeys(Date.now() + ++rekeys * 2 * REKEY_INTERVAL_MS)
+        if (Math.floor(at / 2 ** 20) > rekeys)
+          leg.refreshKeys(Date.now() + ++rekeys * 2 * REKEY_LIMITS.intervalMs)
       }
       if (at === sent.length) leg.send(buildEof(channel))
     }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rsync, scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import type { RunResult } from '../peers/process.ts'
-import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
+import { ALL_RIGHTS, type Bastion, startBastion, until } from './bastion.ts'
 
 let bastion: Bastion
 let authorization: string
@@ -22,21 +22,33 @@ afterAll(() => bastion.stop())
 const remote = (name: string) => join(bastion.account.home, name)
 
 interface Action {
-  right: string
+  /** Each opens it alone. */
+  rights: string[]
   /** Runs it; true: it was done, false: it was refused properly. Throws when it is neither. */
   attempt: () => Promise<boolean>
 }
 
-/** Refused with the line on standard error that names the missing right, and a failing exit code. */
-function refused({ code, stderr }: Pick<RunResult, 'code' | 'stderr'>, right: string): boolean {
-  expect(stderr).toContain(`the right ${right} is missing`)
+/** Refused with the line on standard error that names a missing right, and a failing exit code. */
+function refused({ code, stderr }: Pick<RunResult, 'code' | 'stderr'>, ...rights: string[]): boolean {
+  expect(stderr).toMatch(new RegExp(`the right (${rights.join('|')}) is missing`))
   expect(code).not.toBe(0)
   return false
 }
 
+/** Without any right to files the channel is refused; else the request is, and OpenSSH's clients say no more of it. */
+function refusedSftp(result: Pick<RunResult, 'code' | 'stderr'>, ...rights: string[]): boolean {
+  expect(result.code).not.toBe(0)
+  if (/ermission denied/.test(result.stderr)) return false
+  return refused(result, 'SFTP_SESSION', ...rights)
+}
+
+function listed({ code, stderr }: RunResult): boolean {
+  return code === 0 && !/ermission denied/.test(stderr)
+}
+
 const ACTIONS: Record<string, Action> = {
   shell: {
-    right: 'SSH_SHELL',
+    rights: ['SSH_SHELL'],
     attempt: async () => {
       const terminal = sshTerminal(bastion.home, bastion.login())
       terminal.send('exit 0\r')
@@ -47,7 +59,7 @@ const ACTIONS: Record<string, Action> = {
     },
   },
   command: {
-    right: 'SSH_REMOTE_COMMAND',
+    rights: ['SSH_REMOTE_COMMAND'],
     attempt: async () => {
       const result = await ssh(bastion.home, bastion.login(), ['echo done'])
       if (result.stdout === 'done\n' && result.code === 0) return true
@@ -56,28 +68,46 @@ const ACTIONS: Record<string, Action> = {
     },
   },
   rsync: {
-    right: 'SSH_REMOTE_COMMAND',
+    rights: ['SSH_REMOTE_COMMAND'],
     attempt: async () => {
       const result = await rsync(bastion.home, bastion.login(), local, { remote: remote('rsync.txt') })
       return result.code === 0 ? true : refused(result, 'SSH_REMOTE_COMMAND')
     },
   },
-  sftp: {
-    right: 'SFTP_SESSION',
+  'sftp ls': {
+    rights: ['SFTP_SESSION', 'SSH_SCP_DOWN'],
     attempt: async () => {
       const result = await sftp(bastion.home, bastion.login(), [`ls ${bastion.account.home}`])
-      return result.code === 0 ? true : refused(result, 'SFTP_SESSION')
+      return listed(result) ? true : refusedSftp(result, 'SSH_SCP_DOWN')
     },
   },
-  'scp over SFTP': {
-    right: 'SFTP_SESSION',
+  'sftp rm': {
+    rights: ['SFTP_SESSION'],
+    attempt: async () => {
+      writeFileSync(remote('old.txt'), 'old')
+      const result = await sftp(bastion.home, bastion.login(), [`rm ${remote('old.txt')}`])
+      expect(existsSync(remote('old.txt'))).toBe(result.code !== 0)
+      return result.code === 0 ? true : refusedSftp(result)
+    },
+  },
+  'scp over SFTP, up': {
+    rights: ['SFTP_SESSION', 'SSH_SCP_UP'],
     attempt: async () => {
       const result = await scp(bastion.home, bastion.login(), local, { remote: remote('scp.txt') })
-      return result.code === 0 ? true : refused(result, 'SFTP_SESSION')
+      return result.code === 0 ? true : refusedSftp(result, 'SSH_SCP_UP')
+    },
+  },
+  'scp over SFTP, down': {
+    rights: ['SFTP_SESSION', 'SSH_SCP_DOWN'],
+    attempt: async () => {
+      writeFileSync(remote('down.txt'), 'from there')
+      const back = join(bastion.home.folder, `scp-${Math.random()}.txt`)
+      const result = await scp(bastion.home, bastion.login(), { remote: remote('down.txt') }, back)
+      return result.code === 0 ? true : refusedSftp(result, 'SSH_SCP_DOWN')
     },
   },
   'scp -O up': {
-    right: 'SSH_SCP_UP',
+    rights: ['SSH_SCP_UP'],
     attempt: async () => {
       const name = remote(`up-${Math.random()}.txt`)
       const result = await scp(bastion.home, bastion.login(), local, { remote: name }, ['-O'])
@@ -86,7 +116,7 @@ const ACTIONS: Record<string, Action> = {
     },
   },
   'scp -O down': {
-    right: 'SSH_SCP_DOWN',
+    rights: ['SSH_SCP_DOWN'],
     attempt: async () => {
       writeFileSync(remote('down.txt'), 'from there')
       const back = join(bastion.home.folder, `down-${Math.random()}.txt`)
@@ -101,8 +131,8 @@ const ACTIONS: Record<string, Action> = {
 describe.each(ALL_RIGHTS)('with %s alone', (granted) => {
   beforeAll(() => bastion.broker.must('PUT', `/authorizations/${authorization}`, { subprotocols: [granted] }))
 
-  test.each(Object.entries(ACTIONS))('%s', async (_, { right, attempt }) => {
-    expect(await attempt()).toBe(right === granted)
+  test.each(Object.entries(ACTIONS))('%s', async (_, { rights, attempt }) => {
+    expect(await attempt()).toBe(rights.includes(granted))
   })
 })
 
@@ -115,7 +145,7 @@ test('without any named right: the shell and no more', async () => {
 test('what the service lists cuts what the authorization grants', async () => {
   await bastion.broker.must('PUT', `/authorizations/${authorization}`, { subprotocols: ALL_RIGHTS })
   await bastion.broker.must('PUT', '/devices/srv1/services/ssh', { subprotocols: ['SFTP_SESSION'] })
-  expect(await ACTIONS['sftp']!.attempt()).toBe(true)
+  expect(await ACTIONS['sftp ls']!.attempt()).toBe(true)
   expect(await ACTIONS['command']!.attempt()).toBe(false)
   await bastion.broker.must('PUT', '/devices/srv1/services/ssh', { subprotocols: [] })
 })
@@ -139,6 +169,20 @@ describe('with the SCP rights but not commands', () => {
     expect(result).toMatchObject({ code: 255, stdout: '' })
     refused(result, 'SSH_REMOTE_COMMAND')
   })
+})
+
+test('SFTP within a command is cut at its first packet', async () => {
+  await bastion.broker.must('PUT', `/authorizations/${authorization}`, {
+    subprotocols: ['SSH_REMOTE_COMMAND'],
+  })
+  const input = '\0\0\0\x05\x01\0\0\0\x03'
+  const result = await ssh(bastion.home, bastion.login(), ['/usr/lib/openssh/sftp-server'], { input })
+  expect(result).toMatchObject({ code: 255, stdout: '' })
+  refused(result, 'SFTP_SESSION')
+  const reason = 'SFTP within a command: the right SFTP_SESSION is missing'
+  await until('the event', async () =>
+    (await bastion.events('channel.denied')).find((event) => event['reason'] === reason),
+  )
 })
 
 test('a terminal makes no copy of what is not a command', async () => {

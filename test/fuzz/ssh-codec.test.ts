@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { classifyExec, classifySubsystem } from '../../proxies/ssh/codec/classify.ts'
+import * as forwarding from '../../proxies/ssh/codec/forwarding.ts'
 import * as messages from '../../proxies/ssh/codec/messages.ts'
 import { gitPreamble, rsyncPreamble } from '../../proxies/ssh/codec/preamble.ts'
 import { MalformedError } from '../../proxies/ssh/codec/reader.ts'
@@ -29,6 +30,13 @@ const parsers: Record<string, (bytes: Uint8Array) => unknown> = {
   parseSignal: requests.parseSignal,
   parseExitStatus: requests.parseExitStatus,
   parseExitSignal: requests.parseExitSignal,
+  parseConnection: forwarding.parseConnection,
+  parseAddress: forwarding.parseAddress,
+  parsePort: forwarding.parsePort,
+  parseDirectSocket: forwarding.parseDirectSocket,
+  parseForwardedSocket: forwarding.parseForwardedSocket,
+  parseSocketPath: forwarding.parseSocketPath,
+  parseX11Request: forwarding.parseX11Request,
   parseWriteHead,
   parseRecord,
 }

@@ -141,10 +141,13 @@ function collect(): void {
 
 /** Bytes that `fill` leaves held by a recorder that writes nowhere. */
 function held(recorded: Recorded, fill: (recorder: ChannelRecorder) => void): number {
-  const options = { ...new Notes().options(), sink: { write: () => undefined }, channel: 1 }
+  const options = new Notes().options()
   collect()
   const before = process.memoryUsage()
-  const recorder = recorderFor(recorded, options)
+  const recorder = recorderFor(recorded, {
+    ...options,
+    sink: { write: () => undefined },
+  })
   fill(recorder)
   collect()
   const after = process.memoryUsage()

@@ -57,7 +57,7 @@ function byKey(
   data = signedData('ops1+root@srv1', 'ssh-ed25519', pair.blob),
 ) {
   return signIn(
-    { method: 'publickey', key: pair.blob, signed: { data, signature: pair.sign(data, null) } },
+    { method: 'publickey', key: pair.blob, signed: { data, signature: pair.sign(data, 'ssh-ed25519') } },
     more,
   )
 }
@@ -92,7 +92,7 @@ describe('signing in', () => {
     await ask(key)
     expect(await byKey(otherKey)).toEqual(refused('unknown_key'))
     const data = signedData('ops1+root@srv1', 'ssh-ed25519', key.blob)
-    const signed = { data, signature: otherKey.sign(data, null) }
+    const signed = { data, signature: otherKey.sign(data, 'ssh-ed25519') }
     expect(await signIn({ method: 'publickey', key: key.blob, signed })).toEqual(refused('bad_signature'))
   })
 

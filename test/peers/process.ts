@@ -71,12 +71,20 @@ export function freePort(): Promise<number> {
     server.listen(0, '127.0.0.1', () => {
       const address = server.address()
       server.close(() => {
-        if (address !== null && typeof address === 'object') resolve(address.port)
-        else reject(new Error('no port was given'))
+        if (address === null || typeof address !== 'object') reject(new Error('no port was given'))
+        // the kernel may give a port again that it has just given, before whoever got it has bound it
+        else if (given.has(address.port)) resolve(freePort())
+        else {
+          given.add(address.port)
+          resolve(address.port)
+        }
       })
     })
   })
 }
+
+/** Ports that this process was given already. */
+const given = new Set<number>()
 
 /** A running program whose output is collected. */
 export interface Daemon {

@@ -43,6 +43,9 @@ const PROGRAMS = {
   tmux: 'tmux',
   vim: 'vim',
   zsh: 'zsh',
+  xauth: 'xauth',
+  xdpyinfo: 'x11-utils',
+  Xvfb: 'xvfb',
 } as const
 
 export type ProgramName = keyof typeof PROGRAMS

@@ -1,7 +1,7 @@
 /** PuTTY's command-line clients (plink, pscp, psftp) and dropbear's (dbclient). */
 import { join } from 'node:path'
 import { type Home, type Login, writeHomeFile } from './home.ts'
-import { type RunOptions, type RunResult, run } from './process.ts'
+import { type Daemon, type RunOptions, type RunResult, run, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 import { openTerminal, type Terminal, type TerminalOptions } from './terminal.ts'
 
@@ -35,6 +35,29 @@ export async function plink(
   return run(findProgram('plink'), args, { ...options, env: home.env() })
 }
 
+/** `plink -N FLAGS`, ready when `ready` says so. */
+export async function plinkForwarding(
+  home: Home,
+  login: Login,
+  flags: string[],
+  ready: () => boolean | Promise<boolean>,
+): Promise<Daemon> {
+  const args = ['-ssh', '-N', ...flags, ...(await puttyArguments(home, login)), HOST]
+  return startDaemon(findProgram('plink'), args, ready, { env: home.env() })
+}
+
+/** `dbclient -N FLAGS`, ready when `ready` says so. */
+export function dbclientForwarding(
+  home: Home,
+  login: Login,
+  flags: string[],
+  ready: () => boolean | Promise<boolean>,
+): Promise<Daemon> {
+  const args = ['-N', '-y', '-y', ...flags, '-p', String(login.port), '-l', login.user, HOST]
+  const env = { ...home.env(), DROPBEAR_PASSWORD: login.password ?? '' }
+  return startDaemon(findProgram('dbclient'), args, ready, { env })
+}
+
 /** plink with a shell on a terminal. */
 export async function plinkTerminal(
   home: Home,
@@ -52,9 +75,17 @@ export async function pscp(
   from: string,
   to: string,
   protocol: 'sftp' | 'scp' = 'sftp',
+  flags: string[] = [],
 ): Promise<RunResult> {
   const place = (path: string): string => (path.startsWith(':') ? `${HOST}${path}` : path)
-  const args = [`-${protocol}`, '-q', ...(await puttyArguments(home, login)), place(from), place(to)]
+  const args = [
+    `-${protocol}`,
+    '-q',
+    ...flags,
+    ...(await puttyArguments(home, login)),
+    place(from),
+    place(to),
+  ]
   return run(findProgram('pscp'), args, { env: home.env() })
 }
 

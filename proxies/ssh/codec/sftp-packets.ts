@@ -22,6 +22,8 @@ export interface PacketVisitor {
   /** The wanted bytes of a body (valid during the call only); `rest` bytes follow through `data`. */
   packet(type: number, head: Uint8Array, rest: number): void
   data(bytes: Uint8Array): void
+  /** Asked before each step: true stops there. */
+  readonly isPaused?: boolean
 }
 
 const NOTHING = new Uint8Array(0)
@@ -47,10 +49,13 @@ export class PacketSplitter {
     return this.#type === -1 && this.#have === 0 && this.#rest === 0
   }
 
-  /** Throws MalformedError; the stream cannot be followed after that. */
-  feed(chunk: Uint8Array): void {
+  /**
+   * Returns how many bytes were taken: all, unless the visitor pauses. Throws MalformedError; the stream cannot be
+   * followed after that.
+   */
+  feed(chunk: Uint8Array): number {
     let at = 0
-    while (at < chunk.length) {
+    while (at < chunk.length && this.#visitor.isPaused !== true) {
       if (this.#rest > 0) {
         const piece = chunk.subarray(at, at + this.#rest)
         at += piece.length
@@ -69,6 +74,7 @@ export class PacketSplitter {
       at += piece.length
       if (this.#have === this.#wanted && this.#complete(this.#buffer.subarray(0, this.#have))) this.#forget()
     }
+    return at
   }
 
   /** `bytes` are the wanted ones; false: more of the same are wanted. */

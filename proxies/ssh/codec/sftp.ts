@@ -43,6 +43,8 @@ export const ATTR_SIZE = 1
 /** Section 7. */
 export const FX_OK = 0
 export const FX_EOF = 1
+export const FX_PERMISSION_DENIED = 3
+export const FX_FAILURE = 4
 const STATUS_TEXT = [
   'ok',
   'end of file',

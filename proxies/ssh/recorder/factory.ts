@@ -1,12 +1,15 @@
 /** The recorder that belongs to a channel's main request. */
 import type { ChannelOpen, FrameSink } from '../../../recordings/frames.ts'
 import type { CommandRules } from '../../../src/model/command-rules.ts'
-import { type ExecCommand, rightFor } from '../codec/classify.ts'
+import type { FileJudge } from '../../../src/model/file-judge.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import type { ExecCommand } from '../codec/classify.ts'
 import { displayText } from '../codec/reader.ts'
 import { ScriptWatch } from '../commands/script.ts'
 import { CommandWatch } from '../commands/watch.ts'
 import { ChannelFrames } from './frames.ts'
 import { Guard } from './guard.ts'
+import { HiddenSftp } from './hidden-sftp.ts'
 import type { Quota } from './quota.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { ScpRecorder } from './scp.ts'
@@ -24,16 +27,22 @@ export type Recorded =
   | { kind: 'exec'; command: Uint8Array; classified: ExecCommand }
 
 export interface RecorderOptions {
+  /** Under which the channel was opened. */
+  right: Right
+  /** SFTP is allowed, so a command may speak it too. */
+  maySftp: boolean
+  /** What SCP's files are held to; SFTP's are before they come here. */
+  fileRules: FileJudge
+  /** What command lines are held to. */
+  commandRules: CommandRules
+  /** Milliseconds, never decreasing. */
+  now: () => number
   sink: FrameSink
   /** The channel's number in the recording. */
   channel: number
   /** The session's, shared by its channels. */
   quota: Quota
   events: RecorderEvents
-  /** The rules of the session for commands. */
-  rules: CommandRules
-  /** Milliseconds, never decreasing. */
-  now: () => number
   /** Present when the channel has a terminal. */
   terminal?: Terminal
 }
@@ -47,11 +56,11 @@ const COMMAND_PIECE = 8192
  */
 export function recorderFor(recorded: Recorded, options: RecorderOptions): ChannelRecorder {
   const frames = new ChannelFrames(options.sink, options.channel)
-  const { kind, subprotocol } = describe(recorded, options.terminal)
+  const kind = kindOf(recorded, options.terminal)
   const command = recorded.kind === 'exec' ? commandPieces(recorded.command) : []
   frames.open({
     kind,
-    subprotocol,
+    subprotocol: options.right,
     ...(command[0] !== undefined && { command: command[0] }),
     ...(options.terminal !== undefined && { terminal: options.terminal }),
   })
@@ -67,20 +76,22 @@ function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderO
   const classified = recorded.kind === 'exec' ? recorded.classified : undefined
   switch (classified?.kind) {
     case 'scp':
-      return new Guard(new ScpRecorder(frames, events, quota, classified), frames, events)
+      return new Guard(new ScpRecorder(frames, events, quota, classified, options.fileRules), frames, events)
     case 'rsync':
     case 'git':
       return new StreamRecorder(frames, events, quota, classified)
-    default:
-      return new WholeRecorder(frames, events, quota, scriptOf(recorded, options))
+    default: {
+      const whole = new WholeRecorder(frames, events, quota, scriptOf(recorded, options))
+      return options.maySftp ? whole : new Guard(new HiddenSftp(whole), frames, events)
+    }
   }
 }
 
 function commandsOf(terminal: Terminal, frames: ChannelFrames, options: RecorderOptions): CommandWatch {
-  const { events, rules, now } = options
+  const { events, commandRules, now } = options
   return new CommandWatch({
     ...terminal,
-    rules,
+    rules: commandRules,
     now,
     onCommand: (command) => {
       const { line, confidence, rule, kills } = command
@@ -97,23 +108,15 @@ function commandsOf(terminal: Terminal, frames: ChannelFrames, options: Recorder
 }
 
 /** A shell reads commands from its input, with a terminal or without. */
-function scriptOf(recorded: Recorded, { rules, events }: RecorderOptions): ScriptWatch | undefined {
-  if (recorded.kind !== 'shell' || rules.isEmpty) return undefined
-  return new ScriptWatch(rules, events.onPiped)
+function scriptOf(recorded: Recorded, { commandRules, events }: RecorderOptions): ScriptWatch | undefined {
+  if (recorded.kind !== 'shell' || commandRules.isEmpty) return undefined
+  return new ScriptWatch(commandRules, events.onPiped)
 }
 
-function describe(
-  recorded: Recorded,
-  terminal: Terminal | undefined,
-): Pick<ChannelOpen, 'kind' | 'subprotocol'> {
-  if (recorded.kind !== 'exec') return { kind: recorded.kind, subprotocol: rightFor(recorded.kind) ?? '' }
-  const { classified } = recorded
-  const subprotocol =
-    (classified.kind === 'scp' ? rightFor('scp', classified.direction) : rightFor(classified.kind)) ?? ''
-  return {
-    kind: classified.kind === 'command' || terminal !== undefined ? 'exec' : classified.kind,
-    subprotocol,
-  }
+function kindOf(recorded: Recorded, terminal: Terminal | undefined): ChannelOpen['kind'] {
+  if (recorded.kind !== 'exec') return recorded.kind
+  const { kind } = recorded.classified
+  return kind === 'command' || terminal !== undefined ? 'exec' : kind
 }
 
 function commandPieces(command: Uint8Array): string[] {

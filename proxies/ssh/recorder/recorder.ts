@@ -6,6 +6,7 @@
 import type { Exit, Unrecorded } from '../../../recordings/frames.ts'
 import type { Direction } from '../codec/classify.ts'
 import type { Command } from '../commands/watch.ts'
+import type { FileDenial } from '../sftp/filter.ts'
 
 export interface ChannelRecorder {
   /**
@@ -48,6 +49,8 @@ export interface RecorderEvents {
   onPiped(rule: string, kills: boolean): void
   /** What `admit` has held back can be shown to it again. Not called after `end`. */
   onAdmit(): void
+  /** A rule forbids a file: what is just being shown must not be sent on, and the channel must be cut. */
+  onForbidden(denial: FileDenial): void
   /**
    * The stream broke its protocol in a way that would hide something from the recording. The data that is just
    * being shown must not be sent on, and the channel must be cut. At most once.

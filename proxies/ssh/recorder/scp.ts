@@ -11,6 +11,8 @@ import { Buffer } from 'node:buffer'
 import { createHash, type Hash } from 'node:crypto'
 import { posix } from 'node:path'
 import { type Exit, type FileOperation, FRAME } from '../../../recordings/frames.ts'
+import type { FileJudge } from '../../../src/model/file-judge.ts'
+import { pathOf } from '../../../src/model/path-pattern.ts'
 import type { Direction, ScpCommand } from '../codec/classify.ts'
 import { displayText, MalformedError } from '../codec/reader.ts'
 import { ANSWER, LINE_LIMIT, parseRecord, type ScpRecord } from '../codec/scp.ts'
@@ -49,6 +51,7 @@ export class ScpRecorder implements ChannelRecorder {
   readonly #frames: ChannelFrames
   readonly #events: RecorderEvents
   readonly #command: ScpCommand
+  readonly #rules: FileJudge
   readonly #errors: QuotaStream
   readonly #records = new LineBuffer(LINE_LIMIT)
   readonly #answers = new LineBuffer(LINE_LIMIT)
@@ -58,11 +61,20 @@ export class ScpRecorder implements ChannelRecorder {
   /** The file whose data passes, or whose status byte is next. */
   #file: ScpFile | undefined
   #text = 0
+  /** A rule has ended it: what still comes is not looked at. */
+  #isCut = false
 
-  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota, command: ScpCommand) {
+  constructor(
+    frames: ChannelFrames,
+    events: RecorderEvents,
+    quota: Quota,
+    command: ScpCommand,
+    rules: FileJudge,
+  ) {
     this.#frames = frames
     this.#events = events
     this.#command = command
+    this.#rules = rules
     this.#errors = new QuotaStream(frames, events, quota, 'out')
   }
 
@@ -97,7 +109,7 @@ export class ScpRecorder implements ChannelRecorder {
   /** `from`: the direction in which `data` goes. */
   #side(from: Direction, data: Uint8Array): void {
     let at = 0
-    while (at < data.length) {
+    while (at < data.length && !this.#isCut) {
       const rest = data.subarray(at)
       if (from === 'down' && this.#text > 0) {
         this.#noScp(rest)
@@ -172,6 +184,7 @@ export class ScpRecorder implements ChannelRecorder {
         return
       case 'directory':
         this.#folders.push(record.name)
+        if (this.#isForbidden('directory')) return
         if (DEPTH_LIMIT < this.#folders.length) {
           throw new MalformedError(
             `scp: at most ${DEPTH_LIMIT} folders within each other were expected, found more`,
@@ -186,6 +199,7 @@ export class ScpRecorder implements ChannelRecorder {
         this.#expect(DIRECTORY)
         return
       case 'file': {
+        if (this.#isForbidden('transfer', record)) return
         const file = {
           path: this.#path(record.name),
           size: record.size,
@@ -196,6 +210,24 @@ export class ScpRecorder implements ChannelRecorder {
         this.#expect({ kind: 'file', file })
       }
     }
+  }
+
+  /**
+   * Tells of a folder or a file that a rule forbids. What the command names may be the file itself, whatever name
+   * the record has, so both names are judged.
+   */
+  #isForbidden(operation: string, file?: { name: string; size: number }): boolean {
+    const { direction, path } = this.#command
+    const shown = this.#path(file?.name)
+    const names = this.#folders.length === 0 ? [shown, path] : [shown]
+    const rule = names
+      .map((name) => this.#rules.forbids(direction, pathOf(name), file?.size))
+      .find((found) => found !== undefined)
+    if (rule === undefined) return false
+    this.#isCut = true
+    const reason = `the rule for files "${rule.text}" does not allow it`
+    this.#events.onForbidden({ operation, path: shown, direction, reason })
+    return true
   }
 
   #expect(expected: Expected): void {

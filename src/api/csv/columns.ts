@@ -5,6 +5,8 @@ import type { Kind } from '../../csv/cells.ts'
 export interface Column {
   name: string
   kind: Kind
+  /** A list whose order says something. */
+  isOrdered?: boolean
   /** Where the value stands in a body and in an object as the API shows it. */
   path: readonly string[]
 }
@@ -21,7 +23,8 @@ export function columnsOf(
     const path = [...under, field]
     if (Type.IsObject(property)) return columnsOf(property, [], path)
     const kind = secrets.includes(field) ? 'secret' : kindOf(property)
-    return [{ name: path.join('.'), kind, path }]
+    const isOrdered = (property as { 'x-ordered'?: boolean })['x-ordered'] === true
+    return [{ name: path.join('.'), kind, path, ...(isOrdered && { isOrdered }) }]
   })
 }
 

@@ -16,7 +16,7 @@ import { apiErrorOf, errorCodeOf } from '../failures.ts'
 import { refuseLaterFields } from '../later.ts'
 import { Names } from '../references.ts'
 import type { Plan } from '../resource.ts'
-import { flawFinder } from '../validation.ts'
+import { bodyFlawFinder } from '../validation.ts'
 import { type Column, valueAt } from './columns.ts'
 import { lateStore } from './latestore.ts'
 import type { CsvName } from './names.ts'
@@ -118,7 +118,7 @@ class Planner {
   readonly #reader: TableReader
   readonly #store: Store
   readonly #request: ApiRequest
-  readonly #flaws = new Map<object, ReturnType<typeof flawFinder>>()
+  readonly #flaws = new Map<object, ReturnType<typeof bodyFlawFinder>>()
   /** Row by the id of the object that it changes. */
   readonly #met = new Map<Id, number>()
 
@@ -193,7 +193,7 @@ class Planner {
     refuseLaterFields(resource.type, body)
     let flawOf = this.#flaws.get(schema)
     if (!flawOf) {
-      flawOf = flawFinder(schema)
+      flawOf = bodyFlawFinder(schema)
       this.#flaws.set(schema, flawOf)
     }
     const flaw = flawOf(body)
@@ -202,9 +202,11 @@ class Planner {
 
   /** The fields of the body that are not what the object has; secrets always. */
   #differing(before: Body, body: Body, secrets: readonly string[]): Body {
-    const differs = ({ path }: Column): boolean => {
+    const differs = ({ path, isOrdered }: Column): boolean => {
       const value = valueAt(body, path)
-      return value !== undefined && comparable(value) !== comparable(valueAt(before, path))
+      return (
+        value !== undefined && comparable(value, isOrdered) !== comparable(valueAt(before, path), isOrdered)
+      )
     }
     const fields = new Set(this.#table.columns.filter(differs).map(({ path }) => path[0] ?? ''))
     return Object.fromEntries(
@@ -213,9 +215,9 @@ class Planner {
   }
 }
 
-/** The order of a list says nothing. */
-function comparable(value: unknown): string {
-  return JSON.stringify(Array.isArray(value) ? value.toSorted() : (value ?? null))
+/** The order of a list says nothing, unless it is an ordered one. */
+function comparable(value: unknown, isOrdered = false): string {
+  return JSON.stringify(Array.isArray(value) && !isOrdered ? value.toSorted() : (value ?? null))
 }
 
 /** Writes the changes to the audit: that they are to be made, or that they failed and why. */

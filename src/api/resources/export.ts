@@ -46,6 +46,7 @@ export function registerExport(app: Api, context: Context): void {
         reply
           .header('content-disposition', `attachment; filename="${name}.csv"`)
           .type('text/csv; charset=utf-8')
+        if (request.method === 'HEAD') return reply.send(Readable.from([]))
         return reply.send(Readable.from(exportTable(context, asker(request), name, separator)))
       },
     )

@@ -31,6 +31,8 @@ export function registerRecordings(app: Api, { deps }: Context): void {
     app.get(
       `/sessions/:ref/recording${suffix}`,
       {
+        // what there is to show is known once a recording is open, which is for those who look at it, and is told
+        exposeHeadRoute: false,
         schema: {
           tags: ['Sessions'],
           summary,
@@ -42,10 +44,10 @@ export function registerRecordings(app: Api, { deps }: Context): void {
         const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
         const stream = session && (await recordings?.open(session.id, format))
         if (!session || !stream) throw new ApiError('not_found')
-        await record(deps.audit, request, 'recording.view', {
-          ...actor(callerOf(request)),
-          session: session.id,
-          method: format,
+        const viewed = { ...actor(callerOf(request)), session: session.id, method: format }
+        await record(deps.audit, request, 'recording.view', viewed).catch((error: unknown) => {
+          stream.destroy()
+          throw error
         })
         // text that a target wrote: a browser saves it and never renders it
         reply.header('content-disposition', `attachment; filename="${session.id}${suffix || '.recording'}"`)

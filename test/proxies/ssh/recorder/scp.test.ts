@@ -9,11 +9,13 @@ import { FRAME } from '../../../../recordings/frames.ts'
 import { Notes } from './support/notes.ts'
 import { type Capture, pieceSizes, replay, sha256, Workshop } from './support/real.ts'
 
-function begin(command: Uint8Array): { notes: Notes; recorder: ChannelRecorder } {
+function begin(command: Uint8Array, rules: string[] = []): { notes: Notes; recorder: ChannelRecorder } {
   const notes = new Notes()
   const classified = classifyExec(command)
-  expect(classified.kind).toBe('scp')
-  return { notes, recorder: recorderFor({ kind: 'exec', command, classified }, notes.options()) }
+  if (classified.kind !== 'scp') throw new Error(`no scp: ${command}`)
+  const right = classified.direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
+  const options = { ...notes.options(undefined, rules), right } as const
+  return { notes, recorder: recorderFor({ kind: 'exec', command, classified }, options) }
 }
 
 function inspect(capture: Capture, size?: () => number): Notes {
@@ -297,5 +299,31 @@ describe('an SCP', () => {
     expect(down.violations).toEqual([])
     expect(up.bytes(FRAME.output).toString()).toBe(text)
     expect(down.bytes(FRAME.output).toString()).toBe(`${text}more`)
+  })
+})
+
+describe('rules for files', () => {
+  const up = (rules: string[], records: string, command = 'scp -r -t /in') => {
+    const { notes, recorder } = begin(Buffer.from(command), rules)
+    recorder.fromTarget(Buffer.of(0), false)
+    recorder.fromClient(Buffer.from(records))
+    recorder.end()
+    return notes
+  }
+
+  it('are asked with the size that the record names', () => {
+    const rules = ['deny up /** size>10B']
+    expect(up(rules, 'C0644 10 a\n').denials).toEqual([])
+    const { denials, transfers } = up(rules, 'C0644 11 a\n01234567890')
+    expect(denials).toMatchObject([{ operation: 'transfer', path: '/in/a', direction: 'up' }])
+    expect(transfers).toEqual([])
+  })
+
+  it('are asked for the name of the record and for the one of the command', () => {
+    const rules = ['deny up /** ext=exe']
+    expect(up(rules, 'C0644 1 a.txt\n').denials).toEqual([])
+    expect(up(rules, 'C0644 1 a.EXE\n').denials).toHaveLength(1)
+    expect(up(rules, 'C0644 1 a.txt\n', 'scp -t b.exe').denials).toHaveLength(1)
+    expect(up(rules, 'D0755 0 d.exe\n').denials).toHaveLength(1)
   })
 })

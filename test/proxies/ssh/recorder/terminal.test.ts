@@ -13,7 +13,10 @@ import { type Capture, parseCapture, pieceSizes, replay, Workshop } from './supp
 const terminal = { type: 'xterm', columns: 80, rows: 24 }
 const begin = () => {
   const notes = new Notes()
-  return { notes, recorder: recorderFor({ kind: 'shell' }, { ...notes.options(), terminal }) }
+  return {
+    notes,
+    recorder: recorderFor({ kind: 'shell' }, { ...notes.options(), right: 'SSH_SHELL', terminal }),
+  }
 }
 
 function inspect(capture: Capture, size?: () => number): Notes {

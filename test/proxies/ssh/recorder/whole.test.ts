@@ -8,12 +8,12 @@ import { FRAME } from '../../../../recordings/frames.ts'
 import { Notes } from './support/notes.ts'
 import { sha256 } from './support/real.ts'
 
-function exec(text: string, quota?: Quota) {
+function exec(text: string, quota?: Quota, maySftp = true) {
   const notes = new Notes()
   const command = Buffer.from(text)
   const recorder = recorderFor(
     { kind: 'exec', command, classified: classifyExec(command) },
-    notes.options(quota),
+    { ...notes.options(quota), right: 'SSH_REMOTE_COMMAND', maySftp },
   )
   return { notes, recorder }
 }
@@ -71,5 +71,46 @@ describe('a command without a terminal', () => {
     second.recorder.fromTarget(Buffer.from('123456'), false)
     expect(second.notes.bytes(FRAME.output).toString()).toBe('1234')
     expect(second.notes.gaps).toHaveLength(1)
+  })
+})
+
+describe('SFTP within a command', () => {
+  const init = Buffer.from([0, 0, 0, 5, 1, 0, 0, 0, 3])
+  const version = Buffer.from([0, 0, 0, 5, 2, 0, 0, 0, 3])
+
+  it.each([
+    ['of the client', init, true],
+    ['of the target', version, false],
+  ])(
+    'is seen in the first bytes %s, however they come, and nothing of them is kept',
+    (_, bytes, isClient) => {
+      for (const size of [1, 4, 9, 20]) {
+        const { notes, recorder } = exec('/usr/lib/openssh/sftp-server', undefined, false)
+        for (let at = 0; at < bytes.length; at += size) {
+          const piece = bytes.subarray(at, at + size)
+          if (isClient) recorder.fromClient(piece)
+          else recorder.fromTarget(piece, false)
+        }
+        expect(notes.violations).toEqual(['SFTP within a command: the right SFTP_SESSION is missing'])
+      }
+    },
+  )
+
+  it('is allowed to who may use SFTP', () => {
+    const { notes, recorder } = exec('/usr/lib/openssh/sftp-server')
+    recorder.fromClient(init)
+    recorder.fromTarget(version, false)
+    expect(notes.violations).toEqual([])
+  })
+
+  it('is not taken for something else', () => {
+    const icon = Buffer.from([0, 0, 1, 0, 1, 0, 16, 16, 0, 0])
+    const later = Buffer.concat([Buffer.from('x'), init])
+    for (const data of [icon, later]) {
+      const { notes, recorder } = exec('cat', undefined, false)
+      recorder.fromClient(data)
+      recorder.fromTarget(data, false)
+      expect(notes.violations).toEqual([])
+    }
   })
 })

@@ -4,6 +4,7 @@ import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
 import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
 import { Quota } from '../../../../../proxies/ssh/recorder/quota.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
+import type { FileDenial } from '../../../../../proxies/ssh/sftp/filter.ts'
 import {
   type ChannelOpen,
   type FileOperation,
@@ -13,11 +14,14 @@ import {
   type Unrecorded,
 } from '../../../../../recordings/frames.ts'
 import { CommandRules } from '../../../../../src/model/command-rules.ts'
+import { FileJudge } from '../../../../../src/model/file-judge.ts'
+import { parseFileRule } from '../../../../../src/model/file-rules.ts'
 
 export class Notes implements FrameSink {
   readonly frames: { type: FrameType; payload: Buffer }[] = []
   readonly transfers: Transfer[] = []
   readonly gaps: Unrecorded[] = []
+  readonly denials: FileDenial[] = []
   readonly violations: string[] = []
   readonly commands: Command[] = []
   readonly piped: string[] = []
@@ -29,19 +33,23 @@ export class Notes implements FrameSink {
     this.frames.push({ type, payload: Buffer.from(payload) })
   }
 
-  options(quota = new Quota()): RecorderOptions {
+  options(quota = new Quota(), rules: string[] = []): RecorderOptions {
     return {
+      right: 'SFTP_SESSION',
+      maySftp: true,
+      fileRules: new FileJudge(rules.map(parseFileRule)),
+      commandRules: new CommandRules([]),
+      now: () => this.now,
       sink: this,
       channel: 7,
       quota,
-      rules: new CommandRules([]),
-      now: () => this.now,
       events: {
         onTransfer: (transfer) => this.transfers.push(transfer),
         onUnrecorded: (gap) => this.gaps.push(gap),
         onCommand: (command) => this.commands.push(command),
         onPiped: (rule) => this.piped.push(rule),
         onAdmit: () => this.admissions++,
+        onForbidden: (denial) => this.denials.push(denial),
         onViolation: (reason) => this.violations.push(reason),
       },
     }

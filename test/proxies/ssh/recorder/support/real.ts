@@ -53,6 +53,8 @@ export class Workshop {
     const said: Buffer[] = []
     child.stdout.on('data', (data: Buffer) => said.push(data))
     child.stderr.on('data', (data: Buffer) => said.push(data))
+    // a program that ends without reading its input
+    child.stdin.on('error', () => undefined)
     child.stdin.end(input ?? '')
     const code = await new Promise<number | null>((resolve, reject) => {
       child.on('error', reject)

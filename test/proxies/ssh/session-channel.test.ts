@@ -1,7 +1,7 @@
-/** One channel against peers that break the rules; the legs are only what it writes to. */
+/** One session channel against peers that break the rules; the legs are only what it writes to. */
 import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Channel, type ChannelHost } from '../../../proxies/ssh/channel.ts'
+import type { ChannelHost } from '../../../proxies/ssh/channel.ts'
 import {
   buildChannelRequest,
   buildData,
@@ -22,7 +22,9 @@ import { MalformedError } from '../../../proxies/ssh/codec/reader.ts'
 import { MAX_QUEUED } from '../../../proxies/ssh/limits.ts'
 import type { ChannelRecorder } from '../../../proxies/ssh/recorder/recorder.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
+import { SessionChannel } from '../../../proxies/ssh/session-channel.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
+import { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
 
 let toClient: Buffer[]
@@ -30,13 +32,13 @@ let toTarget: Buffer[]
 let granted: Right[]
 let breach: unknown
 let recorder: Partial<ChannelRecorder> | undefined
-let channel: Channel
+let channel: SessionChannel
 /** Tells the channel that the recorder may admit more. */
 let again: () => void
 
 const NOTHING = new Uint8Array(0)
 
-function newChannel(rights: Right[]): Channel {
+function newChannel(rights: Right[]): SessionChannel {
   const leg = (sent: Buffer[]) =>
     ({ send: (payload: Buffer) => sent.push(Buffer.from(payload)) }) as unknown as Transport
   const session = {
@@ -48,6 +50,8 @@ function newChannel(rights: Right[]): Channel {
       again = admit
       return recorder
     },
+    fileRules: new FileJudge([]),
+    filtersSftp: false,
     bytesIn: 0,
     bytesOut: 0,
   } as unknown as SshSession
@@ -65,10 +69,10 @@ function newChannel(rights: Right[]): Channel {
       }
     },
   }
-  return new Channel(host, 7, { id: 3, window: 100_000, maxPacket: 32_768 })
+  return new SessionChannel(host, 7, { id: 3, window: 100_000, maxPacket: 32_768 })
 }
 
-function opened(rights: Right[], window = 100_000): Channel {
+function opened(rights: Right[], window = 100_000): SessionChannel {
   const one = newChannel(rights)
   one.offer()
   one.confirmed({ recipient: 7, sender: 9, window, maxPacket: 32_768, typeData: NOTHING })

@@ -1,0 +1,374 @@
+/**
+ * SFTP between a client and its target for somebody who may not do all of it: by rights (permits.ts) and by rules
+ * for files (checks.ts). Requests are passed on byte for byte, or answered here: each gets exactly one answer. What
+ * the rules need to know is asked of the target by requests of the bastion's own; until it has answered, nothing
+ * further of the client goes on, so the order of its requests stays.
+ *
+ * A stream that cannot be followed throws MalformedError.
+ */
+import type { Buffer } from 'node:buffer'
+import type { FileJudge } from '../../../src/model/file-judge.ts'
+import type { FileDirection } from '../../../src/model/file-rules.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import { latin1, MalformedError, Reader, uint32At } from '../codec/reader.ts'
+import {
+  FX_PERMISSION_DENIED,
+  FXP,
+  HANDLE_LIMIT,
+  parseRequest,
+  parseWriteHead,
+  REQUEST_LIMIT,
+  replyHead,
+  requestHead,
+  type SftpRequest,
+  VERSION,
+} from '../codec/sftp.ts'
+import {
+  type Answer,
+  buildPathRequest,
+  buildStatus,
+  buildVersion,
+  packetHead,
+  parseAnswer,
+  parseVersion,
+} from '../codec/sftp-answers.ts'
+import { PacketSplitter } from '../codec/sftp-packets.ts'
+import { pathsOf } from '../codec/sftp-paths.ts'
+import { setUint32At } from '../codec/writer.ts'
+import { ByteQueue } from './byte-queue.ts'
+import { Checks, isJudged, type OpenFile, type Refusal, type Verdict } from './checks.ts'
+import { operationName } from './operation-name.ts'
+import { mayOffer, rightLacking } from './permits.ts'
+import type { Asking } from './places.ts'
+
+/** Bytes of answers that a client has not taken from which on nothing more of it is looked at. */
+export const ANSWERS_LIMIT = 64 * 1024
+/** Requests that wait for the target's answer, as the recorder bounds them too. */
+const WAITING_LIMIT = 131_072
+const FIRST_OWN_ID = 0xfffffff0
+/** Bytes of a packet before its body. */
+const PREFIX = 5
+
+export interface FileDenial {
+  /** What was asked for, such as `rename`. */
+  operation: string
+  path: string
+  direction?: FileDirection
+  reason: string
+}
+
+/** Where the filter's bytes go. They are copied before the call returns. */
+export interface FilterPorts {
+  /** Of the client's, on to the target. */
+  passToTarget(bytes: Uint8Array): void
+  /** The bastion's own. */
+  sendToTarget(bytes: Uint8Array): void
+  /** Of the target's, on to the client. */
+  passToClient(bytes: Uint8Array): void
+  sendToClient(bytes: Uint8Array): void
+  denied(denial: FileDenial): void
+  /** Bytes toward the client that it has not taken. */
+  readonly backlog: number
+}
+
+export interface FilterPolicy {
+  rights: ReadonlySet<Right>
+  rules: FileJudge
+  /** The line for the user when a right is missing. */
+  explain(right: Right): string
+}
+
+/** A request that was passed on, as far as its answer matters here. */
+interface Waiting {
+  /** What an OPEN opens. */
+  opens?: OpenFile
+  /** What a READ reads, and from where. */
+  reads?: { file: OpenFile; offset: number }
+}
+
+/** A request whose verdict waits for an answer of the target's. */
+interface Checking {
+  asking: Asking<Verdict>
+  id: number
+  request: SftpRequest
+  packet: Buffer
+}
+
+type WriteHead = ReturnType<typeof parseWriteHead>
+
+const NOTHING: Waiting = {}
+
+export class SftpFilter {
+  readonly #ports: FilterPorts
+  readonly #policy: FilterPolicy
+  /** undefined: there are no rules. */
+  readonly #checks: Checks | undefined
+  readonly #requests: PacketSplitter
+  readonly #replies: PacketSplitter
+  readonly #held = new ByteQueue()
+  /** Answers of the bastion's that wait for the end of a packet of the target's. */
+  readonly #answers = new ByteQueue()
+  #stage: 'init' | 'version' | 'open' = 'init'
+  #checking: Checking | undefined
+  /** With rules only: requests without an answer, and open files by their handle. */
+  readonly #waiting = new Map<number, Waiting>()
+  readonly #files = new Map<string, OpenFile>()
+  /** Data of the packet that passes: where it goes. */
+  #passesUp = false
+  #passesDown = false
+  /** Bytes of the target's packet that are still to come. */
+  #restDown = 0
+
+  constructor(policy: FilterPolicy, ports: FilterPorts) {
+    this.#policy = policy
+    this.#ports = ports
+    this.#checks = policy.rules.isEmpty ? undefined : new Checks(policy.rules)
+    const filter = this
+    this.#requests = new PacketSplitter({
+      wants: (type, length, head) =>
+        type === FXP.init ? Math.max(4, whole(length)) : requestHead(type, length, head),
+      packet: (type, head, rest) => this.#request(type, head, rest),
+      data: (bytes) => {
+        if (this.#passesUp) ports.passToTarget(bytes)
+      },
+      get isPaused() {
+        return filter.#isPaused
+      },
+    })
+    this.#replies = new PacketSplitter({
+      wants: (type, length, head) => this.#replyWants(type, length, head),
+      packet: (type, head, rest) => this.#reply(type, head, rest),
+      data: (bytes) => {
+        if (this.#passesDown) ports.passToClient(bytes)
+        this.#restDown -= bytes.length
+        if (this.#restDown === 0) this.#packetEnds()
+      },
+    })
+  }
+
+  /** Bytes of the client that wait here. */
+  get held(): number {
+    return this.#held.length
+  }
+
+  fromClient(data: Uint8Array): void {
+    const taken = this.#held.length > 0 ? 0 : this.#requests.feed(data)
+    if (taken < data.length) this.#held.append(data.subarray(taken))
+  }
+
+  fromTarget(data: Uint8Array): void {
+    this.#replies.feed(data)
+    this.resume()
+  }
+
+  /** Goes on with what waits; to be called when the client has taken something. */
+  resume(): void {
+    while (this.#held.length > 0 && !this.#isPaused) {
+      this.#held.drop(this.#requests.feed(this.#held.first()))
+    }
+  }
+
+  get #isPaused(): boolean {
+    return (
+      this.#stage === 'version' ||
+      this.#checking !== undefined ||
+      this.#answers.length + this.#ports.backlog > ANSWERS_LIMIT
+    )
+  }
+
+  // From the client --------------------------------------------------------------------------------------
+
+  #request(type: number, head: Uint8Array, rest: number): void {
+    this.#passesUp = false
+    if (type === FXP.init) {
+      this.#init(head)
+      return
+    }
+    if (this.#stage === 'init') throw new MalformedError(`sftp: init was expected first, found type ${type}`)
+    if (type === FXP.write) {
+      this.#write(head, rest)
+      return
+    }
+    const request = parseRequest(type, head)
+    const refusal = this.#lacking(request)
+    if (refusal !== undefined) {
+      this.#refuse(request, refusal)
+      return
+    }
+    const packet = packetHead(type, head)
+    if (this.#checks === undefined) {
+      this.#ports.passToTarget(packet)
+      return
+    }
+    this.#isUnused(request.id)
+    const handles = [request.handle, request.targetHandle].filter((handle) => handle !== undefined)
+    const files = handles.map((handle) => this.#file(handle))
+    const outcome = this.#checks.of(request, pathsOf(type, packet.subarray(PREFIX)), files)
+    if ('next' in outcome) this.#ask({ asking: outcome, request, packet })
+    else this.#decided(request, packet, outcome)
+  }
+
+  /** A client that knows later versions is answered by version 3: their requests are not known here. */
+  #init(body: Uint8Array): void {
+    if (this.#stage !== 'init') throw new MalformedError('sftp: one init was expected, found another')
+    this.#stage = 'version'
+    const init = packetHead(FXP.init, body)
+    setUint32At(init, PREFIX, Math.min(VERSION, uint32At(body, 0)))
+    this.#ports.passToTarget(init)
+  }
+
+  #write(head: Uint8Array, rest: number): void {
+    const request = { type: FXP.write, ...parseWriteHead(head) }
+    if (request.length !== rest)
+      throw new MalformedError(`sftp write: ${rest} bytes of data were expected, found ${request.length}`)
+    const refusal = this.#lacking(request) ?? this.#tooLarge(request)
+    if (refusal !== undefined) {
+      this.#refuse(request, refusal)
+      return
+    }
+    if (this.#checks !== undefined) this.#wait(request.id, NOTHING)
+    this.#ports.passToTarget(packetHead(FXP.write, head, rest))
+    this.#passesUp = true
+  }
+
+  #tooLarge({ id, handle, offset, length }: WriteHead) {
+    if (this.#checks === undefined) return undefined
+    this.#isUnused(id)
+    const file = this.#file(handle)
+    return this.#checks.asksSize ? this.#checks.write(file, offset, length) : undefined
+  }
+
+  #lacking(request: SftpRequest): Refusal | undefined {
+    const right = rightLacking(request, this.#policy.rights)
+    if (right === undefined) return undefined
+    const message = this.#policy.explain(right)
+    const direction = right === 'SSH_SCP_UP' ? 'up' : right === 'SSH_SCP_DOWN' ? 'down' : undefined
+    const path = request.path ?? request.extension ?? ''
+    return {
+      code: FX_PERMISSION_DENIED,
+      message,
+      denial: { path, ...(direction && { direction }), reason: message },
+    }
+  }
+
+  /** Goes on with a check until it is decided or has a question for the target. */
+  #ask(check: Omit<Checking, 'id'>, answer?: Answer): void {
+    const step = answer === undefined ? check.asking.next() : check.asking.next(answer)
+    if (step.done === true) {
+      this.#checking = undefined
+      this.#decided(check.request, check.packet, step.value)
+      return
+    }
+    let id = FIRST_OWN_ID
+    while (this.#waiting.has(id)) id--
+    this.#checking = { ...check, id }
+    this.#ports.sendToTarget(buildPathRequest(step.value.type, id, step.value.path))
+  }
+
+  #decided(request: SftpRequest, packet: Buffer, verdict: Verdict): void {
+    if (verdict.refusal !== undefined) {
+      this.#refuse(request, verdict.refusal)
+      return
+    }
+    const { id, type, handle, offset } = request
+    if (verdict.file !== undefined) this.#wait(id, { opens: verdict.file })
+    else if (type === FXP.read) this.#wait(id, { reads: { file: this.#file(handle!), offset: offset! } })
+    else this.#wait(id, NOTHING)
+    if (type === FXP.close) this.#files.delete(handle!)
+    this.#ports.passToTarget(packet)
+  }
+
+  #refuse(request: SftpRequest, { code, message, denial }: Refusal): void {
+    if (denial !== undefined) this.#ports.denied({ operation: operationName(request), ...denial })
+    const answer = buildStatus(request.id, code, message)
+    if (this.#restDown > 0) this.#answers.append(answer)
+    else this.#ports.sendToClient(answer)
+  }
+
+  #isUnused(id: number): void {
+    if (this.#waiting.has(id))
+      throw new MalformedError(
+        `sftp: an unused request id was expected, found ${id}, which waits for its answer`,
+      )
+  }
+
+  #wait(id: number, waiting: Waiting): void {
+    if (WAITING_LIMIT <= this.#waiting.size)
+      throw new MalformedError(`sftp: at most ${WAITING_LIMIT} waiting requests were expected, found more`)
+    this.#waiting.set(id, waiting)
+  }
+
+  #file(handle: string): OpenFile {
+    const file = this.#files.get(handle)
+    if (file === undefined)
+      throw new MalformedError('sftp: a handle of the target was expected, found another')
+    return file
+  }
+
+  // From the target --------------------------------------------------------------------------------------
+
+  #replyWants(type: number, length: number, head: Uint8Array): number {
+    const least = replyHead(type, length)
+    if (type === FXP.version) return whole(length)
+    if (head.length < 4) return 4
+    return uint32At(head, 0) === this.#checking?.id ? whole(length) : least
+  }
+
+  #reply(type: number, head: Uint8Array, rest: number): void {
+    this.#restDown = rest
+    this.#passesDown = true
+    if (type === FXP.version) this.#version(head)
+    else if (this.#stage !== 'open') throw new MalformedError('sftp: version was expected first')
+    else if (uint32At(head, 0) === this.#checking?.id) this.#ask(this.#checking, parseAnswer(type, head))
+    else this.#answer(type, head, rest)
+    if (rest === 0) this.#packetEnds()
+  }
+
+  #version(body: Uint8Array): void {
+    if (this.#stage !== 'version') throw new MalformedError('sftp: no version was expected, found one')
+    this.#stage = 'open'
+    const { version, extensions } = parseVersion(body)
+    const offered = extensions.filter(
+      ({ name }) => mayOffer(name, this.#policy.rights) && (this.#checks === undefined || isJudged(name)),
+    )
+    this.#ports.passToClient(buildVersion(version, offered))
+  }
+
+  #answer(type: number, head: Uint8Array, rest: number): void {
+    const id = uint32At(head, 0)
+    const { opens, reads } = this.#waiting.get(id) ?? NOTHING
+    this.#waiting.delete(id)
+    if (type === FXP.handle && opens !== undefined) {
+      const handle = new Reader(head, 'sftp handle', 4).string(HANDLE_LIMIT)
+      this.#files.set(latin1(handle), opens)
+    }
+    if (type === FXP.data && reads !== undefined && this.#checks?.asksSize) {
+      const refusal = this.#checks.read(reads.file, reads.offset + uint32At(head, 4))
+      if (refusal !== undefined) {
+        const { code, message, denial } = refusal
+        if (denial !== undefined) this.#ports.denied({ operation: 'read', ...denial })
+        this.#passesDown = false
+        this.#ports.passToClient(buildStatus(id, code, message))
+        return
+      }
+    }
+    this.#ports.passToClient(packetHead(type, head, rest))
+  }
+
+  #packetEnds(): void {
+    while (this.#answers.length > 0) {
+      const answer = this.#answers.first()
+      this.#ports.sendToClient(answer)
+      this.#answers.drop(answer.length)
+    }
+  }
+}
+
+/** A packet that has to be seen whole is no longer than what every implementation takes. */
+function whole(length: number): number {
+  if (REQUEST_LIMIT < length)
+    throw new MalformedError(
+      `sftp: an answer of at most ${REQUEST_LIMIT} bytes was expected, found ${length}`,
+    )
+  return length
+}

@@ -1,0 +1,143 @@
+/**
+ * The data of an SFTP channel that is filtered: what the filter passes goes by the recorder, what it adds does not,
+ * and both go out as the windows let them (RFC 4254 5.2). Bytes that the filter swallows are granted to their
+ * sender anew; bytes that it adds are room that the other sender has to wait for.
+ */
+import { Buffer } from 'node:buffer'
+import type { ChannelEnd } from '../channel-end.ts'
+import { extendedDataOf, MSG } from '../codec/messages.ts'
+import { MalformedError } from '../codec/reader.ts'
+import type { Flow } from '../flow.ts'
+import { MAX_LATE, MAX_WINDOW } from '../limits.ts'
+import type { ChannelRecorder } from '../recorder/recorder.ts'
+import { type FileDenial, type FilterPolicy, SftpFilter } from './filter.ts'
+import { messageBuffer, Outlet } from './outlet.ts'
+
+/** One direction of the channel: its window, and the end that it leads to. */
+export interface Way {
+  flow: Flow
+  end: ChannelEnd
+}
+
+export interface Surroundings {
+  readonly recorder: ChannelRecorder | undefined
+  /** False once the channel is ended: nothing may follow. */
+  readonly isPassing: boolean
+  denied(denial: FileDenial): void
+  /** A message of the target that had to wait. */
+  deliver(payload: Buffer): void
+  /** The stream cannot be followed: the channel has to be cut. */
+  broken(reason: string): void
+}
+
+/** Nothing of one channel is left in them when the next one is served. */
+const upBuffer = messageBuffer()
+const downBuffer = messageBuffer()
+
+/** What comes behind the target's data and must not overtake it. */
+const BEHIND_DATA: readonly (number | undefined)[] = [MSG.channelRequest, MSG.channelEof, MSG.channelClose]
+
+export class FilteredData {
+  readonly #up: Way
+  readonly #down: Way
+  readonly #toTarget: Outlet
+  readonly #toClient: Outlet
+  readonly #filter: SftpFilter
+  readonly #around: Surroundings
+  /** Messages of the target that wait. */
+  #late: Buffer[] = []
+
+  constructor(policy: FilterPolicy, up: Way, down: Way, around: Surroundings) {
+    this.#up = up
+    this.#down = down
+    this.#around = around
+    const toTarget = new Outlet(up.end, up.flow, upBuffer)
+    const toClient = new Outlet(down.end, down.flow, downBuffer)
+    this.#toTarget = toTarget
+    this.#toClient = toClient
+    this.#filter = new SftpFilter(policy, {
+      passToTarget: (bytes) => {
+        around.recorder?.fromClient(bytes)
+        toTarget.write(bytes)
+      },
+      sendToTarget: (bytes) => toTarget.write(bytes),
+      passToClient: (bytes) => {
+        around.recorder?.fromTarget(bytes, false)
+        toClient.write(bytes)
+      },
+      sendToClient: (bytes) => toClient.write(bytes),
+      denied: (denial) => around.denied(denial),
+      get backlog() {
+        return toClient.waiting
+      },
+    })
+  }
+
+  /** The target is to get more before the client's end may follow. */
+  get isWaitingUp(): boolean {
+    return this.#filter.held + this.#toTarget.waiting > 0
+  }
+
+  fromClient(data: Uint8Array): void {
+    this.#run(() => this.#filter.fromClient(data))
+  }
+
+  fromTarget(data: Uint8Array): void {
+    this.#run(() => this.#filter.fromTarget(data))
+  }
+
+  /** True: a message of the target has to wait until the client has taken the data before it. It is copied. */
+  keepsBack(payload: Buffer): boolean {
+    const isLate =
+      payload[0] === MSG.channelExtendedData
+        ? this.#late.length > 0 || extendedDataOf(payload).length > this.#down.flow.room
+        : BEHIND_DATA.includes(payload[0]) && this.#late.length + this.#toClient.waiting > 0
+    if (!isLate) return false
+    if (this.#late.length >= MAX_LATE) throw new MalformedError('too many messages behind data')
+    this.#late.push(Buffer.from(payload))
+    return true
+  }
+
+  /** A window has become wider, or the channel is over. */
+  resume(): void {
+    this.#run(() => {
+      this.#toClient.flush()
+      this.#filter.resume()
+    })
+    const late = this.#late
+    this.#late = []
+    for (const payload of late) this.#around.deliver(payload)
+  }
+
+  /** The client takes no more. */
+  dropAnswers(): void {
+    this.#toClient.drop()
+  }
+
+  #run(work: () => void): void {
+    if (this.#around.isPassing) {
+      try {
+        work()
+      } catch (error) {
+        if (!(error instanceof MalformedError)) throw error
+        this.#around.broken(error.message)
+      }
+    }
+    if (!this.#around.isPassing) {
+      this.#toTarget.drop()
+      this.#toClient.drop()
+      return
+    }
+    this.#toTarget.flush()
+    this.#toClient.flush()
+    this.#up.flow.held = this.#filter.held + this.#toTarget.waiting
+    this.#down.flow.held = this.#toClient.waiting
+    grant(this.#down.end, this.#up.flow)
+    grant(this.#up.end, this.#down.flow)
+  }
+}
+
+/** What goes no further leaves the receiver's window as it was: no adjustment of the receiver's will follow. */
+function grant(sender: ChannelEnd, flow: Flow): void {
+  sender.grant(flow, Math.max(1, Math.floor(Math.min(MAX_WINDOW, flow.room) / 2)))
+}

@@ -1,0 +1,215 @@
+/**
+ * OpenSSH's user certificates (PROTOCOL.certkeys): a key, whose it is, until when and from where, signed by an
+ * authority.
+ *
+ *     string    TYPE-cert-v01@openssh.com
+ *     string    nonce
+ *     …         the key's fields, as in its own blob
+ *     uint64    serial
+ *     uint32    1: of a user, 2: of a host
+ *     string    key id
+ *     string    principals, each a string
+ *     uint64    valid after, seconds since the epoch
+ *     uint64    valid before
+ *     string    critical options, each two strings: name and data
+ *     string    extensions, likewise
+ *     string    reserved
+ *     string    the authority's public key
+ *     string    its signature over all of the above
+ */
+import { Buffer } from 'node:buffer'
+import { isFrom, networkError } from './networks.ts'
+import { KEY_TYPES, type PublicKey, PublicKeyError, parsePublicKey, readKeyFields } from './publickey.ts'
+import { Reader } from './reader.ts'
+import { verifySignature } from './signature.ts'
+
+export const MAX_CERTIFICATE_BYTES = 16_384
+const MAX_PRINCIPALS = 256
+const MAX_OPTIONS = 64
+const USER = 1
+
+export interface Certificate {
+  /** The key that it is about. */
+  key: PublicKey
+  serial: bigint
+  isOfUser: boolean
+  keyId: Buffer
+  principals: readonly string[]
+  /** Seconds since the epoch. */
+  validAfter: bigint
+  validBefore: bigint
+  /** Name to data: who does not know one must refuse. */
+  criticalOptions: ReadonlyMap<string, Buffer>
+  authority: PublicKey
+  /** What the authority signed, and its signature field. */
+  signed: Buffer
+  signature: Buffer
+}
+
+/** Why a certificate does not let somebody in: for the audit log. */
+export type CertificateFlaw =
+  | 'certificate_authority'
+  | 'certificate_signature'
+  | 'certificate_type'
+  | 'certificate_principal'
+  | 'certificate_validity'
+  | 'certificate_source'
+  | 'certificate_option'
+  | 'certificate_force_command'
+
+const malformed = (message: string): PublicKeyError => new PublicKeyError(`the certificate ${message}`)
+
+const TYPES: ReadonlyMap<string, string> = new Map(
+  KEY_TYPES.map((type) => [
+    type.endsWith('@openssh.com')
+      ? type.replace('@openssh.com', '-cert-v01@openssh.com')
+      : `${type}-cert-v01@openssh.com`,
+    type,
+  ]),
+)
+
+/** What somebody offers to sign in with: a key, or a certificate about one. */
+export interface OfferedKey {
+  key: PublicKey
+  certificate?: Certificate
+}
+
+/** @throws PublicKeyError when it is neither a key nor a certificate of a type that is accepted */
+export function parseOfferedKey(blob: Uint8Array): OfferedKey {
+  const bytes = Buffer.from(blob)
+  const type = new Reader(bytes, malformed).string().toString('latin1')
+  if (!TYPES.has(type)) return { key: parsePublicKey(bytes) }
+  const certificate = parseCertificate(bytes)
+  return { key: certificate.key, certificate }
+}
+
+/** Reads a certificate; nothing of it is checked yet. @throws PublicKeyError */
+export function parseCertificate(blob: Uint8Array): Certificate {
+  if (MAX_CERTIFICATE_BYTES < blob.length) {
+    throw malformed(`has ${blob.length} bytes: expected at most ${MAX_CERTIFICATE_BYTES}`)
+  }
+  const bytes = Buffer.from(blob)
+  const reader = new Reader(bytes, malformed)
+  const type = TYPES.get(reader.string().toString('latin1'))
+  if (type === undefined) throw malformed('is of a type that is not accepted')
+  reader.string()
+  const begin = reader.at
+  const fields = readKeyFields(type, reader)
+  const key: PublicKey = { type, blob: plainBlob(type, bytes.subarray(begin, reader.at)), ...fields }
+  const serial = reader.uint64()
+  const kind = reader.uint32()
+  const keyId = reader.string()
+  const principals = new Reader(reader.string(), malformed).strings(MAX_PRINCIPALS)
+  const validAfter = reader.uint64()
+  const validBefore = reader.uint64()
+  const criticalOptions = readOptions(reader.string())
+  readOptions(reader.string())
+  reader.string()
+  // the authority's key is a plain one: a certificate does not certify
+  const authority = parsePublicKey(reader.string())
+  const signed = bytes.subarray(0, reader.at)
+  const signature = reader.string()
+  reader.end()
+  return {
+    key,
+    serial,
+    isOfUser: kind === USER,
+    keyId,
+    principals: principals.map((name) => name.toString('utf8')),
+    validAfter,
+    validBefore,
+    criticalOptions,
+    authority,
+    signed,
+    signature,
+  }
+}
+
+function plainBlob(type: string, fields: Buffer): Buffer {
+  const head = Buffer.alloc(4)
+  head.writeUInt32BE(type.length)
+  return Buffer.concat([head, Buffer.from(type, 'latin1'), fields])
+}
+
+function readOptions(bytes: Buffer): Map<string, Buffer> {
+  const options = new Map<string, Buffer>()
+  const parts = new Reader(bytes, malformed).strings(2 * MAX_OPTIONS)
+  if (parts.length % 2 !== 0) throw malformed('has an option without data')
+  for (let at = 0; at < parts.length; at += 2) {
+    const name = parts[at]!.toString('latin1')
+    if (options.has(name)) throw malformed('has an option twice')
+    options.set(name, parts[at + 1]!)
+  }
+  return options
+}
+
+export interface CertificateUse {
+  authorities: readonly PublicKey[]
+  /** The user's name as it is stored: a principal is that name, byte for byte. */
+  user: string
+  /** The client's address. */
+  source: string
+  /** Milliseconds since the epoch. */
+  now: number
+}
+
+/** Why the certificate does not let this user in; undefined: it does, once its key has signed. Never throws. */
+export function flawOfCertificate(
+  certificate: Certificate,
+  use: CertificateUse,
+): CertificateFlaw | undefined {
+  const { authority, principals, validAfter, validBefore } = certificate
+  if (!use.authorities.some(({ blob }) => blob.equals(authority.blob))) return 'certificate_authority'
+  if (!isSigned(certificate)) return 'certificate_signature'
+  if (!certificate.isOfUser) return 'certificate_type'
+  // one without principals would be everybody's
+  if (!principals.includes(use.user)) return 'certificate_principal'
+  const now = BigInt(Math.floor(use.now / 1000))
+  if (now < validAfter || validBefore <= now) return 'certificate_validity'
+  return flawOfOptions(certificate, use.source)
+}
+
+function isSigned({ authority, signed, signature }: Certificate): boolean {
+  try {
+    return verifySignature(authority, signed, signature) !== undefined
+  } catch (error) {
+    if (error instanceof PublicKeyError) return false
+    throw error
+  }
+}
+
+/** The one that has to hold at every signature: `verify-required`, a PIN or a finger at the token. */
+export function mustVerifyUser({ criticalOptions }: Certificate): boolean {
+  return criticalOptions.has('verify-required')
+}
+
+function flawOfOptions({ criticalOptions }: Certificate, source: string): CertificateFlaw | undefined {
+  for (const [name, data] of criticalOptions) {
+    switch (name) {
+      case 'source-address':
+        if (!isListed(data, source)) return 'certificate_source'
+        break
+      case 'verify-required':
+        break
+      case 'force-command':
+        // nothing holds a session to one command: refused rather than ignored
+        return 'certificate_force_command'
+      default:
+        return 'certificate_option'
+    }
+  }
+  return undefined
+}
+
+/** `string`: networks with commas between. A list with a fault lists nobody. */
+function isListed(data: Buffer, source: string): boolean {
+  try {
+    const reader = new Reader(data, malformed)
+    const networks = reader.string().toString('latin1').split(',')
+    reader.end()
+    return networks.every((network) => networkError(network) === undefined) && isFrom(source, networks)
+  } catch (error) {
+    if (error instanceof PublicKeyError) return false
+    throw error
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Rules of a connection policy for forwarded connections: `HOST:PORT`. HOST is a name, in which `*` stands for any
+ * characters, `*` alone for whatever was asked for, or an address or network (`10.0.0.0/8`, `[2001:db8::/32]`). PORT is
+ * a number, a range `a-b` or `*`. Nothing is resolved: a name is the target's to resolve, so a rule about addresses
+ * is for connections to literal addresses only.
+ */
+import { BlockList, isIP } from 'node:net'
+
+const MAX_PORT = 65_535
+const MAX_NAME = 255
+/** What inet_aton(3) reads as an IPv4 address: `127.1`, `0x7f000001`, `017700000001`. Not one to be taken for a name. */
+const NUMERIC = /^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+)){0,3}$/
+const NAME = /^[a-z0-9._*-]+$/
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/
+
+type Host =
+  | { kind: 'any' }
+  | { kind: 'name'; pattern: string }
+  | { kind: 'network'; address: string; prefix: number; family: 'ipv4' | 'ipv6' }
+
+interface Rule {
+  host: Host
+  /** undefined: any. */
+  ports: { first: number; last: number } | undefined
+}
+
+/** What is wrong with a rule; undefined when it is a good one. */
+export function forwardRuleError(text: string): string | undefined {
+  return parse(text)
+    ? undefined
+    : 'expected HOST:PORT such as db1.example.com:5432, *.example.com:443, 10.0.0.0/8:*, [2001:db8::/32]:8000-8999 or *:22'
+}
+
+/**
+ * Whether a rule holds for this host and port, as they were asked for. The port 0 (one that the target chooses) and the
+ * empty host (all addresses) are allowed by `*` only. A rule that cannot be read allows nothing.
+ */
+export function isForwardAllowed(rules: readonly string[], host: string, port: number): boolean {
+  const name = host.toLowerCase().replace(/\.$/, '')
+  return rules.some((text) => {
+    const rule = parse(text)
+    return rule !== undefined && holdsPort(rule.ports, port) && holdsHost(rule.host, name)
+  })
+}
+
+function holdsPort(ports: Rule['ports'], port: number): boolean {
+  return ports === undefined || (ports.first <= port && port <= ports.last)
+}
+
+function holdsHost(rule: Host, host: string): boolean {
+  if (rule.kind === 'any') return true
+  const [, plain = host] = MAPPED.exec(host) ?? []
+  const family = isIP(plain)
+  if (rule.kind === 'name') {
+    return family === 0 && host !== '' && !NUMERIC.test(host) && matches(rule.pattern, host)
+  }
+  if (family === 0) return false
+  const network = new BlockList()
+  network.addSubnet(rule.address, rule.prefix, rule.family)
+  return network.check(plain, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+/** `*` is any run of characters. Goes back to the last one only, so it takes no more than pattern × text steps. */
+function matches(pattern: string, text: string): boolean {
+  let at = 0
+  let star = -1
+  let resume = 0
+  for (let position = 0; position < text.length; ) {
+    if (pattern[at] === '*') {
+      star = at++
+      resume = position
+    } else if (pattern[at] === text[position]) {
+      at++
+      position++
+    } else if (star >= 0) {
+      at = star + 1
+      position = ++resume
+    } else {
+      return false
+    }
+  }
+  while (pattern[at] === '*') at++
+  return at === pattern.length
+}
+
+function parse(text: string): Rule | undefined {
+  const [, bracketed, plain, portText = ''] = /^(?:\[([^\]]*)\]|([^[\]:]*)):([0-9*-]+)$/.exec(text) ?? []
+  const ports = portsOf(portText)
+  const host = bracketed !== undefined ? networkOf(bracketed, 6) : hostOf(plain ?? '')
+  return ports && host ? { host, ports: ports === '*' ? undefined : ports } : undefined
+}
+
+function portsOf(text: string): Rule['ports'] | '*' {
+  if (text === '*') return '*'
+  const [, first, last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? []
+  const ports = { first: Number(first), last: Number(last) }
+  return 1 <= ports.first && ports.first <= ports.last && ports.last <= MAX_PORT ? ports : undefined
+}
+
+function hostOf(text: string): Host | undefined {
+  if (text === '*') return { kind: 'any' }
+  const network = networkOf(text, 4)
+  if (network) return network
+  const pattern = text.toLowerCase().replace(/\.$/, '')
+  if (pattern.length > MAX_NAME || !NAME.test(pattern) || NUMERIC.test(pattern)) return undefined
+  return { kind: 'name', pattern }
+}
+
+function networkOf(text: string, version: 4 | 6): Host | undefined {
+  const [, address = '', length] = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  if (isIP(address) !== version) return undefined
+  const bits = version === 4 ? 32 : 128
+  const prefix = length === undefined ? bits : Number(length)
+  if (prefix > bits) return undefined
+  return { kind: 'network', address, prefix, family: version === 4 ? 'ipv4' : 'ipv6' }
+}

@@ -1,0 +1,21 @@
+/**
+ * SSH algorithms that are broken or weak, and all that some old network gear speaks. A connection policy names those
+ * that it may use toward its targets; nothing else ever does.
+ */
+export const LEGACY_KEX = [
+  'diffie-hellman-group-exchange-sha256',
+  'diffie-hellman-group14-sha1',
+  'diffie-hellman-group-exchange-sha1',
+  'diffie-hellman-group1-sha1',
+] as const
+export const LEGACY_HOST_KEYS = ['ssh-rsa', 'ssh-dss'] as const
+export const LEGACY_CIPHERS = ['aes256-cbc', 'aes192-cbc', 'aes128-cbc', '3des-cbc'] as const
+export const LEGACY_MACS = ['hmac-sha1', 'hmac-sha1-96', 'hmac-md5'] as const
+
+export const LEGACY_ALGORITHMS = [
+  ...LEGACY_KEX,
+  ...LEGACY_HOST_KEYS,
+  ...LEGACY_CIPHERS,
+  ...LEGACY_MACS,
+] as const
+export type LegacyAlgorithm = (typeof LEGACY_ALGORITHMS)[number]

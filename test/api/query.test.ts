@@ -1,0 +1,75 @@
+/** Query parameters that a route does not have: none is ignored, for it may be meant to hold the request back. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bodyExample } from '../../src/api/examples.ts'
+import { ROUTES } from '../../src/api/routes.ts'
+import { type Answer, type CallOptions, type Harness, startHarness } from './harness.ts'
+
+let h: Harness
+let cookie: string
+beforeAll(async () => {
+  h = await startHarness()
+  cookie = await h.signIn()
+  await h.call('POST', '/devices', { cookie, body: { device_name: 'srv1', host: '192.0.2.1' } })
+})
+afterAll(() => h.close())
+
+function expectRefused(answer: Answer, field: string): void {
+  expect(answer.status).toBe(400)
+  expect(answer.body).toMatchObject({
+    error: 'unknown_field',
+    details: [{ field, message: 'there is no such parameter here' }],
+  })
+}
+
+/** Fastify looks at a body before the parameters: one that fits, where there is no example of it. */
+const BODIES: Readonly<Record<string, object>> = {
+  'PUT /hostkeys/:ref': { state: 'accepted' },
+  'POST /accounts/:ref/checkin': { checkout_id: 'x' },
+  'POST /sessions/:ref/kill': { reason: 'enough' },
+}
+
+function requestOf(route: string): [method: string, path: string, options: CallOptions] {
+  const [method = '', path = ''] = route.split(' ')
+  const url = path.replaceAll(/:\w+/g, 'admin')
+  if (path.startsWith('/import/'))
+    return [method, url, { raw: '#x', headers: { 'content-type': 'text/csv' } }]
+  const body = BODIES[route] ?? bodyExample(route)?.body ?? (method === 'PUT' ? {} : undefined)
+  return [method, url, body ? { body } : {}]
+}
+
+// asking for approvals is refused before anything is looked at
+const routes = Object.keys(ROUTES).filter((route) => !/^POST \/approvals/.test(route))
+it.each(routes)('%s refuses one that it does not know', async (route) => {
+  const [method, url, options] = requestOf(route)
+  expectRefused(
+    await h.call(method, `${url}?no_such_parameter=1`, { cookie, ...options }),
+    'no_such_parameter',
+  )
+})
+
+describe('what a request would do', () => {
+  it('is not done: dry_run is a parameter of imports only', async () => {
+    expectRefused(await h.call('DELETE', '/devices/srv1?dry_run=true', { cookie }), 'dry_run')
+    const body = { device_name: 'srv2', host: '192.0.2.2' }
+    expectRefused(await h.call('POST', '/devices?dry_run=true', { cookie, body }), 'dry_run')
+    const change = { description: 'x' }
+    expectRefused(await h.call('PUT', '/devices/srv1?dry_run=true', { cookie, body: change }), 'dry_run')
+    const { body: devices } = await h.call('GET', '/devices', { cookie })
+    expect(devices).toMatchObject([{ device_name: 'srv1', description: '' }])
+    const events = await h.events()
+    expect(events.filter(({ event }) => event.startsWith('object.'))).toMatchObject([{ object: 'srv1' }])
+  })
+
+  it('nor shown: an item has no selection of fields', async () => {
+    expectRefused(await h.call('GET', '/users/admin?fields=id', { cookie }), 'fields')
+    expectRefused(await h.call('GET', '/users/admin?__proto__=1', { cookie }), '__proto__')
+    expect((await h.call('GET', '/users/admin?', { cookie })).status).toBe(200)
+  })
+
+  it('by nobody without the right: the guard comes first', async () => {
+    expect((await h.call('GET', '/users/admin?x=1')).status).toBe(401)
+    const wrong = { user: 'admin', password: 'wrong' }
+    expectRefused(await h.call('POST', '/session?user=admin', { body: wrong }), 'user')
+    expect(await h.events('auth.failure')).toEqual([])
+  })
+})

@@ -1,0 +1,97 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { forwardRuleError, isForwardAllowed } from '../../src/model/forward-rules.ts'
+
+describe('a rule', () => {
+  test.each([
+    'db1.example.com:5432',
+    '*.example.com:443',
+    '*:22',
+    '*:*',
+    '10.0.0.0/8:*',
+    '192.0.2.1:80',
+    '[::1]:1-65535',
+    '[2001:db8::/32]:8000-8999',
+    'db-*_a.internal.:1',
+  ])('%s can be read', (rule) => {
+    expect(forwardRuleError(rule)).toBeUndefined()
+  })
+
+  test.each([
+    '',
+    'host',
+    ':22',
+    'host:',
+    'host:0',
+    'host:65536',
+    'host:9-8',
+    'host:1-',
+    'host:1,2',
+    'host:**',
+    '10.0.0.0/33:1',
+    '[2001:db8::/129]:1',
+    '2001:db8::1:22',
+    '[10.0.0.1]:22',
+    '[::1:22',
+    'a b:22',
+    'a\0:22',
+    '127.1:22',
+    '0x7f000001:22',
+    'x:22\n',
+    'é:22',
+    `${'a'.repeat(256)}:22`,
+  ])('%j cannot, and allows nothing', (rule) => {
+    expect(forwardRuleError(rule)).toMatch('HOST:PORT')
+    expect(isForwardAllowed([rule], 'host', 22)).toBe(false)
+  })
+})
+
+describe('is allowed', () => {
+  test.each([
+    [['db1:5432'], 'db1', 5432],
+    [['db1:5432'], 'DB1.', 5432],
+    [['*.example.com:443'], 'a.b.example.com', 443],
+    [['d*b*1:1'], 'dxxbyy1', 1],
+    [['10.0.0.0/8:*'], '10.255.0.1', 1],
+    [['127.0.0.0/8:*'], '::ffff:127.0.0.1', 1],
+    [['[2001:db8::/32]:8000-8999'], '2001:DB8::5', 8000],
+    [['other:1', '*:22'], '192.0.2.1', 22],
+    [['*:*'], '', 0],
+  ])('by %j: %s port %d', (rules, host, port) => {
+    expect(isForwardAllowed(rules, host, port)).toBe(true)
+  })
+
+  test.each([
+    [[], 'db1', 5432],
+    [['db1:5432'], 'db1', 5433],
+    [['db1:5432'], 'db1.evil.com', 5432],
+    [['*.example.com:443'], 'example.com', 443],
+    [['*.example.com:443'], 'example.com.evil.com', 443],
+    // a name that resolves into the network is the target's to resolve
+    [['10.0.0.0/8:*'], 'inside.example.com', 1],
+    [['10.0.0.0/8:*'], '11.0.0.1', 1],
+    [['10.0.0.0/8:*'], '::1', 1],
+    // a pattern for names does not catch addresses, however they are written
+    [['1*:22'], '192.0.2.1', 22],
+    [['*1:22'], '127.1', 22],
+    [['*1:22'], '0x7f.1', 22],
+    [['*1:22'], '2130706433', 22],
+    [['*1:22'], '::1', 22],
+    [['a*:1-65535'], '', 5],
+    [['localhost:1-65535'], 'localhost', 0],
+  ])('not by %j: %s port %d', (rules, host, port) => {
+    expect(isForwardAllowed(rules, host, port)).toBe(false)
+  })
+
+  test('as a pattern says, in time', () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[ab*]{1,12}$/), fc.stringMatching(/^[abx]{1,12}$/), (pattern, name) => {
+        const expected = new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(name)
+        expect(isForwardAllowed([`${pattern}:1`], name, 1)).toBe(expected)
+      }),
+    )
+    const started = performance.now()
+    isForwardAllowed([`${'*a'.repeat(120)}b:1`], 'a'.repeat(255), 1)
+    expect(performance.now() - started).toBeLessThan(100)
+  })
+})

@@ -1,0 +1,160 @@
+/** A relay between two legs that are only lists of messages, with a session that grants what a test says. */
+import { Buffer } from 'node:buffer'
+import { buildChannelOpen, buildChannelOpenConfirmation } from '../../../proxies/ssh/codec/build.ts'
+import { MSG, parseChannelOpen, parseChannelOpenConfirmation } from '../../../proxies/ssh/codec/messages.ts'
+import { Relay } from '../../../proxies/ssh/relay.ts'
+import type { SshSession } from '../../../proxies/ssh/session.ts'
+import type { Transport } from '../../../proxies/ssh/transport.ts'
+import { FileJudge } from '../../../src/model/file-judge.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import { SSH_OPTIONS, type SshOptions } from '../../../src/model/ssh-options.ts'
+
+export const WINDOW = 100_000
+const NOTHING = new Uint8Array(0)
+
+export interface Leg {
+  /** Nothing was heard of the peer, so it is asked for a sign of life. */
+  isSilent: boolean
+  /** What the bastion has sent to this peer. */
+  readonly sent: Buffer[]
+  /** The peer says something; the relay may rewrite its bytes. */
+  say(...messages: Uint8Array[]): void
+  /** The messages of one number, taken out. */
+  take(type: number): Buffer[]
+}
+
+export interface Denial {
+  what: string
+  reason: string
+  destination: string | undefined
+}
+
+/** The two ends of a bastion. */
+export interface Peers {
+  client: Leg
+  target: Leg
+  /** What was said has been read, and what waited for the audit log goes on. */
+  settle(): Promise<void>
+  /** A session's channel, open on both legs; answers with the bastion's number. */
+  openSession(): number | Promise<number>
+}
+
+export interface World extends Peers {
+  /** What was told to the audit log as opened: right, and where to. */
+  opened: string[]
+  denied: Denial[]
+  /** How the session ended, when it did. */
+  readonly ended: string | undefined
+  /** Bytes that were seen by the recorders of forwarded channels. */
+  counted: { in: number; out: number }
+  openSession(): number
+  end(): void
+}
+
+export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> = {}): World {
+  const opened: string[] = []
+  const denied: Denial[] = []
+  const counted = { in: 0, out: 0 }
+  let ended: string | undefined
+  const legs = [newLeg(), newLeg()] as const
+  const [client, target] = legs
+  const session = {
+    rights: new Set(rights),
+    options: { ...SSH_OPTIONS, ...options },
+    target: { device: 'srv1' },
+    fileRules: new FileJudge([]),
+    filtersSftp: !new Set(rights).has('SFTP_SESSION'),
+    granted: async ({ right }: { right: Right }) => void opened.push(right),
+    forwards: async (right: Right, destination?: string) =>
+      void opened.push(destination === undefined ? right : `${right} ${destination}`),
+    denied: (what: string, reason: string, destination?: string) =>
+      void denied.push({ what, reason, destination }),
+    recorder: () => undefined,
+    forwardRecorder: () => ({
+      fromClient: (data: Uint8Array) => {
+        counted.in += data.length
+      },
+      fromTarget: (data: Uint8Array) => {
+        counted.out += data.length
+      },
+      end: () => undefined,
+    }),
+    bytesIn: 0,
+    bytesOut: 0,
+    signs: 0,
+    isFull: false,
+    stop: () => undefined,
+    end: async (result: string, reason?: string) => {
+      ended ??= reason ?? result
+    },
+  } as unknown as SshSession
+  new Relay(client.transport, target.transport, session, 0, () => undefined)
+  return {
+    client,
+    target,
+    opened,
+    denied,
+    counted,
+    get ended() {
+      return ended
+    },
+    settle: () => new Promise((resolve) => setImmediate(resolve)),
+    openSession: () => {
+      client.say(open('session', 3))
+      const { sender } = parseChannelOpen(target.take(MSG.channelOpen).at(-1)!)
+      target.say(confirmation(sender, 1003))
+      return parseChannelOpenConfirmation(client.take(MSG.channelOpenConfirmation).at(-1)!).sender
+    },
+    end: () => {
+      client.transport.onClose?.()
+    },
+  }
+}
+
+interface TestLeg extends Leg {
+  transport: Transport
+}
+
+function newLeg(): TestLeg {
+  const sent: Buffer[] = []
+  let isSilent = false
+  const transport = {
+    send: (payload: Uint8Array) => void sent.push(Buffer.from(payload)),
+    onMessage: undefined as ((payload: Buffer) => void) | undefined,
+    closed: false,
+    congested: false,
+    flooded: false,
+    paused: false,
+    takeHeard: () => !isSilent,
+    refreshKeys: () => undefined,
+    end: () => undefined,
+    destroy: () => undefined,
+  }
+  return {
+    sent,
+    get isSilent() {
+      return isSilent
+    },
+    set isSilent(silent) {
+      isSilent = silent
+    },
+    transport: transport as unknown as Transport,
+    say: (...messages) => {
+      for (const message of messages) transport.onMessage?.(Buffer.from(message))
+    },
+    take: (type) => {
+      const taken = sent.filter(([first]) => first === type)
+      const rest = sent.filter(([first]) => first !== type)
+      sent.splice(0, sent.length, ...rest)
+      return taken
+    },
+  }
+}
+
+export function open(type: string, sender: number, typeData: Uint8Array = NOTHING, window = WINDOW): Buffer {
+  return buildChannelOpen({ type, sender, window, maxPacket: 32_768, typeData })
+}
+
+export function confirmation(recipient: number, sender: number, window = WINDOW): Buffer {
+  return buildChannelOpenConfirmation({ recipient, sender, window, maxPacket: 32_768 })
+}
