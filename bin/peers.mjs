@@ -44,6 +44,8 @@ export const PEER_PACKAGES = [
   'xauth',
   'xvfb',
   'x11-utils',
+  'ansible-core',
+  'mosh',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

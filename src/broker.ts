@@ -16,7 +16,7 @@ import { SyslogSink } from './audit/sinks/syslog.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { explainBindError } from './config/binderror.ts'
 import type { Config, ListenAddress } from './config/config.ts'
-import { holdDataFolder, hostKeys, openDataFolder, tlsFiles } from './data-folder.ts'
+import { holdDataFolder, hostKeys, nextHostKeys, openDataFolder, tlsFiles } from './data-folder.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { BrokerGate } from './gate/gate.ts'
@@ -130,12 +130,14 @@ export class Broker {
     })
   }
 
-  async #startSsh({ listen, dataDir, loginGrace }: Config): Promise<void> {
+  async #startSsh({ listen, dataDir, loginGrace, ssh }: Config): Promise<void> {
     if (!listen.ssh) return
     const keys = hostKeys(dataDir)
     this.#ssh = new SshProxy({
       gate: this.#gate,
       hostKeys: keys.map((key) => key.private),
+      nextHostKeys: nextHostKeys(dataDir),
+      ...(ssh.banner !== undefined && { banner: ssh.banner }),
       loginGraceMs: loginGrace,
     })
     const bound = await this.#bind('ssh', listen.ssh, (host, port) => this.#ssh!.listen(host, port))
@@ -207,9 +209,10 @@ export class Broker {
     ]
   }
 
-  /** Takes over what a changed configuration says of certificates, authorities and sinks; listeners stay as they are. */
+  /** Takes over what a changed configuration says of certificates, authorities, banner and sinks; listeners stay. */
   async reload(config: Config): Promise<void> {
     this.#parts.identities.authorities = openAuthorities(config.ssh)
+    if (this.#ssh) this.#ssh.banner = config.ssh.banner
     const old = this.#audit.sinks
     this.#audit.setSinks(this.#openSinks(config))
     if (this.#api && config.listen.https) {

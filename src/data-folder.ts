@@ -97,6 +97,13 @@ export function hostKeys(dataDir: string): { private: string; public: string }[]
   })
 }
 
+/** Host keys that are to take the place of those in use: files with `.next` behind their names, private form. */
+export function nextHostKeys(dataDir: string): string[] {
+  return HOST_KEYS.map(({ name }) => join(dataDir, 'ssh', `${name}.next`))
+    .filter((file) => existsSync(file))
+    .map((file) => readFileSync(file, 'utf8'))
+}
+
 /** The certificate of the HTTPS listener: the configured one, else a self-signed one of the data folder. */
 export async function tlsFiles(
   dataDir: string,

@@ -11,6 +11,10 @@ export interface SshProxyOptions {
   gate: Gate
   /** Private host keys in OpenSSH's PEM form, one of a type, in the order of preference. */
   hostKeys: string[]
+  /** Keys that clients are told of before they are used. */
+  nextHostKeys?: string[]
+  /** What every client is shown before it signs in. */
+  banner?: string
   loginGraceMs: number
 }
 
@@ -18,6 +22,7 @@ export interface SshProxyOptions {
 const IDENT = 'Sallyport'
 
 export class SshProxy {
+  readonly #front: SshFront
   readonly #door: Door
   readonly #connections = new Set<SshConnection>()
   readonly #sessions = new Map<string, SshSession>()
@@ -26,9 +31,11 @@ export class SshProxy {
 
   constructor(options: SshProxyOptions) {
     const { gate } = options
-    const front = new SshFront({
+    this.#front = new SshFront({
       gate,
       hostKeys: options.hostKeys,
+      ...(options.nextHostKeys && { nextHostKeys: options.nextHostKeys }),
+      ...(options.banner !== undefined && { banner: options.banner }),
       ident: IDENT,
       onSignedIn: (identity, source, client, socket: Socket) => {
         this.#door.signedIn(socket)
@@ -44,7 +51,10 @@ export class SshProxy {
         this.#connections.add(connection)
       },
     })
-    this.#door = new Door({ graceMs: options.loginGraceMs, onSocket: (socket) => front.accept(socket) })
+    this.#door = new Door({
+      graceMs: options.loginGraceMs,
+      onSocket: (socket) => this.#front.accept(socket),
+    })
     gate.onNotice(({ session: id, reason }) => {
       const session = this.#sessions.get(id)
       if (session) session.stop('killed', reason)
@@ -66,6 +76,11 @@ export class SshProxy {
   /** Resolves when the port is bound; rejects with the system's error. */
   listen(host: string, port: number): Promise<{ address: string; port: number }> {
     return this.#door.listen(host, port)
+  }
+
+  /** For connections from now on. */
+  set banner(banner: string | undefined) {
+    this.#front.banner = banner
   }
 
   get connections(): number {

@@ -13,7 +13,10 @@ import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { takeReads } from '../shared-read.ts'
 import { isBetweenPackets, PacketAligner } from './aligner.ts'
-import { FLOOD_MARK, KEX_TIMEOUT_MS, READ_SHARE, REKEY_LIMITS, SEND_HIGH_WATER } from './limits.ts'
+import { AnswerOrder } from './answer-order.ts'
+import { type GlobalRequest, MSG, parseGlobalRequest } from './codec/messages.ts'
+import { MalformedError } from './codec/reader.ts'
+import { FLOOD_MARK, KEX_TIMEOUT_MS, MAX_OWED, READ_SHARE, REKEY_LIMITS, SEND_HIGH_WATER } from './limits.ts'
 import { framePacket, keepPacket } from './packet.ts'
 import { giveBack } from './packet-buffers.ts'
 
@@ -23,6 +26,7 @@ const require = createRequire(import.meta.url)
 interface Ssh2Protocol {
   _onPayload: (payload: Buffer) => unknown
   _onPacket: () => void
+  _kex: { sessionID: Buffer; negotiated: { serverHostKey: string } }
   /** Set while a key exchange is under way. */
   _kexinit: Buffer | undefined
   /** Payloads that wait for the end of the key exchange. */
@@ -54,7 +58,7 @@ const constants = require('ssh2/lib/protocol/constants.js') as {
 }
 const { COMPAT } = constants
 /** The state of patches/ssh2-1.17.0.patch that this code needs. */
-const SSH2_PATCH = 2
+const SSH2_PATCH = 3
 const IMPLY_RSA_SHA2 = COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
 const KEXINIT = 20
 const CONNECTION_LAYER_FIRST = 80
@@ -92,6 +96,11 @@ export class Transport {
    * Before it is set such messages are a breach of protocol (RFC 4252: they follow authentication).
    */
   onMessage: ((payload: Buffer) => void) | undefined
+  /**
+   * Answers global requests that are the front's own business: with the message to send, or undefined to leave the
+   * request to `onMessage`. Answers keep the order of the requests, whoever gives them.
+   */
+  onGlobalRequest: ((request: GlobalRequest) => Buffer | undefined) | undefined
   /** The write buffer went below its mark again, or a key exchange is over. */
   onDrain: (() => void) | undefined
   /** The connection is gone, once. */
@@ -101,6 +110,7 @@ export class Transport {
   readonly #socket: Socket
   readonly #strict: boolean
   readonly #rekeyLimits: RekeyLimits
+  readonly #answers = new AnswerOrder()
   /** What the present keys have been used for. */
   #sent: Usage = { bytes: 0, packets: 0 }
   #received: Usage = { bytes: 0, packets: 0 }
@@ -145,8 +155,9 @@ export class Transport {
       }
       protocol._onPacket()
       this.#heard = true
-      if (this.onMessage) this.onMessage(payload)
-      else if (this.#strict) this.breach()
+      if (this.onMessage) {
+        if (type !== MSG.globalRequest || !this.#answersItself(payload)) this.onMessage(payload)
+      } else if (this.#strict) this.breach()
       this.#use(this.#received, payload.length)
       return undefined
     }
@@ -198,6 +209,13 @@ export class Transport {
 
   /** Sends one message; its bytes are copied before this returns. After the end of the connection: nothing. */
   send(payload: Uint8Array): void {
+    this.#send(payload)
+    if (!this.onGlobalRequest || (payload[0] !== MSG.requestSuccess && payload[0] !== MSG.requestFailure))
+      return
+    for (const message of this.#answers.answered()) this.#send(message)
+  }
+
+  #send(payload: Uint8Array): void {
     if (this.#closed) return
     const protocol = this.#protocol
     const isIdle = this.#socket.writableLength === 0
@@ -226,6 +244,26 @@ export class Transport {
     for (let buffer = this.#waiting.pop(); buffer; buffer = this.#waiting.pop()) giveBack(buffer)
   }
 
+  /** True when the request has been dealt with here. */
+  #answersItself(payload: Buffer): boolean {
+    if (!this.onGlobalRequest) return false
+    let request: GlobalRequest
+    try {
+      request = parseGlobalRequest(payload)
+    } catch (error) {
+      if (error instanceof MalformedError) return false
+      throw error
+    }
+    const answer = this.onGlobalRequest(request)
+    if (answer) {
+      if (request.wantReply) for (const message of this.#answers.answer(answer)) this.#send(message)
+      return true
+    }
+    if (!request.wantReply || this.#answers.expect(MAX_OWED)) return false
+    this.breach()
+    return true
+  }
+
   /** What is sent during a key exchange waits in ssh2's queue; nothing may overtake it. */
   get #inKex(): boolean {
     return this.#protocol._kexinit !== undefined || this.#protocol._queue !== undefined
@@ -248,6 +286,16 @@ export class Transport {
   /** True while more should not be sent: the peer reads too slowly, or keys are being exchanged. */
   get congested(): boolean {
     return this.#socket.writableLength > SEND_HIGH_WATER || this.#inKex
+  }
+
+  /** RFC 4253 7.2: the hash of the first key exchange. */
+  get sessionId(): Buffer {
+    return this.#protocol._kex.sessionID
+  }
+
+  /** The signature algorithm of the host key in the last key exchange. */
+  get hostKeyAlgorithm(): string {
+    return this.#protocol._kex.negotiated.serverHostKey
   }
 
   get closed(): boolean {

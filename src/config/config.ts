@@ -44,8 +44,13 @@ export interface Config {
   hostname: string
   /** A listener that is switched off is absent. */
   listen: { https?: HttpsListen; ssh?: ListenAddress; metrics?: ListenAddress }
-  /** Files with the public keys of authorities, and with what is revoked. */
-  ssh: { userCa: string[]; revokedKeys?: string }
+  ssh: {
+    /** Shown before sign-in; lines end with CR LF. */
+    banner?: string
+    /** Files with the public keys of authorities, and with what is revoked. */
+    userCa: string[]
+    revokedKeys?: string
+  }
   database: { file: string }
   masterKey: { file: string } | { env: string }
   recordings: {

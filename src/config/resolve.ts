@@ -1,11 +1,12 @@
 /** From the file's content, checked and with defaults, to the configuration in use: paths, units, secrets. */
+import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Encrypter } from 'age-encryption'
 import { Secret } from '../model/secret.ts'
 import type { Problem } from './check.ts'
 import type { Config, HttpsListen, SyslogTarget, TrapTarget } from './config.ts'
-import type { ConfigFile, SecretSource } from './schema.ts'
+import { type ConfigFile, MAX_BANNER, type SecretSource } from './schema.ts'
 import { parseDuration, parseSize } from './units.ts'
 
 const MAX_GRACE = parseDuration('1h')
@@ -14,6 +15,9 @@ const SYSLOG_PORT = 514
 const SYSLOG_TLS_PORT = 6514
 /** RFC 3414 11.2: passwords shorter than that are refused by managers. */
 const MIN_SNMP_PASSWORD = 8
+
+/** C0 but tab and line ends, DEL and C1. */
+const CONTROL = /(?!\t|\r|\n)\p{Cc}/u
 
 type Path = (string | number)[]
 type Environment = Readonly<Record<string, string | undefined>>
@@ -61,6 +65,23 @@ class Resolver {
       }
     }
     return Secret.of(text ?? '')
+  }
+
+  banner(source: string | { file: string }): string {
+    const path: Path = ['ssh', 'banner']
+    let text = ''
+    try {
+      text = typeof source === 'string' ? source : readFileSync(this.path(source.file), 'utf8')
+    } catch (error) {
+      this.fail(path, `cannot read the banner: ${(error as Error).message}`)
+      return text
+    }
+    const lines = `${text.replace(/\r?\n$/, '').replace(/\r?\n/g, '\r\n')}\r\n`
+    const size = Buffer.byteLength(lines)
+    if (MAX_BANNER < size) this.fail(path, `expected at most ${MAX_BANNER} bytes, got ${size}`)
+    // a terminal shows it before anybody has signed in
+    else if (CONTROL.test(lines)) this.fail(path, 'expected text without control characters')
+    return lines
   }
 
   https(listen: Exclude<ConfigFile['listen']['https'], 'off'>): HttpsListen {
@@ -163,7 +184,7 @@ export function resolveConfig(
   const dataDir = resolve(dirname(file), content.data_dir)
   const resolver = new Resolver(dataDir, surroundings.env)
   const { https, ssh, metrics } = content.listen
-  const { user_ca: userCa, revoked_keys: revokedKeys } = content.ssh
+  const { user_ca: userCa, revoked_keys: revokedKeys, banner } = content.ssh
   const master = content.master_key
   const config: Config = {
     file,
@@ -175,6 +196,7 @@ export function resolveConfig(
       ...(metrics === 'off' ? {} : { metrics }),
     },
     ssh: {
+      ...(banner === undefined ? {} : { banner: resolver.banner(banner) }),
       userCa: userCa.map((file) => resolver.path(file)),
       ...(revokedKeys === undefined ? {} : { revokedKeys: resolver.path(revokedKeys) }),
     },

@@ -8,6 +8,9 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { DURATION_PATTERN, SIZE_PATTERN } from './units.ts'
 
+/** Bytes; fits in one message. */
+export const MAX_BANNER = 8192
+
 const closed = { additionalProperties: false }
 
 const Path = (description: string) => Type.String({ minLength: 1, title: 'the path of a file', description })
@@ -140,6 +143,18 @@ export const ConfigSchema = Type.Object(
     ),
     ssh: Type.Object(
       {
+        banner: Type.Optional(
+          Type.Union(
+            [
+              Type.String({ minLength: 1, maxLength: MAX_BANNER }),
+              Type.Object({ file: Type.String({ minLength: 1 }) }, closed),
+            ],
+            {
+              title: 'text or { file: PATH }',
+              description: 'what every client is shown before it signs in; at most 8 KiB',
+            },
+          ),
+        ),
         user_ca: Type.Array(Path('public keys, one a line'), {
           default: [],
           maxItems: 16,

@@ -21,7 +21,7 @@ export interface AuthenticateRequest {
   source: Source
   /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (contract.md, Login string). */
   login: string
-  proof: NoProof | PasswordProof | PublicKeyProof
+  proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof
 }
 
 /** The client asks which methods there are (RFC 4252 5.2). Never signs in; a malformed login string is answered as such. */
@@ -32,6 +32,14 @@ export interface NoProof {
 export interface PasswordProof {
   method: 'password' | 'keyboard-interactive'
   password: string
+}
+
+/** What the person said to a challenge, in the order of its prompts. */
+export interface AnswersProof {
+  method: 'keyboard-interactive'
+  /** The challenge's id. */
+  challenge: string
+  answers: string[]
 }
 
 export interface PublicKeyProof {
@@ -49,10 +57,21 @@ export type AuthenticateAnswer =
   | { result: 'accepted'; identity: Identity }
   /** The key is one of the user's: the client may go on and sign. */
   | { result: 'key_acceptable' }
+  /** There is more to ask before it is decided; a front that cannot ask refuses. */
+  | { result: 'challenge'; challenge: Challenge }
   /** Wrong, unknown, disabled, locked, expired: one answer for all of them (invariant 7). */
   | { result: 'rejected' }
   /** The login string itself is malformed; `message` shows the syntax and is for the user. */
   | { result: 'malformed'; message: string }
+
+/** One round of questions. */
+export interface Challenge {
+  /** Opaque: the answers name it. */
+  id: string
+  title: string
+  instructions: string
+  prompts: { text: string; echo: boolean }[]
+}
 
 /** A signed-in person. `token` is what later requests show; it dies with `leave`. */
 export interface Identity {

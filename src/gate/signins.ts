@@ -36,7 +36,8 @@ export class SignIns {
       await audit.record('auth.failure', { ...fields, reason: 'malformed login string' })
       return { result: 'malformed', message: parsed.malformed }
     }
-    if (proof.method === 'none') return { result: 'rejected' }
+    // No method here asks on, so answers are answers to nothing.
+    if (proof.method === 'none' || 'answers' in proof) return { result: 'rejected' }
     const outcome = await identities.authenticate({
       user: parsed.user,
       login,

@@ -193,10 +193,12 @@ describeWithPeers('forwarding', PEERS, () => {
       client.send(bind, keepalive, channelOpen('direct-tcpip', 9, 1000, TO))
       await until('both', () => target.received.length >= 2 || undefined)
       expect(target.received.map(([type]) => type).sort()).toEqual([MSG.globalRequest, MSG.channelOpen])
-      expect(client.received).toEqual([])
+      // beside the bastion's word on its own host keys
+      const answers = () => client.received.map(([type]) => type).filter((type) => type !== MSG.globalRequest)
+      expect(answers()).toEqual([])
       target.leg!.send(buildRequestSuccess())
-      await until('two answers', () => client.received.length >= 2 || undefined)
-      expect(client.received.map(([type]) => type)).toEqual([MSG.requestSuccess, MSG.requestFailure])
+      await until('two answers', () => answers().length >= 2 || undefined)
+      expect(answers()).toEqual([MSG.requestSuccess, MSG.requestFailure])
     })
 
     test('messages without end are no memory', async () => {

@@ -54,7 +54,7 @@ describeAttacks('never allowed', (setting) => {
       ['tcpip-forward', new Writer().string('0.0.0.0').uint32(8080).finish(), 'SSH_REVERSE_TCPIP'],
       ['cancel-tcpip-forward', new Writer().string('0.0.0.0').uint32(8080).finish(), 'SSH_REVERSE_TCPIP'],
       ['streamlocal-forward@openssh.com', new Writer().string('/tmp/x').finish(), 'SSH_REVERSE_UNIXSOCK'],
-      ['hostkeys-prove-00@openssh.com', NOTHING, 'hostkeys-prove-00@openssh.com'],
+      ['hostkeys-00@openssh.com', NOTHING, 'hostkeys-00@openssh.com'],
     ])('the global request %s', async (name, data, denied) => {
       const before = (await denials()).length
       const client = await arrive()

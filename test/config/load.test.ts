@@ -62,7 +62,20 @@ log: { level: debug, file: sallyport.log }
       recipients: [recipient],
       minFree: 65_536,
     })
+    const { ssh } = parse('ssh: { user_ca: [ca.pub, /secure/ca.pub], revoked_keys: krl }')
+    expect(ssh).toEqual({ userCa: ['/etc/data/ca.pub', '/secure/ca.pub'], revokedKeys: '/etc/data/krl' })
     expect(config.log).toEqual({ level: 'debug', file: '/etc/sallyport/state/sallyport.log' })
+  })
+
+  test('takes the banner as text or from a file, with the line ends of a terminal', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sallyport-config-'))
+    writeFileSync(join(folder, 'banner'), 'one\ntwo\r\n\n')
+    const of = (banner: string) =>
+      parseConfig(`data_dir: .\nssh: { banner: ${banner} }`, join(folder, 'sallyport.yaml'), surroundings).ssh
+        .banner
+    expect(of('{ file: banner }')).toBe('one\r\ntwo\r\n\r\n')
+    expect(of('hello')).toBe('hello\r\n')
+    rmSync(folder, { recursive: true })
   })
 
   test('switches listeners off', () => {
@@ -163,6 +176,21 @@ describe('a fault', () => {
       'an unknown key in a secret',
       'snmp: { traps: [ { host: a, community: { envv: X } } ] }',
       ':1: snmp.traps[0].community: expected text, { file: PATH } or { env: NAME }, got a map',
+    ],
+    [
+      'a banner with an escape',
+      'ssh: { banner: "\\e[2J" }',
+      ':1: ssh.banner: expected text without control characters',
+    ],
+    [
+      'a banner that is too long',
+      `ssh: { banner: ${'x'.repeat(9000)} }`,
+      ':1: ssh.banner: expected text or { file: PATH }',
+    ],
+    [
+      'a banner that is not there',
+      'ssh: { banner: { file: nowhere } }',
+      ':1: ssh.banner: cannot read the banner',
     ],
     ['an unknown key far from all', 'tls: {}', ':1: tls: unknown key; the nearest known one is ssh'],
     ['__proto__', '"__proto__": { x: 1 }', ':1: __proto__: unknown key'],

@@ -46,6 +46,8 @@ const PROGRAMS = {
   xauth: 'xauth',
   xdpyinfo: 'x11-utils',
   Xvfb: 'xvfb',
+  'ansible-playbook': 'ansible-core',
+  mosh: 'mosh',
 } as const
 
 export type ProgramName = keyof typeof PROGRAMS

@@ -1,6 +1,6 @@
 /** Key exchanges of the front: what the patch of ssh2 adds and mends, seen by a client that is none of ssh2. */
 import { createHash, createPublicKey, decapsulate, diffieHellman, generateKeyPairSync } from 'node:crypto'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { type AddressInfo, connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
 import ssh2, { type KexAlgorithm } from 'ssh2'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { BACK_ALGORITHMS } from '../../../proxies/ssh/algorithms.ts'
@@ -154,6 +154,77 @@ describe('a packet that is sent on a guess (RFC 4253 7.1)', () => {
     expect(client.types()).toEqual([KEX.kexinit, KEX.reply, KEX.newkeys])
     const third = await connect({ ...lists, follows: true, packets: [wrong, wrong] })
     await expect(third.payload(KEX.reply)).rejects.toThrow('ended')
+  })
+})
+
+describe('an identification string in many pieces', () => {
+  const PIECES = 40
+  const PAUSE_MS = 3
+
+  /** Passes everything on from a port, the first bytes one by one. */
+  async function dripping(to: number): Promise<Server> {
+    const drip = async (from: Socket, into: Socket): Promise<void> => {
+      let passed = 0
+      from.on('error', () => into.destroy())
+      from.on('close', () => into.destroy())
+      for await (const chunk of from as AsyncIterable<Buffer>) {
+        let at = 0
+        for (; at < chunk.length && passed < PIECES; at++, passed++) {
+          into.write(chunk.subarray(at, at + 1))
+          await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+        }
+        if (at < chunk.length) into.write(chunk.subarray(at))
+      }
+    }
+    const relay = createServer((one) => {
+      const other = connectTcp({ port: to, host: '127.0.0.1', noDelay: true })
+      for (const [from, into] of [
+        [one.setNoDelay(true), other],
+        [other, one],
+      ] as const) {
+        drip(from, into).catch(() => into.destroy())
+      }
+    }).listen(0, '127.0.0.1')
+    await new Promise((resolve) => relay.once('listening', resolve))
+    return relay
+  }
+
+  test('is read by both sides', async () => {
+    const relay = await dripping(port)
+    const client = new ssh2.Client()
+    const kex = await new Promise<string>((resolve, reject) => {
+      client.on('handshake', (negotiated) => resolve(negotiated.kex))
+      client.on('error', reject)
+      const { port: through } = relay.address() as AddressInfo
+      client.connect({ host: '127.0.0.1', port: through, username: 'x', algorithms: BACK_ALGORITHMS })
+    })
+    client.removeAllListeners('error')
+    client.on('error', () => undefined)
+    client.destroy()
+    relay.close()
+    expect(kex).toBe(ML_KEM)
+  })
+
+  test('does not come in the end: a server that talks before it gets no more than 64 KiB in', async () => {
+    let sent = 0
+    const talker = createServer((socket) => {
+      socket.on('error', () => undefined)
+      const timer = setInterval(() => {
+        sent += 1000
+        socket.write(`${'x'.repeat(998)}\r\n`)
+      }, 1)
+      socket.on('close', () => clearInterval(timer))
+    }).listen(0, '127.0.0.1')
+    await new Promise((resolve) => talker.once('listening', resolve))
+    const client = new ssh2.Client()
+    const error = await new Promise<Error>((resolve) => {
+      client.on('error', resolve)
+      client.connect({ host: '127.0.0.1', port: (talker.address() as AddressInfo).port, username: 'x' })
+    })
+    client.destroy()
+    talker.close()
+    expect(error.message).toBe('Header too long')
+    expect(sent).toBeLessThan(1_000_000)
   })
 })
 
