@@ -25,10 +25,7 @@ async function ended(): Promise<SessionRow> {
 }
 
 async function commandsOf(session: string): Promise<Record<string, unknown>[]> {
-  const events = await bastion.broker.must<Record<string, unknown>[]>(
-    'GET',
-    `/sessions/${session}/events?limit=-1`,
-  )
+  const events = await bastion.broker.must<Record<string, unknown>[]>('GET', `/sessions/${session}/events`)
   return events.filter(({ event }) => event === 'command')
 }
 
