@@ -303,7 +303,7 @@ describeWithPeers('programs', ['less', 'python3', 'tmux', 'vim'], () => {
         [READY, 'less text\r'],
         ['line', ' /line\r\r q'],
         [READY, 'tmux -L sallyport-test -f /dev/null new bash --norc\r'],
-        ['bash', 'echo within\r'],
+        ['[0] 0:', 'echo within\r'],
         ['within', 'exit\r'],
         [READY, 'exit\r'],
       ],
