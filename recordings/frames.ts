@@ -65,6 +65,12 @@ export interface ChannelOpen {
 }
 export interface Command {
   line: string
+  /** How sure it is that the line was read right, where it was read from a terminal. */
+  confidence?: 'certain' | 'likely' | 'uncertain'
+  /** The rule of the connection policy that it met. */
+  rule?: string
+  /** The line was not passed on. */
+  denied?: true
 }
 export interface FileOperation {
   operation: string

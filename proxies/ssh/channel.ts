@@ -6,7 +6,12 @@
  */
 import { Buffer } from 'node:buffer'
 import { ChannelEnd } from './channel-end.ts'
-import { buildChannelFailure, buildChannelOpenConfirmation, buildExtendedData } from './codec/build.ts'
+import {
+  buildChannelFailure,
+  buildChannelOpenConfirmation,
+  buildData,
+  buildExtendedData,
+} from './codec/build.ts'
 import {
   type ChannelOpenConfirmation,
   dataOf,
@@ -168,8 +173,9 @@ export abstract class Channel {
         this.client.closedBy = true
         this.#settle()
       }
-    } else if (this.#queue.length > 0 || !this.#step(payload)) {
-      this.#enqueue([Buffer.from(payload)])
+    } else {
+      const rest = this.#queue.length > 0 ? payload : this.#step(payload)
+      if (rest !== undefined) this.#enqueue([Buffer.from(rest)])
     }
   }
 
@@ -303,8 +309,15 @@ export abstract class Channel {
   /** Goes on with what waits, as far as it may. */
   protected drain(): void {
     while (this.#queue.length > 0 && this.stage !== 'over') {
-      const [first] = this.#queue
-      if (!first || !this.#step(first)) return
+      const first = this.#queue[0]!
+      const rest = this.#step(first)
+      // What it did may have ended the channel, and so emptied the queue.
+      if (this.#queue[0] !== first) return
+      if (rest !== undefined) {
+        this.#queued += rest.length - first.length
+        this.#queue[0] = rest
+        return
+      }
       this.#queue.shift()
       this.#queued -= first.length
     }
@@ -324,47 +337,60 @@ export abstract class Channel {
     if (this.#queued > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
   }
 
-  /** Handles one message of the client in order. False: it has to wait. */
-  #step(payload: Buffer): boolean {
-    if (this.stage === 'deciding' || this.target.id === undefined) return false
+  /** Handles one message of the client in order. Returns what of it has to wait. */
+  #step(payload: Buffer): Buffer | undefined {
+    if (this.stage === 'deciding' || this.target.id === undefined) return payload
     switch (payload[0]) {
       case MSG.channelData: {
         const data = dataOf(payload)
         if (this.stage === 'waiting') throw new MalformedError('data before a shell, command or subsystem')
-        if (this.#filtered === undefined && data.length > this.#up.window) return false
-        this.host.session.bytesIn += data.length
-        this.host.session.signs++
         if (this.#filtered !== undefined) {
+          this.host.session.bytesIn += data.length
+          this.host.session.signs++
           this.#filtered.fromClient(data)
-          return true
+          return undefined
         }
-        this.#up.forwarded(data.length)
-        this.recorder?.fromClient(data)
-        if (this.stage !== 'passing') return true
-        this.target.pass(payload)
-        this.client.grant(this.#up, WINDOW_GRANT_AT_LEAST)
-        return true
+        return data.length > this.#up.window ? payload : this.#input(payload, data)
       }
       case MSG.channelRequest:
         this.requestOfClient(payload)
-        return true
+        return undefined
       case MSG.channelEof:
         if (this.stage === 'waiting') throw new MalformedError('an end before a shell, command or subsystem')
-        if (this.#filtered?.isWaitingUp) return false
+        if (this.#filtered?.isWaitingUp) return payload
         this.target.pass(payload)
-        return true
+        return undefined
       case MSG.channelClose:
         this.client.closedBy = true
         this.target.close()
         this.#settle()
-        return true
+        return undefined
       case MSG.channelExtendedData:
         // RFC 4254 5.2 gives it a meaning from the server only.
         throw new MalformedError('extended data from the client')
       default:
         // SUCCESS and FAILURE answer requests that the bastion never passes on.
-        return true
+        return undefined
     }
+  }
+
+  /** Passes data of the client on as far as the recorder admits it now. Returns the rest, as a message. */
+  #input(payload: Buffer, data: Uint8Array): Buffer | undefined {
+    for (let rest = data; rest.length > 0; ) {
+      const count = this.recorder?.admit?.(rest) ?? rest.length
+      if (this.stage !== 'passing') return undefined
+      if (count === 0) return rest === data ? payload : buildData(this.id, rest)
+      const part = rest.subarray(0, count)
+      rest = rest.subarray(count)
+      this.#up.forwarded(count)
+      this.host.session.bytesIn += count
+      this.host.session.signs++
+      this.recorder?.fromClient(part)
+      if (this.stage !== 'passing') return undefined
+      this.target.pass(count === data.length ? payload : buildData(this.id, part))
+      this.client.grant(this.#up, WINDOW_GRANT_AT_LEAST)
+    }
+    return undefined
   }
 
   #data(payload: Buffer, data: Uint8Array, isError: boolean): void {

@@ -214,7 +214,13 @@ export class SessionChannel extends Channel {
     const { session } = this.host
     this.stage = 'passing'
     const sent = asSent(main, session.rights)
-    this.recorder = session.recorder(this.id, sent, this.#terminal, (reason) => this.refuse(reason))
+    this.recorder = session.recorder(
+      this.id,
+      sent,
+      this.#terminal,
+      (reason) => this.refuse(reason),
+      () => this.host.guarded(() => this.drain()),
+    )
     if (sent.program.kind === 'sftp' && session.filtersSftp) this.#filterSftp(sent.right)
     if (request.wantReply) this.#owe(this.#adopted ? 'own' : 'pass')
     if (sent !== main && sent.program.kind === 'exec') {

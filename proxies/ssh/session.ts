@@ -14,6 +14,7 @@ import { type FileDirection, parseFileRule } from '../../src/model/file-rules.ts
 import type { Right } from '../../src/model/rights.ts'
 import type { SshOptions } from '../../src/model/ssh-options.ts'
 import type { PtyRequest } from './codec/requests.ts'
+import { CommandLog } from './commands/log.ts'
 import { TargetError } from './errors.ts'
 import {
   CLOSE_ATTEMPTS,
@@ -32,6 +33,8 @@ import type { FileDenial } from './sftp/filter.ts'
 
 /** The sink of a session that its authorization says is not recorded. */
 const NOWHERE: FrameSink = { write: () => undefined }
+
+const now = () => performance.now()
 
 export type SessionResult = 'success' | 'failure' | 'killed'
 
@@ -54,6 +57,7 @@ export class SshSession {
   readonly #gate: Gate
   readonly #used = new Set<Right>()
   readonly #quota = new Quota()
+  readonly #commands: CommandLog
   #writer: RecordingWriter | undefined
   #stopped: { result: SessionResult; reason: string } | undefined
   #ending: Promise<void> | undefined
@@ -74,6 +78,12 @@ export class SshSession {
     this.options = session.options
     this.fileRules = new FileJudge(session.options.fileRules.map(parseFileRule))
     this.#gate = gate
+    this.#commands = new CommandLog({
+      rules: session.options.commandRules,
+      now,
+      tell: (code, fields) => this.#tell(code, fields),
+      kill: (reason) => this.stop('killed', reason),
+    })
   }
 
   /**
@@ -126,12 +136,29 @@ export class SshSession {
     return true
   }
 
-  /** A channel's main request is allowed: resolves when the audit log has it. */
+  /**
+   * A channel's main request is allowed: resolves when the audit log has it. A command that a rule forbids ends the
+   * session before.
+   */
   granted(request: MainRequest): Promise<void> {
-    this.#used.add(request.right)
+    const { right: subprotocol } = request
     const line = commandText(request)
-    const opened = this.#event('channel.open', { subprotocol: request.right })
-    return line === undefined ? opened : this.#event('command', { subprotocol: request.right, object: line })
+    const isJudged = line !== undefined && subprotocol === 'SSH_REMOTE_COMMAND'
+    const rule = isJudged ? this.#commands.rules.find(line) : undefined
+    const fields = {
+      subprotocol,
+      ...(line !== undefined && { object: line, confidence: 'certain' }),
+      ...(rule && { rule: rule.text }),
+    }
+    if (rule?.action === 'kill') {
+      this.#write(FRAME.denied, 0, { what: subprotocol, reason: `rule ${JSON.stringify(rule.text)}` })
+      const told = this.#event('command', { ...fields, result: 'denied' })
+      this.#commands.kill(rule.text)
+      return told
+    }
+    this.#used.add(subprotocol)
+    const opened = this.#event('channel.open', { subprotocol })
+    return line === undefined ? opened : this.#event('command', fields)
   }
 
   /** A connection, or a listener on the target, is allowed: resolves when the audit log has it. */
@@ -180,12 +207,16 @@ export class SshSession {
     return this.#denials > MAX_DENIALS
   }
 
-  /** What records one channel, and tells the audit of its files. `cut` ends the channel. */
+  /**
+   * What records one channel, and tells the audit of its files and commands. `cut` ends the channel; `admit`: input
+   * that the recorder has held back may be shown to it again.
+   */
   recorder(
     channel: number,
     { program, right }: MainRequest,
     terminal: PtyRequest | undefined,
     cut: (reason: string) => void,
+    admit: () => void,
   ): ChannelRecorder {
     this.#recorders++
     return recorderFor(program, {
@@ -199,6 +230,8 @@ export class SshSession {
       right,
       maySftp: this.rights.has('SFTP_SESSION'),
       fileRules: this.fileRules,
+      commandRules: this.#commands.rules,
+      now,
       sink: this.#writer ?? NOWHERE,
       channel,
       quota: this.#quota,
@@ -220,6 +253,9 @@ export class SshSession {
             ...(bytes !== undefined && { size: bytes }),
             ...(sha256 !== undefined && { sha256 }),
           }),
+        onCommand: (command) => this.#commands.heard(right, command),
+        onPiped: (rule, kills) => this.#commands.piped(right, rule, kills),
+        onAdmit: admit,
         onForbidden: (denial) => {
           this.deniedFile(channel, right, denial)
           cut(`${denial.path}: ${denial.reason}`)
@@ -259,6 +295,7 @@ export class SshSession {
     const end = { result, ...(reason !== undefined && { reason }) }
     await this.#recorded()
     const recording = await this.#seal(end)
+    this.#commands.flush()
     await this.#telling.catch(() => undefined)
     for (let attempt = 1; attempt <= CLOSE_ATTEMPTS; attempt++) {
       try {

@@ -1,11 +1,12 @@
 /** The options of SSH sessions as fields of `/connectionpolicies`. */
 import { type Static, Type } from 'typebox'
+import { commandRulesFlaw, MAX_COMMAND_RULE_LENGTH, MAX_COMMAND_RULES } from '../model/command-rules.ts'
 import { FileRuleError, MAX_FILE_RULE_LENGTH, MAX_FILE_RULES, parseFileRule } from '../model/file-rules.ts'
 import { forwardRuleError } from '../model/forward-rules.ts'
 import { LEGACY_ALGORITHMS } from '../model/legacy-algorithms.ts'
 import type { SshOptions } from '../model/ssh-options.ts'
 import { ApiError } from './errors.ts'
-import { exact, oneOf, partial } from './fields.ts'
+import { check, exact, oneOf, partial } from './fields.ts'
 
 const MAX_SECONDS = 366 * 24 * 3600
 
@@ -42,6 +43,11 @@ export const SshFields = exact({
     description:
       'rules for files over SFTP and SCP, such as "deny up /srv/** ext=exe"; the first that matches decides',
   }),
+  command_rules: Type.Array(Type.String({ maxLength: MAX_COMMAND_RULE_LENGTH }), {
+    maxItems: MAX_COMMAND_RULES,
+    description:
+      'what to do about command lines: "notify REGEX" or "kill REGEX", such as "kill rm\\s+-\\S*r", in the syntax of RE2; it holds where it matches anywhere in the line',
+  }),
 })
 export const SshUpdate = partial(SshFields)
 
@@ -53,6 +59,7 @@ export function sshFieldsOf(options: SshOptions): Static<typeof SshFields> {
     forward_to: [...options.forwardTo],
     listen_on: [...options.listenOn],
     file_rules: [...options.fileRules],
+    command_rules: [...options.commandRules],
   }
 }
 
@@ -64,6 +71,8 @@ export function sshOptionsOf(body: Static<typeof SshUpdate>, old: SshOptions): S
   checkRules('forward_to', body.forward_to, forwardRuleError)
   checkRules('listen_on', body.listen_on, forwardRuleError)
   checkRules('file_rules', body.file_rules, fileRuleError)
+  const flaw = commandRulesFlaw(body.command_rules ?? [])
+  check(`command_rules/${flaw?.index}`, flaw?.message)
   return {
     idleTimeout: body.idle_timeout ?? old.idleTimeout,
     maxDuration: body.max_duration ?? old.maxDuration,
@@ -71,6 +80,7 @@ export function sshOptionsOf(body: Static<typeof SshUpdate>, old: SshOptions): S
     forwardTo: body.forward_to ?? old.forwardTo,
     listenOn: body.listen_on ?? old.listenOn,
     fileRules: body.file_rules ?? old.fileRules,
+    commandRules: body.command_rules ?? old.commandRules,
   }
 }
 

@@ -36,6 +36,8 @@ export const EVENT_FIELDS = [
   'bytes_in',
   'bytes_out',
   'destination',
+  'confidence',
+  'rule',
 ] as const
 export type EventField = (typeof EVENT_FIELDS)[number]
 /** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */
@@ -102,6 +104,12 @@ function transfer(f: EventFields): string {
     : `${who(f)} ${verb} ${f.path ?? 'a file'}${size} ${f.direction === 'up' ? 'to' : 'from'} ${targetOf(f)}`
 }
 
+function command(f: EventFields): string {
+  const verb = f.result === 'denied' ? 'was refused' : 'ran'
+  const rule = f.rule === undefined ? '' : ` (rule ${f.rule})`
+  return `${who(f)} ${verb} a command on ${targetOf(f)}${rule}${f.object === undefined ? because(f) : `: ${f.object}`}`
+}
+
 export const EVENTS = {
   'auth.success': {
     severity: 'notice',
@@ -152,7 +160,8 @@ export const EVENTS = {
     trap: true,
     meaning: 'somebody, or a rule, ended a running session; `user` is who ended it',
     fields: ['session', 'user', 'protocol', ...TARGET, 'reason'],
-    sentence: (f) => `${session(f)} to ${targetOf(f)} was ended by ${who(f)}${because(f)}`,
+    sentence: (f) =>
+      `${session(f)} to ${targetOf(f)} was ended${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
   },
   'channel.open': {
     severity: 'notice',
@@ -181,9 +190,10 @@ export const EVENTS = {
   command: {
     severity: 'notice',
     trap: false,
-    meaning: 'a command line reached the target; `object` is the line',
-    fields: [...CHANNEL, 'object', 'result'],
-    sentence: (f) => `${who(f)} ran a command on ${targetOf(f)}: ${f.object ?? '?'}`,
+    meaning:
+      'a command line; `object` is the line as it was typed, secrets on it included. A warning when it met a `rule`; `denied`: it did not reach the target. Without `object`, `reason` says what is left out',
+    fields: [...CHANNEL, 'object', 'confidence', 'rule', 'result', 'reason'],
+    sentence: command,
   },
   'file.transfer': {
     severity: 'notice',
@@ -363,10 +373,11 @@ export function kindOf(code: EventCode): EventKind {
 /** Results that make a warning of an event that is a notice otherwise. */
 const BAD_RESULTS: readonly (string | number | undefined)[] = ['failure', 'refused', 'denied', 'lost']
 
-/** The severity of one event: its kind's, raised to a warning when its result is a failure or a denial. */
+/** The severity of one event: its kind's, raised to a warning by a failure, a denial, or a rule that was met. */
 export function severityOf(event: Pick<AuditEvent, 'code' | 'fields'>): Severity {
   const own = kindOf(event.code).severity
-  return own === 'notice' && BAD_RESULTS.includes(event.fields.result) ? 'warning' : own
+  const isBad = BAD_RESULTS.includes(event.fields.result) || event.fields.rule !== undefined
+  return own === 'notice' && isBad ? 'warning' : own
 }
 
 export interface AuditEvent {

@@ -52,6 +52,8 @@ const PROXY_EVENTS: ReadonlySet<EventCode> = new Set([
   'command',
   'file.transfer',
   'file.denied',
+  // By a rule of the session, which the proxy applies.
+  'session.kill',
 ] as const)
 
 export class BrokerGate implements Gate {
@@ -109,7 +111,12 @@ export class BrokerGate implements Gate {
   async event({ session, code, fields }: EventRequest): Promise<void> {
     const running = this.#running.get(session)
     if (!PROXY_EVENTS.has(code)) throw new Error(`a proxy does not report ${code}`)
-    await this.#options.audit.record(code, { ...fields, ...sessionFields(running) })
+    if (code === 'session.kill') {
+      running.stopped ??= String(fields.reason)
+      await this.#options.audit.record(code, { ...fields, ...killFields(running) })
+    } else {
+      await this.#options.audit.record(code, { ...fields, ...sessionFields(running) })
+    }
   }
 
   async denied({ identity, protocol, what, reason }: DeniedRequest): Promise<void> {

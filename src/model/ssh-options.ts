@@ -18,6 +18,8 @@ export interface SshOptions {
   listenOn: readonly string[]
   /** Rules for files, as they were written (file-rules.ts); the first that matches decides. */
   fileRules: readonly string[]
+  /** What to do about command lines: rules in the language of command-rules.ts. */
+  commandRules: readonly string[]
 }
 
 export const SSH_OPTIONS: Readonly<SshOptions> = {
@@ -27,6 +29,7 @@ export const SSH_OPTIONS: Readonly<SshOptions> = {
   forwardTo: [],
   listenOn: ['localhost:*', '127.0.0.1:*', '[::1]:*'],
   fileRules: [],
+  commandRules: [],
 }
 
 /** For the database: only what is no default. */

@@ -280,6 +280,22 @@ describe('connection policies', () => {
     await must('PUT', '/connectionpolicies/office', { idle_timeout: 600 })
     expect(await must('GET', '/connectionpolicies/office')).toMatchObject({ ...limits, idle_timeout: 600 })
     expect((await call('PUT', '/connectionpolicies/office', { idle_timeout: -1 })).status).toBe(400)
+    const command_rules = ['notify \\bsudo\\b', 'kill rm\\s+-\\S*r']
+    await must('PUT', '/connectionpolicies/office', { command_rules })
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      idle_timeout: 600,
+      command_rules,
+    })
+    for (const [rule, message] of [
+      ['kill a(b', 'at character 6: missing closing )'],
+      ['forbid x', 'at character 1: expected "notify REGEX" or "kill REGEX", with one space between'],
+      [`kill ${'(x{1000}y)'.repeat(3)}`, 'with this rule the expressions take too much work'],
+    ] as const) {
+      const refused = await call('PUT', '/connectionpolicies/office', { command_rules: ['kill ok', rule] })
+      expect(refused.status).toBe(400)
+      expect(refused.body.details[0]).toMatchObject({ field: 'command_rules/1' })
+      expect(refused.body.details[0].message).toContain(message)
+    }
     expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
       forward_to: [],
       listen_on: ['localhost:*', '127.0.0.1:*', '[::1]:*'],

@@ -1,10 +1,13 @@
 /** The recorder that belongs to a channel's main request. */
 import type { ChannelOpen, FrameSink } from '../../../recordings/frames.ts'
+import type { CommandRules } from '../../../src/model/command-rules.ts'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import type { ExecCommand } from '../codec/classify.ts'
 import { displayText } from '../codec/reader.ts'
-import { ChannelFrames, type Hashing } from './frames.ts'
+import { ScriptWatch } from '../commands/script.ts'
+import { CommandWatch } from '../commands/watch.ts'
+import { ChannelFrames, ChannelFrames, type Hashing } from './frames.ts'
 import { Guard } from './guard.ts'
 import { HiddenSftp } from './hidden-sftp.ts'
 import type { Quota } from './quota.ts'
@@ -30,6 +33,10 @@ export interface RecorderOptions {
   maySftp: boolean
   /** What SCP's files are held to; SFTP's are before they come here. */
   fileRules: FileJudge
+  /** What command lines are held to. */
+  commandRules: CommandRules
+  /** Milliseconds, never decreasing. */
+  now: () => number
   sink: FrameSink
   /** Where contents are hashed; absent: here. */
   hashing?: Hashing
@@ -65,7 +72,8 @@ export function recorderFor(recorded: Recorded, options: RecorderOptions): Chann
 
 function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderOptions): ChannelRecorder {
   const { events, quota } = options
-  if (options.terminal !== undefined && recorded.kind !== 'sftp') return new TerminalRecorder(frames)
+  if (options.terminal !== undefined && recorded.kind !== 'sftp')
+    return new TerminalRecorder(frames, commandsOf(options.terminal, frames, options))
   if (recorded.kind === 'sftp') return new Guard(new SftpRecorder(frames, events, quota), frames, events)
   const classified = recorded.kind === 'exec' ? recorded.classified : undefined
   switch (classified?.kind) {
@@ -75,10 +83,36 @@ function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderO
     case 'git':
       return new StreamRecorder(frames, events, quota, classified)
     default: {
-      const whole = new WholeRecorder(frames, events, quota)
+      const whole = new WholeRecorder(frames, events, quota, scriptOf(recorded, options))
       return options.maySftp ? whole : new Guard(new HiddenSftp(whole), frames, events)
     }
   }
+}
+
+function commandsOf(terminal: Terminal, frames: ChannelFrames, options: RecorderOptions): CommandWatch {
+  const { events, commandRules, now } = options
+  return new CommandWatch({
+    ...terminal,
+    rules: commandRules,
+    now,
+    onCommand: (command) => {
+      const { line, confidence, rule, kills } = command
+      frames.command({
+        line,
+        confidence,
+        ...(rule !== undefined && { rule }),
+        ...(kills === 'before' && { denied: true }),
+      })
+      events.onCommand(command)
+    },
+    onAdmit: events.onAdmit,
+  })
+}
+
+/** A shell reads commands from its input, with a terminal or without. */
+function scriptOf(recorded: Recorded, { commandRules, events }: RecorderOptions): ScriptWatch | undefined {
+  if (recorded.kind !== 'shell' || commandRules.isEmpty) return undefined
+  return new ScriptWatch(commandRules, events.onPiped)
 }
 
 function kindOf(recorded: Recorded, terminal: Terminal | undefined): ChannelOpen['kind'] {

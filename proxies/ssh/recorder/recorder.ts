@@ -5,9 +5,15 @@
  */
 import type { Exit, Unrecorded } from '../../../recordings/frames.ts'
 import type { Direction } from '../codec/classify.ts'
+import type { Command } from '../commands/watch.ts'
 import type { FileDenial } from '../sftp/filter.ts'
 
 export interface ChannelRecorder {
+  /**
+   * How many of these bytes of the client may go to the target now; they are shown to fromClient next. The rest has
+   * to wait until RecorderEvents.onAdmit. Absent: all may.
+   */
+  admit?(data: Uint8Array): number
   /** Data of the user's client, before it goes to the target. */
   fromClient(data: Uint8Array): void
   /** Data of the target, before it goes to the client; `stderr`: extended data of that type. */
@@ -37,6 +43,12 @@ export interface RecorderEvents {
   onTransfer(transfer: Transfer): void
   /** At the start of a gap without `bytes` and `sha256`, at its end with them: `channel.unrecorded`. */
   onUnrecorded(gap: Unrecorded): void
+  /** A command line was read from the terminal. The session may end over it. */
+  onCommand(command: Command): void
+  /** A line of input without a terminal has met a rule for commands. The session ends over it when it `kills`. */
+  onPiped(rule: string, kills: boolean): void
+  /** What `admit` has held back can be shown to it again. Not called after `end`. */
+  onAdmit(): void
   /** A rule forbids a file: what is just being shown must not be sent on, and the channel must be cut. */
   onForbidden(denial: FileDenial): void
   /**

@@ -3,6 +3,7 @@
  * command. Standard output and standard error share the outgoing direction's quota, count and hash.
  */
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
+import type { ScriptWatch } from '../commands/script.ts'
 import type { ChannelFrames } from './frames.ts'
 import { type Quota, QuotaStream } from './quota.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
@@ -11,8 +12,10 @@ export class WholeRecorder implements ChannelRecorder {
   readonly #frames: ChannelFrames
   readonly #input: QuotaStream
   readonly #output: QuotaStream
+  readonly #script: ScriptWatch | undefined
 
-  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota) {
+  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota, script?: ScriptWatch) {
+    this.#script = script
     this.#frames = frames
     this.#input = new QuotaStream(frames, events, quota, 'in')
     this.#output = new QuotaStream(frames, events, quota, 'out')
@@ -20,6 +23,8 @@ export class WholeRecorder implements ChannelRecorder {
 
   fromClient(data: Uint8Array): void {
     this.#input.write(FRAME.input, data)
+    // Last: the session may end over a command.
+    this.#script?.fromClient(data)
   }
 
   fromTarget(data: Uint8Array, stderr: boolean): void {

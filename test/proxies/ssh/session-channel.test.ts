@@ -11,9 +11,16 @@ import {
   buildPtyRequest,
   buildWindowAdjust,
 } from '../../../proxies/ssh/codec/build.ts'
-import { MSG, parseChannelRequest, recipientOf, windowAdjustOf } from '../../../proxies/ssh/codec/messages.ts'
+import {
+  dataOf,
+  MSG,
+  parseChannelRequest,
+  recipientOf,
+  windowAdjustOf,
+} from '../../../proxies/ssh/codec/messages.ts'
 import { MalformedError } from '../../../proxies/ssh/codec/reader.ts'
 import { MAX_QUEUED } from '../../../proxies/ssh/limits.ts'
+import type { ChannelRecorder } from '../../../proxies/ssh/recorder/recorder.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import { SessionChannel } from '../../../proxies/ssh/session-channel.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
@@ -24,7 +31,10 @@ let toClient: Buffer[]
 let toTarget: Buffer[]
 let granted: Right[]
 let breach: unknown
+let recorder: Partial<ChannelRecorder> | undefined
 let channel: SessionChannel
+/** Tells the channel that the recorder may admit more. */
+let again: () => void
 
 const NOTHING = new Uint8Array(0)
 
@@ -36,7 +46,10 @@ function newChannel(rights: Right[]): SessionChannel {
     target: { device: 'srv1' },
     granted: async ({ right }: { right: Right }) => void granted.push(right),
     denied: () => undefined,
-    recorder: () => undefined,
+    recorder: (...[, , , , admit]: Parameters<SshSession['recorder']>) => {
+      again = admit
+      return recorder
+    },
     fileRules: new FileJudge([]),
     filtersSftp: false,
     bytesIn: 0,
@@ -74,6 +87,7 @@ beforeEach(() => {
   toTarget = []
   granted = []
   breach = undefined
+  recorder = undefined
   channel = opened(['SSH_REMOTE_COMMAND', 'SSH_SCP_UP'])
 })
 
@@ -165,4 +179,58 @@ test('data beyond the window that was granted is a breach, from either side', as
   expect(() => {
     for (let n = 0; n < 5; n++) channel.fromClient(buildData(7, Buffer.alloc(30_000)))
   }).toThrow('more data than the window allows')
+})
+
+describe('a recorder that holds input back', () => {
+  let may: number
+  let shown: string
+  const sent = () =>
+    toTarget
+      .filter(([type]) => type === MSG.channelData)
+      .map((payload) => Buffer.from(dataOf(payload)).toString())
+
+  async function begun(): Promise<void> {
+    may = 0
+    shown = ''
+    recorder = {
+      admit: (data) => Math.min(may, data.length),
+      fromClient: (data) => {
+        may -= data.length
+        shown += Buffer.from(data).toString()
+      },
+    }
+    channel.fromClient(buildExec(7, true, 'sh'))
+    await decided()
+  }
+
+  test('gets it in parts, and nothing overtakes what waits', async () => {
+    await begun()
+    may = 3
+    channel.fromClient(buildData(7, 'abcdef'))
+    channel.fromClient(buildData(7, 'ghi'))
+    channel.fromClient(buildEof(7))
+    expect(sent()).toEqual(['abc'])
+    may = 1
+    again()
+    expect(sent()).toEqual(['abc', 'd'])
+    may = 100
+    again()
+    expect(sent()).toEqual(['abc', 'd', 'ef', 'ghi'])
+    expect(shown).toBe('abcdefghi')
+    expect(kinds(toTarget).at(-1)).toBe(MSG.channelEof)
+  })
+
+  test('and ends the channel has let nothing more pass', async () => {
+    await begun()
+    recorder = Object.assign(recorder!, {
+      admit: () => {
+        channel.refuse('no')
+        return 0
+      },
+    })
+    channel.fromClient(buildData(7, 'abc'))
+    again()
+    expect(sent()).toEqual([])
+    expect(kinds(toClient).at(-1)).toBe(MSG.channelClose)
+  })
 })

@@ -1,5 +1,6 @@
 /** Takes down what a recorder writes and says. */
 import { Buffer } from 'node:buffer'
+import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
 import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
 import { Quota } from '../../../../../proxies/ssh/recorder/quota.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
@@ -12,6 +13,7 @@ import {
   type FrameType,
   type Unrecorded,
 } from '../../../../../recordings/frames.ts'
+import { CommandRules } from '../../../../../src/model/command-rules.ts'
 import { FileJudge } from '../../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../../src/model/file-rules.ts'
 
@@ -21,6 +23,11 @@ export class Notes implements FrameSink {
   readonly gaps: Unrecorded[] = []
   readonly denials: FileDenial[] = []
   readonly violations: string[] = []
+  readonly commands: Command[] = []
+  readonly piped: string[] = []
+  admissions = 0
+  /** The recorder's clock: milliseconds. */
+  now = 0
 
   write(type: FrameType, _channel: number, payload: Uint8Array): void {
     this.frames.push({ type, payload: Buffer.from(payload) })
@@ -31,12 +38,17 @@ export class Notes implements FrameSink {
       right: 'SFTP_SESSION',
       maySftp: true,
       fileRules: new FileJudge(rules.map(parseFileRule)),
+      commandRules: new CommandRules([]),
+      now: () => this.now,
       sink: this,
       channel: 7,
       quota,
       events: {
         onTransfer: (transfer) => this.transfers.push(transfer),
         onUnrecorded: (gap) => this.gaps.push(gap),
+        onCommand: (command) => this.commands.push(command),
+        onPiped: (rule) => this.piped.push(rule),
+        onAdmit: () => this.admissions++,
         onForbidden: (denial) => this.denials.push(denial),
         onViolation: (reason) => this.violations.push(reason),
       },

@@ -1,0 +1,109 @@
+/**
+ * The rows of a screen. A row is made when it is written to, 4 bytes a cell; there are at most MAX_COLUMNS × MAX_ROWS
+ * cells, whatever size the client claims.
+ */
+import { LineCells } from './line-cells.ts'
+
+export const MAX_COLUMNS = 512
+export const MAX_ROWS = 200
+
+/** Rows that are one line. */
+export interface Span {
+  first: number
+  last: number
+}
+
+export class Grid {
+  columns: number
+  rows: number
+  /** Rows that have left the screen at its top: `gone + row` is a row's number for ever. */
+  gone = 0
+  #lines: (LineCells | undefined)[]
+
+  constructor(columns: number, rows: number) {
+    this.columns = clamp(columns, 1, MAX_COLUMNS)
+    this.rows = clamp(rows, 1, MAX_ROWS)
+    this.#lines = blank(this.rows)
+  }
+
+  /** The row, if something was written there. */
+  at(row: number): LineCells | undefined {
+    return this.#lines[row]
+  }
+
+  line(row: number): LineCells {
+    this.#lines[row] ??= new LineCells(this.columns)
+    return this.#lines[row]
+  }
+
+  isBlank(row: number): boolean {
+    return this.#lines[row]?.isBlank ?? true
+  }
+
+  /** The rows that are one line with this one, because the text came to the right margin. */
+  span(row: number): Span {
+    let first = row
+    let last = row
+    while (first > 0 && this.#flowsOn(first - 1)) first--
+    while (last < this.rows - 1 && this.#flowsOn(last)) last++
+    return { first, last }
+  }
+
+  /** The text of these rows without a break, up to the cell `column` of `row` when that is given. */
+  text({ first, last }: Span, end?: { row: number; column: number }): string {
+    let text = ''
+    const lowest = end?.row ?? last
+    for (let row = first; row <= lowest; row++) {
+      const line = this.#lines[row]
+      let to = row === end?.row ? end.column : this.columns
+      // A wide character that did not fit has left the last cell empty.
+      if (row < lowest && line?.isFull === false) to--
+      text += line?.text(to) ?? ' '.repeat(to)
+    }
+    return text
+  }
+
+  /** Empties the rows from `first` to before `end`. */
+  clear(first = 0, end = this.rows): void {
+    this.#lines.fill(undefined, first, end)
+  }
+
+  /** Moves the rows from `top` to `bottom` up by so many; negative: down. */
+  scroll(top: number, bottom: number, by: number): void {
+    const count = Math.min(Math.abs(by), bottom - top + 1)
+    if (by > 0) {
+      this.#lines.splice(bottom + 1, 0, ...blank(count))
+      this.#lines.splice(top, count)
+      if (top === 0) this.gone += count
+    } else {
+      this.#lines.splice(bottom + 1 - count, count)
+      this.#lines.splice(top, 0, ...blank(count))
+    }
+  }
+
+  /** As xterm: rows below the cursor's go first, then those at the top. Returns how many of these. */
+  protected reshape(columns: number, rows: number, cursorRow: number): number {
+    const width = clamp(columns, 1, MAX_COLUMNS)
+    const height = clamp(rows, 1, MAX_ROWS)
+    if (width !== this.columns) this.#lines = this.#lines.map((line) => line?.resized(width))
+    const above = Math.max(0, cursorRow - (height - 1))
+    this.#lines = Array.from({ length: height }, (_, row) => this.#lines[row + above])
+    this.gone += above
+    this.columns = width
+    this.rows = height
+    return above
+  }
+
+  #flowsOn(row: number): boolean {
+    const line = this.#lines[row]
+    return line?.continues === true && (line.isFull || !this.isBlank(row + 1))
+  }
+}
+
+function blank(count: number): (LineCells | undefined)[] {
+  return new Array<LineCells | undefined>(count).fill(undefined)
+}
+
+export function clamp(value: number, low: number, high: number): number {
+  return Math.max(low, Math.min(high, value))
+}

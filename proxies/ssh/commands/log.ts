@@ -1,0 +1,107 @@
+/**
+ * The commands of one session on their way to the audit log: at a bounded rate, for the log is everybody's, and with
+ * what the rules of the connection policy make of them.
+ */
+import type { EventCode, EventFields } from '../../../src/audit/catalogue.ts'
+import { CommandRules } from '../../../src/model/command-rules.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import { Bucket } from './bucket.ts'
+import type { Command } from './watch.ts'
+
+/** Events at once, and then each second; those that met a rule have as many of their own. */
+const BURST = 50
+const RATE = 5
+/** Compiled rules that are kept: sessions under one policy share them. */
+const MAX_COMPILED = 32
+const compiled = new Map<string, CommandRules>()
+
+export interface CommandLogOptions {
+  rules: readonly string[]
+  /** Milliseconds, never decreasing. */
+  now: () => number
+  tell: (code: EventCode, fields: EventFields) => void
+  /** The session has to end. */
+  kill: (reason: string) => void
+}
+
+export class CommandLog {
+  readonly rules: CommandRules
+  readonly #options: CommandLogOptions
+  readonly #lines: Bucket
+  readonly #hits: Bucket
+  #omitted = { lines: 0, hits: 0 }
+
+  constructor(options: CommandLogOptions) {
+    this.#options = options
+    this.rules = rulesOf(options.rules)
+    this.#lines = new Bucket(BURST, RATE, options.now)
+    this.#hits = new Bucket(BURST, RATE, options.now)
+  }
+
+  /** A line that was read from a terminal. */
+  heard(subprotocol: Right, { line, confidence, rule, kills }: Command): void {
+    this.#tell({
+      subprotocol,
+      object: line,
+      confidence,
+      ...(rule !== undefined && { rule }),
+      ...(kills === 'before' && { result: 'denied' }),
+    })
+    if (kills !== undefined && rule !== undefined) this.kill(rule)
+  }
+
+  /** A line of input of a shell without a terminal has met a rule. */
+  piped(subprotocol: Right, rule: string, kills: boolean): void {
+    this.#tell({
+      subprotocol,
+      rule,
+      ...(kills && { result: 'denied' }),
+      reason: 'in the input of a shell without a terminal: the recording has the line',
+    })
+    if (kills) this.kill(rule)
+  }
+
+  /** Ends the session because of this rule. */
+  kill(rule: string): void {
+    this.flush()
+    const reason = `the command is not allowed here: rule ${JSON.stringify(rule)}`
+    this.#options.tell('session.kill', { reason })
+    this.#options.kill(reason)
+  }
+
+  /** Tells how many were left out, if any were. */
+  flush(): void {
+    const { lines, hits } = this.#omitted
+    if (lines === 0) return
+    this.#omitted = { lines: 0, hits: 0 }
+    const count = `${lines} command line${lines === 1 ? ' was' : 's were'} left out: too many at a time`
+    this.#options.tell('command', {
+      reason: hits === 0 ? count : `${count}; ${hits} of them met a rule`,
+      ...(hits > 0 && { result: 'lost' }),
+    })
+  }
+
+  #tell(fields: EventFields): void {
+    const isHit = fields.rule !== undefined
+    if (fields.result === undefined && !(isHit ? this.#hits : this.#lines).take(1)) {
+      this.#omitted.lines++
+      if (isHit) this.#omitted.hits++
+      return
+    }
+    this.flush()
+    this.#options.tell('command', fields)
+  }
+}
+
+function rulesOf(texts: readonly string[]): CommandRules {
+  const name = JSON.stringify(texts)
+  const known = compiled.get(name)
+  if (known !== undefined) return known
+  const rules = new CommandRules(texts)
+  for (const oldest of compiled.keys()) {
+    if (compiled.size < MAX_COMPILED) break
+    compiled.delete(oldest)
+  }
+  compiled.set(name, rules)
+  return rules
+}

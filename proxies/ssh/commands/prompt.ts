@@ -1,0 +1,30 @@
+/** What prompts look like. */
+
+/** The last character of nearly every prompt: shells, network devices, interpreters, and themes of zsh and fish. */
+const PROMPT_END = /[$#%>❯➜»›→⟩λ]\s{0,2}$/u
+/** Second prompts: `> `, zsh's `quote> `, Python's `... `, `    -> ` and `    "> ` of MySQL, `...> ` of SQLite, `db-# `. */
+const CONTINUATION = /^(?:(?:[a-z]+ )*(?:[a-z]*)> ?|\.\.\.>? ?|\s*[-'"`/*]*> ?|\w+[-'"($]+[#>] ?)$/
+/** What readline shows while it searches its history, with the line that it found. */
+const SEARCH = /^\((?:failed )?(?:(?:reverse|forward)-)?(?:i-)?search\)`.*?': (.*)$/s
+/** Echo of a password that shows one mark for each character. */
+const MASKED = /^[*•●∙·]+$/u
+
+const MAX_PROMPT = 256
+
+export function isPrompt(text: string): boolean {
+  return text.length <= MAX_PROMPT && PROMPT_END.test(text)
+}
+
+/** The line goes on with one before it. */
+export function isContinuation(prompt: string): boolean {
+  return prompt.length <= MAX_PROMPT && CONTINUATION.test(prompt)
+}
+
+/** The line that a search of the history shows; undefined: there is no search. */
+export function searched(line: string): string | undefined {
+  return SEARCH.exec(line)?.[1]
+}
+
+export function isMasked(text: string): boolean {
+  return MASKED.test(text)
+}

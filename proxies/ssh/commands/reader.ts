@@ -1,0 +1,393 @@
+/**
+ * Reads the command lines of a shell from what its terminal shows. The user's keys only say when a line begins and
+ * ends; what it says is read from the screen when the target answers Return by going to the next row. So there is no
+ * line where nothing is echoed (passwords), and none in the alternate screen (editors, pagers, multiplexers).
+ *
+ * The confidence of a line is `certain` when
+ *  - what stands before it is a prompt: it ends as prompts do, or a line editor had turned bracketed paste on;
+ *  - that prompt stands unchanged before the line from the first key to Return;
+ *  - the line is one line, and where it was only typed, it is what was typed.
+ * Each of these is a doubt: the prompt is one that goes on with an earlier line, or is known from an earlier line or
+ * by the typed text only; the line has several lines; it was typed before the prompt was there; the terminal was
+ * resized, or output was skipped, since the line before; it fills its row and was edited; it is not what was typed. With one doubt the line is
+ * `likely`, with more `uncertain`; so is one without a prompt, and one on a screen where the cursor was sent to a row by
+ * its number, as programs do that draw a whole screen; there a line without a prompt is none.
+ *
+ * Output is looked at only when that matters: while Return waits for its answer, and when a key comes (unread.ts). A
+ * terminal that floods is given up until the next key, so what it costs is bounded by PARSE_RATE.
+ */
+import type { Buffer } from 'node:buffer'
+import { StringDecoder } from 'node:string_decoder'
+import { TerminalParser } from '../../../recordings/terminal-parser.ts'
+import { Bucket } from './bucket.ts'
+import { KeyReader } from './keys.ts'
+import { isContinuation, isMasked, isPrompt, searched } from './prompt.ts'
+import { type Reading, readLine } from './reading.ts'
+import { Screen } from './screen.ts'
+import { TypedLine } from './typed-line.ts'
+import { UnreadOutput } from './unread.ts'
+
+export type Confidence = 'certain' | 'likely' | 'uncertain'
+
+export interface CommandLine {
+  text: string
+  confidence: Confidence
+  /** It goes on with the line before. */
+  isContinuation: boolean
+  /** The text with which it was judged before Return went to the target; undefined: it was not. */
+  judged: string | undefined
+}
+
+export interface CommandReaderOptions {
+  columns: number
+  rows: number
+  /** Milliseconds, never decreasing. */
+  now: () => number
+  onCommand: (command: CommandLine) => void
+}
+
+/** Bytes of output that are parsed at once, and then for each second. */
+const PARSE_BURST = 1024 * 1024
+const PARSE_RATE = 256 * 1024
+/** Output is parsed in pieces of this size, so that what follows an answered Return is not. */
+const PIECE = 2048
+/** Lines that wait for the target to take them. */
+const MAX_WAITING = 32
+/** Line feeds within which a line is looked for after Return. */
+const MAX_FEEDS = 100
+/** Prompts that are remembered. */
+const MAX_PROMPTS = 8
+const ESC = 0x1b
+const LF = 0x0a
+
+export class CommandReader {
+  readonly #screen: Screen
+  readonly #now: () => number
+  readonly #onCommand: CommandReaderOptions['onCommand']
+  readonly #keys = new KeyReader()
+  readonly #unread = new UnreadOutput()
+  readonly #budget: Bucket
+  #parser: TerminalParser
+  #decoder = new StringDecoder('utf8')
+  /** The line that is being typed. */
+  #line: TypedLine | undefined
+  /** The first of those that wait, as it stood when the cursor left its row while the line editor was still on. */
+  #tentative: { found: Reading; written: number } | undefined
+  /** The row of the line that was read last. */
+  #takenRow = -1
+  /** Lines whose Return went to the target. */
+  #waiting: TypedLine[] = []
+  /** The newest prompt first. */
+  #prompts: string[] = []
+  /** Prompts of lines that were read. */
+  readonly #seen = new Set<string>()
+  /** Since the last line that was read: output was skipped, the size has changed. */
+  #skipped = false
+  #resized = false
+  /** Milliseconds: when output came last. */
+  #outputAt = 0
+  /** Pieces of output so far. */
+  #outputs = 0
+  #watched = false
+
+  constructor({ columns, rows, now, onCommand }: CommandReaderOptions) {
+    this.#now = now
+    this.#onCommand = onCommand
+    this.#budget = new Bucket(PARSE_BURST, PARSE_RATE, now)
+    this.#screen = new Screen(columns, rows)
+    this.#screen.onLineFeed = () => this.#fed()
+    this.#screen.onPasteOff = () => this.#editorOff()
+    this.#parser = new TerminalParser(this.#screen)
+  }
+
+  /** Output of the target, of both kinds. */
+  output(data: Uint8Array): void {
+    this.#outputAt = this.#now()
+    this.#outputs++
+    if (!this.#isLooking) {
+      this.#unread.append(data)
+      return
+    }
+    this.#readUnread()
+    for (let at = 0; at < data.length; at += PIECE) {
+      const piece = data.subarray(at, at + PIECE)
+      if (!this.#isLooking) {
+        this.#unread.append(data.subarray(at))
+        return
+      }
+      if (!this.#budget.take(piece.length)) {
+        // A flood: whatever waits for an answer in it is not found any more.
+        this.#waiting = []
+        this.#tentative = undefined
+        this.#watched = false
+        this.#unread.append(data.subarray(at))
+        return
+      }
+      this.#parse(piece)
+    }
+  }
+
+  /** Keys of the user, as they go to the target. */
+  input(data: Uint8Array): void {
+    this.#readUnread()
+    this.#beginAnew()
+    for (const byte of data) this.#key(byte)
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#readUnread()
+    this.#screen.resize(columns, rows)
+    this.#resized = true
+  }
+
+  /** Where the first Return is in these keys, were they to come next; -1: there is none, or it ends no line. */
+  findReturn(data: Uint8Array): number {
+    this.#readUnread()
+    if (this.#screen.alternate) return -1
+    const keys = this.#keys.clone()
+    return data.findIndex((byte) => keys.read(byte, this.#screen.bracketedPaste) === 'return')
+  }
+
+  /** Returns went to the target and it has not answered yet. */
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /** Everything that was typed has its echo, as far as can be told; `quiet`: milliseconds without output. */
+  isSettled(quiet: number): boolean {
+    const line = this.#line
+    if (line === undefined || line.keys === 0) return true
+    const { text } = line
+    if (text !== undefined) return readLine(this.#screen, line, this.#prompts, true)?.text === text
+    return this.#outputs > line.outputs && this.#now() - this.#outputAt >= quiet
+  }
+
+  /** Milliseconds since the last Return that was not answered. */
+  get sinceReturn(): number {
+    const last = this.#waiting.at(-1)
+    return last === undefined ? Number.POSITIVE_INFINITY : this.#now() - last.lastKeyAt
+  }
+
+  /** Milliseconds since the last key of the line. */
+  get sinceKey(): number {
+    return this.#line === undefined ? Number.POSITIVE_INFINITY : this.#now() - this.#line.lastKeyAt
+  }
+
+  /** While true, output is looked at as it comes. */
+  set watched(watched: boolean) {
+    this.#watched = watched
+    if (watched) this.#readUnread()
+  }
+
+  /** The line as it stands before Return, and remembers that it was judged. */
+  current(): { text: string; isContinuation: boolean } | undefined {
+    const line = this.#line
+    if (line === undefined) return undefined
+    const found = readLine(this.#screen, line, this.#prompts, line.text !== undefined)
+    const text = found?.text ?? this.#searched()
+    if (text === undefined || text === '') return undefined
+    line.judged = text
+    return { text, isContinuation: found !== undefined && isContinuation(found.prompt) }
+  }
+
+  get #isLooking(): boolean {
+    return this.#watched || this.#waiting.length > 0
+  }
+
+  // The screen --------------------------------------------------------------------------------------------
+
+  #parse(data: Uint8Array): void {
+    this.#screen.isEdited = this.#line !== undefined || this.#waiting.length > 0
+    this.#parser.push(this.#decoder.write(data as Buffer))
+  }
+
+  #readUnread(): void {
+    if (this.#unread.isEmpty) return
+    const { data, dropped, alternate } = this.#unread.take()
+    if (!dropped) {
+      this.#parse(data)
+      return
+    }
+    // What was dropped may have ended within a sequence: begin where one begins, or a row.
+    this.#parser = new TerminalParser(this.#screen)
+    this.#decoder = new StringDecoder('utf8')
+    const wasAlternate = this.#screen.alternate
+    this.#screen.forget()
+    this.#screen.alternate = alternate ?? wasAlternate
+    this.#skipped = true
+    const begin = data.findIndex((byte) => byte === LF || byte === ESC)
+    this.#parse(data.subarray(Math.max(0, begin)))
+  }
+
+  // The keys ----------------------------------------------------------------------------------------------
+
+  #key(byte: number): void {
+    const key = this.#keys.read(byte, this.#screen.bracketedPaste)
+    if (key === 'none' || this.#screen.alternate) return
+    if (key === 'return') {
+      this.#return()
+      return
+    }
+    const line = this.#line ?? this.#begin()
+    line.lastKeyAt = this.#now()
+    line.outputs = this.#outputs
+    switch (key) {
+      case 'text':
+        line.type(byte)
+        break
+      case 'newline':
+        line.hasNewlines = true
+        line.type(LF)
+        break
+      case 'erase':
+        line.erase()
+        break
+      case 'edit':
+        line.edit()
+        break
+      case 'end':
+        if (line.text === '') this.#line = undefined
+        else line.edit()
+        break
+      case 'interrupt':
+        this.#line = undefined
+    }
+  }
+
+  #begin(): TypedLine {
+    const [waiting] = this.#waiting
+    if (waiting !== undefined && this.#tentative !== undefined) this.#take(waiting, this.#tentative.found)
+    const line = new TypedLine(this.#screen)
+    line.lastKeyAt = this.#now()
+    this.#line = line
+    this.#screen.addressed = false
+    const { prompt, byEditor } = line.mark
+    if (prompt !== '' && (byEditor || isPrompt(prompt))) {
+      this.#prompts = [prompt, ...this.#prompts.filter((other) => other !== prompt)].slice(0, MAX_PROMPTS)
+      // Lines that were answered without going to the next row: passwords, keys for programs.
+      this.#waiting = this.#waiting.filter((waiting) => waiting.outputs === this.#outputs)
+    }
+    line.isAhead = this.#waiting.length > 0
+    return line
+  }
+
+  /** A line whose prompt is gone, and with the cursor at a prompt: its keys were for something else. */
+  #beginAnew(): void {
+    const line = this.#line
+    if (line === undefined || this.#screen.alternate) return
+    const before = this.#screen.text(this.#screen.span(this.#screen.row), this.#screen.cursor)
+    if (isPrompt(before) && readLine(this.#screen, line, []) === undefined) this.#line = undefined
+  }
+
+  #return(): void {
+    const line = this.#line ?? this.#begin()
+    this.#line = undefined
+    line.lastKeyAt = this.#now()
+    line.outputs = this.#outputs
+    if (this.#waiting.length >= MAX_WAITING) this.#waiting.shift()
+    this.#waiting.push(line)
+  }
+
+  // The lines ---------------------------------------------------------------------------------------------
+
+  /** The cursor is about to leave its row: whoever waits for that may find his line here. */
+  #fed(): void {
+    const [first] = this.#waiting
+    if (first === undefined) return
+    if (++first.feeds > MAX_FEEDS) {
+      this.#waiting.shift()
+      this.#tentative = undefined
+      return
+    }
+    const exact = this.#waiting.findIndex((line) => line.keys > 0 && this.#read(line)?.text === line.text)
+    if (exact >= 0) this.#waiting.splice(0, exact)
+    const line = this.#waiting[0]!
+    const found = this.#read(line)
+    if (exact < 0 && !this.#isAnswer(line, found)) return
+    if (found && line.text === undefined && line.mark.byEditor && this.#screen.bracketedPaste) {
+      this.#tentative = { found, written: this.#screen.written }
+    } else {
+      this.#take(line, found)
+    }
+  }
+
+  #read(line: TypedLine): Reading | undefined {
+    return line.keys === 0 ? undefined : readLine(this.#screen, line, this.#prompts)
+  }
+
+  /** That the cursor goes to the next row means that the target has taken this line. */
+  #isAnswer(line: TypedLine, found: Reading | undefined): boolean {
+    if (line.keys === 0) return true
+    if (found === undefined) return false
+    if (line.isAhead && (found.text === '' || line.text !== undefined || this.#row === this.#takenRow))
+      return false
+    // The row is full, and the rest of the line comes in the next one.
+    return !(this.#screen.isFilled && line.text?.startsWith(found.text))
+  }
+
+  /**
+   * A line editor has turned bracketed paste off, and so has taken the line. An edited line goes to the next row when
+   * it is drawn as well, if it has several rows: only this tells the one from the other.
+   */
+  #editorOff(): void {
+    const [line] = this.#waiting
+    if (line === undefined || line.keys === 0 || !line.mark.byEditor) return
+    const { found, written } = this.#tentative ?? {}
+    const now = written === this.#screen.written ? found : this.#read(line)
+    if (
+      now !== undefined &&
+      (line.text === undefined ? !line.isAhead || this.#row !== this.#takenRow : line.text === now.text)
+    )
+      this.#take(line, now)
+  }
+
+  get #row(): number {
+    return this.#screen.gone + this.#screen.span(this.#screen.row).first
+  }
+
+  /** The first line that waits is done with. */
+  #take(line: TypedLine, found: Reading | undefined): void {
+    this.#waiting.shift()
+    this.#tentative = undefined
+    this.#takenRow = this.#row
+    if (found === undefined || found.text === '') return
+    if (isMasked(found.text) && found.text !== line.text) return
+    this.#report(line, found)
+  }
+
+  #report(line: TypedLine, { text, prompt, doubts }: Reading): void {
+    const continues = isContinuation(prompt)
+    const isKnown = continues || isPrompt(prompt) || (prompt === line.mark.prompt && line.mark.byEditor)
+    // Where programs draw a whole screen, what stands after no prompt can be anything.
+    if (this.#screen.addressed && !isKnown) return
+    let sum = doubts
+    if (continues) sum++
+    if (!isKnown) sum += prompt !== '' && this.#seen.has(prompt) ? 1 : 2
+    if (line.isAhead) sum++
+    if (this.#skipped) sum++
+    if (this.#resized) sum++
+    if (this.#screen.addressed) sum += 2
+    // It may go on in the next row.
+    if (this.#screen.isFilled && line.text === undefined) sum++
+    if (line.text !== undefined && !line.hasNewlines && line.text !== text) sum++
+    if (isKnown) this.#skipped = this.#resized = false
+    this.#remember(prompt)
+    this.#onCommand({
+      text,
+      confidence: sum === 0 ? 'certain' : sum === 1 ? 'likely' : 'uncertain',
+      isContinuation: continues,
+      judged: line.judged,
+    })
+  }
+
+  #remember(prompt: string): void {
+    if (prompt === '') return
+    this.#seen.delete(prompt)
+    this.#seen.add(prompt)
+    if (this.#seen.size > MAX_PROMPTS) for (const oldest of this.#seen) return void this.#seen.delete(oldest)
+  }
+
+  #searched(): string | undefined {
+    return searched(this.#screen.text(this.#screen.span(this.#screen.row)).trimEnd())
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * The input of a shell without a terminal (`ssh -T`): nothing is echoed, so nothing tells a command from a password,
+ * and no line of it becomes an event of its own. It is judged by the rules before it goes on, as far as a line has
+ * come; and which line met a rule is in the recording.
+ */
+import { Buffer } from 'node:buffer'
+import { StringDecoder } from 'node:string_decoder'
+import type { CommandRules } from '../../../src/model/command-rules.ts'
+
+/** Characters of a line that are judged together. */
+const MAX_LINE = 32_768
+/** Up to this length a line is judged with each piece that comes: a shell runs the last one without its end. */
+const MAX_UNFINISHED = 4096
+
+export class ScriptWatch {
+  readonly #rules: CommandRules
+  readonly #onRule: (rule: string, kills: boolean) => void
+  readonly #decoder = new StringDecoder('utf8')
+  #line = ''
+
+  constructor(rules: CommandRules, onRule: (rule: string, kills: boolean) => void) {
+    this.#rules = rules
+    this.#onRule = onRule
+  }
+
+  fromClient(data: Uint8Array): void {
+    if (this.#rules.isEmpty) return
+    const lines = (
+      this.#line + this.#decoder.write(Buffer.from(data.buffer, data.byteOffset, data.byteLength))
+    ).split('\n')
+    this.#line = lines.pop() ?? ''
+    for (const line of lines) if (this.#judge(line, true)) return
+    if (this.#line.length > MAX_LINE) {
+      if (this.#judge(this.#line, true)) return
+      this.#line = ''
+    } else if (this.#line.length <= MAX_UNFINISHED) {
+      this.#judge(this.#line, false)
+    }
+  }
+
+  /** True when the session ends. */
+  #judge(line: string, isWhole: boolean): boolean {
+    if (line === '') return false
+    const rule = this.#rules.find(line)
+    if (rule === undefined || (rule.action === 'notify' && !isWhole)) return false
+    this.#onRule(rule.text, rule.action === 'kill')
+    return rule.action === 'kill'
+  }
+}

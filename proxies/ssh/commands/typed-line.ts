@@ -1,0 +1,75 @@
+/** A line of input from its first key on, and where it began on the screen. */
+import { Buffer } from 'node:buffer'
+import type { Screen } from './screen.ts'
+
+/** Bytes of a line that are compared with what the screen shows; a longer line is taken from the screen alone. */
+const MAX_TYPED = 1024
+
+/** The screen when the first key of a line came. */
+export interface Mark {
+  /** `Screen.gone` and the row in which the line begins. */
+  row: number
+  /** What stands before the cursor. */
+  prompt: string
+  /** What stands behind it, without spaces: a prompt at the right margin. */
+  right: string
+  /** A line editor had asked for bracketed paste. */
+  byEditor: boolean
+}
+
+export class TypedLine {
+  readonly mark: Mark
+  /** The line before it had not been taken yet: the mark says little. */
+  isAhead = false
+  /** Keys but for the Return at its end. */
+  keys = 0
+  /** It has line ends of its own, from a paste. */
+  hasNewlines = false
+  /** Milliseconds: when its last key came. */
+  lastKeyAt = 0
+  /** How many pieces of output had come by its last key. */
+  outputs = 0
+  /** Line feeds since Return. */
+  feeds = 0
+  /** Its text when Return was judged, if it was. */
+  judged: string | undefined
+  /** undefined: it was edited, so its keys do not tell its text. */
+  #bytes: number[] | undefined = []
+
+  constructor(screen: Screen) {
+    const { cursor } = screen
+    const span = screen.span(screen.row)
+    const prompt = screen.text(span, cursor)
+    this.mark = {
+      row: screen.gone + span.first,
+      prompt,
+      right: screen.text(span).slice(prompt.length).trim(),
+      byEditor: screen.bracketedPaste,
+    }
+  }
+
+  /** What was typed, when the keys tell it. */
+  get text(): string | undefined {
+    return this.#bytes && Buffer.from(this.#bytes).toString('utf8').trimEnd()
+  }
+
+  type(byte: number): void {
+    this.keys++
+    if (this.#bytes && this.#bytes.push(byte) > MAX_TYPED) this.edit()
+  }
+
+  /** Backspace: takes away the last character. */
+  erase(): void {
+    this.keys++
+    if (!this.#bytes) return
+    while (this.#bytes.length > 0) {
+      const byte = this.#bytes.pop()!
+      if ((byte & 0xc0) !== 0x80) return
+    }
+  }
+
+  edit(): void {
+    this.keys++
+    this.#bytes = undefined
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * The commands of one channel with a terminal: what the reader finds is reported with the rule that it meets. Where
+ * a rule can kill, Return is held until the screen shows what was typed before it, so that the line is judged before
+ * the target has it: for a line that was echoed already that is no time at all, otherwise at most HOLD_MS, and no
+ * more in all than HOLD_BURST_MS and then a tenth of the time, so that input that nobody echoes is not slowed down
+ * for long. A line that could not be read in time is judged when the target takes it.
+ */
+import type { CommandRules } from '../../../src/model/command-rules.ts'
+import { Bucket } from './bucket.ts'
+import { type CommandLine, CommandReader, type Confidence } from './reader.ts'
+
+/** How long Return waits for the echo of what was typed before it, and of the Return before it. */
+export const HOLD_MS = 150
+export const HOLD_BURST_MS = 3_000
+const HOLD_RATE_MS = 100
+/** An edited line is taken as it stands when no output has come for so long. */
+const QUIET_MS = 15
+/** Characters of a line that are reported; a longer one is cut, after it was judged. */
+const MAX_REPORTED = 4096
+/** Characters of a line that goes on, put together. */
+const MAX_JOINED = 16_384
+
+export interface Command {
+  line: string
+  confidence: Confidence
+  rule?: string
+  /** The rule ends the session. `before`: the target does not get the line. */
+  kills?: 'before' | 'after'
+}
+
+export interface CommandWatchOptions {
+  columns: number
+  rows: number
+  rules: CommandRules
+  /** Milliseconds, never decreasing. */
+  now: () => number
+  onCommand: (command: Command) => void
+  /** What `admit` has held back may be shown to it again. */
+  onAdmit: () => void
+}
+
+export class CommandWatch {
+  readonly #rules: CommandRules
+  readonly #onCommand: CommandWatchOptions['onCommand']
+  readonly #onAdmit: () => void
+  readonly #now: () => number
+  readonly #reader: CommandReader
+  readonly #holds: Bucket
+  /** The line before, with those that it goes on with. */
+  #before = ''
+  #timer: NodeJS.Timeout | undefined
+  #heldAt: number | undefined
+  #ended = false
+
+  constructor({ columns, rows, rules, now, onCommand, onAdmit }: CommandWatchOptions) {
+    this.#rules = rules
+    this.#now = now
+    this.#onCommand = onCommand
+    this.#onAdmit = onAdmit
+    this.#holds = new Bucket(HOLD_BURST_MS, HOLD_RATE_MS, now)
+    this.#reader = new CommandReader({ columns, rows, now, onCommand: (line) => this.#read(line) })
+  }
+
+  /** How many of these bytes may go to the target now; the rest has to wait for `onAdmit`. */
+  admit(data: Uint8Array): number {
+    if (this.#ended || !this.#rules.canKill) return data.length
+    const at = this.#reader.findReturn(data)
+    if (at < 0) return data.length
+    const isEarly = this.#reader.isWaiting && this.#reader.sinceReturn < HOLD_MS
+    if (isEarly && !this.#holds.isEmpty) return this.#hold()
+    if (at > 0) {
+      this.#release()
+      return at
+    }
+    const isUnseen = this.#reader.sinceKey < HOLD_MS && !this.#reader.isSettled(QUIET_MS)
+    if (isUnseen && !this.#holds.isEmpty) return this.#hold()
+    this.#release()
+    return this.#judge() ? 1 : 0
+  }
+
+  fromClient(data: Uint8Array): void {
+    if (!this.#ended) this.#reader.input(data)
+  }
+
+  fromTarget(data: Uint8Array): void {
+    if (this.#ended) return
+    this.#reader.output(data)
+    if (this.#heldAt !== undefined) this.#onAdmit()
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#reader.resize(columns, rows)
+  }
+
+  end(): void {
+    this.#ended = true
+    clearTimeout(this.#timer)
+  }
+
+  #hold(): 0 {
+    this.#reader.watched = true
+    this.#heldAt ??= this.#now()
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(this.#onAdmit, QUIET_MS)
+    return 0
+  }
+
+  #release(): void {
+    if (this.#heldAt === undefined) return
+    this.#holds.spend(this.#now() - this.#heldAt)
+    this.#heldAt = undefined
+    this.#reader.watched = false
+    clearTimeout(this.#timer)
+  }
+
+  /** Before Return goes on. False: it must not. */
+  #judge(): boolean {
+    const current = this.#reader.current()
+    if (current === undefined) return true
+    const rule = this.#find(current.text, current.isContinuation)
+    if (rule?.action !== 'kill') return true
+    this.#report({ line: current.text, confidence: 'likely', rule: rule.text, kills: 'before' })
+    return false
+  }
+
+  /** The target has taken a line. */
+  #read({ text, confidence, isContinuation, judged }: CommandLine): void {
+    if (this.#ended) return
+    const rule = this.#find(text, isContinuation)
+    this.#before = this.#joined(text, isContinuation)
+    // A kill rule has let it pass when it was judged: now it meets one with a line that was not there then.
+    const kills = rule?.action === 'kill' && judged !== text
+    this.#report({
+      line: text,
+      confidence,
+      ...(rule && { rule: rule.text }),
+      ...(kills && { kills: 'after' }),
+    })
+  }
+
+  #find(text: string, isContinuation: boolean): ReturnType<CommandRules['find']> {
+    if (this.#rules.isEmpty) return undefined
+    const own = this.#rules.find(text)
+    if (own?.action === 'kill' || !isContinuation) return own
+    const joined = this.#rules.find(this.#joined(text, true))
+    return joined?.action === 'kill' ? joined : (own ?? joined)
+  }
+
+  /** With the line that it goes on with, as a shell does. */
+  #joined(text: string, isContinuation: boolean): string {
+    if (!isContinuation || this.#before === '') return text
+    const before = this.#before.endsWith('\\') ? this.#before.slice(0, -1) : `${this.#before}\n`
+    return (before + text).slice(-MAX_JOINED)
+  }
+
+  #report(command: Command): void {
+    this.#onCommand({ ...command, line: cut(command.line) })
+  }
+}
+
+export function cut(line: string): string {
+  return line.length <= MAX_REPORTED ? line : `${line.slice(0, MAX_REPORTED - 1)}…`
+}
