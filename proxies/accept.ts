@@ -3,8 +3,9 @@
  * those who do. Counts are of sockets that have not signed in yet.
  */
 import { createServer, type Server, type Socket } from 'node:net'
-import { networkOf } from '../src/identity/networks.ts'
+import { networkOf } from '../src/model/networks.ts'
 import { acceptShared } from './shared-read.ts'
+import type { UrgentData } from './urgent.ts'
 
 export interface AcceptOptions {
   /**
@@ -15,6 +16,8 @@ export interface AcceptOptions {
   maxHalfOpenPerAddress?: number
   /** Milliseconds from the TCP connection to the sign-in. */
   graceMs: number
+  /** For protocols that have urgent data. */
+  urgent?: UrgentData
   onSocket: (socket: Socket) => void
 }
 
@@ -43,8 +46,18 @@ export class Door {
         // Later errors are of accept(2), such as too many open files: they pass.
         this.#server.on('error', () => undefined)
         const bound = this.#server.address()
-        if (bound === null || typeof bound === 'string') reject(new Error('the listener has no address'))
-        else resolve({ address: bound.address, port: bound.port })
+        if (bound === null || typeof bound === 'string') {
+          reject(new Error('the listener has no address'))
+          return
+        }
+        try {
+          // Accepted sockets have it from the listening one.
+          this.#options.urgent?.keepInPlace(this.#server)
+          resolve({ address: bound.address, port: bound.port })
+        } catch (error) {
+          this.#server.close()
+          reject(error)
+        }
       })
     })
   }

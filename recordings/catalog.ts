@@ -3,14 +3,16 @@
  * as it stands here; only `verify` proves it.
  */
 import { Buffer } from 'node:buffer'
-import { type FileHandle, open, readdir } from 'node:fs/promises'
+import { type FileHandle, lstat, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { decodeTime } from 'ulid'
 import { CLOSING_BODY_LENGTH, parseCheckpoint } from './format/checkpoint.ts'
 import { RecordingError } from './format/error.ts'
 import { HEADER_PREFIX_LENGTH, headerLength, type Metadata, parseHeader } from './format/header.ts'
 import { FILE_NAME, LINK_LENGTH } from './format/limits.ts'
 import { parseRecordHeader, RECORD, RECORD_HEADER_LENGTH } from './format/record.ts'
-import { SESSION_NAME } from './keys.ts'
+import { SESSION_NAME, sessionDirectory } from './keys.ts'
+import { readStoredAway, type StoredAway } from './stored-away.ts'
 
 export interface CatalogEntry {
   session: string
@@ -24,8 +26,12 @@ export interface CatalogEntry {
   digest?: string
   /** What the header says; empty when it cannot be read. */
   metadata: Metadata
+  /** The file is not in the folder any more, but in the object store under this key. */
+  stored?: StoredAway
 }
 
+/** With a time before the year 3084 at its beginning. */
+const ULID = /^0[0-9A-HJKMNP-TV-Z]{25}$/
 const TAIL_LENGTH = RECORD_HEADER_LENGTH + CLOSING_BODY_LENGTH + LINK_LENGTH
 
 /** All recordings under `root`, oldest day first; a root that does not exist has none. */
@@ -35,7 +41,7 @@ export async function* recordingsIn(root: string): AsyncGenerator<CatalogEntry> 
       for (const day of await names(join(root, year, month), /^\d{2}$/)) {
         const folder = join(root, year, month, day)
         for (const session of await names(folder, SESSION_NAME)) {
-          yield await describe(session, join(folder, session))
+          yield await recordingAt(session, join(folder, session))
         }
       }
     }
@@ -44,16 +50,32 @@ export async function* recordingsIn(root: string): AsyncGenerator<CatalogEntry> 
 
 /** The recording of a session; undefined when there is none. */
 export async function findRecording(root: string, session: string): Promise<CatalogEntry | undefined> {
+  const directory = await likelyDirectory(root, session)
+  if (directory !== undefined) return recordingAt(session, directory)
   for (const year of await names(root, /^\d{4}$/)) {
     for (const month of await names(join(root, year), /^\d{2}$/)) {
       for (const day of await names(join(root, year, month), /^\d{2}$/)) {
         const folder = join(root, year, month, day)
         if ((await names(folder, SESSION_NAME)).includes(session))
-          return describe(session, join(folder, session))
+          return recordingAt(session, join(folder, session))
       }
     }
   }
   return undefined
+}
+
+/**
+ * Where it ought to be by the time in its id, if it is there: to look through the folders of years takes long. It is
+ * elsewhere when the day ended between the id and the session's beginning, or the id is no ULID.
+ */
+async function likelyDirectory(root: string, session: string): Promise<string | undefined> {
+  if (!ULID.test(session)) return undefined
+  const directory = sessionDirectory(root, session, decodeTime(session))
+  const found = await lstat(directory).catch((error: unknown) => {
+    if (isMissing(error)) return undefined
+    throw error
+  })
+  return found?.isDirectory() ? directory : undefined
 }
 
 async function names(folder: string, pattern: RegExp): Promise<string[]> {
@@ -69,13 +91,17 @@ async function names(folder: string, pattern: RegExp): Promise<string[]> {
   }
 }
 
-async function describe(session: string, directory: string): Promise<CatalogEntry> {
+/** The recording of a session whose folder is known. */
+export async function recordingAt(session: string, directory: string): Promise<CatalogEntry> {
   let file: FileHandle
   try {
     file = await open(join(directory, FILE_NAME), 'r')
   } catch (error) {
-    if (isMissing(error)) return { session, directory, state: 'empty', size: 0, metadata: {} }
-    throw error
+    if (!isMissing(error)) throw error
+    const away = await readStoredAway(directory)
+    return away
+      ? { session, directory, ...away }
+      : { session, directory, state: 'empty', size: 0, metadata: {} }
   }
   try {
     const { size } = await file.stat()

@@ -3,16 +3,21 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { setTimeout as sleepFor } from 'node:timers/promises'
+import type { Bucket } from './bucket/bucket.ts'
+import { BucketError } from './bucket/error.ts'
 import { type CatalogEntry, findRecording, recordingsIn } from './catalog.ts'
-import { exportCast } from './export/cast.ts'
+import { isDue, type SessionEvidence } from './evidence.ts'
 import { firstChannel } from './export/channel.ts'
-import { exportJson } from './export/json.ts'
+import { type ExportChoice, openExport } from './export/formats.ts'
 import { jsonLine } from './export/payload.ts'
-import { exportText } from './export/text.ts'
-import { FILE_NAME, KEY_FILE_NAME, MAX_KEY_FILE } from './format/limits.ts'
+import { locally } from './fetched.ts'
+import { FAULTS } from './format/error.ts'
+import { KEY_FILE_NAME, MAX_KEY_FILE } from './format/limits.ts'
 import { play } from './play.ts'
+import { playOn, type Terminal } from './player/terminal.ts'
 import { RecordingReader } from './reader.ts'
-import { readPieces } from './session-file.ts'
+import { Replay } from './replay/replay.ts'
+import { bytesOf, requireBytes } from './source.ts'
 import { harmless } from './terminal-filter.ts'
 import { missingPart, type Verification, verifyStream } from './verify.ts'
 
@@ -23,11 +28,12 @@ export interface RecordingCommands {
   unwrap: (wrapped: Uint8Array) => Promise<Uint8Array>
   /** Raw Ed25519 keys that may have signed; absent: the keys that the files name are believed. */
   trusted?: readonly Uint8Array[]
+  /** What the audit log knows of one session's recording, or of all; absent: files are verified by themselves. */
+  evidence?: (session: string | undefined) => Promise<ReadonlyMap<string, SessionEvidence>>
+  /** Where recordings are that are not on the disk any more. */
+  bucket?: Bucket
   stdout: Writable
 }
-
-export const EXPORT_FORMATS = ['cast', 'txt', 'json'] as const
-export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
 /** Prints a line for each recording, oldest day first; with `json` an object a line. */
 export async function listRecordings(commands: RecordingCommands, options: { json: boolean }): Promise<void> {
@@ -51,27 +57,84 @@ function lineOf(entry: CatalogEntry): string {
 const HEADER_FIELDS: ReadonlySet<string> = new Set(['session', 'begin', 'signing_key', 'signing_public_key'])
 
 /**
- * Verifies one recording (all of them when `session` is undefined) and prints a line for each. Answers whether all
- * are in order; throws when there is no recording of that session.
+ * Verifies one recording (all of them when `session` is undefined) and prints a line for each, for one that was
+ * deleted or is missing too. Answers whether all are in order; throws when nothing is known of the session.
  */
 export async function verifyRecording(
   commands: RecordingCommands,
   session: string | undefined,
   options: { json: boolean },
 ): Promise<boolean> {
-  const entries = session === undefined ? recordingsIn(commands.root) : [await find(commands, session)]
-  let inOrder = true
-  for await (const entry of entries) {
+  const seen = new Set<string>()
+  const entries: CatalogEntry[] = []
+  for await (const entry of session === undefined ? recordingsIn(commands.root) : found(commands, session)) {
     // A session that was refused before its first byte leaves only its key.
-    if (entry.state === 'empty') continue
-    const verification = await verifyStream(readPieces(join(entry.directory, FILE_NAME)), {
-      session: entry.session,
-      ...(commands.trusted && { trusted: commands.trusted }),
-    })
+    if (entry.state !== 'empty') entries.push(entry)
+  }
+  // After the folders, so that what is sealed meanwhile is known to the evidence.
+  const evidence = (await commands.evidence?.(session)) ?? new Map<string, SessionEvidence>()
+  let inOrder = true
+  for (const entry of entries) {
+    seen.add(entry.session)
+    const expected = evidence.get(entry.session)?.closed
+    const verification = await verifyEntry(commands, entry, expected)
+    if (verification instanceof BucketError) {
+      inOrder = false
+      await print(commands, notFetched(entry, verification, options.json))
+      continue
+    }
     if (!verification.ok) inOrder = false
     await print(commands, options.json ? verificationJson(entry, verification) : verdict(entry, verification))
   }
+  for (const [name, known] of evidence) {
+    if (seen.has(name) || (!known.deleted && !known.closed)) continue
+    if (isDue(known)) inOrder = false
+    await print(commands, options.json ? absentJson(name, known) : `${absent(name, known)}\n`)
+    seen.add(name)
+  }
+  if (session !== undefined && seen.size === 0) await find(commands, session)
   return inOrder
+}
+
+/** A store that cannot be reached, or has lost one, keeps no other from being verified: the error is the answer. */
+async function verifyEntry(
+  { bucket, trusted }: RecordingCommands,
+  entry: CatalogEntry,
+  expected: SessionEvidence['closed'],
+): Promise<Verification | BucketError> {
+  try {
+    await requireBytes(entry, bucket)
+    return await verifyStream(bytesOf(entry, bucket), {
+      session: entry.session,
+      ...(trusted && { trusted }),
+      ...(expected && { expected }),
+    })
+  } catch (error) {
+    if (error instanceof BucketError) return error
+    throw error
+  }
+}
+
+function notFetched({ session }: CatalogEntry, { fault, message }: BucketError, json: boolean): string {
+  const code = fault === 'missing' ? 'missing_session' : 'not_fetched'
+  if (json) return jsonLine({ session, ok: false, fault: { code, message } })
+  return `${harmless(`${session}  ${code}: ${message}`)}\n`
+}
+
+async function* found(commands: RecordingCommands, session: string): AsyncGenerator<CatalogEntry> {
+  const entry = await findRecording(commands.root, session)
+  if (entry) yield entry
+}
+
+function absent(session: string, { deleted, closed }: SessionEvidence): string {
+  if (deleted !== undefined) return harmless(`${session}  ${deleted}`)
+  return `${session}  missing_session: ${FAULTS.missing_session}; its digest was ${closed?.digest}`
+}
+
+function absentJson(session: string, known: SessionEvidence): string {
+  if (known.deleted !== undefined) return jsonLine({ session, ok: true, deleted: known.deleted })
+  const fault = { code: 'missing_session', message: FAULTS.missing_session }
+  return jsonLine({ session, ok: false, fault, digest: known.closed?.digest })
 }
 
 function verdict(entry: CatalogEntry, verification: Verification): string {
@@ -93,33 +156,40 @@ function verificationJson(entry: CatalogEntry, verification: Verification): stri
   })
 }
 
-/** Writes a recording to `stdout`; `channel` is meaningless for JSON, which has all of them. Throws RecordingError. */
+/** Writes a recording to `stdout`. Throws RecordingError, FfmpegMissing, NothingToShow. */
 export async function exportRecording(
   commands: RecordingCommands,
   session: string,
-  options: { format: ExportFormat; channel?: number },
+  choice: ExportChoice,
 ): Promise<void> {
   const entry = await find(commands, session)
-  const reader = await read(commands, entry)
-  if (options.format === 'json') return pour(commands, exportJson(reader.frames()))
-  const channel = options.channel ?? (await channelOf(commands, entry))
-  const frames = reader.frames()
-  return pour(
-    commands,
-    options.format === 'cast'
-      ? exportCast(frames, channel, reader.header.metadata)
-      : exportText(frames, channel),
-  )
+  const key = await keyOf(commands, entry)
+  const local = await locally(entry, commands.bucket)
+  try {
+    const pieces = await openExport(local.entry, key, choice)
+    for await (const piece of pieces) await print(commands, piece as Uint8Array)
+  } finally {
+    await local.release()
+  }
+}
+
+export interface PlayChoice {
+  /** Over 0. */
+  speed: number
+  /** Seconds of nothing that are waited at most. */
+  idleLimit?: number
+  channel?: number
+  signal?: AbortSignal
 }
 
 /**
- * Replays a recording on `stdout`. `speed` is over 0; `idleLimit` in seconds. Resolves at its end, or soon after
- * `signal`. Throws RecordingError.
+ * Replays a recording on `stdout` at its pace, without keys: for what is no terminal. Resolves at its end, or soon
+ * after `signal`. Throws RecordingError.
  */
 export async function playRecording(
   commands: RecordingCommands,
   session: string,
-  options: { speed: number; idleLimit?: number; channel?: number; signal?: AbortSignal },
+  options: PlayChoice,
 ): Promise<void> {
   if (!(options.speed > 0)) throw new Error(`expected a speed over 0, got ${options.speed}`)
   const entry = await find(commands, session)
@@ -133,6 +203,35 @@ export async function playRecording(
   })
 }
 
+/** Replays a recording in a terminal, with keys. Resolves when the viewer quits. Throws RecordingError. */
+export async function playInTerminal(
+  commands: RecordingCommands,
+  session: string,
+  terminal: Terminal,
+  { channel: chosen, signal, ...options }: PlayChoice,
+): Promise<void> {
+  const entry = await find(commands, session)
+  const key = await keyOf(commands, entry)
+  const local = await locally(entry, commands.bucket)
+  let replay: Replay | undefined
+  try {
+    replay = await Replay.open(local.entry, key)
+    const channel =
+      chosen === undefined
+        ? replay.mainChannel
+        : replay.directory.channels.find((one) => one.channel === chosen)
+    if (!channel) {
+      throw new Error(
+        `session ${entry.session} has no ${chosen === undefined ? 'channel' : `channel ${chosen}`}`,
+      )
+    }
+    await playOn(terminal, { ...options, replay, channel, follows: chosen === undefined }, signal)
+  } finally {
+    await replay?.close()
+    await local.release()
+  }
+}
+
 async function find(commands: RecordingCommands, session: string): Promise<CatalogEntry> {
   const entry = await findRecording(commands.root, session)
   if (entry && entry.state !== 'empty') return entry
@@ -142,8 +241,12 @@ async function find(commands: RecordingCommands, session: string): Promise<Catal
 }
 
 async function read(commands: RecordingCommands, entry: CatalogEntry): Promise<RecordingReader> {
-  const key = await commands.unwrap(await readKeyFile(join(entry.directory, KEY_FILE_NAME)))
-  return RecordingReader.open(readPieces(join(entry.directory, FILE_NAME)), key)
+  const key = await keyOf(commands, entry)
+  return RecordingReader.open(bytesOf(entry, commands.bucket), key)
+}
+
+async function keyOf(commands: RecordingCommands, entry: CatalogEntry): Promise<Uint8Array> {
+  return await commands.unwrap(await readKeyFile(join(entry.directory, KEY_FILE_NAME)))
 }
 
 /** At most one byte more than is allowed: `unwrapKey` refuses it then. */
@@ -165,11 +268,7 @@ async function channelOf(commands: RecordingCommands, entry: CatalogEntry): Prom
   throw new Error(`session ${entry.session} opened no channel: only \`--format json\` has something to show`)
 }
 
-async function pour(commands: RecordingCommands, pieces: AsyncIterable<string>): Promise<void> {
-  for await (const piece of pieces) await print(commands, piece)
-}
-
-function print(commands: RecordingCommands, text: string): Promise<void> {
+function print(commands: RecordingCommands, text: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     commands.stdout.write(text, (error) => (error ? reject(error) : resolve()))
   })

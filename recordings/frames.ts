@@ -48,6 +48,7 @@ export interface ChannelOpen {
     | 'scp'
     | 'rsync'
     | 'git'
+    | 'subsystem'
     | 'direct-tcpip'
     | 'direct-streamlocal'
     | 'forwarded-tcpip'
@@ -58,7 +59,7 @@ export interface ChannelOpen {
   subprotocol: string
   /** Of a forwarded connection: host:port or the path of a socket, where it goes to or was accepted. */
   destination?: string
-  /** The exec's command line (UTF-8 with replacement of what is none). */
+  /** A subsystem's name, or the exec's command line (UTF-8 with replacement of what is none). */
   command?: string
   /** Present where the channel has a terminal. */
   terminal?: { type: string; columns: number; rows: number }

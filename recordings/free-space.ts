@@ -5,12 +5,17 @@ import { statfs } from 'node:fs/promises'
 const CHECK_MICROSECONDS = 2_000_000
 const CHECK_BYTES = 16 * 1024 * 1024
 
-/** Throws when the folder's volume has less than `minimumFree` bytes left for ordinary users. */
+/** There is less free space than there has to be. */
+export class NoSpaceError extends Error {
+  override name = 'NoSpaceError'
+}
+
+/** Throws NoSpaceError when the folder's volume has less than `minimumFree` bytes left for ordinary users. */
 export async function requireSpace(directory: string, minimumFree: number): Promise<void> {
   const { bavail, bsize } = await statfs(directory)
   const free = bavail * bsize
   if (free >= minimumFree) return
-  throw new Error(
+  throw new NoSpaceError(
     `expected ${minimumFree} bytes free for recordings in ${directory}, there are ${free}: make room, or lower min_free`,
   )
 }

@@ -6,9 +6,24 @@ import { RecordingError } from './format/error.ts'
 import { CONTINUED, openGroup, parseGroupHeader, type RawFrame } from './format/group.ts'
 import type { Header } from './format/header.ts'
 import { MAX_STRUCTURED_PAYLOAD, SESSION_KEY_LENGTH } from './format/limits.ts'
-import { type PlacedRecord, RecordParser } from './format/parser.ts'
+import { type PlacedRecord, RecordParser, type RecordPlace } from './format/parser.ts'
 import { RECORD } from './format/record.ts'
 import { FRAME, type Frame } from './frames.ts'
+
+/** A place where reading can begin: a group's record, and the group's number. */
+export interface GroupPlace extends RecordPlace {
+  group: number
+}
+
+/** A group's frames, and where it stands. */
+export interface PlacedGroup {
+  place: GroupPlace
+  /** Bytes of its record. */
+  length: number
+  /** False: a payload that goes on here began before, so reading cannot begin here. */
+  isBeginning: boolean
+  frames: Frame[]
+}
 
 const TYPES: ReadonlySet<number> = new Set(Object.values(FRAME))
 
@@ -23,7 +38,7 @@ export class RecordingReader {
   readonly #chunks: AsyncIterator<Uint8Array>
   readonly #key: KeyObject
   #ending: Exclude<CheckpointKind, 'interim'> | 'open' = 'open'
-  #groups = 0
+  #groups: number
   #joining: { type: number; channel: number; time: number; parts: Buffer[]; length: number } | undefined
 
   private constructor(
@@ -31,8 +46,10 @@ export class RecordingReader {
     parser: RecordParser,
     chunks: AsyncIterator<Uint8Array>,
     key: Uint8Array,
+    groups: number,
   ) {
     this.header = header
+    this.#groups = groups
     this.#parser = parser
     this.#chunks = chunks
     this.#key = createSecretKey(key)
@@ -43,17 +60,12 @@ export class RecordingReader {
    * Throws RecordingError.
    */
   static async open(source: AsyncIterable<Uint8Array>, key: Uint8Array): Promise<RecordingReader> {
-    if (key.length !== SESSION_KEY_LENGTH) {
-      throw new RecordingError(
-        'wrong_key',
-        `expected a key of ${SESSION_KEY_LENGTH} bytes, got ${key.length}`,
-      )
-    }
+    requireKey(key)
     const parser = new RecordParser()
     const chunks = source[Symbol.asyncIterator]()
     for (;;) {
       const header = parser.header()
-      if (header) return new RecordingReader(header, parser, chunks, key)
+      if (header) return new RecordingReader(header, parser, chunks, key, 0)
       const chunk = await chunks.next()
       if (chunk.done)
         throw new RecordingError('cut_tail', 'the file ends in the middle of its header', parser.offset)
@@ -61,17 +73,43 @@ export class RecordingReader {
     }
   }
 
+  /**
+   * Goes on from a place that a reader of the same file has given; `source` gives the bytes from there on.
+   * Throws RecordingError.
+   */
+  static resume(
+    source: AsyncIterable<Uint8Array>,
+    key: Uint8Array,
+    header: Header,
+    place: GroupPlace,
+  ): RecordingReader {
+    requireKey(key)
+    const chunks = source[Symbol.asyncIterator]()
+    return new RecordingReader(header, RecordParser.resume(header, place), chunks, key, place.group)
+  }
+
   /** How the file ends, once `frames` has come to its end. */
   get ending(): Exclude<CheckpointKind, 'interim'> | 'open' {
     return this.#ending
   }
 
+  /** Ends the source; for a reader whose frames nobody wants. */
+  async close(): Promise<void> {
+    await this.#chunks.return?.()
+  }
+
   /** The frames, in order, once. Throws RecordingError. Frames of types that this program does not know are left out. */
   async *frames(): AsyncGenerator<Frame> {
+    for await (const group of this.groups()) yield* group.frames
+  }
+
+  /** The same by groups. */
+  async *groups(): AsyncGenerator<PlacedGroup> {
     try {
       for (;;) {
         for (let record = this.#parser.next(); record; record = this.#parser.next()) {
-          yield* this.#framesOf(record)
+          const group = this.#groupOf(record)
+          if (group) yield group
         }
         const chunk = await this.#chunks.next()
         if (chunk.done) return
@@ -82,24 +120,25 @@ export class RecordingReader {
     }
   }
 
-  *#framesOf(record: PlacedRecord): Generator<Frame> {
+  #groupOf(record: PlacedRecord): PlacedGroup | undefined {
     if (record.type === RECORD.checkpoint) {
       const kind = parseCheckpoint(record.body)?.checkpoint.kind
       if (kind !== undefined && kind !== 'interim') this.#ending = kind
-      return
+      return undefined
     }
+    const { offset, sequence, before: head } = record
     if (parseGroupHeader(record.body)?.number !== this.#groups) {
-      throw new RecordingError(
-        'bad_group',
-        `expected group ${this.#groups} at byte ${record.offset}`,
-        record.offset,
-      )
+      throw new RecordingError('bad_group', `expected group ${this.#groups} at byte ${offset}`, offset)
     }
+    const place = { offset, sequence, head, group: this.#groups }
+    const isBeginning = this.#joining === undefined
     this.#groups++
-    for (const raw of openGroup(this.#key, record.body, record.offset)) {
-      const frame = this.#whole(raw, record.offset)
-      if (frame && isKnown(frame)) yield frame
+    const frames: Frame[] = []
+    for (const raw of openGroup(this.#key, record.body, offset)) {
+      const frame = this.#whole(raw, offset)
+      if (frame && isKnown(frame)) frames.push(frame)
     }
+    return { place, length: record.end - offset, isBeginning, frames }
   }
 
   /** Joins a structured payload that was split over frames; undefined while its end is missing. */
@@ -119,6 +158,11 @@ export class RecordingReader {
       ? undefined
       : { type, channel: begun.channel, time: begun.time, payload: Buffer.concat(begun.parts) }
   }
+}
+
+function requireKey(key: Uint8Array): void {
+  if (key.length === SESSION_KEY_LENGTH) return
+  throw new RecordingError('wrong_key', `expected a key of ${SESSION_KEY_LENGTH} bytes, got ${key.length}`)
 }
 
 function isKnown(frame: Omit<Frame, 'type'> & { type: number }): frame is Frame {

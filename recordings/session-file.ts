@@ -79,13 +79,16 @@ function without(parts: Buffer[], count: number): Buffer[] {
 /** Large pieces, so that most groups lie in one of them and need not be put together. */
 const PIECE_LENGTH = 1024 * 1024
 
-/** The bytes of a recording's file, for readers and verifiers. */
-export function readPieces(path: string): ReadStream {
-  return createReadStream(path, { highWaterMark: PIECE_LENGTH })
+/** The bytes of a recording's file from an offset on, for readers and verifiers. */
+export function readPieces(path: string, start = 0): ReadStream {
+  return createReadStream(path, { highWaterMark: PIECE_LENGTH, start })
 }
 
 /** A new file survives a power cut only when its folder's entry is on the disk too. */
-export async function syncDirectory(path: string): Promise<void> {
+export const syncDirectory = (path: string): Promise<void> => syncFile(path)
+
+/** Waits until what was written to it is on the disk, by whomever. */
+export async function syncFile(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {
     await handle.sync()

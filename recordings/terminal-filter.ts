@@ -37,9 +37,53 @@ const SGR_PARAMETER = /^[\d:]{0,32}$/
  */
 export const TERMINAL_RESET = '\x1b(B\x0f\x1b[m\x1b[4l\x1b[?7h\x1b[?25h\x1b[?1047l\x1b7\x1b[r\x1b8'
 
+/** Rows that a terminal in memory has at most. */
+export const MAX_ROWS = 200
+
+/** What passes beside the list above. */
+export interface Passing {
+  /** Intermediates and final character. */
+  escapes: ReadonlySet<string>
+  /** Final characters (with intermediates before them), and how many parameters they may have. */
+  sequences: ReadonlyMap<string, number>
+  modes: ReadonlySet<string>
+  /** Lines that a sequence scrolls, inserts or deletes at most. */
+  maxLines?: number
+}
+
+/** Scroll up and down, insert and delete lines: emulators do it line by line. */
+const LINE_WISE = 'STLM'
+
+const NOTHING_MORE: Passing = { escapes: new Set(), sequences: new Map(), modes: new Set() }
+
+/**
+ * For an emulator in memory, which nobody else's settings live in: also reset, tab stops, origin mode, and the
+ * alignment pattern.
+ */
+export const FOR_EMULATOR: Passing = {
+  escapes: new Set(['c', 'H', '#8']),
+  sequences: new Map([
+    ['g', 1],
+    ['!p', 0],
+  ]),
+  modes: new Set(['?6']),
+  // As many as a terminal in memory has.
+  maxLines: MAX_ROWS,
+}
+
 export class TerminalFilter implements TerminalHandler {
   readonly #parser = new TerminalParser(this)
+  readonly #more: Passing
   #passed = ''
+
+  constructor(more: Passing = NOTHING_MORE) {
+    this.#more = more
+  }
+
+  /** Whether `push` has kept nothing back of what it was given. */
+  get isBetweenSequences(): boolean {
+    return this.#parser.isBetweenSequences
+  }
 
   /** What of `text` may be shown. Sequences may be cut anywhere between calls. */
   push(text: string): string {
@@ -59,21 +103,26 @@ export class TerminalFilter implements TerminalHandler {
 
   escape(intermediates: string, final: string): void {
     const passes = intermediates === '' ? ESCAPES.has(final) : CHARACTER_SETS.has(intermediates + final)
-    if (passes) this.#passed += `\x1b${intermediates}${final}`
+    if (passes || this.#more.escapes.has(intermediates + final))
+      this.#passed += `\x1b${intermediates}${final}`
   }
 
   csi(prefix: string, parameters: string, intermediates: string, final: string): void {
-    if (intermediates !== '') return
     const list = parameters === '' ? [] : parameters.split(';')
-    if (final === 'h' || final === 'l') {
-      const modes = list.filter((mode) => MODES.has(prefix + mode))
+    if (intermediates === '' && (final === 'h' || final === 'l')) {
+      const modes = list.filter((mode) => MODES.has(prefix + mode) || this.#more.modes.has(prefix + mode))
       if (modes.length > 0) this.#passed += `\x1b[${prefix}${modes.join(';')}${final}`
       return
     }
-    const most = prefix === '' ? SEQUENCES.get(final) : undefined
+    const known = intermediates === '' ? SEQUENCES.get(final) : undefined
+    const most = prefix === '' ? (known ?? this.#more.sequences.get(intermediates + final)) : undefined
     if (most === undefined || list.length > most) return
     const pattern = final === 'm' ? SGR_PARAMETER : final === 'b' ? REPETITIONS : PARAMETER
-    if (list.every((parameter) => pattern.test(parameter))) this.#passed += `\x1b[${parameters}${final}`
+    if (list.every((parameter) => pattern.test(parameter))) {
+      const { maxLines } = this.#more
+      const isCut = maxLines !== undefined && LINE_WISE.includes(final) && Number(parameters) > maxLines
+      this.#passed += `\x1b[${isCut ? maxLines : parameters}${intermediates}${final}`
+    }
   }
 }
 

@@ -46,6 +46,11 @@ export class TerminalParser {
     this.#handler = handler
   }
 
+  /** Whether what comes next begins anew: no sequence, and no string, is in the middle. */
+  get isBetweenSequences(): boolean {
+    return this.#state === 'ground'
+  }
+
   push(text: string): void {
     let printed = 0
     for (let at = 0; at < text.length; at++) {

@@ -12,6 +12,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RecordingGrant } from '../src/gate/messages.ts'
 import { Chain } from './chain.ts'
+import { FlushWaiters } from './flush-waiters.ts'
 import { type CheckpointKind, encodeCheckpoint } from './format/checkpoint.ts'
 import { CONTINUED, GroupBuilder } from './format/group.ts'
 import { encodeHeader, parseHeader } from './format/header.ts'
@@ -89,6 +90,8 @@ export class RecordingWriter implements FrameSink {
   #timer: NodeJS.Timeout | undefined
   #flushing: Promise<void> | undefined
   #drains: (() => void)[] = []
+  readonly #waiters = new FlushWaiters()
+  #accepted = 0
   #compressible = COMPRESSED_PER_SECOND
   #compressibleSince = 0
   #failure: Error | undefined
@@ -145,6 +148,25 @@ export class RecordingWriter implements FrameSink {
   onDrain(callback: () => void): void {
     this.#drains.push(callback)
     queueMicrotask(() => this.#drain())
+  }
+
+  /** Frames that were accepted until now, as a reader counts them. */
+  get accepted(): number {
+    return this.#accepted
+  }
+
+  /** When the last of them came: microseconds since the recording began. */
+  get time(): number {
+    return this.#lastTime
+  }
+
+  /**
+   * Resolves when all that was accepted until now is on the disk, under a signed checkpoint. Those who ask while the
+   * disk is busy share its next turn. Rejects when the recording fails before.
+   */
+  flush(): Promise<void> {
+    this.#seal()
+    return this.#waiters.until(this.#groups, this.#broken ? this.#failure : undefined)
   }
 
   /**
@@ -206,6 +228,7 @@ export class RecordingWriter implements FrameSink {
       this.#seal()
       this.#group.append(type, channel, time, payload)
     }
+    if ((type & CONTINUED) === 0) this.#accepted++
     this.#timer ??= setTimeout(() => this.#seal(), GROUP_MILLISECONDS)
   }
 
@@ -267,6 +290,7 @@ export class RecordingWriter implements FrameSink {
       throw error
     }
     this.#written(chain, batch)
+    this.#waiters.prove(batch.length)
   }
 
   /** Without a signature, or on a disk with little room, the groups are kept as far as they go: one by one. */
@@ -328,6 +352,7 @@ export class RecordingWriter implements FrameSink {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#fail(error)
+    this.#waiters.fail(error)
     this.#drain()
   }
 

@@ -27,8 +27,21 @@ export interface TlsFiles {
 
 const CERTIFICATE_DAYS = 825
 
-/** Makes the folder where it is missing. Throws when others could read it. */
+/** In the data folder while a restore fills it: nobody may take what is there for the whole. */
+export const RESTORING = 'restoring'
+
+/** Makes the folder where it is missing. Throws when others could read it, or when a restore was interrupted. */
 export function openDataFolder(path: string): void {
+  makeDataFolder(path)
+  if (existsSync(join(path, RESTORING))) {
+    throw new Error(
+      `the data folder ${path} is being restored, or a restore was interrupted: run sallyport restore again`,
+    )
+  }
+}
+
+/** Makes the folder where it is missing. Throws when others could read it. */
+export function makeDataFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const { mode } = statSync(path)
   if ((mode & 0o077) !== 0) {
@@ -95,6 +108,13 @@ export function hostKeys(dataDir: string): { private: string; public: string }[]
     }
     return { private: readFileSync(file, 'utf8'), public: readFileSync(`${file}.pub`, 'utf8').trim() }
   })
+}
+
+/** The lines of those that are there. */
+export function publicHostKeys(dataDir: string): string[] {
+  return HOST_KEYS.map(({ name }) => join(dataDir, 'ssh', `${name}.pub`))
+    .filter((file) => existsSync(file))
+    .map((file) => readFileSync(file, 'utf8').trim())
 }
 
 /** Host keys that are to take the place of those in use: files with `.next` behind their names, private form. */

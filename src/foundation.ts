@@ -4,6 +4,7 @@ import { openDataFolder } from './data-folder.ts'
 import { Identities } from './identity/chain.ts'
 import { Lockout } from './identity/lockout.ts'
 import { PasswordHasher } from './identity/password.ts'
+import { openBucket } from './keeper/bucket.ts'
 import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
 import { openStore } from './store/open.ts'
 import type { Store } from './store/store.ts'
@@ -26,11 +27,14 @@ export async function openFoundation(config: Config): Promise<Foundation> {
     const vault = await openVault(store, config.masterKey)
     const passwords = new PasswordHasher()
     const identities = new Identities(store.users, passwords, new Lockout(), Date.now)
+    const { objectStore } = config.recordings
     const keeper = new RecordingKeeper({
       root: config.recordings.directory,
       keys: await openRecordingKeys(store.settings, vault),
       recipients: config.recordings.recipients,
+      brokerKey: config.recordings.brokerKey,
       minimumFree: config.recordings.minFree,
+      ...(objectStore && { bucket: openBucket(objectStore) }),
     })
     await keeper.start()
     return { store, vault, identities, passwords, keeper }

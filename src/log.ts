@@ -4,6 +4,7 @@
  */
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino'
 import type { LogLevel } from './config/config.ts'
+import { escapedJson } from './model/json-text.ts'
 
 export type { Logger } from 'pino'
 
@@ -29,6 +30,8 @@ export function loggerTo(level: LogLevel, stream: DestinationStream): Logger {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       errorKey: 'error',
+      // an error's message may repeat what a peer has said
+      hooks: { streamWrite: escapedJson },
     },
     stream,
   )

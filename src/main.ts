@@ -2,8 +2,15 @@
  * The command line. Each command is a file in commands/; this one finds it, and turns what it throws into a line
  * on standard error and an exit code: 1 for an error, 2 for a wrong usage.
  */
+import { Buffer } from 'node:buffer'
 import { parseArgs } from 'node:util'
 import { type Command, UsageError } from './commands/command.ts'
+import { withholdFromCoreDumps } from './process-memory.ts'
+
+// Node cuts small buffers from one of 64 KiB, which stays as long as any of them: the few that a session keeps (names
+// of versions, keys, tags) cost it 36 KiB, and each lies beside other people's.
+Buffer.poolSize = 0
+withholdFromCoreDumps()
 
 /** Loaded when it is needed: a broker's parts are many, and most commands do with few of them. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -16,6 +23,8 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   audit: async () => (await import('./commands/audit.ts')).auditCommand,
   admin: async () => (await import('./commands/admin.ts')).adminResetPassword,
   'master-key': async () => (await import('./commands/master-key.ts')).rotateMasterKey,
+  backup: async () => (await import('./commands/backup.ts')).backup,
+  restore: async () => (await import('./commands/restore.ts')).restore,
   version: async () => (await import('./commands/version.ts')).version,
 }
 

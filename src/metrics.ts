@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Sink } from './audit/sink.ts'
 import { eventMetrics } from './audit/sinks/metrics.ts'
 
@@ -21,12 +21,23 @@ export interface MetricsOptions {
   nativeCrypto: boolean
   /** The sinks of events, in the order of the configuration. */
   sinks: () => readonly Sink[]
+  /** Of the recordings' volume. */
+  freeBytes: () => Promise<number>
+  /** Absent: there is no object store. */
+  uploads?: UploadFigures
+}
+
+export interface UploadFigures {
+  /** Since the start. */
+  totals: { readonly bytes: number; readonly failures: number }
+  /** Recordings that have ended and are not in the object store yet. */
+  waiting: () => Promise<number>
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** The registry and what the broker counts with. Each call makes a registry of its own. */
-export function createMetrics({ version, nativeCrypto, sinks }: MetricsOptions) {
+export function createMetrics({ version, nativeCrypto, sinks, freeBytes, uploads }: MetricsOptions) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry, prefix: 'sallyport_' })
@@ -42,6 +53,15 @@ export function createMetrics({ version, nativeCrypto, sinks }: MetricsOptions) 
     help: 'Whether the native crypto binding of SSH is in use (1) or its slow replacement (0).',
     registers,
   }).set(nativeCrypto ? 1 : 0)
+
+  new Gauge({
+    name: 'sallyport_recordings_free_bytes',
+    help: 'Free space on the volume of the recordings.',
+    registers,
+    async collect() {
+      this.set(await freeBytes().catch(() => Number.NaN))
+    },
+  })
 
   const perSink = (name: string, help: string, value: (sink: Sink) => number) =>
     new Gauge({
@@ -63,6 +83,7 @@ export function createMetrics({ version, nativeCrypto, sinks }: MetricsOptions) 
     (sink) => sink.lost,
   )
 
+  if (uploads) countUploads(uploads, registers)
   return {
     registry,
     ...eventMetrics(registers),
@@ -74,6 +95,37 @@ export function createMetrics({ version, nativeCrypto, sinks }: MetricsOptions) 
       registers,
     }),
   }
+}
+
+function countUploads({ totals, waiting }: UploadFigures, registers: Registry[]): void {
+  new Gauge({
+    name: 'sallyport_recording_uploads_waiting',
+    help: 'Recordings that have ended and are not in the object store yet.',
+    registers,
+    async collect() {
+      this.set(await waiting())
+    },
+  })
+  const total = (name: string, help: string, figure: 'bytes' | 'failures') =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(totals[figure])
+      },
+    })
+  total(
+    'sallyport_recording_upload_bytes_total',
+    'Bytes of recordings that went to the object store.',
+    'bytes',
+  )
+  total(
+    'sallyport_recording_upload_failures_total',
+    'Attempts to copy a recording to the object store that failed.',
+    'failures',
+  )
 }
 
 export interface MetricsServer {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { JsonLogSink } from '../src/audit/sinks/jsonlog.ts'
-import { openLog } from '../src/log.ts'
+import { loggerTo, openLog } from '../src/log.ts'
 import { Secret } from '../src/model/secret.ts'
 
 let folder: string
@@ -48,6 +48,14 @@ test('goes on at the end of the file', () => {
 test('shows no secret', () => {
   openLog({ level: 'info', file: file() }, fail).logger.info({ password: Secret.of('hunter2') }, 'x')
   expect(readFileSync(file(), 'utf8')).not.toContain('hunter2')
+})
+
+test('drives no terminal, whatever an error says', () => {
+  const lines: string[] = []
+  const logger = loggerTo('info', { write: (line) => lines.push(line) })
+  logger.child({ of: 'the API' }).error({ error: new Error('said \u009b2J\u202e\x1b]0;x\x07') }, 'failed')
+  expect(lines[0]).toContain('said \\u009b2J\\u202e\\u001b]0;x\\u0007')
+  expect(lines[0]).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]/)
 })
 
 test('a file that cannot be opened is an error at once', () => {

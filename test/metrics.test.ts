@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { EventCode, EventFields } from '../src/audit/catalogue.ts'
+import type { EventCode } from '../src/audit/catalogue.ts'
+import type { EventFields } from '../src/audit/fields.ts'
 import type { Sink } from '../src/audit/sink.ts'
 import { MetricsSink } from '../src/audit/sinks/metrics.ts'
 import { createMetrics, type Metrics, type MetricsServer, startMetrics } from '../src/metrics.ts'
@@ -17,7 +18,12 @@ let sink: MetricsSink
 let server: MetricsServer
 let base: string
 beforeEach(async () => {
-  metrics = createMetrics({ version: '0.1.0', nativeCrypto: false, sinks: () => [sink, syslog] })
+  metrics = createMetrics({
+    version: '0.1.0',
+    nativeCrypto: false,
+    sinks: () => [sink, syslog],
+    freeBytes: async () => 5e9,
+  })
   sink = new MetricsSink(metrics)
   server = await startMetrics(metrics, { host: '127.0.0.1', port: 0 })
   base = `http://127.0.0.1:${server.address.port}`
@@ -52,6 +58,24 @@ test('says what runs and how the sinks are', async () => {
   expect(await value('sallyport_crypto_binding_native')).toBe('0')
   expect(await value('sallyport_sink_queued_messages{sink="1-syslog"}')).toBe('7')
   expect(await value('sallyport_sink_lost_messages{sink="1-syslog"}')).toBe('3')
+})
+
+test('says how far recordings are on their way to an object store, where there is one', async () => {
+  expect(await scrape()).not.toContain('upload')
+  const totals = { bytes: 12, failures: 3 }
+  const { registry } = createMetrics({
+    version: '0.1.0',
+    nativeCrypto: true,
+    sinks: () => [],
+    freeBytes: async () => 0,
+    uploads: { totals, waiting: async () => 7 },
+  })
+  totals.bytes = 20
+  await registry.metrics()
+  const text = await registry.metrics()
+  expect(text).toMatch(/^sallyport_recording_uploads_waiting 7$/m)
+  expect(text).toMatch(/^sallyport_recording_upload_bytes_total 20$/m)
+  expect(text).toMatch(/^sallyport_recording_upload_failures_total 3$/m)
 })
 
 test('counts what the audit tells', async () => {

@@ -47,13 +47,18 @@ const HOST_KEYS: ServerHostKeyAlgorithm[] = [
   'rsa-sha2-256',
 ]
 
+/** Of certificates about these keys (PROTOCOL.certkeys), which ssh2's types do not know. */
+export const HOST_CERTIFICATES = HOST_KEYS.map(
+  (algorithm) => `${algorithm}-cert-v01@openssh.com` as ServerHostKeyAlgorithm,
+)
+
 /** Toward the user's client. Of the host keys' algorithms those count for which there is a key; RSA only with SHA-2. */
 export const FRONT_ALGORITHMS: Algorithms = {
   kex: KEX,
   cipher: CIPHER,
   hmac: MAC,
   compress: ['none'],
-  serverHostKey: HOST_KEYS,
+  serverHostKey: [...HOST_CERTIFICATES, ...HOST_KEYS],
 }
 
 /** Toward the target. */

@@ -1,13 +1,13 @@
 /** A channel's end at one peer: the peer's number for it, and how far opening and closing have come there. */
 import type { Buffer } from 'node:buffer'
-import { buildChannelOpenFailure, buildClose, buildWindowAdjust } from './codec/build.ts'
+import { buildChannelFailure, buildChannelOpenFailure, buildClose, buildWindowAdjust } from './codec/build.ts'
 import { type OpenFailureReason, setRecipient } from './codec/messages.ts'
 import type { Flow } from './flow.ts'
+import type { Leg } from './leg.ts'
 import { MAX_CHANNEL_PACKET } from './limits.ts'
-import type { Transport } from './transport.ts'
 
 export class ChannelEnd {
-  readonly leg: Transport
+  readonly leg: Leg
   /** What the peer calls the channel; undefined until it has confirmed it. */
   id: number | undefined
   /** The peer knows the bastion's number: it has confirmed the channel, or its own was confirmed. */
@@ -17,7 +17,7 @@ export class ChannelEnd {
   closedBy = false
   closedTo = false
 
-  constructor(leg: Transport) {
+  constructor(leg: Leg) {
     this.leg = leg
   }
 
@@ -34,6 +34,11 @@ export class ChannelEnd {
     if (!this.isOpen) return
     const bytes = flow.grant(atLeast)
     if (bytes > 0 && !this.closedTo) this.leg.send(buildWindowAdjust(this.id!, bytes))
+  }
+
+  /** Answers the peer's request that goes no further, if it asks for an answer. */
+  turnDown(wantReply: boolean): void {
+    if (wantReply) this.leg.send(buildChannelFailure(this.id!))
   }
 
   close(): void {

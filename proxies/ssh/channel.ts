@@ -5,13 +5,10 @@
  * and the way of the data past the recorder; what a channel may be used for is its subclass's to decide.
  */
 import { Buffer } from 'node:buffer'
+import { MalformedError } from '../malformed.ts'
 import { ChannelEnd } from './channel-end.ts'
-import {
-  buildChannelFailure,
-  buildChannelOpenConfirmation,
-  buildData,
-  buildExtendedData,
-} from './codec/build.ts'
+import { ClientQueue } from './client-queue.ts'
+import { buildChannelOpenConfirmation, type buildData, buildExtendedData } from './codec/build.ts'
 import {
   type ChannelOpenConfirmation,
   dataOf,
@@ -22,20 +19,22 @@ import {
   parseChannelRequest,
   windowAdjustOf,
 } from './codec/messages.ts'
-import { MalformedError } from './codec/reader.ts'
 import type { Flow } from './flow.ts'
-import { MAX_CHANNEL_PACKET, MAX_QUEUED, MAX_WINDOW } from './limits.ts'
+import { Input, WINDOW_GRANT_AT_LEAST } from './input.ts'
+import type { Leg } from './leg.ts'
+import { MAX_CHANNEL_PACKET } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import type { SshSession } from './session.ts'
 import type { FilterPolicy } from './sftp/filter.ts'
 import { FilteredData, type Surroundings } from './sftp/filtered-data.ts'
-import type { Transport } from './transport.ts'
 
 /** What a channel needs of the relay that it belongs to. */
 export interface ChannelHost {
-  readonly client: Transport
-  readonly target: Transport
+  readonly client: Leg
+  readonly target: Leg
   readonly session: SshSession
+  /** What the first terminal of the connection is shown, once. */
+  takeMotd(): string | undefined
   /** Both sides have closed on both legs: the number is free again. */
   gone(channel: Channel): void
   /** The client is not read until the decision of a channel is there. */
@@ -57,8 +56,6 @@ export interface Opened {
  */
 export type Stage = 'waiting' | 'deciding' | 'passing' | 'over'
 
-const WINDOW_GRANT_AT_LEAST = MAX_WINDOW / 2
-
 export abstract class Channel {
   /** The bastion's number, on both legs. */
   readonly id: number
@@ -77,9 +74,9 @@ export abstract class Channel {
   readonly #up: Flow
   /** Target to client. */
   readonly #down: Flow
-  /** Messages of the client that wait for a decision or for window, in order, and their bytes. */
-  #queue: Buffer[] = []
-  #queued = 0
+  /** Where all of the client's data may pass. */
+  protected readonly input: Input
+  readonly #queue = new ClientQueue()
 
   /** `up` and `down`: what the two directions begin with; the opener's window is in the one toward it. */
   constructor(host: ChannelHost, id: number, by: 'client' | 'target', opened: Opened, up: Flow, down: Flow) {
@@ -93,6 +90,20 @@ export abstract class Channel {
     this.#openerMaxPacket = opened.maxPacket
     this.#up = up
     this.#down = down
+    const channel = this
+    this.input = new Input({
+      id,
+      session: host.session,
+      client: this.client,
+      target: this.target,
+      flow: up,
+      get recorder() {
+        return channel.recorder
+      },
+      get isPassing() {
+        return channel.stage === 'passing'
+      },
+    })
   }
 
   /** The window and packet size to name in the CHANNEL_OPEN toward the other side. */
@@ -147,8 +158,8 @@ export abstract class Channel {
   }
 
   fromClient(payload: Buffer): void {
-    if (this.client.id === undefined) throw new MalformedError('a message before the confirmation')
     if (this.client.closedBy) return
+    if (!this.client.isOpen) throw new MalformedError('a message before the confirmation')
     switch (payload[0]) {
       case MSG.channelData:
         if (!this.#up.received(dataOf(payload).length)) {
@@ -163,7 +174,7 @@ export abstract class Channel {
       case MSG.channelClose:
         // It takes no answers any more, so nothing waits for it to do so.
         if (this.#filtered !== undefined) {
-          this.#queue = []
+          this.#queue.clear()
           this.#filtered.dropAnswers()
           this.#goOn()
         }
@@ -174,8 +185,8 @@ export abstract class Channel {
         this.#settle()
       }
     } else {
-      const rest = this.#queue.length > 0 ? payload : this.#step(payload)
-      if (rest !== undefined) this.#enqueue([Buffer.from(rest)])
+      const rest = this.#queue.isEmpty ? this.#step(payload) : payload
+      if (rest !== undefined) this.#queue.push([Buffer.from(rest)])
     }
   }
 
@@ -212,7 +223,7 @@ export abstract class Channel {
         this.target.close()
         this.client.close()
         this.stage = 'over'
-        this.#queue = []
+        this.#queue.clear()
         this.#settle()
         return
       default:
@@ -225,7 +236,7 @@ export abstract class Channel {
     if (this.stage === 'over') return
     const begun = this.stage === 'passing'
     this.stage = 'over'
-    this.#queue = []
+    this.#queue.clear()
     const other = this.#opener === this.client ? this.target : this.client
     other.close()
     if (this.#opener.isOpen) {
@@ -261,12 +272,12 @@ export abstract class Channel {
 
   /** Looks at data of the target before it is passed on; undefined: nothing is, for now. */
   protected inspect(payload: Buffer, data: Uint8Array, isError: boolean): Buffer | undefined {
-    this.recorder?.fromTarget(data, isError)
+    if (!this.recorder?.mayFollow) this.recorder?.fromTarget(data, isError)
     return payload
   }
 
   protected requestOfTarget(payload: Buffer): void {
-    this.turnDown(this.target, parseChannelRequest(payload).wantReply)
+    this.target.turnDown(parseChannelRequest(payload).wantReply)
   }
 
   /** Bytes that the client still takes. */
@@ -275,15 +286,15 @@ export abstract class Channel {
   }
 
   /** The bastion sends the client data of its own, which counts like the target's. */
-  protected tell(data: Buffer): void {
+  protected tell(data: Buffer, build: typeof buildData = buildExtendedData): void {
     this.#down.forwarded(data.length)
-    this.client.leg.send(buildExtendedData(this.client.id!, data))
+    this.client.leg.send(build(this.client.id!, data))
   }
 
   /** The channel was opened, and confirmed to its opener, before there was another side. */
   protected adopt(messages: Buffer[]): void {
     this.#opener.isOpen = true
-    this.#enqueue(messages)
+    this.#queue.push(messages)
   }
 
   /** From now on the channel's data is filtered. */
@@ -308,33 +319,7 @@ export abstract class Channel {
 
   /** Goes on with what waits, as far as it may. */
   protected drain(): void {
-    while (this.#queue.length > 0 && this.stage !== 'over') {
-      const first = this.#queue[0]!
-      const rest = this.#step(first)
-      // What it did may have ended the channel, and so emptied the queue.
-      if (this.#queue[0] !== first) return
-      if (rest !== undefined) {
-        this.#queued += rest.length - first.length
-        this.#queue[0] = rest
-        return
-      }
-      this.#queue.shift()
-      this.#queued -= first.length
-    }
-  }
-
-  /** Answers a request that goes no further, if it asks for an answer. */
-  protected turnDown(end: ChannelEnd, wantReply: boolean): void {
-    if (wantReply) end.leg.send(buildChannelFailure(end.id!))
-  }
-
-  /** Queues messages as if the client had sent them. */
-  #enqueue(messages: Buffer[]): void {
-    for (const message of messages) {
-      this.#queue.push(message)
-      this.#queued += message.length
-    }
-    if (this.#queued > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
+    if (this.stage !== 'over') this.#queue.drain((message) => this.#step(message))
   }
 
   /** Handles one message of the client in order. Returns what of it has to wait. */
@@ -350,7 +335,7 @@ export abstract class Channel {
           this.#filtered.fromClient(data)
           return undefined
         }
-        return data.length > this.#up.window ? payload : this.#input(payload, data)
+        return this.input.pass(payload, data)
       }
       case MSG.channelRequest:
         this.requestOfClient(payload)
@@ -374,25 +359,6 @@ export abstract class Channel {
     }
   }
 
-  /** Passes data of the client on as far as the recorder admits it now. Returns the rest, as a message. */
-  #input(payload: Buffer, data: Uint8Array): Buffer | undefined {
-    for (let rest = data; rest.length > 0; ) {
-      const count = this.recorder?.admit?.(rest) ?? rest.length
-      if (this.stage !== 'passing') return undefined
-      if (count === 0) return rest === data ? payload : buildData(this.id, rest)
-      const part = rest.subarray(0, count)
-      rest = rest.subarray(count)
-      this.#up.forwarded(count)
-      this.host.session.bytesIn += count
-      this.host.session.signs++
-      this.recorder?.fromClient(part)
-      if (this.stage !== 'passing') return undefined
-      this.target.pass(count === data.length ? payload : buildData(this.id, part))
-      this.client.grant(this.#up, WINDOW_GRANT_AT_LEAST)
-    }
-    return undefined
-  }
-
   #data(payload: Buffer, data: Uint8Array, isError: boolean): void {
     if (!this.#down.received(data.length)) throw new MalformedError('more data than the window allows')
     if (this.stage !== 'passing') return
@@ -408,6 +374,7 @@ export abstract class Channel {
     // The recorder may have cut the channel over this very message.
     if (passed === undefined || this.stage !== 'passing') return
     this.client.pass(passed)
+    if (this.recorder?.mayFollow) this.recorder.fromTarget(data, isError)
     this.target.grant(this.#down, WINDOW_GRANT_AT_LEAST)
   }
 

@@ -4,8 +4,11 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../src/model/rights.ts'
+import { wordsOf } from '../errors.ts'
+import { MalformedError } from '../malformed.ts'
+import { displayText } from '../text.ts'
 import type { Channel, ChannelHost, Opened } from './channel.ts'
-import { buildChannelOpen, buildChannelOpenFailure } from './codec/build.ts'
+import { buildChannelOpen, buildChannelOpenFailure, buildClose } from './codec/build.ts'
 import {
   type ChannelOpen,
   MSG,
@@ -16,11 +19,10 @@ import {
   parseChannelOpenFailure,
   recipientOf,
 } from './codec/messages.ts'
-import { displayText, MalformedError } from './codec/reader.ts'
 import { isRight, ruleOf } from './decisions.ts'
 import { type Grants, openByClient, openByTarget } from './forwarding/opens.ts'
 import type { GlobalRequests } from './forwarding/requests.ts'
-import { MAX_CHANNELS } from './limits.ts'
+import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS } from './limits.ts'
 import type { AdoptedChannel } from './lobby.ts'
 import { missingRight } from './request.ts'
 import { SessionChannel } from './session-channel.ts'
@@ -37,6 +39,7 @@ export class Channels {
     x11: () => this.#sessions().flatMap(({ x11 }) => x11 ?? []),
     agent: () => this.#sessions().some(({ hasAgent }) => hasAgent),
   }
+  readonly #firstId: number
   #nextId: number
   #noMoreSessions = false
 
@@ -44,6 +47,7 @@ export class Channels {
   constructor(host: ChannelHost, requests: GlobalRequests, firstId: number) {
     this.#host = host
     this.#requests = requests
+    this.#firstId = firstId
     this.#nextId = firstId
   }
 
@@ -86,14 +90,19 @@ export class Channels {
     else if (isRight(rule)) this.#openForwarded(by, open, rule)
     else if (this.#noMoreSessions) {
       this.#refuse(by, open, OPEN_FAILURE.administrativelyProhibited, 'no more sessions, as was asked')
-    } else if (this.#hasRoom(by, open)) {
+    } else if (this.#hasRoom(by, open, this.#sessions().length, MAX_SESSION_CHANNELS)) {
       this.#openSession(new SessionChannel(this.#host, this.#number(), openedOf(open)))
     }
   }
 
   /** CHANNEL_OPEN_CONFIRMATION or CHANNEL_OPEN_FAILURE. Throws MalformedError. */
   answered(by: Peer, payload: Buffer): void {
-    const channel = this.#channels.get(recipientOf(payload))
+    const id = recipientOf(payload)
+    const channel = this.#channels.get(id)
+    if (!channel && by === 'client' && id < this.#firstId) {
+      this.#late(payload)
+      return
+    }
     if (!channel || channel.openedBy === by) {
       throw new MalformedError('an answer to a channel that nobody opened')
     }
@@ -101,8 +110,14 @@ export class Channels {
       channel.confirmed(parseChannelOpenConfirmation(payload))
     } else {
       const { reason, description } = parseChannelOpenFailure(payload)
-      channel.failed(reason, displayText(description))
+      channel.failed(reason, wordsOf(displayText(description)))
     }
+  }
+
+  /** The lobby has waited for it, as for the user's agent, and has gone on without. */
+  #late(payload: Buffer): void {
+    if (payload[0] !== MSG.channelOpenConfirmation) return
+    this.#host.client.send(buildClose(parseChannelOpenConfirmation(payload).sender))
   }
 
   #openSession(channel: SessionChannel): void {
@@ -128,7 +143,7 @@ export class Channels {
       const { refused, destination } = answer
       session.denied(by === 'client' ? right : kindOf(by, open), refused, destination)
       this.#refuse(by, open, OPEN_FAILURE.administrativelyProhibited, refused)
-    } else if (this.#hasRoom(by, open)) {
+    } else if (this.#hasRoom(by, open, this.#forwarded, MAX_FORWARDED_CHANNELS)) {
       const channel = answer.make(this.#host, this.#number(), openedOf(open))
       this.#channels.set(channel.id, channel)
       session.forwards(right, answer.destination).then(
@@ -142,9 +157,13 @@ export class Channels {
     return this.all().filter((channel) => channel instanceof SessionChannel)
   }
 
-  #hasRoom(by: Peer, open: ChannelOpen): boolean {
-    if (this.#channels.size < MAX_CHANNELS) return true
-    this.#refuse(by, open, OPEN_FAILURE.resourceShortage, `at most ${MAX_CHANNELS} channels at a time`)
+  get #forwarded(): number {
+    return this.#channels.size - this.#sessions().length
+  }
+
+  #hasRoom(by: Peer, open: ChannelOpen, count: number, most: number): boolean {
+    if (count < most) return true
+    this.#refuse(by, open, OPEN_FAILURE.resourceShortage, `at most ${most} channels of this kind at a time`)
     return false
   }
 

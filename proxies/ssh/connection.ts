@@ -1,23 +1,33 @@
 /**
  * One client's connection from sign-in to the end: the lobby first, then the target, then the relay.
  */
-import type { Gate, Identity, OpenRequest, Source, TargetEntry } from '../../src/gate/messages.ts'
+import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/gate/messages.ts'
+import { formatLogin } from '../../src/model/login.ts'
+import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
+import { CredentialRefusedError, INTERNAL, TargetError } from '../errors.ts'
+import type { TerminalBacks } from '../terminal/back.ts'
 import { connectTarget } from './back.ts'
-import { INTERNAL, TargetError } from './errors.ts'
 import { farewell } from './farewell.ts'
+import type { ClientLeg } from './leg.ts'
+import { MAX_LOGON_REFUSALS } from './limits.ts'
 import { Lobby } from './lobby.ts'
 import type { LocalChannel } from './local.ts'
 import { Relay } from './relay.ts'
 import { type SessionResult, SshSession } from './session.ts'
-import type { Transport } from './transport.ts'
+import { TerminalLeg } from './terminal-leg.ts'
 
 export interface ConnectionOptions {
   gate: Gate
   identity: Identity
   source: Source
-  client: Transport
+  /** Of the front. */
+  protocol: Protocol
+  client: ClientLeg
   /** Software version toward the target, `SSH-2.0-` excluded. */
   ident: string
+  backs: TerminalBacks
+  /** What a terminal is shown once, at the beginning of a shell or of the menu. */
+  motd: string | undefined
   /** A session has begun or ended here: the proxy hands its stop notices on. */
   onSession: (id: string, session: SshSession | undefined) => void
   /** Nothing is left of the connection. */
@@ -28,17 +38,38 @@ export interface ConnectionOptions {
 const SYNTAX =
   'no target in the login: use USER+ACCOUNT@DEVICE, for example ssh ops1+root@srv1@bastion, or a terminal for the menu'
 
+/** What of a request to open a session the client may choose. */
+type Choice = Pick<OpenRequest, 'target' | 'logon'>
+
+/** Why there is no session. `question`: the user may try again with another answer to it. */
+interface Refusal {
+  message: string
+  question?: LogonQuestion
+}
+
 export class SshConnection {
   readonly #options: ConnectionOptions
   readonly #lobby: Lobby
   readonly #abandon = new AbortController()
+  readonly #takeMotd: () => string | undefined
   #session: SshSession | undefined
   /** The way to the target, while it is being made. */
   #connecting: Promise<void> | undefined
+  /** The target that was chosen in the menu by the channel that is asked for a login there; none: the named one. */
+  readonly #chosen = new WeakMap<LocalChannel, string>()
+  /** Logins at targets that were refused. */
+  #refusals = 0
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    const { client, identity, gate } = options
+    const { client, identity, gate, protocol } = options
+    let { motd } = options
+    const takeMotd = () => {
+      const text = motd
+      motd = undefined
+      return text
+    }
+    this.#takeMotd = takeMotd
     client.onClose = () => {
       this.#abandon.abort('the client has gone')
       this.#lobby.close()
@@ -50,14 +81,20 @@ export class SshConnection {
         onFirstChannel: () => {
           this.#connecting = this.#toTarget()
         },
-        targets: () => gate.targets({ identity: identity.token, protocol: 'SSH' }),
-        onChoice: (choice, channel) => {
-          this.#connecting = this.#toChosen(choice, channel)
+        takeMotd,
+        targets: () => gate.targets({ identity: identity.token, protocol }),
+        onChoice: ({ target }, channel) => {
+          this.#chosen.set(channel, target)
+          this.#connecting = this.#toChosen(channel, { target })
+        },
+        onLogon: (logon, channel) => {
+          const target = this.#chosen.get(channel)
+          this.#connecting = this.#toChosen(channel, { logon, ...(target !== undefined && { target }) })
         },
         onDenied: (what) => {
           const request = {
             identity: identity.token,
-            protocol: 'SSH' as const,
+            protocol,
             what,
             reason: 'not allowed here',
           }
@@ -65,7 +102,7 @@ export class SshConnection {
           gate.denied(request).catch(() => client.destroy())
         },
         jumpHint: (device) =>
-          `the bastion is no jump host (-J, -W): sign in to the target through it, ssh ${identity.user}+ACCOUNT@${device}@BASTION`,
+          `the bastion is no jump host (-J, ProxyJump, -W): leave that out and name the target in the user name, ssh ${formatLogin({ user: identity.user, target: { account: 'ACCOUNT', device } }, '+')}@BASTION`,
         onBreach: () => client.breach(),
         onIdle: () => this.stop('failure', 'nothing was asked for in time'),
       },
@@ -86,28 +123,45 @@ export class SshConnection {
 
   /** The target of the login string. */
   async #toTarget(): Promise<void> {
-    const relay = await this.#connect(undefined, this.#abandon.signal, undefined)
-    if (typeof relay === 'string') this.#lobby.goLocal(relay, false)
-    else this.#handOver(relay)
+    const relay = await this.#connect({}, this.#abandon.signal, undefined)
+    if (!(relay instanceof Relay)) {
+      if (!this.#isTooOften(relay)) this.#lobby.goLocal(relay.message, false, relay.question)
+      return
+    }
+    const held = this.#lobby.releaseHeld()
+    if (held) relay.guarded(() => relay.adopt(held))
+    this.#handOver(relay)
   }
 
-  /** The target that was chosen in the menu, whose channel goes on as the target's. */
-  async #toChosen(choice: TargetEntry, channel: LocalChannel): Promise<void> {
+  /** The target that was chosen in a terminal, or asked for a login there: the channel goes on as the target's. */
+  async #toChosen(channel: LocalChannel, choice: Choice): Promise<void> {
     const interrupt = new AbortController()
-    channel.wait(`Connecting to ${choice.target} ...\r\n`, () => interrupt.abort('interrupted'))
+    const where = choice.target === undefined ? '' : ` to ${choice.target}`
+    channel.wait(`Connecting${where} ...\r\n`, () => interrupt.abort('interrupted'))
     const relay = await this.#connect(
-      choice.target,
+      choice,
       AbortSignal.any([interrupt.signal, this.#abandon.signal]),
       channel,
     )
-    if (typeof relay === 'string') {
-      this.#lobby.goLocal(SYNTAX, true)
-      channel.resume(`sallyport: ${relay}`)
+    if (relay instanceof Relay) {
+      const adopted = channel.release()
+      if (adopted) relay.guarded(() => relay.adopt(adopted))
+      this.#handOver(relay)
       return
     }
-    const adopted = channel.release()
-    if (adopted) relay.guarded(() => relay.adopt(adopted))
-    this.#handOver(relay)
+    if (this.#isTooOften(relay)) return
+    const { message, question } = relay
+    if (this.#options.identity.hasTarget) this.#lobby.goLocal(message, false, question)
+    else this.#lobby.goLocal(SYNTAX, true)
+    if (question) channel.ask(question, `sallyport: ${message}`)
+    else channel.resume(`sallyport: ${message}`)
+  }
+
+  /** Ends the connection of somebody whose login at targets was refused again and again. */
+  #isTooOften({ message }: Refusal): boolean {
+    if (this.#refusals < MAX_LOGON_REFUSALS) return false
+    this.stop('failure', message)
+    return true
   }
 
   #handOver(relay: Relay): void {
@@ -116,28 +170,40 @@ export class SshConnection {
 
   /** The relay to the target, or why there is none. Never rejects. */
   async #connect(
-    target: string | undefined,
+    choice: Choice,
     signal: AbortSignal,
     chosen: LocalChannel | undefined,
-  ): Promise<Relay | string> {
-    const { gate, identity, source, client, ident, onSession } = this.#options
-    const request: OpenRequest = { identity: identity.token, protocol: 'SSH', source }
+  ): Promise<Relay | Refusal> {
+    const { gate, identity, source, protocol, client, ident, backs, onSession } = this.#options
     let session: SshSession | undefined
+    let question: LogonQuestion | undefined
     try {
-      const answer = await gate.open(target === undefined ? request : { ...request, target })
-      if (answer.result === 'denied') return answer.message
+      const answer = await gate.open({ identity: identity.token, protocol, source, ...choice })
+      if (answer.result === 'denied') return { message: answer.message }
+      if (answer.result === 'logon_needed') return this.#toAsk(answer.question, choice.logon)
+      question = answer.session.question
       session = await SshSession.begin(answer.session, gate)
       this.#session = session
       onSession(session.id, session)
       session.onStop = (_result, reason) => this.#abandon.abort(reason)
-      const transport = await connectTarget(answer.session, gate, ident, signal)
+      const { rights, limits } = session
+      const may = { has: (right: Right) => rights.has(right), terminal: limits?.noTerminal !== true }
+      const agent = () => this.#lobby.agent(chosen, may)
+      const { protocol: spoken } = answer.session.target
+      const target = isTerminalProtocol(spoken)
+        ? new TerminalLeg(await backs[spoken](answer.session, signal))
+        : await connectTarget(answer.session, gate, ident, signal, agent)
       if (session.stopped) {
-        transport.destroy()
+        target.destroy()
         throw new Error(session.stopped.reason)
       }
       this.#lobby.close()
       this.#lobby.leaveBehind(chosen)
-      return new Relay(client, transport, session, this.#lobby.nextId, () => void this.#leave())
+      return new Relay(client, target, session, {
+        firstId: this.#lobby.nextId,
+        takeMotd: this.#takeMotd,
+        onEnd: () => void this.#leave(),
+      })
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       if (session) {
@@ -145,8 +211,18 @@ export class SshConnection {
         this.#session = undefined
         await session.end('failure', reason)
       }
-      return error instanceof TargetError || session?.stopped ? reason : INTERNAL
+      const message = error instanceof TargetError || session?.stopped ? reason : INTERNAL
+      if (!question || !(error instanceof CredentialRefusedError)) return { message }
+      this.#refusals++
+      return { message, question }
     }
+  }
+
+  /** An answer that cannot be one counts like one that was refused. */
+  #toAsk(question: LogonQuestion, typed: Logon | undefined): Refusal {
+    if (typed) this.#refusals++
+    const what = question.login === undefined ? 'login and password' : `password of ${question.login}`
+    return { message: question.flaw ?? `${question.target} asks for the ${what}`, question }
   }
 
   /** After the client has gone, or the relay has ended. Never rejects. */

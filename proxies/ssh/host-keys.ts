@@ -5,9 +5,10 @@
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import ssh2 from 'ssh2'
+import { MalformedError } from '../malformed.ts'
 import { buildGlobalRequest, buildRequestFailure, buildRequestSuccess } from './codec/build.ts'
 import type { GlobalRequest } from './codec/messages.ts'
-import { MalformedError, Reader } from './codec/reader.ts'
+import { Reader } from './codec/reader.ts'
 import { Writer } from './codec/writer.ts'
 
 const ANNOUNCE = 'hostkeys-00@openssh.com'
@@ -95,7 +96,8 @@ function wantedKeys(keys: readonly HostKey[], data: Uint8Array): HostKey[] | und
 
 /** `string` algorithm, `string` signature (RFC 4253 6.6). */
 function signatureBy({ type, key }: HostKey, data: Buffer, negotiated: string): Buffer {
-  const rsa = negotiated.startsWith('rsa-sha2-') ? negotiated : 'rsa-sha2-512'
+  // that of a certificate has more behind it
+  const [rsa = 'rsa-sha2-512'] = /^rsa-sha2-(?:256|512)/.exec(negotiated) ?? []
   const algorithm = type === 'ssh-rsa' ? rsa : type
   const plain = sign(HASHES[algorithm], data, { key, dsaEncoding: 'ieee-p1363' })
   const signature = type.startsWith('ecdsa-') ? pairOf(plain) : plain

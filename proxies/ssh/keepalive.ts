@@ -4,11 +4,11 @@
  * any SSH peer answers, most with a failure.
  */
 import { buildGlobalRequest } from './codec/build.ts'
+import type { Leg } from './leg.ts'
 import { KEEPALIVE_INTERVAL_MS, KEEPALIVE_MAX_UNANSWERED } from './limits.ts'
-import type { Transport } from './transport.ts'
 
 export interface WatchedLeg {
-  transport: Transport
+  transport: Leg
   onSilent: () => void
   /** It was asked, and will answer. */
   onAsked?: () => void

@@ -6,8 +6,13 @@ export const MAX_AUTH_TRIES = 6
 export const MAX_KEY_OFFERS = 32
 /** Sign-in requests of all kinds on one connection, proofs or not. */
 export const MAX_AUTH_REQUESTS = 64
-/** Channels that one connection may have open at a time. */
-export const MAX_CHANNELS = 32
+/** Channels with a program, and such in the lobby, that one connection may have open at a time. */
+export const MAX_SESSION_CHANNELS = 32
+/**
+ * Channels of forwarded connections, either way, that one connection may have open at a time: a browser on -D opens
+ * over a hundred. Such a channel holds no data here, for either peer sends only what the other takes.
+ */
+export const MAX_FORWARDED_CHANNELS = 256
 /** Bytes of a channel's messages that wait for a decision, or for the target of a menu's channel. */
 export const MAX_QUEUED = 256 * 1024
 /** Messages of a target behind data that a client without window has not taken. */
@@ -26,18 +31,26 @@ export const MAX_CHANNEL_PACKET = 32 * 1024
 export const SEND_HIGH_WATER = 256 * 1024
 /** Bytes waiting to be sent to a peer from which on that peer itself is not read any more. */
 export const FLOOD_MARK = 1024 * 1024
-/** Bytes that one connection reads before the others have their turn. */
-export const READ_SHARE = 256 * 1024
 /** A key exchange that takes longer than this ends the connection. */
 export const KEX_TIMEOUT_MS = 60_000
 /** What one leg's keys are used for, in either direction, before new ones are agreed (RFC 4253 9, RFC 4344 3.1). */
 export const REKEY_LIMITS = { bytes: 1024 * 1024 * 1024, packets: 2 ** 31, intervalMs: 3_600_000 }
-/** TCP connection to the target, and then its key exchange and sign-in. */
-export const CONNECT_TIMEOUT_MS = 15_000
+/** A target's key exchange and sign-in, after the TCP connection. */
 export const TARGET_SIGN_IN_TIMEOUT_MS = 30_000
+/** How long a client may take to say whether it forwards its agent, and that agent to answer: somebody may have to confirm. */
+export const AGENT_REQUEST_MS = 10_000
+/** And how long for its main request behind that, before its agent is asked all the same. */
+export const MAIN_REQUEST_MS = 250
+export const AGENT_ANSWER_MS = 20_000
+/** Keys of the user's agent that are offered to a target; most end the sign-in sooner (sshd's MaxAuthTries). */
+export const MAX_AGENT_KEYS = 16
 /** Silence after which a leg is asked for a sign of life, and how many questions may stay unanswered. */
 export const KEEPALIVE_INTERVAL_MS = 30_000
 export const KEEPALIVE_MAX_UNANSWERED = 3
+/** Logins at targets, typed by somebody on one connection, that were refused before it is ended. */
+export const MAX_LOGON_REFUSALS = 3
+/** How long somebody may take to type one. */
+export const LOGON_TIMEOUT_MS = 120_000
 /** What the bastion itself grants a client to type in its menu. */
 export const MENU_WINDOW = 4096
 /** How long a client whose session was ended here has to read why and leave. */
@@ -55,5 +68,12 @@ export const RECORDING_CLOSE_MS = 30_000
 /** Attempts to account for a session at its end, and the pause between them. */
 export const CLOSE_ATTEMPTS = 5
 export const CLOSE_RETRY_MS = 1_000
-/** Stop notices for sessions that are still being opened. */
+/** Sessions that are still being opened and have notices. */
 export const MAX_EARLY_NOTICES = 1_000
+/** Bytes that wait for the disk in a strictly recorded session; above that its target is not read. */
+export const STRICT_HELD = 1024 * 1024
+/**
+ * Bytes of a session's recording beside its streams: operations on files, command lines, denials. Above that the
+ * session ends.
+ */
+export const MAX_RECORDED_FACTS = 256 * 1024 * 1024

@@ -6,7 +6,11 @@
  * No right is asked here and nothing is relayed: the only ways out are the relay, and the end.
  */
 import { Buffer } from 'node:buffer'
-import type { TargetEntry } from '../../src/gate/messages.ts'
+import type { Logon, LogonQuestion, TargetEntry } from '../../src/gate/messages.ts'
+import { MalformedError } from '../malformed.ts'
+import { displayText } from '../text.ts'
+import { ClientAgent } from './agent/client-agent.ts'
+import { type Allowance, HeldChannel } from './agent/held-channel.ts'
 import { buildChannelOpenFailure, buildRequestFailure } from './codec/build.ts'
 import { addressFlaw, parseConnection } from './codec/forwarding.ts'
 import {
@@ -17,30 +21,42 @@ import {
   parseGlobalRequest,
   recipientOf,
 } from './codec/messages.ts'
-import { displayText, MalformedError } from './codec/reader.ts'
 import { isRight, ruleOf } from './decisions.ts'
 import { Keepalive } from './keepalive.ts'
-import { LOBBY_IDLE_MS, MAX_CHANNELS, MAX_DENIALS, MAX_QUEUED } from './limits.ts'
+import type { ClientLeg } from './leg.ts'
+import {
+  AGENT_REQUEST_MS,
+  LOBBY_IDLE_MS,
+  MAX_DENIALS,
+  MAX_FORWARDED_CHANNELS,
+  MAX_QUEUED,
+  MAX_SESSION_CHANNELS,
+} from './limits.ts'
 import { LocalChannel } from './local.ts'
-import type { Transport } from './transport.ts'
 
-/** A channel of the menu on its way to the relay. */
+/** A channel that is open to the client already, on its way to the relay. */
 export interface AdoptedChannel {
   id: number
+  /** The client has the answer to its main request: it chose in the menu. */
+  isAnswered: boolean
   client: { id: number; window: number; maxPacket: number }
   /** Bytes that the client may still send without a further grant. */
   credit: number
-  /** env, pty-req with the present size, and shell: what the client had asked for. */
+  /** What the client has asked for, as env, pty-req with the present size, and shell. */
   messages: Buffer[]
 }
 
 export interface LobbyOptions {
-  client: Transport
+  client: ClientLeg
   /** The first channel is asked for: time to connect the target. */
   onFirstChannel: () => void
+  /** What the first terminal of the connection is shown, once. */
+  takeMotd: () => string | undefined
   /** A terminal is there and the user may choose. Answers with the targets to choose from. */
   targets: () => Promise<{ targets: TargetEntry[]; total: number }>
   onChoice: (choice: TargetEntry, channel: LocalChannel) => void
+  /** What the user has typed to log in with, at the target that the channel has asked for. */
+  onLogon: (logon: Logon, channel: LocalChannel) => void
   /** What somebody is told who wants to go on from here to a device by a channel of a connection. */
   jumpHint: (device: string) => string
   /** Something was refused that is not allowed anywhere on the bastion, or not without a target. */
@@ -53,8 +69,8 @@ export interface LobbyOptions {
 
 type Mode =
   | { name: 'waiting' }
-  /** `text` is what every channel is told that gets no menu. */
-  | { name: 'local'; text: string; menu: boolean }
+  /** `text` is what every channel is told that gets no menu, and before the question if there is one. */
+  | { name: 'local'; text: string; menu: boolean; question?: LogonQuestion }
 
 export class Lobby {
   readonly #options: LobbyOptions
@@ -65,6 +81,12 @@ export class Lobby {
   #requestWaits = false
   readonly #channels = new Map<number, LocalChannel>()
   readonly #keepalive: Keepalive
+  /** The first session channel, where the client was waited for to say whether it forwards its agent. */
+  #held: HeldChannel | undefined
+  #agent: ClientAgent | undefined
+  /** While the session channel is waited for: one more message waits, and nobody waits any longer. */
+  #onWaiting: (() => void) | undefined
+  #giveUpAgent: (() => void) | undefined
   #mode: Mode
   readonly #idle: NodeJS.Timeout
   #nextId = 0
@@ -96,6 +118,66 @@ export class Lobby {
   close(): void {
     this.#keepalive.stop()
     clearTimeout(this.#idle)
+    this.#giveUpAgent?.()
+    this.#agent?.close()
+  }
+
+  /**
+   * The user's agent, on a channel that this opens; undefined: it is not forwarded. `chosen` is the menu's channel where
+   * the target was chosen; otherwise the first session channel that waits is opened to hear whether it asks for
+   * forwarding. `may`: what the session allows.
+   */
+  async agent(chosen: LocalChannel | undefined, may: Allowance): Promise<ClientAgent | undefined> {
+    const isForwarded = chosen ? chosen.hasAgent : await this.#isAgentForwarded(may)
+    if (!isForwarded || this.#options.client.closed) return undefined
+    this.#agent = new ClientAgent(this.#nextId++, (payload) => this.#options.client.send(payload))
+    return this.#agent
+  }
+
+  /** The channel that was opened for the question after the agent, for the relay. */
+  releaseHeld(): AdoptedChannel | undefined {
+    return this.#held?.release()
+  }
+
+  /** A session channel may come after what else the client asks for, such as its listeners. */
+  #isAgentForwarded(may: Allowance): Promise<boolean> {
+    return new Promise((resolve) => {
+      const settle = (isForwarded: boolean): void => {
+        clearTimeout(timer)
+        this.#onWaiting = undefined
+        this.#giveUpAgent = undefined
+        resolve(isForwarded)
+      }
+      const hold = (): void => {
+        const open = this.#takeSessionOpen()
+        if (!open) return
+        this.#onWaiting = undefined
+        this.#held = new HeldChannel({
+          id: this.#nextId++,
+          open,
+          send: (payload) => this.#options.client.send(payload),
+          may,
+          onKnown: settle,
+          onGone: () => {
+            this.#held = undefined
+          },
+        })
+      }
+      this.#giveUpAgent = () => (this.#held ? this.#held.known(false) : settle(false))
+      const timer = setTimeout(this.#giveUpAgent, AGENT_REQUEST_MS)
+      this.#onWaiting = hold
+      hold()
+    })
+  }
+
+  #takeSessionOpen(): ChannelOpen | undefined {
+    const index = this.#waiting.findIndex(
+      (message) => message[0] === MSG.channelOpen && parseChannelOpen(message).type === 'session',
+    )
+    if (index === -1) return undefined
+    const [message] = this.#waiting.splice(index, 1)
+    this.#waitingBytes -= message!.length
+    return parseChannelOpen(message!)
   }
 
   /** The lowest channel number that was not given to the client. */
@@ -117,15 +199,17 @@ export class Lobby {
     return this.#waiting.splice(0)
   }
 
-  /** There is no target: tell every channel so, or let the user choose another. */
-  goLocal(text: string, menu: boolean): void {
-    this.#mode = { name: 'local', text, menu }
+  /** There is no target: tell every channel so, or let the user choose another, or ask them on a terminal. */
+  goLocal(text: string, menu: boolean, question?: LogonQuestion): void {
+    this.#mode = { name: 'local', text, menu, ...(question && { question }) }
+    this.#held?.finish(`sallyport: ${text}\r\n`)
     this.#refuseWaiting(text, (open) => this.#openLocal(open))
   }
 
   /** Ends what is open here, with a reason. */
   end(reason: string): void {
     for (const channel of this.#channels.values()) channel.finish(`sallyport: ${reason}\r\n`, 255)
+    this.#held?.finish(`sallyport: ${reason}\r\n`)
     this.#refuseWaiting(reason, (open) => this.#refuse(open, OPEN_FAILURE.connectFailed, reason))
   }
 
@@ -156,11 +240,18 @@ export class Lobby {
         return
       case MSG.channelOpenConfirmation:
       case MSG.channelOpenFailure:
-        throw new MalformedError('an answer to nothing')
+        if (this.#agent?.id !== recipientOf(payload)) throw new MalformedError('an answer to nothing')
+        this.#agent.message(payload)
+        return
       default:
         this.#idle.refresh()
-        this.#channels.get(recipientOf(payload))?.message(payload)
+        this.#channelOf(recipientOf(payload))?.message(payload)
     }
+  }
+
+  #channelOf(id: number): { message(payload: Buffer): void } | undefined {
+    if (this.#agent?.id === id) return this.#agent
+    return this.#held?.id === id ? this.#held : this.#channels.get(id)
   }
 
   #globalRequest(payload: Buffer): void {
@@ -184,8 +275,8 @@ export class Lobby {
     } else if (isRight(rule) && this.#mode.name === 'local') {
       this.#denied(`channel ${open.type}`)
       this.#refuse(open, OPEN_FAILURE.administrativelyProhibited, this.#jumpText(open, this.#mode))
-    } else if (this.#waiting.length + this.#channels.size >= MAX_CHANNELS) {
-      this.#refuse(open, OPEN_FAILURE.resourceShortage, `at most ${MAX_CHANNELS} channels at a time`)
+    } else if (!this.#hasRoom(isRight(rule))) {
+      this.#refuse(open, OPEN_FAILURE.resourceShortage, 'too many channels at a time')
     } else if (this.#mode.name === 'waiting') {
       this.#wait(payload)
     } else {
@@ -193,11 +284,21 @@ export class Lobby {
     }
   }
 
+  /** What waits is messages of the client: as many channels at most. */
+  #hasRoom(isForwarded: boolean): boolean {
+    if (isForwarded) return this.#waiting.length < MAX_FORWARDED_CHANNELS
+    const waiting = this.#waiting.filter(
+      (message) => message[0] === MSG.channelOpen && parseChannelOpen(message).type === 'session',
+    )
+    return waiting.length + this.#channels.size < MAX_SESSION_CHANNELS
+  }
+
   /** A copy: the next read overwrites the message. */
   #wait(payload: Buffer): void {
     this.#waitingBytes += payload.length
     if (this.#waitingBytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
     this.#waiting.push(Buffer.from(payload))
+    this.#onWaiting?.()
     if (this.#asked) return
     this.#asked = true
     this.#options.onFirstChannel()
@@ -212,7 +313,7 @@ export class Lobby {
 
   #openLocal(open: ChannelOpen): void {
     if (this.#mode.name !== 'local') return
-    const { text, menu } = this.#mode
+    const { text, menu, question } = this.#mode
     const id = this.#nextId++
     const channel = new LocalChannel({
       id,
@@ -220,19 +321,28 @@ export class Lobby {
       client: this.#options.client,
       text,
       ...(menu && { targets: this.#options.targets }),
+      ...(question && { question }),
+      takeMotd: this.#options.takeMotd,
       onChoice: (choice) => {
-        if (this.#mode.name === 'waiting') {
-          channel.resume('sallyport: a target is being connected on this connection already')
-          return
-        }
-        // From now on the client waits for one target: other channels wait with it.
-        this.#mode = { name: 'waiting' }
-        this.#asked = true
-        this.#options.onChoice(choice, channel)
+        if (this.#leadsOn(channel)) this.#options.onChoice(choice, channel)
+      },
+      onLogon: (logon) => {
+        if (this.#leadsOn(channel)) this.#options.onLogon(logon, channel)
       },
       onGone: () => this.#channels.delete(id),
     })
     this.#channels.set(id, channel)
+  }
+
+  /** From now on the client waits for one target: other channels wait with it, and none leads to another. */
+  #leadsOn(channel: LocalChannel): boolean {
+    if (this.#mode.name === 'waiting') {
+      channel.resume('sallyport: a target is being connected on this connection already')
+      return false
+    }
+    this.#mode = { name: 'waiting' }
+    this.#asked = true
+    return true
   }
 
   /** `what` has one character for each byte. */

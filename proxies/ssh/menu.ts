@@ -6,51 +6,48 @@
  * printable is shown as `?`.
  */
 import type { TargetEntry } from '../../src/gate/messages.ts'
+import { LineInput, printable } from '../line-input.ts'
 
 /** What the user typed comes to. */
 export type MenuStep = { show: string } | { show: string; choice: TargetEntry } | { show: string; quit: true }
 
 const MAX_LINE = 256
-const CTRL_C = 0x03
-const CTRL_D = 0x04
-const BACKSPACE = 0x08
-const CTRL_U = 0x15
-const ESCAPE = 0x1b
-const DELETE = 0x7f
+/** A client may say that its terminal has four thousand million rows; larger screens than this show no more. */
+const SMALLEST = { columns: 20, rows: 8 }
+const LARGEST = { columns: 500, rows: 200 }
+
+type Size = { columns: number; rows: number }
 
 export class TargetMenu {
   readonly #all: readonly TargetEntry[]
+  /** What is searched of each, from the first search on. */
+  #texts: readonly string[] | undefined
   readonly #total: number
   #found: readonly TargetEntry[]
-  #rows: number
-  #columns: number
+  #size: Size
   #top = 0
-  #line = ''
-  /** Inside an escape sequence of a cursor or function key, which the menu has no use for. */
-  #escape: 'none' | 'begun' | 'sequence' = 'none'
+  readonly #input = new LineInput(MAX_LINE)
   /** Decodes what is typed; a character's bytes may come apart. */
   readonly #decoder = new TextDecoder()
-  #lastWasReturn = false
 
-  constructor(targets: readonly TargetEntry[], total: number, size: { columns: number; rows: number }) {
+  constructor(targets: readonly TargetEntry[], total: number, size: Size) {
     this.#all = targets
     this.#found = targets
     this.#total = total
-    this.#columns = Math.max(20, size.columns)
-    this.#rows = Math.max(8, size.rows)
+    this.#size = bounded(size)
   }
 
-  resize(size: { columns: number; rows: number }): void {
-    this.#columns = Math.max(20, size.columns)
-    this.#rows = Math.max(8, size.rows)
+  resize(size: Size): void {
+    this.#size = bounded(size)
   }
 
   /** The first screen; `notice` says why the menu is there again. */
   start(notice?: string): string {
-    this.#line = ''
+    this.#input.take()
     return `${notice === undefined ? '' : `${printable(notice)}\r\n\r\n`}${this.#page()}`
   }
 
+  /** Each Return costs a search or a page: how many are typed at a time is the caller's to bound. */
   type(bytes: Uint8Array): MenuStep {
     let show = ''
     for (const character of this.#decoder.decode(bytes, { stream: true })) {
@@ -62,48 +59,13 @@ export class TargetMenu {
   }
 
   #key(character: string): MenuStep {
-    const code = character.codePointAt(0) ?? 0
-    if (this.#escape !== 'none') {
-      if (this.#escape === 'begun')
-        this.#escape = character === '[' || character === 'O' ? 'sequence' : 'none'
-      else if (code >= 0x40 && code <= 0x7e) this.#escape = 'none'
-      return { show: '' }
-    }
-    const afterReturn = this.#lastWasReturn
-    this.#lastWasReturn = character === '\r'
-    switch (code) {
-      case 0x0a:
-        return afterReturn ? { show: '' } : this.#enter()
-      case 0x0d:
-        return this.#enter()
-      case CTRL_C:
-        return { show: '^C\r\n', quit: true }
-      case CTRL_D:
-        return this.#line === '' ? { show: '\r\n', quit: true } : { show: '' }
-      case CTRL_U: {
-        const length = [...this.#line].length
-        this.#line = ''
-        return { show: '\b \b'.repeat(length) }
-      }
-      case BACKSPACE:
-      case DELETE: {
-        if (this.#line === '') return { show: '' }
-        this.#line = [...this.#line].slice(0, -1).join('')
-        return { show: '\b \b' }
-      }
-      case ESCAPE:
-        this.#escape = 'begun'
-        return { show: '' }
-      default:
-        if (printable(character) !== character || this.#line.length >= MAX_LINE) return { show: '' }
-        this.#line += character
-        return { show: character }
-    }
+    const { show, done } = this.#input.type(character)
+    if (done === 'leave') return { show, quit: true }
+    return done === 'end' ? this.#enter() : { show }
   }
 
   #enter(): MenuStep {
-    const line = this.#line.trim()
-    this.#line = ''
+    const line = this.#input.take().trim()
     if (line === '') {
       this.#top = this.#top + this.#pageSize >= this.#found.length ? 0 : this.#top + this.#pageSize
       return { show: `\r\n${this.#page()}` }
@@ -114,11 +76,10 @@ export class TargetMenu {
       if (choice) return { show: '\r\n', choice }
       return { show: `\r\nThere is no number ${line} in the list.\r\n${this.#prompt()}` }
     }
-    const words = line === '/' ? [] : line.replace(/^\//, '').toLowerCase().split(/\s+/)
-    const found = this.#all.filter((entry) => {
-      const text = `${entry.target} ${entry.description}`.toLowerCase()
-      return words.every((word) => text.includes(word))
-    })
+    const words = line === '/' ? [] : [...new Set(line.replace(/^\//, '').toLowerCase().split(/\s+/))]
+    this.#texts ??= this.#all.map(({ target, description }) => `${target} ${description}`.toLowerCase())
+    const texts = this.#texts
+    const found = this.#all.filter((_, index) => words.every((word) => texts[index]?.includes(word)))
     if (found.length === 0) {
       return { show: `\r\nNothing matches ${JSON.stringify(line)}.\r\n${this.#prompt()}` }
     }
@@ -128,7 +89,7 @@ export class TargetMenu {
   }
 
   get #pageSize(): number {
-    return this.#rows - 6
+    return this.#size.rows - 6
   }
 
   #page(): string {
@@ -138,7 +99,9 @@ export class TargetMenu {
     const lines = shown.map((entry, index) => {
       const number = String(this.#top + index + 1).padStart(width)
       const description = entry.description === '' ? '' : `  ${entry.description}`
-      return [...printable(` ${number}  ${entry.target}${description}`)].slice(0, this.#columns - 1).join('')
+      return [...printable(` ${number}  ${entry.target}${description}`)]
+        .slice(0, this.#size.columns - 1)
+        .join('')
     })
     const filtered = length === this.#all.length ? '' : ` of ${this.#all.length}`
     const cut = this.#total > this.#all.length ? `, the first of ${this.#total}: ask for fewer rights` : ''
@@ -152,7 +115,9 @@ export class TargetMenu {
   }
 }
 
-/** Control and format characters, and lone surrogates, become `?`. */
-function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, '?')
+function bounded({ columns, rows }: Size): Size {
+  return {
+    columns: Math.min(Math.max(columns, SMALLEST.columns), LARGEST.columns),
+    rows: Math.min(Math.max(rows, SMALLEST.rows), LARGEST.rows),
+  }
 }

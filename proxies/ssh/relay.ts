@@ -4,41 +4,61 @@
  * what is of a channel goes to the table of channels (channels.ts), and that of one channel to it.
  */
 import { Buffer } from 'node:buffer'
+import { MalformedError } from '../malformed.ts'
+import { displayText } from '../text.ts'
 import type { Channel, ChannelHost } from './channel.ts'
 import { Channels } from './channels.ts'
 import { buildRequestFailure } from './codec/build.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest, recipientOf } from './codec/messages.ts'
-import { displayText, MalformedError } from './codec/reader.ts'
 import { isRight, ruleOf } from './decisions.ts'
 import { end, farewell } from './farewell.ts'
 import { GlobalRequests } from './forwarding/requests.ts'
 import { Keepalive } from './keepalive.ts'
+import type { ClientLeg, Leg } from './leg.ts'
 import type { AdoptedChannel } from './lobby.ts'
+import { ProvenOutput } from './proven-output.ts'
 import type { SessionResult, SshSession } from './session.ts'
 import { TimeLimits } from './time-limits.ts'
-import type { Transport } from './transport.ts'
+
+export interface RelayOptions {
+  /** The lowest channel number that the lobby has not given to the client. */
+  firstId: number
+  takeMotd: () => string | undefined
+  /** Both legs are closing and the session is sealed and accounted for. */
+  onEnd: () => void
+}
 
 export class Relay implements ChannelHost {
-  readonly client: Transport
-  readonly target: Transport
+  readonly client: ClientLeg
+  readonly target: Leg
   readonly session: SshSession
   readonly #channels: Channels
   readonly #keepalive: Keepalive
   readonly #limits: TimeLimits
   readonly #requests: GlobalRequests
   readonly #onEnd: () => void
+  /** Where output waits for its recording. */
+  readonly #proven: ProvenOutput | undefined
   #deciding = 0
   #ended = false
 
-  /**
-   * `firstId`: the lowest channel number that the lobby has not given to the client. `onEnd`: both legs are closing
-   * and the session is sealed and accounted for.
-   */
-  constructor(client: Transport, target: Transport, session: SshSession, firstId: number, onEnd: () => void) {
+  /** What the first terminal of the connection is shown, once. */
+  readonly takeMotd: () => string | undefined
+
+  constructor(
+    client: ClientLeg,
+    target: Leg,
+    session: SshSession,
+    { firstId, takeMotd, onEnd }: RelayOptions,
+  ) {
     this.#onEnd = onEnd
+    this.takeMotd = takeMotd
     this.client = client
     this.target = target
     this.session = session
+    this.#proven = session.isStrict
+      ? new ProvenOutput({ client, flush: () => session.recording.flush() })
+      : undefined
     this.#requests = new GlobalRequests(this)
     this.#channels = new Channels(this, this.#requests, firstId)
     this.#keepalive = new Keepalive([
@@ -53,17 +73,19 @@ export class Relay implements ChannelHost {
       get signs() {
         return session.signs
       },
-      warn: (text) => {
-        for (const channel of this.#channels.all()) channel.notice(text)
-      },
+      warn: (text) => this.#tell(text),
       end: (reason) => this.#over('failure', reason),
     })
     client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
     target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
     client.onDrain = target.onDrain = session.onDrain = () => this.#balance()
+    // One after the other: data goes on until the peer has begun its part, and would wait for the other leg.
+    client.mayRekey = () => !target.inKex
+    target.mayRekey = () => !client.inKex
     client.onClose = () => this.#over('success')
     target.onClose = () => this.#targetGone()
     session.onStop = (result, reason) => this.#over(result, reason)
+    session.onTell = (text) => this.#tell(text)
     // A leg may have ended while nobody was listening.
     if (client.closed) this.#over('success')
     else if (target.closed) this.#targetGone()
@@ -77,6 +99,11 @@ export class Relay implements ChannelHost {
   /** The channel in which the user has just chosen the target: it becomes one to that target. */
   adopt(channel: AdoptedChannel): void {
     this.#channels.adopt(channel)
+  }
+
+  /** A line of the bastion's own in every terminal. */
+  #tell(text: string): void {
+    for (const channel of this.#channels.all()) channel.notice(text)
   }
 
   gone(channel: Channel): void {
@@ -179,15 +206,18 @@ export class Relay implements ChannelHost {
   /** Each side is read only while the other, and the recording, take what it sends. */
   #balance(): void {
     if (this.#ended) return
-    const full = this.session.isFull
-    this.target.paused = full || this.client.congested || this.target.flooded
-    this.client.paused = full || this.#deciding > 0 || this.target.congested || this.client.flooded
+    const { client, target } = this
+    const full = this.session.isFull || (this.#proven?.isFull ?? false)
+    // Legs that are in key exchanges at the same time would each wait for the end of the other's.
+    target.paused = full || target.flooded || (client.congested && !target.inKex)
+    client.paused = full || this.#deciding > 0 || client.flooded || (target.congested && !client.inKex)
   }
 
   #targetGone(): void {
     // A target that closes in order has closed its channels before; what is still open was cut off.
-    const cut = this.#channels.size > 0
-    this.#over(cut ? 'failure' : 'success', cut ? 'the target closed the connection' : undefined)
+    const cut = this.#channels.size > 0 ? 'the target closed the connection' : undefined
+    const reason = this.target.failure ?? cut
+    this.#over(reason === undefined ? 'success' : 'failure', reason)
   }
 
   #over(result: SessionResult, reason?: string): void {
@@ -195,6 +225,7 @@ export class Relay implements ChannelHost {
     this.#ended = true
     this.#keepalive.stop()
     this.#limits.stop()
+    if (this.#proven && this.session.recording.hasFailed) this.#proven.abandon()
     if (reason !== undefined) for (const channel of this.#channels.all()) channel.refuse(reason)
     for (const channel of this.#channels.all()) channel.end()
     this.#channels.clear()
@@ -205,8 +236,9 @@ export class Relay implements ChannelHost {
       this.client.onClose = resolve
       if (this.client.closed) resolve()
     })
-    if (reason === undefined) end(this.client)
-    else farewell(this.client)
+    const leave = reason === undefined ? end : farewell
+    if (this.#proven) void this.#proven.finish().then(() => leave(this.client))
+    else leave(this.client)
     Promise.allSettled([this.session.end(result, reason), clientClosed]).then(this.#onEnd)
   }
 }

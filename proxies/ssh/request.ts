@@ -2,11 +2,19 @@
  * The main request of a session channel, the one that gives it its purpose (RFC 4254 6.5): what it is, the
  * right it needs, and the words in which a refusal is explained.
  */
+import type { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../src/model/file-judge.ts'
-import type { Right } from '../../src/model/rights.ts'
+import {
+  isTerminalProtocol,
+  type Protocol,
+  type Right,
+  type TerminalProtocol,
+} from '../../src/model/rights.ts'
+import { MAX_SUBSYSTEM_NAME } from '../../src/model/ssh-options.ts'
+import { displayText, latin1 } from '../text.ts'
+import { buildEnv, buildExec, buildSubsystem } from './codec/build.ts'
 import { classifyExec, classifySubsystem, type ExecCommand, rightFor } from './codec/classify.ts'
-import type { ChannelRequest } from './codec/messages.ts'
-import { displayText, latin1 } from './codec/reader.ts'
+import { type ChannelRequest, parseChannelRequest } from './codec/messages.ts'
 import { parseExec, parseSubsystem } from './codec/requests.ts'
 import type { Recorded } from './recorder/factory.ts'
 import { leastRight } from './sftp/permits.ts'
@@ -17,39 +25,99 @@ export interface MainRequest {
   program: Recorded
 }
 
+/** What decides about a main request. */
+export interface Allowed {
+  rights: ReadonlySet<Right>
+  options: { readonly subsystems: readonly string[] }
+  target: { readonly protocol: Protocol }
+}
+
 /** A request that no right opens: the text names it for the user and the audit. */
 export interface RefusedRequest {
   refused: string
+  /** Why, where it is not just that it is not allowed. */
+  reason?: string
 }
 
 export const MAIN_REQUESTS: ReadonlySet<string> = new Set(['shell', 'exec', 'subsystem'])
 
 /**
  * `request.type` is one of MAIN_REQUESTS. On a terminal every exec is a plain command: what a transfer sends there
- * cannot be told from keys, so it would go around the record of its files. Throws MalformedError.
+ * cannot be told from keys, so it would go around the record of its files. Nor is there SFTP: by the modes that the
+ * client names a terminal drops and changes bytes, so the server would read other packets than the filter and the
+ * recorder have read. Throws MalformedError.
  */
 export function mainRequest(
   request: ChannelRequest,
   onTerminal: boolean,
-  rights: ReadonlySet<Right>,
+  { rights, options, target }: Allowed,
 ): MainRequest | RefusedRequest {
+  if (isTerminalProtocol(target.protocol)) return terminalRequest(request, onTerminal, target.protocol)
   if (request.type === 'shell') return { right: 'SSH_SHELL', program: { kind: 'shell' } }
   if (request.type === 'subsystem') {
     const name = parseSubsystem(request.data)
     if (classifySubsystem(name) === 'sftp') {
+      if (onTerminal) return { refused: 'SFTP on a terminal' }
       return { right: leastRight(rights), program: { kind: 'sftp' } }
     }
-    return { refused: `subsystem ${JSON.stringify(latin1(name).slice(0, 64))}` }
+    const text = latin1(name)
+    if (!options.subsystems.includes(text))
+      return { refused: `subsystem ${JSON.stringify(text.slice(0, MAX_SUBSYSTEM_NAME))}` }
+    return { right: 'SSH_REMOTE_COMMAND', program: { kind: 'subsystem', name: text } }
   }
   const command = parseExec(request.data)
   const classified: ExecCommand = onTerminal ? { kind: 'command' } : classifyExec(command)
-  const right = rightFor(classified.kind, classified.kind === 'scp' ? classified.direction : undefined)
-  if (right === undefined) return { refused: `command of kind ${classified.kind}` }
-  return { right, program: { kind: 'exec', command, classified } }
+  return { right: rightFor(classified), program: { kind: 'exec', command, classified } }
 }
 
-/** The command for people and recordings. */
+/** Where there is nothing but a terminal, a shell is what goes on in it. */
+function terminalRequest(
+  { type }: ChannelRequest,
+  onTerminal: boolean,
+  protocol: TerminalProtocol,
+): MainRequest | RefusedRequest {
+  const speaks = `the target speaks ${protocol === 'TELNET' ? 'Telnet' : 'rlogin'}`
+  if (type !== 'shell')
+    return { refused: type, reason: `${speaks}: it shows a terminal, and takes no commands and files` }
+  if (!onTerminal)
+    return { refused: 'shell without a terminal', reason: `${speaks}: it needs a terminal, as by ssh -tt` }
+  return { right: protocol, program: { kind: 'shell' } }
+}
+
+/** The forced command that is the SFTP subsystem, by its bytes; with options it is a command that no target has. */
+const INTERNAL_SFTP = 'internal-sftp'
+
+/** A main request on its way to the target. */
+export interface Asked {
+  request: ChannelRequest
+  /** The whole message; its recipient is set when it goes. */
+  payload: Buffer
+  /** A message that goes before it. */
+  before?: Buffer
+}
+
+/**
+ * What a client's main request asks for: itself, or under a forced command that, which finds the client's command or
+ * subsystem in SSH_ORIGINAL_COMMAND if the target accepts the variable. `payload` is kept.
+ */
+export function askedOf(payload: Buffer, forced: Uint8Array | undefined): Asked {
+  const request = parseChannelRequest(payload)
+  if (forced === undefined) return { request, payload }
+  const instead =
+    latin1(forced) === INTERNAL_SFTP
+      ? buildSubsystem(0, request.wantReply, 'sftp')
+      : buildExec(0, request.wantReply, forced)
+  const original = request.type === 'shell' ? undefined : parseExec(request.data)
+  return {
+    request: parseChannelRequest(instead),
+    payload: instead,
+    ...(original && { before: buildEnv(0, false, 'SSH_ORIGINAL_COMMAND', original) }),
+  }
+}
+
+/** The command for people and recordings. A rule for commands can name a subsystem so too. */
 export function commandText({ program }: MainRequest): string | undefined {
+  if (program.kind === 'subsystem') return `subsystem ${program.name}`
   return program.kind === 'exec' ? displayText(program.command) : undefined
 }
 
@@ -85,6 +153,8 @@ const MEANING: Record<Right, string> = {
   SSH_DIRECT_UNIXSOCK: 'connect to Unix sockets',
   SSH_REVERSE_UNIXSOCK: 'listen on Unix sockets',
   SSH_AUTH_AGENT: 'use an agent',
+  TELNET: 'open a Telnet session',
+  RLOGIN: 'open an rlogin session',
 }
 
 /** The one line that the user reads when a right is missing. */

@@ -5,18 +5,20 @@
 import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import type { Right } from '../../src/model/rights.ts'
+import { usesAgent } from '../../src/model/ssh-options.ts'
+import { MalformedError } from '../malformed.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
 import {
   buildChannelFailure,
   buildChannelRequest,
   buildChannelSuccess,
+  buildData,
   buildEof,
   buildExec,
   buildExitStatus,
 } from './codec/build.ts'
 import { buildX11Request, parseX11Request } from './codec/forwarding.ts'
 import { type ChannelRequest, parseChannelRequest } from './codec/messages.ts'
-import { MalformedError } from './codec/reader.ts'
 import {
   type PtyRequest,
   parseEnv,
@@ -30,7 +32,16 @@ import { mayPass } from './environment.ts'
 import { Flow } from './flow.ts'
 import { type X11Grant, x11Grant } from './forwarding/x11.ts'
 import { MAX_OWED } from './limits.ts'
-import { asSent, type MainRequest, mainRequest, missingRight, unjudgedScp } from './request.ts'
+import {
+  type Asked,
+  askedOf,
+  asSent,
+  type MainRequest,
+  mainRequest,
+  missingRight,
+  unjudgedScp,
+} from './request.ts'
+import { InitVersion } from './sftp/init-version.ts'
 
 /** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
 type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void }
@@ -39,8 +50,8 @@ type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void
 const LAST_LINE = 1024
 
 export class SessionChannel extends Channel {
-  /** Already confirmed to the client, by the menu it was opened for. */
-  readonly #adopted: boolean
+  /** The client has the answer to its main request already, by the menu that the channel was opened for. */
+  readonly #isAnswered: boolean
   #terminal: PtyRequest | undefined
   #replies: PendingReply[] = []
   #x11: X11Grant | undefined
@@ -50,14 +61,14 @@ export class SessionChannel extends Channel {
     host: ChannelHost,
     id: number,
     client: Opened,
-    /** Of a channel that was the menu's: what the client may still send, and the messages to begin with. */
-    adopted?: { credit: number; messages: Buffer[] },
+    /** Of a channel that is open to the client: what it may still send, and the messages to begin with. */
+    adopted?: { credit: number; messages: Buffer[]; isAnswered: boolean },
   ) {
     const up = new Flow(0, adopted?.credit ?? 0)
     // A client that is flooded, or does not read, still has room for the line that says why its session ends.
     const down = new Flow(client.window, 0, Math.min(LAST_LINE, Math.floor(client.window / 4)))
     super(host, id, 'client', client, up, down)
-    this.#adopted = adopted !== undefined
+    this.#isAnswered = adopted?.isAnswered ?? false
     if (adopted) this.adopt(adopted.messages)
   }
 
@@ -72,6 +83,7 @@ export class SessionChannel extends Channel {
 
   protected override requestOfClient(payload: Buffer): void {
     const request = parseChannelRequest(payload)
+    const { session } = this.host
     const rule = ruleOf('client', 'channel request', request.type)
     if (rule === undefined) {
       this.#answer(request, false)
@@ -81,20 +93,26 @@ export class SessionChannel extends Channel {
       if (this.stage !== 'waiting') this.#answer(request, false)
       else {
         // It is kept until the audit log has it.
-        const kept = Buffer.from(payload)
-        this.#decide(parseChannelRequest(kept), kept)
+        this.#decide(askedOf(Buffer.from(payload), session.limits?.forcedCommand))
       }
       return
     }
-    const { session } = this.host
     if (isRight(rule) && !session.rights.has(rule)) {
+      if (request.type === 'auth-agent-req@openssh.com' && usesAgent(session.options)) {
+        // It was forwarded for the bastion's own use, as the policy wants it, and goes no further.
+        this.#answer(request, true)
+        return
+      }
       session.denied(rule, missingRight(rule, session.target.device))
       this.#answer(request, false)
       return
     }
     switch (request.type) {
       case 'pty-req':
-        if (this.stage !== 'waiting' || this.#terminal) {
+        if (this.stage !== 'waiting' || this.#terminal || session.limits?.noTerminal) {
+          // A client whose terminal the menu has had cannot go on without: it would see nothing of what it types.
+          if (this.#isAnswered && this.stage === 'waiting')
+            this.refuse('your certificate allows no terminal: name the target, and a command, instead')
           this.#answer(request, false)
           return
         }
@@ -176,11 +194,12 @@ export class SessionChannel extends Channel {
   }
 
   /** Asks the rights, waits until the audit log has it, and only then lets the request go to the target. */
-  #decide(request: ChannelRequest, payload: Buffer): void {
+  #decide(asked: Asked): void {
     const { session } = this.host
-    const main = mainRequest(request, this.#terminal !== undefined, session.rights)
+    const { request } = asked
+    const main = mainRequest(request, this.#terminal !== undefined, session)
     if ('refused' in main) {
-      this.#refuseRequest(request, main.refused, `${main.refused} is not allowed here`)
+      this.#refuseRequest(request, main.refused, main.reason ?? `${main.refused} is not allowed here`)
       return
     }
     if (!session.rights.has(main.right)) {
@@ -198,7 +217,7 @@ export class SessionChannel extends Channel {
       () =>
         this.host.guarded(() => {
           this.host.setDeciding(false)
-          if (this.stage === 'deciding') this.#begin(request, main, payload)
+          if (this.stage === 'deciding') this.#begin(asked, main)
         }),
       () => session.stop('failure', 'the audit log cannot be written'),
     )
@@ -210,7 +229,7 @@ export class SessionChannel extends Channel {
     this.refuse(reason)
   }
 
-  #begin(request: ChannelRequest, main: MainRequest, payload: Buffer): void {
+  #begin({ request, payload, before }: Asked, main: MainRequest): void {
     const { session } = this.host
     this.stage = 'passing'
     const sent = asSent(main, session.rights)
@@ -221,14 +240,36 @@ export class SessionChannel extends Channel {
       (reason) => this.refuse(reason),
       () => this.host.guarded(() => this.drain()),
     )
-    if (sent.program.kind === 'sftp' && session.filtersSftp) this.#filterSftp(sent.right)
-    if (request.wantReply) this.#owe(this.#adopted ? 'own' : 'pass')
+    if (sent.program.kind === 'sftp') {
+      if (session.filtersSftp) this.#filterSftp(sent.right)
+      else this.#lowerSftp()
+    }
+    if (request.wantReply) this.#owe(this.#isAnswered ? 'own' : 'pass')
+    if (main.program.kind === 'shell') this.#greet()
+    if (before) this.target.pass(before)
     if (sent !== main && sent.program.kind === 'exec') {
       this.target.pass(buildExec(0, request.wantReply, sent.program.command))
     } else {
       this.target.pass(payload)
     }
     this.drain()
+  }
+
+  /** The filter does so itself. */
+  #lowerSftp(): void {
+    const version = new InitVersion()
+    this.input.edit = (data) => {
+      if (!version.lower(data)) this.input.edit = undefined
+    }
+  }
+
+  /** The bastion's own words, so they are in no recording. A client without room for them goes without. */
+  #greet(): void {
+    const motd = this.#terminal && this.host.takeMotd()
+    if (motd === undefined) return
+    const text = Buffer.from(motd)
+    const fits = this.clientWindow >= text.length + LAST_LINE && this.client.maxPacket >= text.length
+    if (fits) this.tell(text, buildData)
   }
 
   #filterSftp(right: Right): void {
@@ -288,13 +329,13 @@ export class SessionChannel extends Channel {
   protected override requestOfTarget(payload: Buffer): void {
     const request = parseChannelRequest(payload)
     if (ruleOf('target', 'channel request', request.type) === undefined) {
-      this.turnDown(this.target, request.wantReply)
+      this.target.turnDown(request.wantReply)
       return
     }
     if (request.type === 'exit-status') this.recorder?.exit({ status: parseExitStatus(request.data) })
     if (request.type === 'exit-signal') this.recorder?.exit({ signal: parseExitSignal(request.data).signal })
     // None of these asks for an answer (RFC 4254 6.8, 6.10); one that does would wait for ever.
-    if (request.wantReply) this.turnDown(this.target, true)
+    if (request.wantReply) this.target.turnDown(true)
     else if (this.stage === 'passing') this.client.pass(payload)
   }
 

@@ -2,37 +2,26 @@
  * One session of the gate as the proxy holds it: its rights, its recording, its events, its end. Everything
  * that ends a session comes together here: the broker's word, a recording that cannot be written, the audit.
  */
-
-import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type End, FRAME, type FrameSink, type FrameType } from '../../recordings/frames.ts'
-import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../recordings/writer.ts'
-import type { EventCode, EventFields } from '../../src/audit/catalogue.ts'
+import { FRAME } from '../../recordings/frames.ts'
+import { NoSpaceError } from '../../recordings/free-space.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { FileJudge } from '../../src/model/file-judge.ts'
 import { type FileDirection, parseFileRule } from '../../src/model/file-rules.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { SshOptions } from '../../src/model/ssh-options.ts'
+import { TargetError } from '../errors.ts'
 import type { PtyRequest } from './codec/requests.ts'
 import { CommandLog } from './commands/log.ts'
-import { TargetError } from './errors.ts'
-import {
-  CLOSE_ATTEMPTS,
-  CLOSE_RETRY_MS,
-  MAX_DENIALS,
-  MAX_PENDING_EVENTS,
-  RECORDING_CLOSE_MS,
-} from './limits.ts'
+import { EventQueue } from './event-queue.ts'
+import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from './limits.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
-import { HashAccount, hasher } from './recorder/hash/hasher.ts'
 import { Quota } from './recorder/quota.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import { commandText, type MainRequest } from './request.ts'
+import { SessionRecording } from './session-recording.ts'
 import type { FileDenial } from './sftp/filter.ts'
-
-/** The sink of a session that its authorization says is not recorded. */
-const NOWHERE: FrameSink = { write: () => undefined }
 
 const now = () => performance.now()
 
@@ -42,7 +31,11 @@ export class SshSession {
   readonly id: string
   readonly target: OpenSession['target']
   readonly rights: ReadonlySet<Right>
+  /** What the certificate of the sign-in holds it to. */
+  readonly limits: OpenSession['limits']
   readonly options: SshOptions
+  /** Output waits for its recording. */
+  readonly isStrict: boolean
   readonly fileRules: FileJudge
   /** Channel data passed on: from the client toward the target, and back. */
   bytesIn = 0
@@ -51,37 +44,53 @@ export class SshSession {
   signs = 0
   /** The relay's: the session has to end now. */
   onStop: ((result: SessionResult, reason: string) => void) | undefined
+  /** The relay's: a line for the user. */
+  onTell: ((text: string) => void) | undefined
   /** The relay's: the recording takes more again. */
   onDrain: (() => void) | undefined
 
   readonly #gate: Gate
   readonly #used = new Set<Right>()
-  readonly #quota = new Quota()
+  readonly #quota: Quota
+  readonly #terminalQuota: Quota
+  readonly recording: SessionRecording
+  readonly #events: EventQueue
   readonly #commands: CommandLog
-  #writer: RecordingWriter | undefined
   #stopped: { result: SessionResult; reason: string } | undefined
   #ending: Promise<void> | undefined
-  #waiting = false
-  readonly #hashes = new HashAccount(hasher, () => this.onDrain?.())
-  /** Recorders whose last frame is not written, and who waits for that. */
-  #recorders = 0
-  #onRecorded: (() => void) | undefined
   #denials = 0
-  /** Events that wait for the audit log: one at a time, so that no session fills the log's queue. */
-  #telling: Promise<void> = Promise.resolve()
-  #pending = 0
 
   private constructor(session: OpenSession, gate: Gate) {
     this.id = session.id
     this.target = session.target
     this.rights = new Set(session.rights)
+    this.limits = session.limits
     this.options = session.options
+    this.isStrict = session.isStrict ?? false
     this.fileRules = new FileJudge(session.options.fileRules.map(parseFileRule))
+    const { recordingQuota, pastRecordingQuota, terminalQuota, pastTerminalQuota } = session.options
+    // Not in the middle of what uses the quota up.
+    const full = () =>
+      queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
+    this.#quota = Quota.ofStreams(recordingQuota, pastRecordingQuota === 'end' ? full : undefined)
+    this.#terminalQuota = Quota.ofTerminals(terminalQuota, pastTerminalQuota === 'end' ? full : undefined)
     this.#gate = gate
+    this.recording = new SessionRecording({
+      sign: (statement) => gate.sign({ session: session.id, statement }),
+      onFailure: (error) => this.#recordingFailed(error),
+      onFull: () => this.stop('failure', 'the recording of this session is full'),
+      live: (request) => gate.live({ session: session.id, ...request }),
+      onDrain: () => this.onDrain?.(),
+    })
+    this.#events = new EventQueue({
+      send: (code, fields) => gate.event({ session: session.id, code, fields }),
+      onFailure: () => this.stop('failure', 'the audit log cannot be written'),
+      onDrain: () => this.onDrain?.(),
+    })
     this.#commands = new CommandLog({
       rules: session.options.commandRules,
       now,
-      tell: (code, fields) => this.#tell(code, fields),
+      tell: (code, fields) => this.#events.tell(code, fields),
       kill: (reason) => this.stop('killed', reason),
     })
   }
@@ -94,11 +103,7 @@ export class SshSession {
     const session = new SshSession(opened, gate)
     if (opened.recording) {
       try {
-        session.#writer = await RecordingWriter.open(opened.recording, {
-          sign: (statement) => gate.sign({ session: opened.id, statement }),
-          clock: { now: Date.now, monotonic: () => Math.round(performance.now() * 1000) },
-          onFailure: (error) => session.stop('failure', `the recording cannot be written: ${error.message}`),
-        })
+        await session.recording.begin(opened.recording)
       } catch (error) {
         await session.end(
           'failure',
@@ -108,6 +113,17 @@ export class SshSession {
       }
     }
     return session
+  }
+
+  #recordingFailed(error: Error): void {
+    const reason = `the recording cannot be written: ${error.message}`
+    if (!(error instanceof NoSpaceError) || this.isStrict || this.options.pastMinFree === 'end') {
+      this.stop('failure', reason)
+      return
+    }
+    this.recording.abandon(reason)
+    this.#events.tell('channel.unrecorded', { reason: `${reason}; the session goes on, as its policy says` })
+    this.onTell?.('this session is not recorded from here on')
   }
 
   /** Has to end, and why; before the relay listens the reason is kept for it. */
@@ -124,16 +140,7 @@ export class SshSession {
 
   /** True while the recording has not taken what it was given: nothing more should be read. */
   get isFull(): boolean {
-    if (this.#pending > MAX_PENDING_EVENTS || this.#hashes.isBehind) return true
-    if (!this.#writer || this.#writer.backlog < BACKLOG_LIMIT) return false
-    if (!this.#waiting) {
-      this.#waiting = true
-      this.#writer.onDrain(() => {
-        this.#waiting = false
-        this.onDrain?.()
-      })
-    }
-    return true
+    return this.#events.isFull || this.recording.isFull
   }
 
   /**
@@ -151,20 +158,23 @@ export class SshSession {
       ...(rule && { rule: rule.text }),
     }
     if (rule?.action === 'kill') {
-      this.#write(FRAME.denied, 0, { what: subprotocol, reason: `rule ${JSON.stringify(rule.text)}` })
-      const told = this.#event('command', { ...fields, result: 'denied' })
+      this.recording.writeJson(FRAME.denied, 0, {
+        what: subprotocol,
+        reason: `rule ${JSON.stringify(rule.text)}`,
+      })
+      const told = this.#events.write('command', { ...fields, result: 'denied' })
       this.#commands.kill(rule.text)
       return told
     }
     this.#used.add(subprotocol)
-    const opened = this.#event('channel.open', { subprotocol })
-    return line === undefined ? opened : this.#event('command', fields)
+    const opened = this.#events.write('channel.open', { subprotocol })
+    return line === undefined ? opened : this.#events.write('command', fields)
   }
 
   /** A connection, or a listener on the target, is allowed: resolves when the audit log has it. */
   forwards(right: Right, destination: string | undefined): Promise<void> {
     this.#used.add(right)
-    return this.#event('channel.open', {
+    return this.#events.write('channel.open', {
       subprotocol: right,
       ...(destination !== undefined && { destination }),
     })
@@ -176,24 +186,24 @@ export class SshSession {
    */
   denied(what: string, reason: string, destination?: string): void {
     if (this.#isTooMuch()) return
-    this.#tell('channel.denied', {
+    this.#events.tell('channel.denied', {
       subprotocol: what,
       reason,
       ...(destination !== undefined && { destination }),
     })
-    this.#write(FRAME.denied, 0, { what, reason })
+    this.recording.writeJson(FRAME.denied, 0, { what, reason })
   }
 
   /** The same for an operation on a file, within a channel that was granted. */
   deniedFile(channel: number, subprotocol: Right, { operation, path, direction, reason }: FileDenial): void {
     if (this.#isTooMuch()) return
-    this.#tell('file.denied', {
+    this.#events.tell('file.denied', {
       subprotocol,
       path,
       ...(direction !== undefined && { direction }),
       reason: `${operation}: ${reason}`,
     })
-    this.#write(FRAME.denied, channel, { what: `${operation} ${path}`, reason })
+    this.recording.writeJson(FRAME.denied, channel, { what: `${operation} ${path}`, reason })
   }
 
   /** SFTP is passed on as it comes to who has the whole right and no rules beside. */
@@ -218,26 +228,20 @@ export class SshSession {
     cut: (reason: string) => void,
     admit: () => void,
   ): ChannelRecorder {
-    this.#recorders++
     return recorderFor(program, {
-      hashing: {
-        newHash: () => this.#hashes.newHash(),
-        onClosed: () => {
-          this.#recorders--
-          if (this.#recorders === 0) this.#onRecorded?.()
-        },
-      },
+      hashing: this.recording.newHashing(),
       right,
       maySftp: this.rights.has('SFTP_SESSION'),
       fileRules: this.fileRules,
       commandRules: this.#commands.rules,
       now,
-      sink: this.#writer ?? NOWHERE,
+      sink: this.recording,
       channel,
       quota: this.#quota,
+      terminalQuota: this.#terminalQuota,
       events: {
         onTransfer: ({ path, direction, size, sha256, result }) =>
-          this.#tell('file.transfer', {
+          this.#events.tell('file.transfer', {
             subprotocol: this.#rightTo(direction, right),
             path,
             direction,
@@ -246,7 +250,7 @@ export class SshSession {
             ...(result === 'ok' ? { result: 'success' } : { result: 'failure', reason: result }),
           }),
         onUnrecorded: ({ direction, bytes, sha256, reason }) =>
-          this.#tell('channel.unrecorded', {
+          this.#events.tell('channel.unrecorded', {
             subprotocol: right,
             direction,
             reason,
@@ -281,7 +285,7 @@ export class SshSession {
 
   /** What records a forwarded connection. */
   forwardRecorder(channel: number, forwarded: Forwarded): ChannelRecorder {
-    return new ForwardRecorder(this.#writer ?? NOWHERE, channel, forwarded)
+    return new ForwardRecorder(this.recording, channel, forwarded)
   }
 
   /** Seals the recording and accounts for the session. Safe to call again: the first call counts. */
@@ -293,10 +297,10 @@ export class SshSession {
   /** Never rejects: a session whose end cannot be accounted for is found by the broker's next start. */
   async #close(result: SessionResult, reason: string | undefined): Promise<void> {
     const end = { result, ...(reason !== undefined && { reason }) }
-    await this.#recorded()
-    const recording = await this.#seal(end)
+    await this.recording.settled()
+    const recording = await this.recording.seal(end)
     this.#commands.flush()
-    await this.#telling.catch(() => undefined)
+    await this.#events.settled()
     for (let attempt = 1; attempt <= CLOSE_ATTEMPTS; attempt++) {
       try {
         await this.#gate.close({
@@ -312,50 +316,5 @@ export class SshSession {
         await sleep(attempt * CLOSE_RETRY_MS)
       }
     }
-  }
-
-  /** Resolves when what waits for its hash is written, or has taken too long. */
-  async #recorded(): Promise<void> {
-    if (this.#recorders === 0) return
-    const inTime = new AbortController()
-    const all = new Promise<void>((resolve) => {
-      this.#onRecorded = resolve
-    })
-    const late = sleep(RECORDING_CLOSE_MS, undefined, { signal: inTime.signal }).catch(() => undefined)
-    await Promise.race([all, late])
-    inTime.abort()
-  }
-
-  /** Closes the recording; a disk that hangs counts as one that failed. */
-  async #seal(end: End): Promise<RecordingResult | undefined> {
-    if (!this.#writer) return undefined
-    const failed: RecordingResult = { state: 'failed', size: 0, frames: 0, digest: '' }
-    const inTime = new AbortController()
-    const late = sleep(RECORDING_CLOSE_MS, failed, { signal: inTime.signal }).catch(() => failed)
-    try {
-      return await Promise.race([this.#writer.close(end), late])
-    } finally {
-      inTime.abort()
-    }
-  }
-
-  #write(type: FrameType, channel: number, value: object): void {
-    this.#writer?.write(type, channel, Buffer.from(JSON.stringify(value)))
-  }
-
-  #tell(code: EventCode, fields: EventFields): void {
-    this.#event(code, fields).catch(() => this.stop('failure', 'the audit log cannot be written'))
-  }
-
-  /** Resolves when this event, and all before it, stand in the audit log. */
-  #event(code: EventCode, fields: EventFields): Promise<void> {
-    this.#pending++
-    const told = this.#telling.then(() => this.#gate.event({ session: this.id, code, fields }))
-    const settled = () => {
-      if (this.#pending-- > MAX_PENDING_EVENTS) this.onDrain?.()
-    }
-    told.then(settled, settled)
-    this.#telling = told
-    return told
   }
 }

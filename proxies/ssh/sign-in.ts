@@ -43,6 +43,9 @@ export class SignIn {
   #tries = 0
   #offers = 0
   #isOver = false
+  #isGone = false
+  /** Put to the client, who has proved who they are, and not answered yet. */
+  #pending: Challenge | undefined
 
   constructor(options: SignInOptions) {
     this.#gate = options.gate
@@ -56,6 +59,12 @@ export class SignIn {
     const identity = this.#identity
     this.#identity = undefined
     return identity
+  }
+
+  /** The client has gone: what the gate keeps for it is not needed any more. */
+  abandon(): void {
+    this.#isGone = true
+    this.#drop()
   }
 
   answer(context: AuthContext): void {
@@ -76,6 +85,10 @@ export class SignIn {
   async #decide(context: AuthContext): Promise<void> {
     switch (context.method) {
       case 'keyboard-interactive':
+        if (this.#pending) {
+          this.#ask(context, this.#pending)
+          return
+        }
         this.#prompt(context, PASSWORD_ROUND, (answers) => {
           const [password = ''] = answers
           return this.#password(context, { method: 'keyboard-interactive', password })
@@ -88,7 +101,7 @@ export class SignIn {
         await this.#publicKey(context)
         return
       default:
-        await this.#ask(context, { method: 'none' })
+        await this.#judge(context, { method: 'none' })
     }
   }
 
@@ -104,8 +117,12 @@ export class SignIn {
       if (!Array.isArray(answers)) return
       const texts = answers.filter((answer) => typeof answer === 'string')
       this.#run(context, async () => {
-        if (texts.length === prompts.length) await next(texts)
-        else context.reject(METHODS)
+        if (texts.length === prompts.length) {
+          await next(texts)
+          return
+        }
+        this.#drop()
+        context.reject(METHODS)
       })
     })
   }
@@ -113,7 +130,7 @@ export class SignIn {
   /** A password, or the answers of a further round: guessing either is bounded. */
   async #password(context: AuthContext, proof: PasswordProof | AnswersProof): Promise<void> {
     if (++this.#tries > MAX_AUTH_TRIES) this.#tooMany(context)
-    else await this.#ask(context, proof)
+    else await this.#judge(context, proof)
   }
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
@@ -123,10 +140,10 @@ export class SignIn {
     const signed = signatureField && blob ? { data: blob, signature: signatureField } : undefined
     const isTooMuch = signed ? ++this.#tries > MAX_AUTH_TRIES : ++this.#offers > MAX_KEY_OFFERS
     if (isTooMuch) this.#tooMany(context)
-    else await this.#ask(context, { method: 'publickey', key: offered, ...(signed && { signed }) })
+    else await this.#judge(context, { method: 'publickey', key: offered, ...(signed && { signed }) })
   }
 
-  async #ask(context: AuthContext, proof: AuthenticateRequest['proof']): Promise<void> {
+  async #judge(context: AuthContext, proof: AuthenticateRequest['proof']): Promise<void> {
     const login = context.username
     const answer = await this.#gate.authenticate({ protocol: 'SSH', source: this.#source, login, proof })
     switch (answer.result) {
@@ -149,19 +166,35 @@ export class SignIn {
     }
   }
 
-  /** The gate asks on: only keyboard-interactive can carry that. */
+  /**
+   * The gate asks on: only keyboard-interactive can carry that, so who came by another method has succeeded in part
+   * (RFC 4252 5.1), and goes on with this one.
+   */
   #challenge(context: AuthContext, challenge: Challenge): void {
-    if (this.#isOver) return
-    if (context.method !== 'keyboard-interactive') {
-      context.reject(METHODS)
-      return
-    }
-    this.#prompt(context, challenge, (answers) =>
-      this.#password(context, { method: 'keyboard-interactive', challenge: challenge.id, answers }),
-    )
+    this.#drop()
+    this.#pending = challenge
+    if (this.#isOver || this.#isGone) this.#drop()
+    else if (context.method === 'keyboard-interactive') this.#ask(context, challenge)
+    else context.reject(['keyboard-interactive'], true)
+  }
+
+  #ask(context: KeyboardAuthContext, challenge: Challenge): void {
+    this.#prompt(context, challenge, (answers) => {
+      // Of two rounds that were begun the first answer counts.
+      if (this.#pending === challenge) this.#pending = undefined
+      return this.#password(context, { method: 'keyboard-interactive', challenge: challenge.id, answers })
+    })
+  }
+
+  #drop(): void {
+    const challenge = this.#pending
+    this.#pending = undefined
+    // What cannot be told is forgotten with the broker.
+    if (challenge) this.#gate.leave({ identity: challenge.id }).catch(() => undefined)
   }
 
   async #accept(context: AuthContext, identity: Identity): Promise<void> {
+    this.#drop()
     this.#identity = identity
     if (!this.#isOver && !this.#transport.closed) context.accept()
     // Not taken: the client has gone, or has made another request in the meantime, which aborts this one.

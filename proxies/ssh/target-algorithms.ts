@@ -7,7 +7,7 @@ import {
   LEGACY_MACS,
   type LegacyAlgorithm,
 } from '../../src/model/legacy-algorithms.ts'
-import { BACK_ALGORITHMS } from './algorithms.ts'
+import { BACK_ALGORITHMS, HOST_CERTIFICATES } from './algorithms.ts'
 
 /** Everything is a list here, as BACK_ALGORITHMS has it. */
 type Lists = { [K in keyof Algorithms]-?: Extract<Algorithms[K], unknown[]> }
@@ -15,10 +15,12 @@ type Lists = { [K in keyof Algorithms]-?: Extract<Algorithms[K], unknown[]> }
 /**
  * @param legacy what the policy allows beside; it comes after everything that is good
  * @param known types of the host keys that are accepted: a target with several shows one of these, when it still has it
+ * @param wantsCertificate one about the host key is preferred; a plain key is still taken, for the gate to say no to
  */
 export function targetAlgorithms(
   legacy: readonly LegacyAlgorithm[],
   known: readonly string[],
+  wantsCertificate: boolean,
 ): Pick<Lists, 'kex' | 'cipher' | 'hmac' | 'serverHostKey' | 'compress'> {
   const { kex, cipher, hmac, serverHostKey, compress } = BACK_ALGORITHMS as Lists
   const allowed = <T extends LegacyAlgorithm>(names: readonly T[]): T[] =>
@@ -29,7 +31,11 @@ export function targetAlgorithms(
     kex: [...kex, ...allowed(LEGACY_KEX)],
     cipher: [...cipher, ...allowed(LEGACY_CIPHERS)],
     hmac: [...hmac, ...allowed(LEGACY_MACS)],
-    serverHostKey: [...hostKeys.filter(isKnown), ...hostKeys.filter((one) => !isKnown(one))],
+    serverHostKey: [
+      ...(wantsCertificate ? HOST_CERTIFICATES : []),
+      ...hostKeys.filter(isKnown),
+      ...hostKeys.filter((one) => !isKnown(one)),
+    ],
     compress,
   }
 }

@@ -2,64 +2,26 @@
  * One leg's SSH transport, reduced to what the relay needs: connection-layer messages (RFC 4254, 80 to 127) in
  * and out, back-pressure, rekeying, an end.
  *
- * This is the only file that knows ssh2's insides. ssh2 does key exchange, encryption and user authentication;
- * its Session and Channel layer loses data (early requests, the tail before a close, pty modes), so its handler
- * of connection-layer messages is replaced here by a function that hands the raw payload on.
+ * ssh2 does key exchange, encryption and user authentication; its Session and Channel layer loses data (early
+ * requests, the tail before a close, pty modes), so its handler of connection-layer messages is replaced here by a
+ * function that hands the raw payload on.
  */
 
 import { Buffer } from 'node:buffer'
-import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
-import { dirname } from 'node:path'
+import { MalformedError } from '../malformed.ts'
+import { ReadTurn } from '../read-turns.ts'
 import { takeReads } from '../shared-read.ts'
 import { isBetweenPackets, PacketAligner } from './aligner.ts'
 import { AnswerOrder } from './answer-order.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest } from './codec/messages.ts'
-import { MalformedError } from './codec/reader.ts'
-import { FLOOD_MARK, KEX_TIMEOUT_MS, MAX_OWED, READ_SHARE, REKEY_LIMITS, SEND_HIGH_WATER } from './limits.ts'
+import type { Leg } from './leg.ts'
+import { FLOOD_MARK, KEX_TIMEOUT_MS, LINGER_MS, MAX_OWED, REKEY_LIMITS, SEND_HIGH_WATER } from './limits.ts'
 import { framePacket, keepPacket } from './packet.ts'
 import { giveBack } from './packet-buffers.ts'
+import { SERVICE_ACCEPT, ServiceRequests } from './service-requests.ts'
+import { IMPLY_RSA_SHA2, type Ssh2Peer, type Ssh2Protocol, sendPacket } from './ssh2.ts'
 
-const require = createRequire(import.meta.url)
-
-/** ssh2's Protocol object, as of the pinned 1.17.0. */
-interface Ssh2Protocol {
-  _onPayload: (payload: Buffer) => unknown
-  _onPacket: () => void
-  _kex: { sessionID: Buffer; negotiated: { serverHostKey: string } }
-  /** Set while a key exchange is under way. */
-  _kexinit: Buffer | undefined
-  /** Payloads that wait for the end of the key exchange. */
-  _queue: Buffer[] | undefined
-  _compatFlags: number
-  _cipher: { encrypt(packet: Buffer): void }
-  /** `_packet`: what has come of a packet that is not whole yet. */
-  _decipher: { _packet: Uint8Array | null; _lenBytes?: number }
-  _packetRW: {
-    write: { allocStart: number; alloc(size: number): Buffer; finalize(packet: Buffer): Buffer }
-  }
-  disconnect(reason: number): void
-  rekey(): void
-}
-
-/** What ssh2's Client and its server-side connection have in common, beyond their public types. */
-interface Ssh2Peer {
-  _protocol: Ssh2Protocol
-  on(event: string, listener: (...args: never[]) => void): unknown
-}
-
-const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
-  sendPacket: (protocol: Ssh2Protocol, packet: Buffer) => boolean
-}
-
-const constants = require('ssh2/lib/protocol/constants.js') as {
-  COMPAT: Record<string, number>
-  SALLYPORT_PATCH?: number
-}
-const { COMPAT } = constants
-/** The state of patches/ssh2-1.17.0.patch that this code needs. */
-const SSH2_PATCH = 3
-const IMPLY_RSA_SHA2 = COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
 const KEXINIT = 20
 const CONNECTION_LAYER_FIRST = 80
 const CONNECTION_LAYER_LAST = 127
@@ -68,20 +30,6 @@ const DISCONNECT_BY_APPLICATION = 11
 /** A payload that is worth a buffer for the largest packet. */
 const LARGE_PAYLOAD = 16 * 1024
 
-/** True when ssh2's crypto runs in its native binding; without it the relay has less than half its speed. */
-export function nativeCryptoAvailable(): boolean {
-  return (require('ssh2/lib/protocol/crypto.js') as { bindingAvailable: boolean }).bindingAvailable
-}
-
-/** Throws when the ssh2 that Node finds is not the patched one; the message says what to do. */
-export function requirePatchedSsh2(): void {
-  if (constants.SALLYPORT_PATCH === SSH2_PATCH) return
-  throw new Error(
-    `ssh2 in ${dirname(require.resolve('ssh2/package.json'))} is without Sallyport's patch of this release, and SSH is not ` +
-      'safe without it: run bin/patch-ssh2.mjs of this installation with Node, then start again',
-  )
-}
-
 export type RekeyLimits = typeof REKEY_LIMITS
 
 interface Usage {
@@ -89,7 +37,7 @@ interface Usage {
   packets: number
 }
 
-export class Transport {
+export class Transport implements Leg {
   /**
    * Called with each connection-layer message. The callee may rewrite it, and has to copy what it keeps: the next
    * read overwrites it.
@@ -101,8 +49,12 @@ export class Transport {
    * request to `onMessage`. Answers keep the order of the requests, whoever gives them.
    */
   onGlobalRequest: ((request: GlobalRequest) => Buffer | undefined) | undefined
+  /** Takes what is to be sent; it goes by `sendNow` later on. */
+  onSend: ((payload: Uint8Array) => void) | undefined
   /** The write buffer went below its mark again, or a key exchange is over. */
   onDrain: (() => void) | undefined
+  /** Whether this side may ask for new keys just now; it will ask again. */
+  mayRekey: (() => boolean) | undefined
   /** The connection is gone, once. */
   onClose: (() => void) | undefined
 
@@ -117,10 +69,17 @@ export class Transport {
   #keysSince = Date.now()
   #kexTimer: NodeJS.Timeout | undefined
   #closed = false
+  readonly #serviceRequests = new ServiceRequests()
+  /**
+   * Something has ended the connection, and what still comes is not looked at: ssh2 would go on in the middle of a
+   * packet, of whatever length.
+   */
+  #broken = false
   #heard = false
   #paused = false
-  #resting = false
-  #share = READ_SHARE
+  /** The peer is in a key exchange, and has nothing else to say until it is over (RFC 4253 7.1). */
+  #peerInKex = false
+  readonly #turn = new ReadTurn(() => this.#flow())
   readonly #aligner = new PacketAligner()
   /** Of packets that wait in the socket. */
   readonly #waiting: Buffer[] = []
@@ -142,14 +101,20 @@ export class Transport {
     takeReads(socket, (chunk) => this.#read(chunk))
     const original = protocol._onPayload
     protocol._onPayload = (payload) => {
+      if (this.#broken) return undefined
       const type = payload[0]
-      this.#spend(payload.length)
+      this.#turn.spend(payload.length)
       // Key exchanges cost; one before the sign-in is enough for everybody.
       if (type === KEXINIT && this.#strict && this.onMessage === undefined) {
         this.breach()
         return undefined
       }
+      if (this.#strict && this.onMessage === undefined && this.#serviceRequests.isRepeated(payload)) {
+        this.send(SERVICE_ACCEPT)
+        return undefined
+      }
       if (type === undefined || type < CONNECTION_LAYER_FIRST || type > CONNECTION_LAYER_LAST) {
+        if (type === KEXINIT) this.#peerBeginsKex()
         // A view into a buffer that is read into again: ssh2 keeps the peer's KEXINIT.
         return original(Buffer.from(payload))
       }
@@ -161,9 +126,14 @@ export class Transport {
       this.#use(this.#received, payload.length)
       return undefined
     }
+    ;(peer as Ssh2Peer).on('error', () => {
+      this.#broken = true
+    })
     ;(peer as Ssh2Peer).on('handshake', () => {
       clearTimeout(this.#kexTimer)
       this.#kexTimer = undefined
+      this.#peerInKex = false
+      this.#flow()
       this.#queued = 0
       this.#keysSince = Date.now()
       this.#sent = { bytes: 0, packets: 0 }
@@ -179,6 +149,7 @@ export class Transport {
     socket.once('close', () => {
       this.#closed = true
       this.#aligner.drop()
+      this.#turn.gone()
       clearTimeout(this.#kexTimer)
       this.onClose?.()
     })
@@ -189,7 +160,8 @@ export class Transport {
    * exchange, so then it gets a copy of its own; and into a packet whose tag is still to come.
    */
   #read(chunk: Buffer): void {
-    if (this.onMessage === undefined || this.#inKex) {
+    if (this.#broken) return
+    if (this.onMessage === undefined || this.inKex) {
       this.#socket.emit('data', Buffer.from(this.#aligner.withRest(chunk)))
       return
     }
@@ -198,7 +170,7 @@ export class Transport {
       const packets = this.#aligner.take(chunk)
       if (packets.length > 0) this.#socket.emit('data', packets)
       // New keys were agreed on the way, perhaps for a cipher whose packets cannot be told apart here.
-      const left = this.#protocol._decipher === decipher && !this.#inKex ? undefined : this.#aligner.leave()
+      const left = this.#protocol._decipher === decipher && !this.inKex ? undefined : this.#aligner.leave()
       if (left) this.#socket.emit('data', left)
     } else {
       this.#socket.emit('data', chunk)
@@ -209,6 +181,12 @@ export class Transport {
 
   /** Sends one message; its bytes are copied before this returns. After the end of the connection: nothing. */
   send(payload: Uint8Array): void {
+    if (this.onSend) this.onSend(payload)
+    else this.sendNow(payload)
+  }
+
+  /** The same, past `onSend`. */
+  sendNow(payload: Uint8Array): void {
     this.#send(payload)
     if (!this.onGlobalRequest || (payload[0] !== MSG.requestSuccess && payload[0] !== MSG.requestFailure))
       return
@@ -221,7 +199,7 @@ export class Transport {
     const isIdle = this.#socket.writableLength === 0
     if (isIdle) this.#recycle()
     // Behind others that wait, a small packet waits in a buffer of its own size, not in one for the largest.
-    const isFramed = !this.#inKex && (isIdle || payload.length >= LARGE_PAYLOAD)
+    const isFramed = !this.inKex && (isIdle || payload.length >= LARGE_PAYLOAD)
     const packet = isFramed ? framePacket(protocol._cipher, payload) : undefined
     if (packet) {
       protocol._cipher.encrypt(packet)
@@ -265,12 +243,12 @@ export class Transport {
   }
 
   /** What is sent during a key exchange waits in ssh2's queue; nothing may overtake it. */
-  get #inKex(): boolean {
+  get inKex(): boolean {
     return this.#protocol._kexinit !== undefined || this.#protocol._queue !== undefined
   }
 
   #sendByLibrary(payload: Uint8Array): void {
-    if (this.#inKex) {
+    if (this.inKex) {
       this.#protocol._queue ??= []
       this.#protocol._queue.push(Buffer.from(payload))
       this.#queued += payload.length
@@ -285,7 +263,7 @@ export class Transport {
 
   /** True while more should not be sent: the peer reads too slowly, or keys are being exchanged. */
   get congested(): boolean {
-    return this.#socket.writableLength > SEND_HIGH_WATER || this.#inKex
+    return this.#socket.writableLength > SEND_HIGH_WATER || this.inKex
   }
 
   /** RFC 4253 7.2: the hash of the first key exchange. */
@@ -293,13 +271,14 @@ export class Transport {
     return this.#protocol._kex.sessionID
   }
 
-  /** The signature algorithm of the host key in the last key exchange. */
+  /** The algorithm of the host key, or of the certificate about it, in the last key exchange. */
   get hostKeyAlgorithm(): string {
     return this.#protocol._kex.negotiated.serverHostKey
   }
 
+  /** It is gone, or on its way: nothing more is heard of the peer. */
   get closed(): boolean {
-    return this.#closed
+    return this.#closed || this.#broken
   }
 
   /** True when what is queued can only be answers to a peer that asks and does not read them. */
@@ -314,7 +293,10 @@ export class Transport {
     return heard
   }
 
-  /** While paused nothing is read from the peer; its own flow control then holds it. */
+  /**
+   * While paused nothing is read from the peer; its own flow control then holds it. Only the messages of a key exchange
+   * that it has begun are read all the same: what it waits for may be what this one is paused for.
+   */
   get paused(): boolean {
     return this.#paused
   }
@@ -322,24 +304,12 @@ export class Transport {
   set paused(paused: boolean) {
     if (paused === this.#paused) return
     this.#paused = paused
-    if (paused) this.#socket.pause()
-    else if (!this.#resting) this.#socket.resume()
+    this.#flow()
   }
 
-  /**
-   * Counts what one connection reads: past its share it rests until the others have had their turn of the event
-   * loop. Without that one bulk transfer makes all other sessions wait for milliseconds.
-   */
-  #spend(bytes: number): void {
-    this.#share -= bytes
-    if (this.#share > 0 || this.#resting) return
-    this.#resting = true
-    this.#socket.pause()
-    setImmediate(() => {
-      this.#resting = false
-      this.#share = READ_SHARE
-      if (!this.#paused) this.#socket.resume()
-    })
+  #flow(): void {
+    if (this.#turn.isResting || (this.#paused && !this.#peerInKex)) this.#socket.pause()
+    else this.#socket.resume()
   }
 
   /** New keys when the present ones are old; call it now and then. */
@@ -356,9 +326,13 @@ export class Transport {
 
   /** The peer broke the protocol: tells it so and drops the connection. */
   breach(): void {
-    if (this.#closed) return
+    if (this.closed) return
     if (this.#socket.writable) this.#protocol.disconnect(DISCONNECT_PROTOCOL_ERROR)
-    this.#socket.destroySoon()
+    this.#broken = true
+    this.#socket.end()
+    // Closing over what has come unread resets the connection, and the peer would never read what it was told.
+    this.paused = false
+    setTimeout(() => this.destroy(), LINGER_MS).unref()
   }
 
   destroy(): void {
@@ -367,9 +341,16 @@ export class Transport {
 
   /** After the sign-in, and not while keys are being exchanged. */
   #rekey(): void {
-    if (this.#closed || this.onMessage === undefined || this.#inKex || !this.#socket.writable) return
+    if (this.#closed || this.onMessage === undefined || this.inKex || !this.#socket.writable) return
+    if (this.mayRekey?.() === false) return
     this.#protocol.rekey()
     this.#watchKex()
+  }
+
+  #peerBeginsKex(): void {
+    this.#peerInKex = true
+    this.#watchKex()
+    this.#flow()
   }
 
   #watchKex(): void {

@@ -1,6 +1,7 @@
 /**
- * asciicast v2 (https://docs.asciinema.org/manual/asciicast/v2/) of one channel: what `asciinema play` shows. The
- * output is kept as it was, escape sequences and all: it is data here, and harmless until somebody plays it.
+ * asciicast v2 and v3 (https://docs.asciinema.org/manual/asciicast/v2/ and v3/) of one channel: what `asciinema play`
+ * shows. The output is kept as it was, escape sequences and all: it is data here, and harmless until somebody plays
+ * it.
  */
 
 import type { Metadata } from '../format/header.ts'
@@ -11,26 +12,46 @@ import { jsonLine, jsonOf, StreamDecoders, sizeOf } from './payload.ts'
 /** A channel without a terminal has no size. */
 const DEFAULT_SIZE = { columns: 80, rows: 24 }
 
+/** v3 has times since the event before, and the exit status. */
+export type CastVersion = 2 | 3
+
 /** Lines of the .cast; `metadata` is the recording's header. */
 export async function* exportCast(
   frames: AsyncIterable<Frame>,
   channel: number,
   metadata: Metadata,
+  version: CastVersion = 2,
 ): AsyncGenerator<string> {
   const decoders = new StreamDecoders()
   let opened: number | undefined
   let last = 0
+  // In microseconds, as sums of rounded seconds drift.
+  let told = 0
   for await (const frame of framesOfChannel(frames, channel)) {
     if (opened === undefined) {
       opened = frame.time
-      yield jsonLine(header(frame, metadata))
+      yield jsonLine(version === 2 ? header(frame, metadata) : headerOf3(frame, metadata))
     }
-    last = (frame.time - opened) / 1e6
-    const event = eventOf(frame, decoders)
-    if (event) yield jsonLine([last, ...event])
+    last = frame.time - opened
+    const event = eventOf(frame, decoders) ?? (version === 3 ? exitOf(frame) : undefined)
+    if (!event) continue
+    yield jsonLine([(version === 2 ? last : last - told) / 1e6, ...event])
+    told = last
   }
   const rest = decoders.finish()
-  if (rest !== '') yield jsonLine([last, 'o', rest])
+  if (rest !== '') yield jsonLine([(version === 2 ? last : last - told) / 1e6, 'o', rest])
+}
+
+function headerOf3(frame: Frame, metadata: Metadata): Record<string, unknown> {
+  const { width: cols, height: rows, env, version: _, ...rest } = header(frame, metadata)
+  const { TERM: type } = (env ?? {}) as { TERM?: string }
+  return { version: 3, term: { cols, rows, ...(type !== undefined && { type }) }, ...rest }
+}
+
+function exitOf(frame: Frame): [string, string] | undefined {
+  if (frame.type !== FRAME.exit) return undefined
+  const { status } = (jsonOf(frame.payload) ?? {}) as { status?: unknown }
+  return typeof status === 'number' ? ['x', String(status)] : undefined
 }
 
 function header(frame: Frame, metadata: Metadata): Record<string, unknown> {

@@ -1,5 +1,6 @@
 /** What stands in frames' payloads. A recording may hold anything: nothing here throws. */
 import { TextDecoder } from 'node:util'
+import { jsonText } from '../../src/model/json-text.ts'
 import { readVarint } from '../format/varint.ts'
 
 /** A JSON payload; undefined when it is none. */
@@ -31,10 +32,9 @@ export function countOf(payload: Uint8Array): number | undefined {
   return readVarint(payload, 0)?.value
 }
 
-/** A JSON line that is harmless in a terminal too: JSON leaves DEL and the C1 controls as they are. */
+/** A line of JSON that is harmless in a terminal, too. */
 export function jsonLine(value: unknown): string {
-  const text = JSON.stringify(value)
-  return `${text.replace(/[\u007f-\u009f\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
+  return `${jsonText(value)}\n`
 }
 
 /** UTF-8 decoders, one a stream, for a character may be cut between two frames. */

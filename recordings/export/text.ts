@@ -4,6 +4,7 @@
  * one, all others are gone, and no control character but the line's end is in the result.
  */
 import { FRAME, type Frame } from '../frames.ts'
+import { harmless } from '../terminal-filter.ts'
 import { type TerminalHandler, TerminalParser } from '../terminal-parser.ts'
 import { framesOfChannel } from './channel.ts'
 import { describeFrame } from './describe.ts'
@@ -33,11 +34,16 @@ export async function* exportText(frames: AsyncIterable<Frame>, channel: number)
         page.line(describeFrame(frame))
     }
     const text = page.take()
-    if (text !== '') yield text
+    if (text !== '') yield harmlessLines(text)
   }
   page.push(decoders.finish())
   page.breakLine()
-  yield page.take()
+  yield harmlessLines(page.take())
+}
+
+/** Lines with the characters that turn text around shown as such, like those that a listing shows. */
+export function harmlessLines(text: string): string {
+  return text.split('\n').map(harmless).join('\n')
 }
 
 /** A terminal of one line. */
@@ -56,6 +62,11 @@ export class Transcript implements TerminalHandler {
     const done = this.#done
     this.#done = ''
     return done
+  }
+
+  /** The line that is not finished. */
+  get current(): string {
+    return this.#cells.join('')
   }
 
   /** Ends the current line if there is something on it. */

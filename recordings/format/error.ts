@@ -14,6 +14,8 @@ export const FAULTS = {
   unknown_signer: 'the recording is signed by a key that is not trusted',
   wrong_session: 'the recording is of another session',
   replaced_file: 'the recording is not the one that was sealed',
+  missing_session: 'the audit log knows a recording that is not there, and no tombstone of it',
+  not_fetched: 'the recording lies in the object store only, and cannot be fetched from there',
   wrong_key: 'the key does not open this recording',
   bad_group: 'a group opened, but its frames are malformed',
   bad_key_file: 'the wrapped key cannot be read',

@@ -48,13 +48,16 @@ export interface GroupHeader {
   plainLength: number
 }
 
-/** Buffers between two groups: a session in which nothing happens has none. */
+/** What a group begins with, unless the one before it needed more: nearly all groups of a terminal are smaller. */
+const SMALL = 4096
+/** Buffers for the largest group, between two of them: a session in which nothing happens has none. */
 const free: Buffer[] = []
-const MAX_FREE = 64
+const MAX_FREE = 16
 
 /** Frames on their way into one group: a buffer that is filled, sealed, and given back. */
 export class GroupBuilder {
   #buffer: Buffer | undefined
+  #size = SMALL
   #length = 0
   #frames = 0
   #first = 0
@@ -73,8 +76,7 @@ export class GroupBuilder {
     const delta = this.#frames === 0 ? 0 : time - this.#last
     const head = 1 + varintLength(channel) + varintLength(delta) + varintLength(payload.length)
     if (this.#length + head + payload.length > MAX_GROUP_PLAIN) return false
-    this.#buffer ??= free.pop() ?? Buffer.allocUnsafeSlow(MAX_GROUP_PLAIN)
-    const buffer = this.#buffer
+    const buffer = this.#withRoom(head + payload.length)
     buffer[this.#length] = type
     let at = writeVarint(buffer, this.#length + 1, channel)
     at = writeVarint(buffer, at, delta)
@@ -91,14 +93,27 @@ export class GroupBuilder {
   seal(key: KeyObject, number: number, compress: boolean): { body: Buffer[]; frames: number; last: number } {
     const buffer = this.#buffer ?? Buffer.alloc(0)
     const plain = buffer.subarray(0, this.#length)
+    this.#size = this.#length <= SMALL ? SMALL : MAX_GROUP_PLAIN
     const header = { number, first: this.#first, last: this.#last, frames: this.#frames }
     const body = sealGroup(key, header, plain, compress)
     const sealed = { body, frames: this.#frames, last: this.#last }
     this.#length = 0
     this.#frames = 0
-    if (this.#buffer && free.length < MAX_FREE) free.push(this.#buffer)
+    if (buffer.length === MAX_GROUP_PLAIN && free.length < MAX_FREE) free.push(buffer)
     this.#buffer = undefined
     return sealed
+  }
+
+  #withRoom(bytes: number): Buffer {
+    const before = this.#buffer
+    if (before && this.#length + bytes <= before.length) return before
+    const isSmall = before === undefined && this.#size === SMALL && bytes <= SMALL
+    const buffer = isSmall
+      ? Buffer.allocUnsafeSlow(SMALL)
+      : (free.pop() ?? Buffer.allocUnsafeSlow(MAX_GROUP_PLAIN))
+    before?.copy(buffer, 0, 0, this.#length)
+    this.#buffer = buffer
+    return buffer
   }
 }
 

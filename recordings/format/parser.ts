@@ -20,6 +20,14 @@ export interface PlacedRecord extends RecordHeader {
   link: Buffer
 }
 
+/** Where in a file a record begins, and what must be known of what stands before it. */
+export interface RecordPlace {
+  offset: number
+  sequence: number
+  /** The chain's head there: 32 bytes. */
+  head: Buffer
+}
+
 export class RecordParser {
   #rest: Buffer = Buffer.alloc(0)
   #at = 0
@@ -28,6 +36,16 @@ export class RecordParser {
   #header: Header | undefined
   #head: Buffer = Buffer.alloc(0)
   #sequence = 0
+
+  /** A parser for the bytes from a place on; `header` is that of the file. */
+  static resume(header: Header, place: RecordPlace): RecordParser {
+    const parser = new RecordParser()
+    parser.#header = header
+    parser.#base = place.offset
+    parser.#head = place.head
+    parser.#sequence = place.sequence
+    return parser
+  }
 
   /** Offset in the file of the first byte that was not taken yet. */
   get offset(): number {

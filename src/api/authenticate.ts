@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { isFrom } from '../identity/networks.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import { looksLikeId } from '../model/names.ts'
+import { isFrom } from '../model/networks.ts'
 import type { ApiKey } from '../model/objects.ts'
 import { intersection, NOTHING, type ProfileRights } from '../model/profiles.ts'
 import type { Store } from '../store/store.ts'

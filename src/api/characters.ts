@@ -5,7 +5,7 @@
 import type { ErrorDetail } from './errors.ts'
 
 /** Fields that may hold tabs and ends of lines; a public key may end in one, as its file does. */
-const FIELDS_OF_LINES = ['description', 'private_key', 'ssh_public_keys']
+const FIELDS_OF_LINES = ['description', 'private_key', 'ca_private_key', 'ssh_public_keys']
 
 /** NUL and the other control characters, and lone surrogates, which UTF-8 does not know (RFC 3629 3). */
 const BAD = /[\p{Cc}\p{Cs}]/u

@@ -4,7 +4,7 @@
  * socket than TCP.
  */
 import type { Server, Socket } from 'node:net'
-import { networkOf } from '../identity/networks.ts'
+import { networkOf } from '../model/networks.ts'
 
 export interface ConnectionLimits {
   perAddress: number

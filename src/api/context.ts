@@ -4,11 +4,12 @@ import type { ApiDeps } from './deps.ts'
 import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
 import type { Turns } from './turns.ts'
+import type { WebSockets } from './websockets.ts'
 
 /** What resources stand on, also without a server: the import and export of the command line. */
 export interface ResourceContext {
   deps: Pick<ApiDeps, 'store' | 'passwords' | 'clock'> & {
-    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'on'>
+    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'setAuthority' | 'on'>
   }
 }
 
@@ -21,6 +22,7 @@ export interface Context extends ResourceContext {
   turns: Turns
   /** Refused API keys by address. */
   refusals: Refusals
+  webSockets: WebSockets
 }
 
 /** An object as the API shows it begins with these. */

@@ -17,14 +17,18 @@ const password = exact({
   type: Type.Literal('password'),
   password: Type.String({ minLength: 1, maxLength: MAX_PASSWORD_BYTES }),
 })
+const enable = exact({
+  type: Type.Literal('enable', { description: "network gear's second password, for its privileged mode" }),
+  password: Type.String({ minLength: 1, maxLength: MAX_PASSWORD_BYTES }),
+})
 const sshKey = exact({
   type: Type.Literal('ssh_key'),
   private_key: Type.String({ minLength: 1, maxLength: MAX_PRIVATE_KEY_BYTES, description: 'OpenSSH or PEM' }),
   passphrase: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_PASSPHRASE_BYTES })),
 })
 
-export const credentialsIn = Type.Array(Type.Union([password, sshKey]), {
-  maxItems: 2,
+export const credentialsIn = Type.Array(Type.Union([password, enable, sshKey]), {
+  maxItems: 3,
   description: 'secrets, one of each type at most; an update replaces them all. They never come back',
 })
 
@@ -51,7 +55,8 @@ export function credentialsOf(body: Static<typeof credentialsIn>): Credential[] 
 }
 
 function credentialOf(credential: Static<typeof credentialsIn>[number]): Credential {
-  if (credential.type === 'password') return { type: 'password', password: Secret.of(credential.password) }
+  const { type } = credential
+  if (type !== 'ssh_key') return { type, password: Secret.of(credential.password) }
   return {
     type: 'ssh_key',
     privateKey: Secret.of(credential.private_key),

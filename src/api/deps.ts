@@ -9,8 +9,12 @@ import type {
   FastifyTypeProviderDefault,
 } from 'fastify'
 import type { Audit } from '../audit/catalogue.ts'
+import type { Contents } from '../contents/contents.ts'
+import type { Watching } from '../gate/live.ts'
+import type { Watcher } from '../gate/live-session.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { PasswordHasher } from '../identity/password.ts'
+import type { Deletion } from '../keeper/deletion.ts'
 import type { RecordingExports } from '../keeper/exports.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
@@ -20,6 +24,10 @@ import type { Vault } from '../vault/credentials.ts'
 export interface SessionControl {
   /** Ends a running session; `by` is who asked. False: no such session runs. */
   kill(id: Id, reason: string, by: string): Promise<boolean>
+  /** Why nobody can watch the session now; undefined: somebody can. */
+  watchRefusal(id: Id): Exclude<Watching['result'], 'watching'> | undefined
+  /** Shows a running session to somebody from now on. */
+  watch(id: Id, watcher: Watcher): Watching
   /** Ends the sessions that may not go on after what was changed. */
   review(): Promise<void>
 }
@@ -31,7 +39,7 @@ export interface ApiMetrics {
 
 export interface ApiDeps {
   store: Store
-  vault: Pick<Vault, 'setCredentials' | 'on' | 'fingerprint'>
+  vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'on' | 'fingerprint'>
   checkouts: Checkouts
   identities: Pick<Identities, 'authenticate'>
   passwords: Pick<PasswordHasher, 'hash'>
@@ -39,6 +47,9 @@ export interface ApiDeps {
   sessionControl: SessionControl
   /** undefined: this broker keeps no recordings; their routes answer 404. */
   recordings: RecordingExports | undefined
+  /** undefined: what happened in sessions is not searched. */
+  contents: Contents | undefined
+  deletion: Pick<Deletion, 'hold' | 'remove'>
   /** Milliseconds since the epoch. */
   clock: () => number
   /** Cryptographically strong bytes. */

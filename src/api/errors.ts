@@ -93,7 +93,24 @@ export const ERRORS = {
     status: 409,
     description: 'no secret is stored for this account, so there is none to check out',
   },
+  not_recorded: {
+    status: 409,
+    description: 'this session is not recorded, as its authorization says, so it cannot be watched either',
+  },
   not_running: { status: 409, description: 'this session has ended already' },
+  on_hold: {
+    status: 409,
+    description: 'the session is on legal hold: its recording is kept until it is released',
+  },
+  still_recording: {
+    status: 409,
+    description: 'the session still runs: end it first, or wait until it is over',
+  },
+  sealed_to_auditors: {
+    status: 409,
+    description:
+      'only auditors can open this recording, with their own key: download it, or use sallyport recordings with --identity',
+  },
   precondition_failed: {
     status: 412,
     description: 'the object is not what it was when its ETag was read; read it again, then repeat',
@@ -109,11 +126,28 @@ export const ERRORS = {
     status: 415,
     description: 'send the body as Content-Type: application/json, and a table as text/csv',
   },
+  upgrade_required: {
+    status: 426,
+    description: 'this is a WebSocket: connect to it with wss:// and a client of that protocol',
+  },
   headers_too_large: { status: 431, description: 'the header fields are larger than 16 KiB' },
   internal: { status: 500, description: 'the broker failed; its log says more' },
+  ffmpeg_missing: {
+    status: 501,
+    description: 'videos are made by ffmpeg, which is not installed beside the broker',
+  },
   audit_unavailable: {
     status: 503,
     description: 'the audit log cannot be written, so nothing was done; try again later',
+  },
+  too_many_watchers: {
+    status: 503,
+    description: 'as many watch this session, or sessions, as can; try again when one of them has left',
+  },
+  object_store_unavailable: {
+    status: 503,
+    description:
+      'the recording is in the object store only, and cannot be fetched from there now; try again later, and look at the log',
   },
   busy: { status: 503, description: 'too many requests at once; try again in a moment' },
 } as const satisfies Record<string, { status: number; description: string }>

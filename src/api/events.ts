@@ -1,7 +1,8 @@
 /** What the API writes to the audit. No event, no action (invariant 2): whatever it tells of has to wait for it. */
 import { isDeepStrictEqual } from 'node:util'
-import type { Audit, EventCode, EventFields } from '../audit/catalogue.ts'
-import { plainAddress } from '../identity/networks.ts'
+import type { Audit, EventCode } from '../audit/catalogue.ts'
+import type { EventFields } from '../audit/fields.ts'
+import { plainAddress } from '../model/networks.ts'
 import type { ApiRequest, Caller } from './caller.ts'
 import { ApiError } from './errors.ts'
 import { MAX_CHANGE_VALUE, MAX_CHANGES } from './limits.ts'

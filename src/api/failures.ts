@@ -3,6 +3,8 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
+import { BucketError } from '../../recordings/bucket/error.ts'
+import { ContentsBusyError } from '../contents/contents.ts'
 import { BusyError } from '../identity/password.ts'
 import { SearchError } from '../search/grammar.ts'
 import {
@@ -80,7 +82,9 @@ export function apiErrorOf(error: unknown): ApiError {
       : new ApiError('unknown_reference', [{ message: error.message }])
   }
   if (error instanceof CheckoutError) return new ApiError(CHECKOUT_CODES[error.reason])
+  if (error instanceof ContentsBusyError) return new ApiError('busy')
   if (error instanceof BusyError) return new ApiError('busy')
+  if (error instanceof BucketError) return new ApiError('object_store_unavailable')
   if (error instanceof SearchError) {
     const { fault, position, message } = error
     return new ApiError(fault === 'field' ? 'unknown_field' : 'invalid_search', [
@@ -113,7 +117,8 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   const isClients = isGone(request) && error === request.raw.errored
   const known = isClients ? new ApiError('request_timeout') : apiErrorOf(error)
   if (isClients) request.log.debug('the client went away before its request was whole')
-  if (known.code === 'internal') request.log.error({ err: error }, 'the request failed')
+  if (known.code === 'internal' || known.code === 'object_store_unavailable')
+    request.log.error({ err: error }, 'the request failed')
   if (known.code === 'busy' || known.code === 'audit_unavailable') reply.header('retry-after', '5')
   reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
 }

@@ -1,7 +1,7 @@
 /** Pieces of schemas that several resources share, and the checks that a schema cannot express. */
 import { type TObject, type TProperties, type TSchema, Type } from 'typebox'
-import { networkError } from '../identity/networks.ts'
 import { objectNameError } from '../model/names.ts'
+import { networkError } from '../model/networks.ts'
 import type { Id } from '../model/objects.ts'
 import { ApiError, fieldError } from './errors.ts'
 import { MAX_LIST, MAX_TEXT } from './limits.ts'

@@ -13,7 +13,6 @@ export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   account: ['auto_change_password'],
   checkout: ['duration', 'comment', 'ticket'],
   checkoutpolicy: ['change_credentials_at_checkin', 'extension'],
-  targetgroup: ['session/interactive_logins', 'session/account_mappings'],
   authorization: [
     'is_critical',
     'approval_required',

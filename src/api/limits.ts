@@ -42,6 +42,14 @@ export const IDEMPOTENCY_LIFETIME = 24 * 3_600_000
 export const MAX_IDEMPOTENCY_KEYS = 10_000
 export const MAX_IDEMPOTENCY_ANSWER = 64 * 1024
 
+/** WebSockets: bytes and number of a client's messages, how often it is asked for a sign of life, and how long it may take to close. */
+export const MAX_SOCKET_MESSAGE = 4096
+export const MAX_SOCKET_MESSAGES = 100
+export const SOCKET_PING_MS = 30_000
+export const SOCKET_CLOSE_MS = 2000
+/** How long somebody watches on after the right to do so has gone, at most. */
+export const WATCH_REVIEW_MS = 5000
+
 /** Members of one list in a body. */
 export const MAX_LIST = 10_000
 export const MAX_TEXT = 1024

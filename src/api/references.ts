@@ -1,5 +1,5 @@
 /** Names in bodies and paths ↔ objects. An id is accepted wherever a name is. */
-import type { EventFields } from '../audit/catalogue.ts'
+import type { EventFields } from '../audit/fields.ts'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Account, Device, Domain, Id, Service, TargetGroup } from '../model/objects.ts'
 import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../store/store.ts'
@@ -134,10 +134,7 @@ export async function sessionAccount(
   if (at <= 0 || deviceName === '' || serviceName === '' || rest.length > 0) {
     throw fieldError('invalid_field', field, `expected ACCOUNT@DOMAIN:DEVICE:SERVICE, got "${ref}"`)
   }
-  const device = await store.devices.find(deviceName)
-  if (!device) throw unknown(`the device "${deviceName}" does not exist`)
-  const service = await serviceOf(store, device, serviceName)
-  if (!service) throw unknown(`the device "${device.deviceName}" has no service "${serviceName}"`)
+  const { device, service } = await deviceService(store, field, deviceName, serviceName)
   const domainName = who.slice(at + 1)
   const domains = [await localDomainOf(store, device, domainName), await store.domains.find(domainName)]
   for (const domain of domains) {
@@ -146,6 +143,34 @@ export async function sessionAccount(
     if (account) return { accountId: account.id, serviceId: service.id }
   }
   throw unknown(`there is no account "${who}" for the device "${device.deviceName}"`)
+}
+
+/** `DEVICE:SERVICE`, each → the services. @throws ApiError */
+export async function serviceIds(store: Store, field: string, refs: readonly string[]): Promise<Id[]> {
+  const ids = new Set<Id>()
+  for (const [index, ref] of refs.entries()) {
+    const at = `${field}/${index}`
+    const [deviceName = '', serviceName = '', ...rest] = ref.split(':')
+    if (deviceName === '' || serviceName === '' || rest.length > 0) {
+      throw fieldError('invalid_field', at, `expected DEVICE:SERVICE, got "${ref}"`)
+    }
+    ids.add((await deviceService(store, at, deviceName, serviceName)).service.id)
+  }
+  return [...ids]
+}
+
+async function deviceService(
+  store: Store,
+  field: string,
+  deviceName: string,
+  serviceName: string,
+): Promise<{ device: Device; service: Service }> {
+  const unknown = (message: string) => fieldError('unknown_reference', field, message)
+  const device = await store.devices.find(deviceName)
+  if (!device) throw unknown(`the device "${deviceName}" does not exist`)
+  const service = await serviceOf(store, device, serviceName)
+  if (!service) throw unknown(`the device "${device.deviceName}" has no service "${serviceName}"`)
+  return { device, service }
 }
 
 /** What `NameQueries` tells of an object of that kind. */
@@ -224,6 +249,12 @@ export class Names {
     ])
     const who = `${account?.accountName ?? accountId}@${account?.domainName ?? '?'}`
     return `${who}:${service?.deviceName ?? '?'}:${service?.serviceName ?? serviceId}`
+  }
+
+  /** `DEVICE:SERVICE` */
+  async deviceServices(ids: readonly Id[]): Promise<string[]> {
+    const services = await Promise.all(ids.map(async (id) => ({ id, found: await this.#services.find(id) })))
+    return services.map(({ id, found }) => `${found?.deviceName ?? '?'}:${found?.serviceName ?? id}`).sort()
   }
 
   /** `ACCOUNT@DOMAIN`, with `@DEVICE` for one of a local domain. */

@@ -2,7 +2,7 @@
  * How often refused keys from one address are written to the audit: whoever tries keys at full speed must not fill
  * the disk with it. A refusal beyond that is answered like the others, and a good key is never held up.
  */
-import { networkOf } from '../identity/networks.ts'
+import { networkOf } from '../model/networks.ts'
 import { MAX_REFUSALS, MAX_REFUSING_ADDRESSES, REFUSAL_WINDOW } from './limits.ts'
 
 export class Refusals {

@@ -1,6 +1,7 @@
 /** The description of a resource, from which the routes of its collection and its table are made. */
 import type { Static, TObject } from 'typebox'
-import type { EventCode, EventFields } from '../audit/catalogue.ts'
+import type { EventCode } from '../audit/catalogue.ts'
+import type { EventFields } from '../audit/fields.ts'
 import type { Id } from '../model/objects.ts'
 import type { Page } from '../store/store.ts'
 import type { ApiRequest } from './caller.ts'

@@ -78,14 +78,27 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /approvals/:ref/accept': needs('approvals', 'execute'),
   'POST /approvals/:ref/reject': needs('approvals', 'execute'),
   'POST /approvals/:ref/cancel': needs('approvals', 'modify'),
+  /** A search by command, file or output needs `recordings: view` beside: the handler checks it. */
   'GET /sessions': needs('sessions', 'view'),
   'GET /sessions/:ref': needs('sessions', 'view'),
   'GET /sessions/:ref/events': needs('sessions', 'view'),
+  'GET /sessions/:ref/matches': needs('recordings', 'view'),
   'POST /sessions/:ref/kill': needs('sessions', 'execute'),
+  /** What it shows is what the recording will hold. Ending the session from there needs the right to kill beside. */
+  'GET /sessions/:ref/live': needs('recordings', 'view'),
+  'POST /sessions/:ref/hold': needs('recordings', 'modify'),
+  'POST /sessions/:ref/release': needs('recordings', 'modify'),
   'GET /sessions/:ref/recording': needs('recordings', 'view'),
+  'DELETE /sessions/:ref/recording': needs('recordings', 'execute'),
   'GET /sessions/:ref/recording.cast': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.cast3': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.ttyrec': needs('recordings', 'view'),
   'GET /sessions/:ref/recording.txt': needs('recordings', 'view'),
   'GET /sessions/:ref/recording.json': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.html': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.png': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.mp4': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.webm': needs('recordings', 'view'),
 }
 
 /** `get`, `/devices/{device}` of the OpenAPI document → `GET /devices/:device` of this table. */

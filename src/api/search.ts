@@ -108,13 +108,14 @@ export function patternOn(
   }
   const anywhere = parts.length === 1 ? ['', ...parts, ''] : undefined
   return ({ account, domain, device, service }) => {
-    const names = [`${account}@`, `${domain}:`, `${device}:`, service].map((name) => likeForm('name', name))
+    const owner = domain === '' ? [`${account}@`] : [`${account}@`, `${domain}:`]
+    const names = [...owner, `${device}:`, service].map((name) => likeForm('name', name))
     if (anywhere) return isLike(names.join(''), anywhere)
     return names.some((_, first) =>
       names.some((_, last) => {
         if (last < first) return false
         const stretch = names.slice(first, last + 1).join('')
-        return isLike(last === 3 ? stretch : stretch.slice(0, -1), parts)
+        return isLike(last === names.length - 1 ? stretch : stretch.slice(0, -1), parts)
       }),
     )
   }

@@ -2,6 +2,7 @@
 import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { type FastifyReply, type FastifyRequest, fastify, LogController } from 'fastify'
+import { jsonText } from '../model/json-text.ts'
 import { authenticate } from './authenticate.ts'
 import { Connections } from './connections.ts'
 import type { Context } from './context.ts'
@@ -38,8 +39,11 @@ import { registerDomains, registerLocalDomains } from './resources/domains.ts'
 import { registerExport } from './resources/export.ts'
 import { registerHostKeys } from './resources/hostkeys.ts'
 import { registerImport } from './resources/import.ts'
+import { registerLive } from './resources/live.ts'
+import { registerMatches } from './resources/matches.ts'
 import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
+import { registerRetention } from './resources/retention.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
 import { registerSignIn } from './resources/signin.ts'
@@ -52,6 +56,7 @@ import { SignIns } from './signins.ts'
 import { Turns } from './turns.ts'
 import { validatorCompiler, withQuery } from './validation.ts'
 import { withoutVersion } from './version.ts'
+import { isWebSocketRequest, WebSockets } from './websockets.ts'
 
 /** Forward secrecy and authenticated encryption only; TLS 1.3 has nothing else (RFC 9325 4.2). */
 const CIPHERS = [
@@ -89,7 +94,10 @@ const RESOURCES = [
   registerTargets,
   registerApprovals,
   registerSessions,
+  registerMatches,
   registerRecordings,
+  registerLive,
+  registerRetention,
 ]
 
 const READING = ['GET', 'HEAD']
@@ -102,6 +110,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     keyUses: new Map(),
     turns: new Turns(),
     refusals: new Refusals(),
+    webSockets: new WebSockets(),
   }
   const app: Api = fastify({
     https: {
@@ -114,6 +123,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       headersTimeout: HEADERS_TIMEOUT,
       connectionsCheckingInterval: 5000,
       maxHeaderSize: MAX_HEADERS,
+      shouldUpgradeCallback: isWebSocketRequest,
     },
     loggerInstance: deps.logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -131,10 +141,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.server.maxConnections = MAX_CONNECTIONS
   const connections = new Connections({ perAddress: MAX_ANONYMOUS_PER_ADDRESS, total: MAX_ANONYMOUS })
   connections.watch(app.server)
+  context.webSockets.attach(app)
 
   app.setValidatorCompiler(validatorCompiler)
   // what a handler may answer is settled by its types; a schema compiled into a serializer would be a second truth
-  app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  app.setSerializerCompiler(() => jsonText)
+  app.setReplySerializer(jsonText)
   const count = (request: FastifyRequest, reply: FastifyReply) => {
     const { method, routeOptions } = request
     deps.metrics?.request(method, routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000)

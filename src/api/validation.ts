@@ -14,15 +14,16 @@ const MAX_DETAILS = 20
 /** What is looked for before that: findings in branches of a union that was not meant are no details. */
 const MAX_FINDINGS = 200
 const INTEGER = /^-?\d{1,9}$/
+const DECIMAL = /^-?\d{1,9}(\.\d{1,6})?$/
 
 Settings.Set({ maxErrors: MAX_FINDINGS })
 
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const isQuery = httpPart === 'querystring'
   const flawOf = httpPart === 'body' ? bodyFlawFinder(schema) : flawFinder(schema, isQuery)
-  const integers = isQuery ? integersOf(schema) : []
+  const numbers = isQuery ? numbersOf(schema) : []
   return (input: unknown) => {
-    const value = integers.length > 0 ? withIntegers(input, integers) : input
+    const value = numbers.length > 0 ? withNumbers(input, numbers) : input
     const error = flawOf(value)
     return error ? { error } : { value }
   }
@@ -59,21 +60,22 @@ export function withQuery(schema: FastifySchema = {}): FastifySchema {
   return { ...schema, querystring, response: { ...errorResponses(400), ...(response as object | undefined) } }
 }
 
-/** Query parameters are text: those that the schema wants as integers become such, the others stay. */
-function withIntegers(input: unknown, names: readonly string[]): unknown {
+/** Query parameters are text: those that the schema wants as numbers become such, the others stay. */
+function withNumbers(input: unknown, numbers: readonly [name: string, pattern: RegExp][]): unknown {
   const query = { ...(input as Record<string, unknown>) }
-  for (const name of names) {
+  for (const [name, pattern] of numbers) {
     const text = query[name]
-    if (typeof text === 'string' && INTEGER.test(text)) query[name] = Number(text)
+    if (typeof text === 'string' && pattern.test(text)) query[name] = Number(text)
   }
   return query
 }
 
-function integersOf(schema: TSchema): string[] {
+function numbersOf(schema: TSchema): [name: string, pattern: RegExp][] {
   if (!Type.IsObject(schema)) return []
-  return Object.entries(schema.properties).flatMap(([name, property]) =>
-    Type.IsInteger(property) ? [name] : [],
-  )
+  return Object.entries(schema.properties).flatMap(([name, property]): [string, RegExp][] => {
+    if (Type.IsInteger(property)) return [[name, INTEGER]]
+    return Type.IsNumber(property) ? [[name, DECIMAL]] : []
+  })
 }
 
 interface Finding {

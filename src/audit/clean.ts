@@ -3,7 +3,7 @@
  * is bounded, and nothing in it can begin a new line, drive a terminal or turn text around (attack: log
  * injection). The forms that sinks write add their own escapes on top.
  */
-import { EVENT_FIELDS, type EventFields } from './catalogue.ts'
+import { EVENT_FIELDS, type EventFields } from './fields.ts'
 
 /** Bytes of UTF-8 in one value; what is longer ends with `…`. */
 export const MAX_VALUE = 2048

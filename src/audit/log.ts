@@ -2,16 +2,20 @@
  * The audit log: events become rows of a hash chain in the database; once they stand there they go out to the
  * sinks. Fail closed: an event that could not be stored is an error for whoever wanted to act.
  */
+import type { KeyObject } from 'node:crypto'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
-import { type Audit, type AuditEvent, EVENTS, type EventCode, type EventFields } from './catalogue.ts'
-import { chainRows, type StoredEvent } from './chain.ts'
+import type { Anchor } from './anchor.ts'
+import { type Audit, type AuditEvent, EVENTS, type EventCode } from './catalogue.ts'
+import { chainCheckpoint, chainRows, type Head, type StoredEvent } from './chain.ts'
+import { CHECKPOINT_MS, CHECKPOINT_ROWS } from './checkpoint.ts'
 import { cleanFields } from './clean.ts'
-import type { Sink } from './sink.ts'
+import type { EventFields } from './fields.ts'
+import { type After, type Sink, systemAfter } from './sink.ts'
 
 /** Events that may wait for the database; more are refused, so that a database that hangs is no memory leak. */
 const MAX_WAITING = 10_000
 /** Events of one commit. */
-const MAX_GROUP = 500
+export const MAX_GROUP = 500
 /** Attempts when another process (a command line beside the broker) appended at the same moment. */
 const MAX_ATTEMPTS = 5
 
@@ -28,6 +32,23 @@ export interface AuditLogOptions {
   sinks?: readonly Sink[]
   /** A sink threw, which is a fault of the program; the event is stored and the other sinks have it. */
   onSinkError?: (error: Error, sink: Sink) => void
+  /** Absent: the log is chained, but not signed. */
+  checkpoints?: Checkpoints
+}
+
+export interface Checkpoints {
+  /** Ed25519. */
+  key: KeyObject
+  anchor: Pick<Anchor, 'note'>
+  /** No checkpoint could be written, or noted, for now: the events themselves are stored. */
+  onError: (error: Error) => void
+  after?: After
+}
+
+interface Appended {
+  rows: AuditRow[]
+  /** The checkpoint behind the rows, and its event. */
+  checkpoint?: { row: AuditRow; event: StoredEvent }
 }
 
 export class AuditLog implements Audit {
@@ -37,11 +58,18 @@ export class AuditLog implements Audit {
   #sinks: readonly Sink[]
   #waiting: Waiting[] = []
   #writer: Promise<void> | undefined
-  #head: Pick<AuditRow, 'sequence' | 'hash'> | undefined
+  #head: Head | undefined
   /** False: the head has to be read from the database first. */
   #headKnown = false
+  readonly #checkpoints: Checkpoints | undefined
+  /** Last row of which this process knows that a checkpoint signs it; undefined: it has written none yet. */
+  #signed: number | undefined
+  /** Cancels the checkpoint that is due in a while. */
+  #due: (() => void) | undefined
+  #sealing = false
 
-  constructor({ repository, now, sinks = [], onSinkError }: AuditLogOptions) {
+  constructor({ repository, now, sinks = [], onSinkError, checkpoints }: AuditLogOptions) {
+    this.#checkpoints = checkpoints
     this.#repository = repository
     this.#now = now
     this.#sinks = sinks
@@ -78,40 +106,90 @@ export class AuditLog implements Audit {
     while (this.#writer) await this.#writer
   }
 
-  /** Stores what waits and closes the sinks. */
-  async close(): Promise<void> {
+  /**
+   * Resolves when a checkpoint signs all that this process has stored, and is noted; at once when there is nothing
+   * to sign (unless `always`), or no key. What goes wrong goes to `onError`: it is tried again with the next event.
+   */
+  async checkpoint({ always = false } = {}): Promise<void> {
     await this.flush()
+    if (!this.#checkpoints) return
+    const isSigned = this.#signed === undefined || this.#signed === this.#head?.sequence
+    if (isSigned && !always) return
+    this.#sealing = true
+    this.#writer ??= this.#write()
+    await this.flush()
+  }
+
+  /** Stores what waits, signs it, and closes the sinks. */
+  async close(): Promise<void> {
+    await this.checkpoint()
     await Promise.all(this.#sinks.map((sink) => sink.close()))
   }
 
   async #write(): Promise<void> {
     // events of one turn of the event loop share a commit
     await undefined
-    while (this.#waiting.length > 0) {
+    while (this.#waiting.length > 0 || this.#sealing) {
       const group = this.#waiting.splice(0, MAX_GROUP)
+      const sealing = this.#sealing
+      this.#sealing = false
       try {
-        const rows = await this.#append(group.map(({ event }) => event))
+        const { rows, checkpoint } = await this.#append(
+          group.map(({ event }) => event),
+          sealing,
+        )
         for (const { resolve } of group) resolve()
         for (const [i, { event }] of group.entries()) this.#fanOut({ ...event, sequence: rows[i]!.sequence })
+        if (checkpoint) await this.#signedWith(checkpoint)
+        else this.#signSoon()
       } catch (error) {
         const failure = new Error('the audit log could not be written', { cause: error })
         for (const { reject } of group) reject(failure)
+        if (sealing) this.#checkpoints?.onError(failure)
       }
     }
     this.#writer = undefined
   }
 
-  async #append(events: AuditEvent[]): Promise<AuditRow[]> {
+  async #signedWith({ row, event }: NonNullable<Appended['checkpoint']>): Promise<void> {
+    this.#signed = row.sequence
+    this.#due?.()
+    this.#due = undefined
+    this.#fanOut(event)
+    await this.#checkpoints?.anchor.note(row).catch((error: Error) => this.#checkpoints?.onError(error))
+  }
+
+  #signSoon(): void {
+    if (!this.#checkpoints) return
+    this.#due ??= (this.#checkpoints.after ?? systemAfter)(CHECKPOINT_MS, () => {
+      this.#due = undefined
+      void this.checkpoint()
+    })
+  }
+
+  /** The rows of `events` behind the head, with a checkpoint after them when one is due. */
+  #chain(events: AuditEvent[], sealing: boolean): Appended {
+    const rows = chainRows(this.#head, events)
+    const end = rows.at(-1) ?? this.#head
+    this.#signed ??= this.#head?.sequence ?? 0
+    const isDue = sealing || (end?.sequence ?? 0) - this.#signed >= CHECKPOINT_ROWS
+    if (!this.#checkpoints || !isDue) return { rows }
+    const { row, event } = chainCheckpoint(end, this.#now(), this.#checkpoints.key)
+    return { rows, checkpoint: { row, event: { ...event, sequence: row.sequence } } }
+  }
+
+  async #append(events: AuditEvent[], sealing: boolean): Promise<Appended> {
     for (let attempt = 1; ; attempt++) {
       if (!this.#headKnown) {
         this.#head = await this.#repository.last()
         this.#headKnown = true
       }
-      const rows = chainRows(this.#head, events)
+      const appended = this.#chain(events, sealing)
+      const rows = appended.checkpoint ? [...appended.rows, appended.checkpoint.row] : appended.rows
       try {
         await this.#repository.append(rows)
         this.#head = rows.at(-1)
-        return rows
+        return appended
       } catch (error) {
         const before = this.#head?.sequence
         this.#headKnown = false
@@ -119,7 +197,7 @@ export class AuditLog implements Audit {
         this.#head = head
         this.#headKnown = true
         // the commit was done, only its answer was lost
-        if (head && Buffer.from(head.hash).equals(rows.at(-1)!.hash)) return rows
+        if (head && Buffer.from(head.hash).equals(rows.at(-1)!.hash)) return appended
         // another process was faster: its rows are the chain now, ours go behind them
         if (head?.sequence === before || attempt >= MAX_ATTEMPTS) throw error
       }

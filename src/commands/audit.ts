@@ -1,40 +1,91 @@
-/** `sallyport audit verify|export`. */
-import { verifyAudit } from '../audit/chain.ts'
-import { besideBroker } from './beside.ts'
-import { type Command, UsageError } from './command.ts'
-
-const ROWS_AT_A_TIME = 1000
+/** `sallyport audit verify|export|key`. */
+import { Buffer } from 'node:buffer'
+import { once } from 'node:events'
+import { signerId } from '../../recordings/format/header.ts'
+import { auditAnchor } from '../audit/anchor.ts'
+import type { Head } from '../audit/chain.ts'
+import { exportAudit } from '../audit/export.ts'
+import { type AuditVerdict, anchorFault, verifyAudit } from '../audit/verify.ts'
+import { countOf, crossCheck, Evidence, listed, type SessionFault } from '../keeper/evidence.ts'
+import { type Beside, besideBroker } from './beside.ts'
+import { type Command, expectNoWords, type Invocation, UsageError } from './command.ts'
 
 export const auditCommand: Command = {
   synopsis: [
-    ['audit verify [--json]', 'check the chain of the audit log'],
+    ['audit verify [--head ROW:HASH]… [--json]', 'check the audit log, and the recordings against it'],
     ['audit export', 'write the audit log to standard output, one JSON object a line'],
+    ['audit key', 'print the public key that signs recordings and the audit log'],
   ],
-  options: { json: { type: 'boolean' } },
+  options: { json: { type: 'boolean' }, head: { type: 'string', multiple: true } },
   async run(invocation) {
     const [action, ...more] = invocation.words
-    if (more.length > 0 || (action !== 'verify' && action !== 'export')) {
-      throw new UsageError('expected audit verify or audit export')
+    if (more.length > 0) expectNoWords(`audit ${action}`, more)
+    if (action === 'verify') {
+      const heads = headsOf(invocation)
+      return await besideBroker(invocation, (beside) => verify(beside, heads, invocation))
     }
-    return await besideBroker(invocation, async ({ store }) => {
-      if (action === 'export') {
-        let next = 0
-        for (;;) {
-          const rows = await store.audit.range(next, ROWS_AT_A_TIME)
-          for (const row of rows) process.stdout.write(`${row.json}\n`)
-          const last = rows.at(-1)
-          if (!last) return 0
-          next = last.sequence + 1
-        }
-      }
-      const verdict = await verifyAudit(store.audit)
-      if (invocation.options['json']) process.stdout.write(`${JSON.stringify(verdict)}\n`)
-      else if (verdict.fault) {
-        process.stdout.write(
-          `row ${verdict.fault.sequence}: ${verdict.fault.message}; ${verdict.rows} rows before it are in order\n`,
-        )
-      } else process.stdout.write(`ok: ${verdict.rows} rows, head ${verdict.head ?? 'none'}\n`)
-      return verdict.fault ? 1 : 0
-    })
+    if (action === 'export') return await besideBroker(invocation, exportAll)
+    if (action === 'key') return await besideBroker(invocation, printKey)
+    throw new UsageError('expected audit verify, audit export or audit key')
   },
+}
+
+function headsOf({ options }: Invocation): Head[] {
+  const given = options['head']
+  return (Array.isArray(given) ? given : []).map((text) => {
+    const [, row, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(String(text)) ?? []
+    if (row === undefined || hash === undefined) {
+      throw new UsageError(`--head takes ROW:HASH (hash in 64 hex digits), not ${JSON.stringify(text)}`)
+    }
+    return { sequence: Number(row), hash: Buffer.from(hash, 'hex') }
+  })
+}
+
+async function verify(beside: Beside, heads: Head[], { options }: Invocation): Promise<number> {
+  const { store, vault, keeper } = beside
+  const anchor = await auditAnchor({ ...store, vault }).read()
+  const entries = await listed(keeper.root)
+  const evidence = new Evidence()
+  const walked = await verifyAudit(store.audit, {
+    trusted: [keeper.keys.signer],
+    known: [...heads, ...(anchor ? [anchor] : [])],
+    onEvent: (event) => evidence.add(event),
+  })
+  const verdict = anchorFault(walked, anchor)
+  // With a hole in the log, what it says of recordings is no evidence.
+  const sessions = verdict.fault ? [] : await crossCheck(keeper.root, entries, evidence.sessions)
+  const recordings = { ...countOf(evidence.sessions), faults: sessions }
+  process.stdout.write(
+    options['json'] ? `${JSON.stringify({ ...verdict, recordings })}\n` : textOf(verdict, recordings),
+  )
+  return verdict.fault || sessions.length > 0 ? 1 : 0
+}
+
+function textOf(
+  { rows, head, checkpoints, unsigned, fault }: AuditVerdict,
+  { due, deleted, faults }: { due: number; deleted: number; faults: SessionFault[] },
+): string {
+  if (fault) {
+    return `row ${fault.sequence}: ${fault.code}: ${fault.message}; ${rows} rows before it are in order\n`
+  }
+  const lines = faults.map(({ session, code, message }) => `session ${session}: ${code}: ${message}`)
+  const log = `${rows} rows, ${checkpoints} checkpoints, ${unsigned} rows not signed yet, head ${head ?? 'none'}`
+  const files = `${due} recordings, ${deleted} deleted with a tombstone`
+  lines.push(`${faults.length > 0 ? 'the log itself is in order' : 'ok'}: ${log}; ${files}`)
+  return `${lines.join('\n')}\n`
+}
+
+/** The export ends with a checkpoint, so that an end that is cut off later is missed. */
+async function exportAll({ store, audit }: Beside): Promise<number> {
+  await audit.checkpoint({ always: true })
+  for await (const lines of exportAudit(store.audit)) {
+    if (!process.stdout.write(lines)) await once(process.stdout, 'drain')
+  }
+  return 0
+}
+
+async function printKey({ keeper }: Beside): Promise<number> {
+  const { signer } = keeper.keys
+  process.stdout.write(`${Buffer.from(signer).toString('base64')} ${signerId(signer)}\n`)
+  return 0
 }

@@ -1,6 +1,7 @@
 /** What commands that look at the data of a broker, running or not, have in common. */
 
 import { existsSync } from 'node:fs'
+import { auditAnchor } from '../audit/anchor.ts'
 import { AuditLog } from '../audit/log.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
@@ -24,8 +25,19 @@ export async function besideBroker<T>(
   }
   const foundation = await openFoundation(config)
   try {
-    const audit = new AuditLog({ repository: foundation.store.audit, now: Date.now })
-    return await work({ ...foundation, config, audit })
+    const { store, vault, keeper } = foundation
+    const audit = new AuditLog({
+      repository: store.audit,
+      now: Date.now,
+      checkpoints: {
+        key: keeper.keys.signing,
+        anchor: auditAnchor({ ...store, vault }),
+        onError: ({ message }) => process.stderr.write(`sallyport: no checkpoint was written: ${message}\n`),
+      },
+    })
+    const done = await work({ ...foundation, config, audit })
+    await audit.close()
+    return done
   } finally {
     await foundation.store.close()
   }

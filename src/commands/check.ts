@@ -1,16 +1,22 @@
 /** `sallyport check`: whether the broker would start here, and what is unwise. One line a finding. */
+import { randomUUID } from 'node:crypto'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
-import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport.ts'
+import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/ssh2.ts'
 import { recipientFault } from '../../recordings/keys.ts'
-import { verifyAudit } from '../audit/chain.ts'
+import { auditAnchor } from '../audit/anchor.ts'
+import { anchorFault, verifyAudit } from '../audit/verify.ts'
 import { explainBindError } from '../config/binderror.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
-import { runningHolder } from '../data-folder.ts'
+import { publicHostKeys, runningHolder } from '../data-folder.ts'
 import { openFoundation } from '../foundation.ts'
+import { openHostTrust } from '../host-trust.ts'
 import { openAuthorities } from '../identity/authorities.ts'
+import { openBucket } from '../keeper/bucket.ts'
+import { openHostCertificates, validityOf } from '../own-certificates.ts'
+import { withholdFromCoreDumps } from '../process-memory.ts'
 import { type Command, expectNoWords } from './command.ts'
 
 interface Finding {
@@ -55,9 +61,13 @@ async function look(file: string): Promise<Finding[]> {
     ...(await ports(config, running)),
     ...(await data(config)),
     masterKey(config),
+    coreDumps(),
     disk(config),
+    ...(await objectStore(config)),
     ...recipients(config),
     ...authorities(config),
+    ...hostCertificates(config),
+    ...hostTrust(config),
   ]
 }
 
@@ -123,7 +133,13 @@ async function data(config: Config): Promise<Finding[]> {
   try {
     const foundation = await openFoundation(config)
     try {
-      const verdict = await verifyAudit(foundation.store.audit)
+      const { store, vault, keeper } = foundation
+      const anchor = await auditAnchor({ ...store, vault }).read()
+      const known = anchor ? [anchor] : []
+      const verdict = anchorFault(
+        await verifyAudit(store.audit, { trusted: [keeper.keys.signer], known }),
+        anchor,
+      )
       return [
         { level: 'ok', subject: 'store', text: config.database.file },
         { level: 'ok', subject: 'keys', text: 'the master key opens the vault' },
@@ -131,7 +147,7 @@ async function data(config: Config): Promise<Finding[]> {
           ? {
               level: 'error',
               subject: 'audit',
-              text: `row ${verdict.fault.sequence}: ${verdict.fault.message}`,
+              text: `row ${verdict.fault.sequence}: ${verdict.fault.code}: ${verdict.fault.message}`,
             }
           : { level: 'ok', subject: 'audit', text: `${verdict.rows} rows in order` },
       ]
@@ -154,6 +170,16 @@ function writable(dataDir: string): Finding {
     return { level: 'ok', subject: 'store', text: `${dataDir} will be made at the first start` }
   } catch {
     return { level: 'error', subject: 'store', text: `${dataDir} cannot be made: ${folder} is not writable` }
+  }
+}
+
+function coreDumps(): Finding {
+  if (withholdFromCoreDumps())
+    return { level: 'ok', subject: 'core dumps', text: 'would hold none of the memory' }
+  return {
+    level: 'warning',
+    subject: 'core dumps',
+    text: 'would hold the memory, with credentials in it: allow none (ulimit -c 0, LimitCORE=0)',
   }
 }
 
@@ -183,14 +209,39 @@ function disk({ dataDir, recordings }: Config): Finding {
   const { bavail, bsize } = statfsSync(folder)
   const free = bavail * bsize
   const text = `${Math.floor(free / 2 ** 20)} MiB free for recordings, ${Math.floor(recordings.minFree / 2 ** 20)} MiB have to stay (${dataDir})`
-  return { level: free > recordings.minFree ? 'ok' : 'error', subject: 'disk', text }
+  const level = free > recordings.alarmFree ? 'ok' : free > recordings.minFree ? 'warning' : 'error'
+  return { level, subject: 'disk', text }
+}
+
+/** Puts, reads and deletes a small object: as much as uploads need. */
+async function objectStore({ recordings }: Config): Promise<Finding[]> {
+  if (!recordings.objectStore) return []
+  const subject = 'object store'
+  try {
+    const bucket = openBucket(recordings.objectStore)
+    try {
+      await bucket.ask('probe', { prefix: bucket.prefix, name: randomUUID() })
+    } finally {
+      await bucket.close()
+    }
+    return [{ level: 'ok', subject, text: `${bucket.address}: an object was put, read and deleted` }]
+  } catch (error) {
+    return [{ level: 'error', subject, text: (error as Error).message }]
+  }
 }
 
 function recipients({ recordings }: Config): Finding[] {
-  return recordings.recipients.flatMap((recipient) => {
+  const { length } = recordings.recipients
+  const sealed: Finding = {
+    level: 'ok',
+    subject: 'recordings',
+    text: `only ${length} recipient${length === 1 ? '' : 's'} of the configuration can open them: whoever loses these keys has lost the recordings`,
+  }
+  const faults = recordings.recipients.flatMap((recipient) => {
     const fault = recipientFault(recipient)
     return fault === undefined ? [] : [{ level: 'error' as const, subject: 'recordings', text: fault }]
   })
+  return recordings.brokerKey ? faults : [sealed, ...faults]
 }
 
 function authorities({ ssh }: Config): Finding[] {
@@ -204,3 +255,44 @@ function authorities({ ssh }: Config): Finding[] {
     return [{ level: 'error', subject: 'authorities', text: (error as Error).message }]
   }
 }
+
+function hostCertificates({ ssh, dataDir }: Config): Finding[] {
+  const subject = 'host certs'
+  try {
+    return openHostCertificates(ssh.hostCertificates, publicHostKeys(dataDir)).map((certificate) => {
+      const { isValid, warning } = validityOf(certificate, Date.now())
+      if (warning === undefined) return { level: 'ok', subject, text: certificate.file }
+      return { level: isValid ? 'warning' : 'error', subject, text: warning }
+    })
+  } catch (error) {
+    return [{ level: 'error', subject, text: (error as Error).message }]
+  }
+}
+
+function hostTrust(config: Config): Finding[] {
+  const findings: Finding[] = []
+  try {
+    openHostTrust(config)
+    const { revokedHostKeys } = config.ssh
+    if (revokedHostKeys !== undefined) {
+      findings.push({ level: 'ok', subject: 'revoked hosts', text: revokedHostKeys })
+    }
+  } catch (error) {
+    findings.push({ level: 'error', subject: 'revoked hosts', text: (error as Error).message })
+  }
+  for (const { host, port } of config.dns.servers) {
+    const where = `${host} port ${port}`
+    findings.push(
+      isLoopback(host)
+        ? { level: 'ok', subject: 'dns', text: where }
+        : {
+            level: 'warning',
+            subject: 'dns',
+            text: `${where} is not on this machine: who reaches the path to it can vouch for any host key where host_key_policy is dns`,
+          },
+    )
+  }
+  return findings
+}
+
+const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')

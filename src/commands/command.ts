@@ -27,6 +27,13 @@ export function expectNoWords(command: string, words: readonly string[]): void {
   if (words.length > 0) throw new UsageError(`${command} takes no words, got ${JSON.stringify(words[0])}`)
 }
 
+/** The one word of a command that takes one. */
+export function onlyWord(words: readonly string[], form: string): string {
+  const [word, ...more] = words
+  if (word === undefined || word === '' || more.length > 0) throw new UsageError(`expected ${form}`)
+  return word
+}
+
 /** An option that takes a text. */
 export function textOption({ options }: Invocation, name: string): string | undefined {
   const value = options[name]

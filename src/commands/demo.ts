@@ -131,6 +131,8 @@ function writeConfig(folder: string, sshPort: number, httpsPort: number): string
     'listen:',
     `  https: { host: 127.0.0.1, port: ${httpsPort} }`,
     `  ssh: { host: 127.0.0.1, port: ${sshPort} }`,
+    '  telnet: off',
+    '  rlogin: off',
     '  metrics: off',
     'recordings: { min_free: 64MiB }',
     `log: { level: warn, file: ${join(folder, 'sallyport.log')} }`,
@@ -185,6 +187,8 @@ async function provision(config: Config, target: Target): Promise<void> {
       groupName: 'servers',
       description: '',
       sessionAccounts: [{ accountId: account.id, serviceId: service.id }],
+      interactiveServiceIds: [],
+      mappingServiceIds: [],
       passwordRetrievalAccountIds: [],
     })
     await store.authorizations.create({
@@ -195,6 +199,7 @@ async function provision(config: Config, target: Target): Promise<void> {
       authorizePasswordRetrieval: false,
       subprotocols: ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP', 'SSH_SCP_DOWN', 'SFTP_SESSION'],
       isRecorded: true,
+      recordingMode: 'standard',
     })
   } finally {
     await store.close()

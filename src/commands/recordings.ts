@@ -1,38 +1,58 @@
-/** `sallyport recordings list|verify|export|play`. */
+/** `sallyport recordings list|verify|export|play|search`. */
+import { readFileSync } from 'node:fs'
 import {
-  EXPORT_FORMATS,
-  type ExportFormat,
   exportRecording,
   listRecordings,
+  playInTerminal,
   playRecording,
   type RecordingCommands,
   verifyRecording,
 } from '../../recordings/commands.ts'
+import { EXPORT_FORMATS, type ExportFormat } from '../../recordings/export/formats.ts'
+import { RecordingError } from '../../recordings/format/error.ts'
 import { unwrapKey } from '../../recordings/keys.ts'
+import { gatherEvidence } from '../keeper/evidence.ts'
+import { Secret } from '../model/secret.ts'
+import { CONTENT_FIELDS } from '../search/words.ts'
 import { type Beside, besideBroker } from './beside.ts'
 import { type Command, type Invocation, textOption, UsageError } from './command.ts'
+import { searchRecordings } from './search-recordings.ts'
 
 export const recordings: Command = {
   synopsis: [
     ['recordings list [--json]', 'the recordings on the disk'],
     ['recordings verify [SESSION] [--json]', 'check one recording, or all of them'],
-    ['recordings export SESSION [--format cast|txt|json]', 'write a recording to standard output'],
-    ['recordings play SESSION [--speed 1] [--idle 2]', 'replay a recording in this terminal'],
+    [
+      'recordings export SESSION [--format cast|cast3|ttyrec|txt|json|html|png|mp4|webm] [--identity FILE]',
+      'write a recording to standard output; --channel N, and --at SECONDS for png',
+    ],
+    [
+      'recordings play SESSION [--speed 1] [--idle-limit 2] [--identity FILE]',
+      'replay a recording in this terminal; ? tells its keys',
+    ],
+    ['recordings search TEXT [--command] [--file] [--output] [--json]', 'find words in what sessions did'],
   ],
   options: {
     json: { type: 'boolean' },
     format: { type: 'string' },
     channel: { type: 'string' },
+    at: { type: 'string' },
     speed: { type: 'string' },
-    idle: { type: 'string' },
+    'idle-limit': { type: 'string' },
+    identity: { type: 'string' },
+    command: { type: 'boolean' },
+    file: { type: 'boolean' },
+    output: { type: 'boolean' },
   },
   async run(invocation) {
     const [action, session, ...more] = invocation.words
     if (more.length > 0) throw new UsageError(`${JSON.stringify(more[0])} is one word too many`)
     const plan = action !== undefined && Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
-    if (!plan) throw new UsageError('expected recordings list, verify, export or play')
+    if (!plan) throw new UsageError('expected recordings list, verify, export, play or search')
     const work = plan(session, invocation)
-    return await besideBroker(invocation, (beside) => work(commandsOf(beside), beside))
+    const file = textOption(invocation, 'identity')
+    const identity = file === undefined ? undefined : readIdentity(file)
+    return await besideBroker(invocation, (beside) => work(commandsOf(beside, identity), beside))
   },
 }
 
@@ -62,36 +82,74 @@ const ACTIONS: Record<string, (session: string | undefined, invocation: Invocati
     const format = textOption(invocation, 'format') ?? 'cast'
     if (!isFormat(format)) throw new UsageError(`--format is one of ${EXPORT_FORMATS.join(', ')}`)
     const channel = numberOption(invocation, 'channel')
+    const at = numberOption(invocation, 'at')
+    if (at !== undefined && format !== 'png') throw new UsageError('--at goes with --format png')
+    const choice = { format, ...(channel !== undefined && { channel }), ...(at !== undefined && { at }) }
     return async (commands, { audit }) => {
       await audit.record('recording.view', { session: name, method: format })
-      await exportRecording(commands, name, { format, ...(channel !== undefined && { channel }) })
+      await exportRecording(commands, name, choice)
       return 0
     }
+  },
+  search(text, { options }) {
+    if (text === undefined) throw new UsageError('recordings search takes the text to look for')
+    const fields = CONTENT_FIELDS.filter((field) => options[field] === true)
+    const search = searchRecordings({ text, fields, json: options['json'] === true })
+    return async (_, beside) => await search(beside)
   },
   play(session, invocation) {
     const name = named(session)
     const channel = numberOption(invocation, 'channel')
     const speed = numberOption(invocation, 'speed') ?? 1
     if (speed === 0) throw new UsageError('--speed is over 0')
-    const idleLimit = numberOption(invocation, 'idle') ?? 2
+    const idleLimit = numberOption(invocation, 'idle-limit') ?? 2
     return async (commands, { audit }) => {
       await audit.record('recording.view', { session: name, method: 'play' })
       const stop = new AbortController()
-      process.once('SIGINT', () => stop.abort())
+      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop.abort())
       const chosen = channel !== undefined && { channel }
-      await playRecording(commands, name, { speed, idleLimit, signal: stop.signal, ...chosen })
+      const options = { speed, idleLimit, signal: stop.signal, ...chosen }
+      const { stdin, stdout } = process
+      if (stdin.isTTY && stdout.isTTY) await playInTerminal(commands, name, { stdin, stdout }, options)
+      else await playRecording(commands, name, options)
       return 0
     }
   },
 }
 
-function commandsOf({ keeper }: Beside): RecordingCommands {
+function commandsOf({ keeper, store }: Beside, identity: Secret | undefined): RecordingCommands {
   return {
     root: keeper.root,
-    unwrap: (wrapped) => unwrapKey(wrapped, keeper.keys.identity),
+    unwrap: async (wrapped) => {
+      try {
+        return await unwrapKey(wrapped, identity ?? keeper.keys.identity)
+      } catch (error) {
+        throw identity ? error : sealedToAuditors(error)
+      }
+    },
     trusted: [keeper.keys.signer],
+    evidence: (session) => gatherEvidence(store.audit, session),
+    ...(keeper.bucket && { bucket: keeper.bucket }),
     stdout: process.stdout,
   }
+}
+
+/** An age identity as age-keygen writes it: one line among comments. */
+function readIdentity(file: string): Secret {
+  const line = readFileSync(file, 'utf8')
+    .split('\n')
+    .find((line) => line.startsWith('AGE-SECRET-KEY-'))
+  if (line === undefined) {
+    throw new UsageError(`--identity takes a file of age-keygen: ${file} has no line AGE-SECRET-KEY-…`)
+  }
+  return Secret.of(line.trim())
+}
+
+function sealedToAuditors(error: unknown): unknown {
+  if (!(error instanceof RecordingError && error.code === 'wrong_key')) return error
+  return new Error(
+    'only auditors can open this recording (recordings.broker_key is or was false): give the file of your key with --identity',
+  )
 }
 
 function isFormat(format: string): format is ExportFormat {

@@ -33,6 +33,8 @@ export const serve: Command = {
           (error: unknown) => log.logger.error({ error }, 'the configuration was not taken over'),
         )
     })
+    // Node's own answer is a debugger on a port of the loopback, for everybody on the machine.
+    process.on('SIGUSR1', () => log.logger.warn('SIGUSR1 is ignored'))
     const signal = await new Promise<string>((resolve) => {
       for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => resolve(name))
     })

@@ -21,11 +21,14 @@ export function separatorOption(invocation: Invocation): string {
   return separator
 }
 
+/** The user of this machine, as events name him. */
+export const localUser = (): string => `local:${userInfo().username}`
+
 /** Who can read the data folder can do everything. */
 export function whoRunsThis(): ApiRequest {
   const profile = 'product_administrator'
   const caller = {
-    name: `local:${userInfo().username}`,
+    name: localUser(),
     user: undefined,
     key: undefined,
     profile,

@@ -7,10 +7,21 @@ export interface ListenAddress {
   port: number
 }
 
-export interface HttpsListen extends ListenAddress {
+export interface TlsListen extends ListenAddress {
   /** Absent: self-signed, in the data folder. Both or none. */
   certificate?: string
   key?: string
+}
+
+export interface ClearTextListen extends ListenAddress {
+  /** Networks that clients may come from. */
+  allow: string[]
+}
+
+/** `host`: an address. */
+export interface DnsServer {
+  host: string
+  port: number
 }
 
 export interface SyslogTarget {
@@ -34,6 +45,26 @@ export type TrapTarget = { host: string; port: number; inform: boolean } & (
     }
 )
 
+export interface ObjectStoreConfig {
+  /** Absent: Amazon's of the region. */
+  endpoint?: string
+  region: string
+  bucket: string
+  /** Empty, or ending with a slash. */
+  prefix: string
+  accessKey: string
+  secretKey: Secret
+  pathStyle: boolean
+  /** PEM file to check the store with; absent: the system's authorities. */
+  ca?: string
+  /** Milliseconds; absent: always. */
+  keepLocal?: number
+  /** Milliseconds. */
+  segmentInterval: number
+  /** Bytes a second; 0: as fast as it goes. */
+  rate: number
+}
+
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
@@ -43,22 +74,46 @@ export interface Config {
   dataDir: string
   hostname: string
   /** A listener that is switched off is absent. */
-  listen: { https?: HttpsListen; ssh?: ListenAddress; metrics?: ListenAddress }
+  listen: {
+    https?: TlsListen
+    ssh?: ListenAddress
+    telnet?: ClearTextListen
+    rlogin?: ClearTextListen
+    telnets?: TlsListen
+    metrics?: ListenAddress
+  }
   ssh: {
-    /** Shown before sign-in; lines end with CR LF. */
+    /** Shown before sign-in, by every front; lines end with CR LF. */
     banner?: string
+    /** Shown after it, in a terminal; lines end with CR LF. */
+    motd?: string
+    /** Files with certificates about the host keys of the front. */
+    hostCertificates: string[]
     /** Files with the public keys of authorities, and with what is revoked. */
     userCa: string[]
     revokedKeys?: string
+    revokedHostKeys?: string
   }
+  /** Resolvers that are believed when they say that DNSSEC proves an answer; in this order. */
+  dns: { servers: DnsServer[] }
   database: { file: string }
   masterKey: { file: string } | { env: string }
   recordings: {
     directory: string
     /** age recipients besides the broker's own. */
     recipients: string[]
+    /** Whether the broker is a recipient itself. */
+    brokerKey: boolean
+    /** What is put into the index over sessions. */
+    search: 'full' | 'commands' | 'off'
     /** Bytes. */
     minFree: number
+    alarmFree: number
+    /** Days; 0: for ever. */
+    keepDays: number
+    /** Bytes of all recordings; 0: as much as there is room for. */
+    maxSize: number
+    objectStore?: ObjectStoreConfig
   }
   /** Milliseconds. */
   loginGrace: number

@@ -1,11 +1,21 @@
 /** From the file's content, checked and with defaults, to the configuration in use: paths, units, secrets. */
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { dirname, resolve } from 'node:path'
 import { Encrypter } from 'age-encryption'
+import { networkError } from '../model/networks.ts'
 import { Secret } from '../model/secret.ts'
 import type { Problem } from './check.ts'
-import type { Config, HttpsListen, SyslogTarget, TrapTarget } from './config.ts'
+import type {
+  ClearTextListen,
+  Config,
+  DnsServer,
+  ObjectStoreConfig,
+  SyslogTarget,
+  TlsListen,
+  TrapTarget,
+} from './config.ts'
 import { type ConfigFile, MAX_BANNER, type SecretSource } from './schema.ts'
 import { parseDuration, parseSize } from './units.ts'
 
@@ -18,6 +28,9 @@ const MIN_SNMP_PASSWORD = 8
 
 /** C0 but tab and line ends, DEL and C1. */
 const CONTROL = /(?!\t|\r|\n)\p{Cc}/u
+
+/** Of a URL. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
 type Path = (string | number)[]
 type Environment = Readonly<Record<string, string | undefined>>
@@ -67,27 +80,28 @@ class Resolver {
     return Secret.of(text ?? '')
   }
 
-  banner(source: string | { file: string }): string {
-    const path: Path = ['ssh', 'banner']
+  /** A text for terminals: the banner, or the message of the day. */
+  shown(key: 'banner' | 'motd', source: string | { file: string }): string {
+    const path: Path = ['ssh', key]
     let text = ''
     try {
       text = typeof source === 'string' ? source : readFileSync(this.path(source.file), 'utf8')
     } catch (error) {
-      this.fail(path, `cannot read the banner: ${(error as Error).message}`)
+      this.fail(path, `cannot read the ${key}: ${(error as Error).message}`)
       return text
     }
     const lines = `${text.replace(/\r?\n$/, '').replace(/\r?\n/g, '\r\n')}\r\n`
     const size = Buffer.byteLength(lines)
     if (MAX_BANNER < size) this.fail(path, `expected at most ${MAX_BANNER} bytes, got ${size}`)
-    // a terminal shows it before anybody has signed in
+    // a terminal would obey them
     else if (CONTROL.test(lines)) this.fail(path, 'expected text without control characters')
     return lines
   }
 
-  https(listen: Exclude<ConfigFile['listen']['https'], 'off'>): HttpsListen {
+  withTls(name: 'https' | 'telnets', listen: Exclude<ConfigFile['listen']['https'], 'off'>): TlsListen {
     const { certificate, key } = listen
     if ((certificate === undefined) !== (key === undefined)) {
-      this.fail(['listen', 'https'], 'certificate and key belong together: give both, or none')
+      this.fail(['listen', name], 'certificate and key belong together: give both, or none')
     }
     return {
       host: listen.host,
@@ -95,6 +109,21 @@ class Resolver {
       ...(certificate === undefined ? {} : { certificate: this.path(certificate) }),
       ...(key === undefined ? {} : { key: this.path(key) }),
     }
+  }
+
+  inClearText(name: 'telnet' | 'rlogin', listen: ClearTextListen): ClearTextListen {
+    for (const [i, network] of listen.allow.entries()) {
+      const flaw = networkError(network)
+      if (flaw !== undefined) this.fail(['listen', name, 'allow', i], `${flaw}, got ${network}`)
+    }
+    return listen
+  }
+
+  dnsServer(server: DnsServer, i: number): DnsServer {
+    const { host } = server
+    // a name would have to be resolved first, by a resolver that nobody vouches for
+    if (isIP(host) === 0) this.fail(['dns', 'servers', i, 'host'], `expected an address, got ${host}`)
+    return server
   }
 
   syslog(sink: ConfigFile['syslog'][number], i: number): SyslogTarget {
@@ -165,6 +194,48 @@ class Resolver {
     return secret
   }
 
+  retention({ min_free, alarm_free, keep_days, max_size }: ConfigFile['recordings']) {
+    const minFree = parseSize(min_free)
+    const alarmFree = alarm_free === undefined ? 2 * minFree : parseSize(alarm_free)
+    if (alarmFree < minFree) this.fail(['recordings', 'alarm_free'], 'expected at least as much as min_free')
+    return { minFree, alarmFree, keepDays: keep_days, maxSize: max_size === 'off' ? 0 : parseSize(max_size) }
+  }
+
+  brokerKey({ broker_key, recipients }: ConfigFile['recordings']): boolean {
+    if (!broker_key && recipients.length === 0) {
+      this.fail(
+        ['recordings', 'broker_key'],
+        'expected at least one of recordings.recipients with false: nobody could open a recording',
+      )
+    }
+    return broker_key
+  }
+
+  objectStore(store: NonNullable<ConfigFile['recordings']['object_store']>): ObjectStoreConfig {
+    const path: Path = ['recordings', 'object_store']
+    const { region, bucket, prefix } = store
+    const endpoint = store.endpoint?.replace(/\/$/, '')
+    if (endpoint !== undefined && !URL.canParse(endpoint)) {
+      this.fail([...path, 'endpoint'], `expected https://HOST or https://HOST:PORT, got ${endpoint}`)
+    } else if (endpoint?.startsWith('http:') && !LOOPBACK.test(new URL(endpoint).hostname)) {
+      // who listens could read the metadata of recordings, and change what is read back
+      this.fail([...path, 'endpoint'], `expected https://, got ${endpoint}: http is for this machine only`)
+    }
+    return {
+      ...(endpoint !== undefined && { endpoint }),
+      region,
+      bucket,
+      prefix,
+      accessKey: store.access_key,
+      secretKey: this.secret(store.secret_key, [...path, 'secret_key']),
+      pathStyle: store.path_style,
+      ...(store.ca !== undefined && { ca: this.path(store.ca) }),
+      ...(store.keep_local !== 'always' && { keepLocal: parseDuration(store.keep_local) }),
+      segmentInterval: this.duration(store.segment_interval, [...path, 'segment_interval'], 1000),
+      rate: store.max_rate === 'off' ? 0 : parseSize(store.max_rate),
+    }
+  }
+
   recipient(recipient: string, i: number): string {
     try {
       new Encrypter().addRecipient(recipient)
@@ -183,29 +254,42 @@ export function resolveConfig(
 ): { config: Config; problems: Problem[] } {
   const dataDir = resolve(dirname(file), content.data_dir)
   const resolver = new Resolver(dataDir, surroundings.env)
-  const { https, ssh, metrics } = content.listen
-  const { user_ca: userCa, revoked_keys: revokedKeys, banner } = content.ssh
+  const { https, ssh, telnet, rlogin, telnets, metrics } = content.listen
+  const { user_ca: userCa, host_certificates: hostCertificates, banner, motd } = content.ssh
+  const { revoked_keys: revokedKeys, revoked_host_keys: revokedHostKeys } = content.ssh
   const master = content.master_key
   const config: Config = {
     file,
     dataDir,
     hostname: content.hostname ?? surroundings.hostname,
     listen: {
-      ...(https === 'off' ? {} : { https: resolver.https(https) }),
+      ...(https === 'off' ? {} : { https: resolver.withTls('https', https) }),
       ...(ssh === 'off' ? {} : { ssh }),
+      ...(telnet === 'off' ? {} : { telnet: resolver.inClearText('telnet', telnet) }),
+      ...(rlogin === 'off' ? {} : { rlogin: resolver.inClearText('rlogin', rlogin) }),
+      ...(telnets === 'off' ? {} : { telnets: resolver.withTls('telnets', telnets) }),
       ...(metrics === 'off' ? {} : { metrics }),
     },
     ssh: {
-      ...(banner === undefined ? {} : { banner: resolver.banner(banner) }),
+      ...(banner === undefined ? {} : { banner: resolver.shown('banner', banner) }),
+      ...(motd === undefined ? {} : { motd: resolver.shown('motd', motd) }),
+      hostCertificates: hostCertificates.map((file) => resolver.path(file)),
       userCa: userCa.map((file) => resolver.path(file)),
       ...(revokedKeys === undefined ? {} : { revokedKeys: resolver.path(revokedKeys) }),
+      ...(revokedHostKeys === undefined ? {} : { revokedHostKeys: resolver.path(revokedHostKeys) }),
     },
+    dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
     database: { file: resolver.path(content.database.url.slice('sqlite:'.length)) },
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,
     recordings: {
       directory: resolver.path(content.recordings.dir),
       recipients: content.recordings.recipients.map((recipient, i) => resolver.recipient(recipient, i)),
-      minFree: parseSize(content.recordings.min_free),
+      brokerKey: resolver.brokerKey(content.recordings),
+      search: content.recordings.search,
+      ...resolver.retention(content.recordings),
+      ...(content.recordings.object_store !== undefined && {
+        objectStore: resolver.objectStore(content.recordings.object_store),
+      }),
     },
     loginGrace: resolver.duration(content.login_grace, ['login_grace'], 1000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),

@@ -5,25 +5,14 @@
  * `title` is what an error says was expected; `description` documents the key in config/schema.json;
  * `secret` keeps what was written there out of error texts.
  */
-import Type, { type Static, type TSchema } from 'typebox'
+import Type, { type Static } from 'typebox'
+import { Listen } from './listeners.ts'
 import { DURATION_PATTERN, SIZE_PATTERN } from './units.ts'
+import { closed, Host, Path } from './values.ts'
 
-/** Bytes; fits in one message. */
+/** Bytes, of the message of the day too; fits in one message. */
 export const MAX_BANNER = 8192
 
-const closed = { additionalProperties: false }
-
-const Path = (description: string) => Type.String({ minLength: 1, title: 'the path of a file', description })
-const Host = (options: { default?: string; description: string }) =>
-  Type.String({ pattern: '^[A-Za-z0-9:._%-]{1,253}$', title: 'a host name or an address', ...options })
-const ListenPort = (port: number) =>
-  Type.Integer({
-    minimum: 0,
-    maximum: 65535,
-    default: port,
-    title: 'a port number from 0 to 65535',
-    description: 'TCP port; 0: the system chooses one',
-  })
 const RemotePort = Type.Integer({ minimum: 1, maximum: 65535, title: 'a port number from 1 to 65535' })
 const Choice = <const T extends readonly string[]>(
   values: readonly [...T],
@@ -31,6 +20,15 @@ const Choice = <const T extends readonly string[]>(
 ) => Type.Enum<[...T]>(values, { title: `one of ${values.join(', ')}`, ...options })
 const Duration = (options: { default: string; description: string }) =>
   Type.String({ pattern: DURATION_PATTERN, title: 'a duration such as 90s, 15m, 8h or 30d', ...options })
+
+const Shown = (description: string) =>
+  Type.Union(
+    [
+      Type.String({ minLength: 1, maxLength: MAX_BANNER }),
+      Type.Object({ file: Type.String({ minLength: 1 }) }, closed),
+    ],
+    { title: 'text or { file: PATH }', description },
+  )
 
 const Secret = (description: string) =>
   Type.Union(
@@ -43,10 +41,65 @@ const Secret = (description: string) =>
   )
 export type SecretSource = string | { file: string } | { env: string }
 
-const Off = Type.Literal('off')
-const listener = <T extends TSchema>(schema: T, description: string) =>
-  Type.Union([Off, schema], { default: {}, title: 'a map with the keys of a listener, or off', description })
-const AllAddresses = Host({ default: '::', description: 'address to bind to; "::": all, IPv4 too' })
+const ObjectStore = Type.Object(
+  {
+    endpoint: Type.Optional(
+      Type.String({
+        pattern: '^https?://[A-Za-z0-9:._\\[\\]-]{1,255}/?$',
+        title: 'https://HOST or https://HOST:PORT',
+        description:
+          'the store; http:// is taken for 127.0.0.1, ::1 and localhost only. Default: Amazon S3 of the region',
+      }),
+    ),
+    region: Type.String({
+      pattern: '^[A-Za-z0-9-]{1,64}$',
+      default: 'us-east-1',
+      title: 'the name of a region',
+      description: 'what signatures are made for; other stores than Amazon take us-east-1 as a rule',
+    }),
+    bucket: Type.String({
+      pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$',
+      title: 'the name of a bucket',
+      description: 'it has to be there',
+    }),
+    prefix: Type.String({
+      pattern: '^([A-Za-z0-9._-]{1,64}/){0,8}$',
+      default: '',
+      title: 'empty, or folders that end with a slash',
+      description: 'before the keys of all objects',
+    }),
+    access_key: Type.String({ minLength: 1, maxLength: 256, title: 'the id of an access key' }),
+    secret_key: Secret('the secret of the access key'),
+    path_style: Type.Boolean({
+      default: false,
+      title: 'true or false',
+      description: 'ENDPOINT/BUCKET/KEY instead of BUCKET.ENDPOINT/KEY: most stores but Amazon want it',
+    }),
+    ca: Type.Optional(Path('certificates (PEM) to check the store with; default: those of the system')),
+    keep_local: Type.String({
+      pattern: `^always$|${DURATION_PATTERN}`,
+      default: 'always',
+      title: 'a duration such as 90s, 15m, 8h or 30d, or always',
+      description:
+        'how long the file of a recording stays on the disk after its copy was read back from the store; replay and verification fetch it from there afterwards',
+    }),
+    segment_interval: Duration({
+      default: '15s',
+      description: 'how far the store may lag behind a running session; 1s to 1h',
+    }),
+    max_rate: Type.String({
+      pattern: `^off$|${SIZE_PATTERN}`,
+      default: '64MiB',
+      title: 'a size such as 64KiB, 100MiB or 1GiB, or off',
+      description: 'bytes a second to the store and from it, on average',
+    }),
+  },
+  {
+    ...closed,
+    title: 'an object store: { endpoint, region, bucket, prefix, access_key, secret_key, … }',
+    description: 'an S3-compatible object store that gets a copy of each recording while it is made',
+  },
+)
 
 const Syslog = Type.Object(
   {
@@ -111,50 +164,22 @@ export const ConfigSchema = Type.Object(
         description: "how clients name this broker; default: the system's host name",
       }),
     ),
-    listen: Type.Object(
-      {
-        https: listener(
-          Type.Object(
-            {
-              host: AllAddresses,
-              port: ListenPort(443),
-              certificate: Type.Optional(
-                Path('certificate chain (PEM); default: a self-signed one in data_dir/tls'),
-              ),
-              key: Type.Optional(Path('private key (PEM) of the certificate')),
-            },
-            closed,
-          ),
-          'the REST API',
-        ),
-        ssh: listener(Type.Object({ host: AllAddresses, port: ListenPort(22) }, closed), 'SSH, SFTP, SCP'),
-        metrics: listener(
-          Type.Object(
-            {
-              host: Host({ default: '127.0.0.1', description: 'address to bind to' }),
-              port: ListenPort(9464),
-            },
-            closed,
-          ),
-          'Prometheus metrics at /metrics, plain HTTP without a password: keep it on loopback',
-        ),
-      },
-      { ...closed, default: {}, description: 'where to listen; "off" switches one off' },
-    ),
+    listen: Listen,
     ssh: Type.Object(
       {
-        banner: Type.Optional(
-          Type.Union(
-            [
-              Type.String({ minLength: 1, maxLength: MAX_BANNER }),
-              Type.Object({ file: Type.String({ minLength: 1 }) }, closed),
-            ],
-            {
-              title: 'text or { file: PATH }',
-              description: 'what every client is shown before it signs in; at most 8 KiB',
-            },
+        banner: Type.Optional(Shown('what every client is shown before it signs in; at most 8 KiB')),
+        motd: Type.Optional(
+          Shown(
+            'the message of the day: what a terminal is shown once after the sign-in, before a shell or the menu; at most 8 KiB',
           ),
         ),
+        host_certificates: Type.Array(Path('a certificate, one line'), {
+          default: [],
+          maxItems: 16,
+          title: 'a list of files',
+          description:
+            'OpenSSH certificates about the host keys of the front (data_dir/ssh/*.pub), for clients that ask for one; at most one for each key',
+        }),
         user_ca: Type.Array(Path('public keys, one a line'), {
           default: [],
           maxItems: 16,
@@ -167,8 +192,34 @@ export const ConfigSchema = Type.Object(
             'keys and certificates that sign in nobody: an OpenSSH revocation list, or public keys, one a line',
           ),
         ),
+        revoked_host_keys: Type.Optional(
+          Path(
+            "targets' host keys and certificates that are never believed: an OpenSSH revocation list, or public keys, one a line",
+          ),
+        ),
       },
-      { ...closed, default: {}, description: 'sign-in at the SSH front' },
+      { ...closed, default: {}, description: 'what the SSH front shows, and whom SSH believes' },
+    ),
+    dns: Type.Object(
+      {
+        servers: Type.Array(
+          Type.Object(
+            {
+              host: Type.String({ minLength: 2, maxLength: 64, title: 'an address', description: 'no name' }),
+              port: { ...RemotePort, default: 53, description: 'UDP and TCP port' },
+            },
+            { ...closed, title: 'a resolver: { host, port }' },
+          ),
+          {
+            default: [],
+            maxItems: 4,
+            title: 'a list of resolvers',
+            description:
+              'validating resolvers that are asked for SSHFP records (host_key_policy dns), in this order. Their word that DNSSEC proves an answer is believed: on loopback, or over a path that nobody else can reach',
+          },
+        ),
+      },
+      { ...closed, default: {}, description: 'the DNS, for the host keys of targets' },
     ),
     database: Type.Object(
       {
@@ -190,6 +241,7 @@ export const ConfigSchema = Type.Object(
       {
         default: { file: 'master.key' },
         title: '{ file: PATH } or { env: NAME }',
+        secret: true,
         description: 'the key that seals all secrets; keep it on another volume than the data',
       },
     ),
@@ -205,12 +257,46 @@ export const ConfigSchema = Type.Object(
             description: "auditors' age keys that open recordings besides the broker's own",
           },
         ),
+        broker_key: Type.Boolean({
+          default: true,
+          title: 'true or false',
+          description:
+            'whether the broker can open recordings itself; false: only recipients can, so that it exports none and searches no output',
+        }),
+        search: Choice(['full', 'commands', 'off'], {
+          default: 'full',
+          description:
+            'what of sessions can be searched: commands, files and output; only what the audit log has of commands and files; nothing. The index holds clear text',
+        }),
         min_free: Type.String({
           pattern: SIZE_PATTERN,
           default: '1GiB',
           title: 'a size such as 64KiB, 100MiB or 1GiB',
           description: 'free space on the volume below which sessions end and none begin',
         }),
+        alarm_free: Type.Optional(
+          Type.String({
+            pattern: SIZE_PATTERN,
+            title: 'a size such as 64KiB, 100MiB or 1GiB',
+            description: 'free space on the volume below which an event says so; default: twice min_free',
+          }),
+        ),
+        keep_days: Type.Integer({
+          minimum: 0,
+          maximum: 36_500,
+          default: 0,
+          title: 'a number of days',
+          description:
+            'recordings of sessions that began longer ago are deleted, but those on legal hold; 0: none is',
+        }),
+        max_size: Type.String({
+          pattern: `^off$|${SIZE_PATTERN}`,
+          default: 'off',
+          title: 'a size such as 64KiB, 100MiB or 1GiB, or "off"',
+          description:
+            'of all recordings together: beyond it the oldest are deleted, but those on legal hold; "off": none is',
+        }),
+        object_store: Type.Optional(ObjectStore),
       },
       { ...closed, default: {} },
     ),
@@ -268,16 +354,7 @@ export const ConfigSchema = Type.Object(
 export type ConfigFile = Static<typeof ConfigSchema>
 
 /** Keys of later releases, as full paths without list positions. */
-export const LATER_KEYS: readonly string[] = [
-  'listen.telnet',
-  'listen.rlogin',
-  'listen.telnets',
-  'listen.vnc',
-  'listen.rdp',
-  'workers',
-  'recordings.keep_days',
-  'snmp.agent',
-]
+export const LATER_KEYS: readonly string[] = ['listen.vnc', 'listen.rdp', 'workers', 'snmp.agent']
 
 /** Values of later releases, by the key that they belong to. */
 export const LATER_VALUES: Readonly<Record<string, RegExp>> = {

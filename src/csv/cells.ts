@@ -28,7 +28,7 @@ const NEUTRALISED = /^'+[=+\-@\t\r\n＝＋－＠]/
 const INNER_FORMULA = /([;,\t|\r\n])(?=["']*[=+\-@＝＋－＠])/g
 const INNER_NEUTRALISED = /([;,\t|\r\n])'(?=["']*[=+\-@＝＋－＠])/g
 
-const INTEGER = /^-?\d{1,9}$/
+const INTEGER = /^-?\d{1,15}$/
 const TRUE = /^(true|1)$/i
 const FALSE = /^(false|0)$/i
 

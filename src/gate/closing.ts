@@ -1,5 +1,6 @@
 /** The end of a session: what the audit and the store are told of how it went. */
-import type { Audit, EventFields } from '../audit/catalogue.ts'
+import type { Audit } from '../audit/catalogue.ts'
+import type { EventFields } from '../audit/fields.ts'
 import type { Store } from '../store/store.ts'
 import type { CloseRequest } from './messages.ts'
 import { type RunningSession, sessionFields } from './running.ts'
@@ -45,6 +46,7 @@ async function auditRecording(
   } else {
     await audit.record('recording.failed', {
       ...fields,
+      ...(recording && { size: recording.size, digest: recording.digest }),
       reason: reason ?? 'the recording could not be written',
     })
   }

@@ -1,26 +1,94 @@
-/** The stored credentials in the form in which a session is given them. */
-import type { Id } from '../model/objects.ts'
-import type { Secret } from '../model/secret.ts'
-import type { Vault } from '../vault/credentials.ts'
+/** What a session signs in with at its target, in the form in which it is given it. */
+import { canonicalName } from '../access/targets.ts'
+import type { AuthenticationMethod } from '../model/authentication-methods.ts'
+import type { TargetKind } from '../model/objects.ts'
+import { isTerminalProtocol, type Protocol } from '../model/rights.ts'
+import { type Credential as Stored, type Vault, wipe } from '../vault/credentials.ts'
+import { type CertifiedSession, certificateFor } from './certificates.ts'
 import type { Credential } from './messages.ts'
 
-/** Keys before passwords: a target that takes both is asked with the stronger one. */
-export async function credentialsFor(vault: Vault, accountId: Id): Promise<Credential[]> {
+export type SessionCredentials =
+  /** `serial`: of the certificate among them. */
+  | { result: 'found'; credentials: Credential[]; serial?: bigint }
+  /** For the user. */
+  | { result: 'refused'; message: string }
+
+/**
+ * Only what the methods name leaves the vault, in their order; the domain's certificate before the account's key. Where
+ * no stored account is used it is the password of `logon`.
+ */
+export async function credentialsFor(
+  vault: Vault,
+  session: CertifiedSession,
+  methods: readonly AuthenticationMethod[],
+  logon?: { password: string },
+): Promise<SessionCredentials> {
+  const { accountId } = session.target
+  if (accountId === undefined) {
+    return { result: 'found', credentials: logon ? [{ type: 'password', password: logon.password }] : [] }
+  }
+  const credentials: Credential[] = []
+  let serial: bigint | undefined
   const stored = await vault.credentials(accountId)
-  const credentials = stored.map((one): Credential => {
-    if (one.type === 'password') return { type: 'password', password: spent(one.password) }
-    return {
-      type: 'ssh_key',
-      privateKey: spent(one.privateKey),
-      ...(one.passphrase && { passphrase: spent(one.passphrase) }),
+  try {
+    for (const method of methods) {
+      if (method === 'PUBKEY_VAULT') {
+        const certificate = await certificateFor(vault, session)
+        if (certificate.result === 'refused') return certificate
+        if (certificate.result === 'made') {
+          credentials.push(certificate.credential)
+          serial = certificate.serial
+        }
+      }
+      for (const one of stored) {
+        const isMeant = one.type !== 'enable' || isTerminalProtocol(session.target.protocol)
+        if (isMeant && METHOD_OF[one.type] === method) credentials.push(given(one))
+      }
     }
-  })
-  return credentials.sort((a, b) => (a.type === b.type ? 0 : a.type === 'ssh_key' ? -1 : 1))
+  } finally {
+    for (const one of stored) wipe(one)
+  }
+  // Some gear asks for no password, and some servers trust hosts.
+  const needsNone = isTerminalProtocol(session.target.protocol) || methods.includes('PUBKEY_AGENT_FORWARDING')
+  if (credentials.length === 0 && !needsNone) {
+    const left = stored.length > 0 ? ` for ${methods.join(', ')}, which its connection policy names` : ''
+    return {
+      result: 'refused',
+      message: `no credential is stored for ${canonicalName(session.target)}${left}`,
+    }
+  }
+  return { result: 'found', credentials, ...(serial !== undefined && { serial }) }
 }
 
-/** The text of a secret that is not needed any more. */
-function spent(secret: Secret): string {
-  const text = secret.revealText()
-  secret.wipe()
-  return text
+const PERSONAL: Readonly<Record<Exclude<TargetKind, 'account'>, AuthenticationMethod>> = {
+  mapping: 'PASSWORD_MAPPING',
+  interactive: 'PASSWORD_INTERACTIVE',
+}
+
+/** Those of a policy's methods by which such a target is signed in to, in their order. */
+export function methodsFor(
+  { kind, protocol }: { kind: TargetKind; protocol: Protocol },
+  methods: readonly AuthenticationMethod[],
+): readonly AuthenticationMethod[] {
+  if (kind !== 'account') return methods.filter((one) => one === PERSONAL[kind])
+  // What shows a terminal only takes no keys.
+  if (isTerminalProtocol(protocol)) return methods.filter((one) => one === 'PASSWORD_VAULT')
+  const personal = Object.values(PERSONAL)
+  return methods.filter((one) => !personal.includes(one))
+}
+
+const METHOD_OF: Readonly<Record<Stored['type'], AuthenticationMethod>> = {
+  ssh_key: 'PUBKEY_VAULT',
+  password: 'PASSWORD_VAULT',
+  enable: 'PASSWORD_VAULT',
+}
+
+function given(stored: Stored): Credential {
+  const { type } = stored
+  if (type !== 'ssh_key') return { type, password: stored.password.revealText() }
+  return {
+    type: 'ssh_key',
+    privateKey: stored.privateKey.revealText(),
+    ...(stored.passphrase && { passphrase: stored.passphrase.revealText() }),
+  }
 }

@@ -3,6 +3,7 @@
  * comes together: identity, rights, credential, recording, audit. Fail closed: what cannot be audited or
  * recorded does not happen.
  */
+import type { Drawer } from '../../recordings/screens/drawer.ts'
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit, EventCode } from '../audit/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
@@ -12,6 +13,9 @@ import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { accountFor } from './closing.ts'
 import { HostKeyJudge } from './hostkeys.ts'
+import type { HostTrust } from './hosttrust.ts'
+import { LiveSessions, type Watching } from './live.ts'
+import type { Watcher } from './live-session.ts'
 import type {
   AuthenticateAnswer,
   AuthenticateRequest,
@@ -22,6 +26,8 @@ import type {
   GateNotice,
   HostKeyAnswer,
   HostKeyRequest,
+  LiveAnswer,
+  LiveRequest,
   OpenAnswer,
   OpenRequest,
   SignRequest,
@@ -40,6 +46,10 @@ export interface GateOptions {
   vault: Vault
   audit: Audit
   recordings: RecordingKeeper
+  /** A session is over and accounted for, and its recording closed. */
+  onRecorded?: (session: Id) => void
+  /** Draws what those who watch see first. */
+  drawer: Pick<Drawer, 'state' | 'forget'>
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -63,11 +73,13 @@ export class BrokerGate implements Gate {
   readonly #hostKeys: HostKeyJudge
   readonly #running = new RunningSessions()
   readonly #review: Review
+  readonly #live: LiveSessions
   readonly #listeners: ((notice: GateNotice) => void)[] = []
 
   constructor(options: GateOptions) {
     this.#options = options
     this.#signIns = new SignIns(options)
+    this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
     this.#opening = new Opening({ ...options, running: this.#running })
     this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
     this.#review = new Review({
@@ -140,6 +152,13 @@ export class BrokerGate implements Gate {
     const session = this.#running.get(request.session)
     await accountFor(session, request, this.#options.now(), this.#options)
     this.#running.remove(session.id)
+    if (session.isRecorded) this.#options.onRecorded?.(session.id)
+    this.#live.over(session.id, request)
+    session.recording?.key.wipe()
+  }
+
+  async live(request: LiveRequest): Promise<LiveAnswer> {
+    return this.#live.take(request)
   }
 
   async leave({ identity }: { identity: string }): Promise<void> {
@@ -148,6 +167,19 @@ export class BrokerGate implements Gate {
 
   onNotice(listener: (notice: GateNotice) => void): void {
     this.#listeners.push(listener)
+  }
+
+  /** Why nobody can watch the session now; undefined: somebody can. */
+  watchRefusal(id: string): Exclude<Watching['result'], 'watching'> | undefined {
+    const session = this.#running.find(id)
+    return session ? this.#live.refusal(session) : 'not_running'
+  }
+
+  /** Shows a running session to somebody until the answer's `stop`, or until the watcher is told its end. */
+  watch(id: string, watcher: Watcher): Watching {
+    const session = this.#running.find(id)
+    if (!session) return { result: 'not_running' }
+    return this.#live.watch(session, watcher)
   }
 
   /** Ends a running session; `by` asked for it. False: there is none of that id. */
@@ -185,6 +217,11 @@ export class BrokerGate implements Gate {
 
   get running(): number {
     return this.#running.count
+  }
+
+  /** Whom the broker believes about host keys, from now on. */
+  set hostTrust(trust: HostTrust) {
+    this.#hostKeys.trust = trust
   }
 
   #notify(notice: GateNotice): void {

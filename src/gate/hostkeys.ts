@@ -1,20 +1,39 @@
 /**
- * The judgement of a target's host key: pinned at first sight or refused, by the service's policy; a key that
- * differs from the pinned ones is refused whatever the policy says, until an administrator forgets the old one
- * or accepts the new.
+ * The judgement of a target's host key by the service's policy: somebody vouches for it (hosttrust.ts), or it is
+ * pinned, at first sight or by an administrator. A key that differs from the pinned ones is refused, until an
+ * administrator forgets the old one or accepts the new.
  */
 import { Buffer } from 'node:buffer'
+import type { Target } from '../access/targets.ts'
 import type { Audit } from '../audit/catalogue.ts'
-import { fingerprintOf } from '../identity/publickey.ts'
+import { isCertificateType } from '../identity/certificate.ts'
+import { fingerprintOf, flawOfRsa, MAX_RSA_BITS, PublicKeyError } from '../identity/publickey.ts'
+import { Reader } from '../identity/reader.ts'
 import type { HostKey, Id } from '../model/objects.ts'
 import type { HostKeyRepository } from '../store/store.ts'
+import {
+  certifiedKey,
+  type Doubt,
+  doubtOfCertificate,
+  doubtOfDns,
+  doubtOfRevocation,
+  type HostTrust,
+  type ShownKey,
+} from './hosttrust.ts'
 import type { HostKeyAnswer } from './messages.ts'
 import { type RunningSession, sessionFields } from './running.ts'
 
-/** Blobs are under 2 KiB for RSA keys of 8192 bits. */
+/** Keys are under 2 KiB for RSA of 8192 bits; certificates have more to say. */
 const MAX_KEY = 16 * 1024
 /** Refused keys kept for an administrator to look at, a service. */
 const MAX_OFFERED = 5
+/** OpenSSH's own minimum for host keys; old gear has no longer ones. */
+const MIN_RSA_BITS = 1024
+
+const UNASKED: Doubt = {
+  reason: 'it came with a certificate, which nobody asked for',
+  isContradiction: false,
+}
 
 export class HostKeyJudge {
   readonly #repository: HostKeyRepository
@@ -22,6 +41,8 @@ export class HostKeyJudge {
   readonly #now: () => number
   /** Two first sights of one service must not both be pinned. */
   readonly #turns = new Map<Id, Promise<unknown>>()
+  /** For judgements from now on. */
+  trust: HostTrust = {}
 
   constructor(repository: HostKeyRepository, audit: Audit, now: () => number) {
     this.#repository = repository
@@ -29,24 +50,68 @@ export class HostKeyJudge {
     this.#now = now
   }
 
-  judge(session: RunningSession, key: Uint8Array): Promise<HostKeyAnswer> {
-    const { serviceId } = session.target
-    const turn = (this.#turns.get(serviceId) ?? Promise.resolve())
-      .catch(() => undefined)
-      .then(() => this.#judge(session, key))
+  /** The key, or the certificate about it, as the target showed it. */
+  async judge(session: RunningSession, key: Uint8Array): Promise<HostKeyAnswer> {
+    const { deviceName, hostKeyPolicy } = session.target
+    const type = keyType(key)
+    if (type === undefined) return { result: 'refused', message: `${deviceName} showed a malformed host key` }
+    let shown: ShownKey = { type, blob: Buffer.from(key) }
+    if (isCertificateType(type)) {
+      // nobody else asks for one; pinned, it would stand for its authority
+      if (hostKeyPolicy !== 'ca') return await this.#doubted(session, shown, UNASKED)
+      try {
+        shown = certifiedKey(key)
+      } catch (error) {
+        if (!(error instanceof PublicKeyError)) throw error
+        return await this.#doubted(session, shown, { reason: error.message, isContradiction: false })
+      }
+    }
+    const revoked = doubtOfRevocation(this.trust, shown)
+    if (revoked) return await this.#doubted(session, shown, revoked)
+    const flaw = shown.type === 'ssh-rsa' ? flawOf(shown.blob) : undefined
+    if (flaw !== undefined)
+      return await this.#doubted(session, shown, { reason: flaw, isContradiction: false })
+    switch (hostKeyPolicy) {
+      case 'ca':
+        return await this.#doubted(session, shown, doubtOfCertificate(shown, session, this.#now()))
+      case 'dns':
+        return await this.#doubted(session, shown, await doubtOfDns(shown, session.target.host, this.trust))
+      default:
+        return await this.#inTurn(session.target.serviceId, () => this.#judgePinned(session, shown))
+    }
+  }
+
+  /** Refuses, with an event, a key for which there is a doubt. */
+  async #doubted(
+    session: RunningSession,
+    { type, blob, certificate }: ShownKey,
+    doubt: Doubt | undefined,
+  ): Promise<HostKeyAnswer> {
+    if (!doubt) return { result: 'accepted' }
+    const { reason, isContradiction } = doubt
+    const digest = fingerprintOf(blob)
+    const method = certificate ? `${type} certificate` : type
+    const fields = { ...sessionFields(session), method, digest, reason }
+    if (isContradiction) await this.#audit.record('hostkey.changed', fields)
+    else await this.#audit.record('hostkey.new', { ...fields, result: 'refused' })
+    return {
+      result: 'refused',
+      message: `the host key of ${session.target.deviceName} (${method} ${digest}) is refused: ${reason}`,
+    }
+  }
+
+  #inTurn(serviceId: Id, work: () => Promise<HostKeyAnswer>): Promise<HostKeyAnswer> {
+    const turn = (this.#turns.get(serviceId) ?? Promise.resolve()).catch(() => undefined).then(work)
     this.#turns.set(serviceId, turn)
     return turn.finally(() => {
       if (this.#turns.get(serviceId) === turn) this.#turns.delete(serviceId)
     })
   }
 
-  async #judge(session: RunningSession, key: Uint8Array): Promise<HostKeyAnswer> {
+  async #judgePinned(session: RunningSession, { type, blob }: ShownKey): Promise<HostKeyAnswer> {
     const { target } = session
-    const type = keyType(key)
-    if (type === undefined)
-      return { result: 'refused', message: `${target.deviceName} showed a malformed host key` }
-    const fingerprint = fingerprintOf(key)
-    const encoded = Buffer.from(key).toString('base64')
+    const fingerprint = fingerprintOf(blob)
+    const encoded = blob.toString('base64')
     const known = await this.#repository.ofService(target.serviceId)
     const accepted = known.filter((one) => one.state === 'accepted')
     if (accepted.some((one) => one.key === encoded)) return { result: 'accepted' }
@@ -108,11 +173,12 @@ export class HostKeyJudge {
   }
 }
 
-/** The types of a service's accepted keys. */
-export async function acceptedTypes(
+/** The types of a service's accepted keys, where they count. */
+export async function knownTypes(
   keys: Pick<HostKeyRepository, 'ofService'>,
-  serviceId: Id,
+  { serviceId, hostKeyPolicy }: Pick<Target, 'serviceId' | 'hostKeyPolicy'>,
 ): Promise<string[]> {
+  if (hostKeyPolicy === 'ca' || hostKeyPolicy === 'dns') return []
   const known = await keys.ofService(serviceId)
   return [...new Set(known.filter(({ state }) => state === 'accepted').map(({ keyType }) => keyType))]
 }
@@ -124,4 +190,17 @@ function keyType(key: Uint8Array): string | undefined {
   if (length < 1 || length > 64 || length + 4 > key.length) return undefined
   const name = Buffer.from(key.subarray(4, 4 + length)).toString('latin1')
   return /^[\x21-\x7e]+$/.test(name) ? name : undefined
+}
+
+/** What is wrong with an RSA key, `string type`, `mpint e`, `mpint n` (RFC 4253 6.6): it could be anybody's. */
+function flawOf(key: Uint8Array): string | undefined {
+  const malformed = 'the RSA key is malformed'
+  try {
+    const reader = new Reader(Buffer.from(key), () => new Error(malformed))
+    reader.string()
+    const [exponent, modulus] = [reader.string(), reader.string()]
+    return flawOfRsa(exponent, modulus, { min: MIN_RSA_BITS, max: MAX_RSA_BITS })
+  } catch {
+    return malformed
+  }
 }

@@ -6,7 +6,10 @@
  * A proxy never decides who somebody is: it passes on what the client proved, and holds an opaque identity
  * token afterwards. It does apply the rights of the session that `open` answered, message by message.
  */
-import type { EventCode, EventFields } from '../audit/catalogue.ts'
+import type { FrameType } from '../../recordings/frames.ts'
+import type { EventCode } from '../audit/catalogue.ts'
+import type { EventFields } from '../audit/fields.ts'
+import type { LoginOptions } from '../model/login-options.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import type { SshOptions } from '../model/ssh-options.ts'
 
@@ -87,7 +90,7 @@ export interface TargetsRequest {
   protocol: Protocol
 }
 
-/** One line of the menu. `target` is the canonical name: `ACCOUNT@DOMAIN:DEVICE:SERVICE`. */
+/** One line of the menu. `target` is the canonical name: `ACCOUNT@DOMAIN:DEVICE:SERVICE` (contract.md). */
 export interface TargetEntry {
   target: string
   description: string
@@ -105,27 +108,80 @@ export interface OpenRequest {
   source: Source
   /** The canonical name that the user chose from the menu; absent: the target in the login string. */
   target?: string
+  /** What the person typed, after the answer `logon_needed`. */
+  logon?: Logon
 }
 
-export type OpenAnswer = { result: 'opened'; session: OpenSession } | { result: 'denied'; message: string }
+/** Where no stored account is used: what somebody logs in with at the target. It goes there and nowhere else. */
+export interface Logon {
+  /** Absent: the gate knows it already. */
+  login?: string
+  password: string
+}
+
+export type OpenAnswer =
+  | { result: 'opened'; session: OpenSession }
+  | { result: 'denied'; message: string }
+  /** Nothing is open: the person has to say more, where there is somebody to ask. */
+  | { result: 'logon_needed'; question: LogonQuestion }
+
+export interface LogonQuestion {
+  /** The target's name as the person reads it. */
+  target: string
+  /** Known already: only the password is asked. */
+  login?: string
+  /** What was wrong with the last answer. */
+  flaw?: string
+}
 
 export interface OpenSession {
   id: string
   user: string
-  target: { canonical: string; host: string; port: number; login: string; device: string; service: string }
-  /** In the order to try them. */
+  target: {
+    canonical: string
+    protocol: Protocol
+    host: string
+    port: number
+    /** Empty: the person types it at the target. */
+    login: string
+    device: string
+    service: string
+  }
+  /** Of the methods in `options.authenticationMethods`, in the order to try them. */
   credentials: Credential[]
+  /** The person types at the target what it asks for (TELNET, RLOGIN). */
+  isPersonal?: true
+  /** They are the person's own, who may be asked again when the target refuses them. */
+  question?: LogonQuestion
   /** Types of the target's host keys that are accepted (`ssh-ed25519`, …): one of these is what it is asked to show. */
   hostKeyTypes: string[]
+  /** It is to show a certificate about its host key; only then may it be asked for one. */
+  wantsHostCertificate: boolean
   rights: Right[]
+  /** Of a sign-in by certificate. */
+  limits?: SessionLimits
   options: SshOptions
+  /** Of TELNET and RLOGIN. */
+  loginOptions: LoginOptions
   /** undefined: the authorization says that this session is not recorded. */
   recording?: RecordingGrant
+  /** Nothing goes to the client before what was recorded of it is on the disk under a checkpoint. */
+  isStrict?: true
+}
+
+/** What the certificate of the sign-in holds a session to, beside the rights that it withholds. */
+export interface SessionLimits {
+  /** Runs instead of any shell, command or subsystem that the client asks for: exact bytes. */
+  forcedCommand?: Uint8Array
+  noTerminal: boolean
 }
 
 export type Credential =
   | { type: 'password'; password: string }
+  | { type: 'enable'; password: string }
   | { type: 'ssh_key'; privateKey: string; passphrase?: string }
+  /** A key that was made for this session, PKCS#8 in PEM, and the certificate about it (PROTOCOL.certkeys). */
+  | { type: 'ssh_certificate'; privateKey: string; certificate: Uint8Array }
 
 /** What the recording process needs to write one session, and no more: see docs/recording-format.md. */
 export interface RecordingGrant {
@@ -141,7 +197,7 @@ export interface RecordingGrant {
 
 export interface HostKeyRequest {
   session: string
-  /** The key blob (RFC 4253 6.6). */
+  /** The blob of the key (RFC 4253 6.6), or of the certificate about it, that the target has proved to hold. */
   key: Uint8Array
 }
 export type HostKeyAnswer = { result: 'accepted' } | { result: 'refused'; message: string }
@@ -179,10 +235,41 @@ export interface CloseRequest {
   recording?: { state: 'sealed' | 'failed'; size: number; frames: number; digest: string }
 }
 
+/** A frame of a recording (recordings/frames.ts) as those who watch the session get it. */
+export interface LiveFrame {
+  type: FrameType
+  channel: number
+  /** Microseconds since the recording began. */
+  time: number
+  payload: Uint8Array
+  /** Frames in the recording, this one included. */
+  after: number
+}
+
+/** What somebody watches: sent only after a `watch` notice. */
+export interface LiveRequest {
+  session: string
+  /** In order, those since the request before. */
+  frames: LiveFrame[]
+  /** The notice `sync` has come: the recording on the disk has all frames up to this number, and later ones follow here. */
+  synced?: { sync: number; frames: number }
+  /** Frames after the ones here were left out, and no more come until the next notice: it was too much. */
+  lost?: true
+}
+
+/** false: nobody watches any more, so nothing more is to be sent. */
+export interface LiveAnswer {
+  watched: boolean
+}
+
 /** What the broker tells a proxy on its own account. */
 export type GateNotice =
   /** End the session now and show the reason to the user. */
-  { type: 'stop'; session: string; reason: string }
+  | { type: 'stop'; session: string; reason: string }
+  /** Show this line in the user's terminals, where there are any. */
+  | { type: 'tell'; session: string; text: string }
+  /** Somebody watches: send the frames from now on, and say where the recording is (`LiveRequest.synced`). */
+  | { type: 'watch'; session: string; sync: number }
 
 export interface Gate {
   authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer>
@@ -194,7 +281,8 @@ export interface Gate {
   /** Answers with the Ed25519 signature over the statement. */
   sign(request: SignRequest): Promise<Uint8Array>
   close(request: CloseRequest): Promise<void>
-  /** The connection is gone: its identity is no longer valid. */
+  live(request: LiveRequest): Promise<LiveAnswer>
+  /** The connection is gone: its identity, or the challenge that it has not answered, is no longer valid. */
   leave(request: { identity: string }): Promise<void>
   /** One listener a proxy; a notice for a session that it does not know is ignored. */
   onNotice(listener: (notice: GateNotice) => void): void

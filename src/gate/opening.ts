@@ -1,17 +1,25 @@
 /** Opening a session: is it allowed now, and all that it needs. What is denied is in the audit with its reason. */
+import { join } from 'node:path'
 import { ulid } from 'ulid'
+import { FILE_NAME } from '../../recordings/format/limits.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
-import type { Audit, EventFields } from '../audit/catalogue.ts'
+import type { Audit } from '../audit/catalogue.ts'
+import type { EventFields } from '../audit/fields.ts'
+import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
+import type { Identities } from '../identity/chain.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
-import { formatTarget, parseCanonical } from '../model/login.ts'
+import { formatTarget, parseTargetName } from '../model/login.ts'
 import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
+import type { Right } from '../model/rights.ts'
+import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
-import { credentialsFor } from './credentials.ts'
-import { acceptedTypes } from './hostkeys.ts'
-import { isLockedFor } from './lock.ts'
-import type { OpenAnswer, OpenRequest, RecordingGrant, Source } from './messages.ts'
+import { credentialsFor, methodsFor } from './credentials.ts'
+import { knownTypes } from './hostkeys.ts'
+import { claimAccount } from './lock.ts'
+import { logonFor, logsInItself } from './logons.ts'
+import type { OpenAnswer, OpenRequest, RecordingGrant, SessionLimits } from './messages.ts'
 import {
   type RunningSession,
   type RunningSessions,
@@ -27,6 +35,7 @@ export const MAX_SESSIONS = 10_000
 
 export interface OpeningOptions {
   store: Store
+  identities: Pick<Identities, 'authorities'>
   vault: Vault
   audit: Audit
   recordings: RecordingKeeper
@@ -34,6 +43,15 @@ export interface OpeningOptions {
   /** Milliseconds since the epoch. */
   now: () => number
 }
+
+/** What the user may open, within what their certificate says. */
+interface Allowed {
+  found: Target
+  limits: CertificateLimits | undefined
+}
+
+/** Puts the reason into the audit; answers with the message, which is for the user. */
+type Deny = (reason: string, message?: string) => Promise<OpenAnswer>
 
 export class Opening {
   readonly #options: OpeningOptions
@@ -49,11 +67,11 @@ export class Opening {
   }
 
   async open(signedIn: SignedIn, request: OpenRequest): Promise<OpenAnswer> {
-    const { login, source, user } = signedIn
-    const wanted = request.target === undefined ? login.target : parseCanonical(request.target)
+    const { login, source, user, key } = signedIn
+    const wanted = request.target === undefined ? login.target : parseTargetName(request.target)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
-    let where: EventFields = wanted
-    const deny = async (reason: string, message = reason): Promise<OpenAnswer> => {
+    let where: EventFields = Object.fromEntries(Object.entries(wanted).filter(([, name]) => name !== ''))
+    const deny: Deny = async (reason, message = reason) => {
       await this.#options.audit.record('session.denied', {
         user,
         client_ip: source.address,
@@ -67,7 +85,12 @@ export class Opening {
     if (this.#draining !== undefined) return await deny(this.#draining)
     // Rights may have gone since the sign-in.
     const person = await this.#options.store.users.find(signedIn.userId)
-    if (!person || flawOfStanding(person, source.address, this.#options.now())) {
+    const now = this.#options.now()
+    if (
+      !person ||
+      flawOfStanding(person, source.address, now) ||
+      (key && this.#options.identities.authorities.flawSince(key, now))
+    ) {
       return await deny(
         'the user may no longer sign in',
         `the target ${formatTarget(wanted)} does not exist, or you may not open it`,
@@ -82,31 +105,64 @@ export class Opening {
         `the service ${resolution.target.serviceName} allows nothing that you have a right to`,
       )
     }
-    return await this.#begin(person, source, resolution.target, deny)
+    const limits = key?.certificate && limitsOf(key.certificate)
+    const target = limits ? without(resolution.target, limits.withheld) : resolution.target
+    if (target.rights.length === 0) {
+      return await deny('your certificate withholds all that you have a right to there')
+    }
+    return await this.#begin(person, signedIn, request, { found: target, limits }, deny)
   }
 
   async #begin(
     person: User,
-    source: Source,
-    target: Target,
-    deny: (reason: string, message?: string) => Promise<OpenAnswer>,
+    signedIn: SignedIn,
+    request: OpenRequest,
+    allowed: Allowed,
+    deny: Deny,
   ): Promise<OpenAnswer> {
-    const { store, vault, audit, recordings, running, now } = this.#options
+    const { store, running, now } = this.#options
     if (running.count >= MAX_SESSIONS) return await deny('too many sessions are open, try again later')
     if (running.ofUser(person.id) >= MAX_SESSIONS_PER_USER) {
       return await deny(`you have ${MAX_SESSIONS_PER_USER} sessions open: close one first`)
     }
-    if (await isLockedFor(store, running, target.accountId, person.id, now())) {
+    const { accountId } = allowed.found
+    if (accountId === undefined) return await this.#prepare(person, signedIn, request, allowed, deny)
+    const release = await claimAccount(store, running, accountId, person.id, now())
+    if (!release) {
       return await deny(
         'somebody else is using this account, and its checkout policy locks it: try again later',
       )
     }
+    try {
+      return await this.#prepare(person, signedIn, request, allowed, deny)
+    } finally {
+      release()
+    }
+  }
+
+  async #prepare(
+    person: User,
+    { source, key, kept }: SignedIn,
+    request: OpenRequest,
+    { found, limits }: Allowed,
+    deny: Deny,
+  ): Promise<OpenAnswer> {
+    const { store, vault, audit, recordings, running, now } = this.#options
+    const { accountId } = found
     const policy = await store.connectionPolicies.find(
-      target.connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[target.protocol],
+      found.connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[found.protocol],
     )
     if (!policy) return await deny('the connection policy of the service is gone')
-    const credentials = await credentialsFor(vault, target.accountId)
-    if (credentials.length === 0) return await deny(`no credential is stored for ${canonicalName(target)}`)
+    const methods = methodsFor(found, policy.ssh.authenticationMethods)
+    if (methods.length === 0) {
+      return await deny('the connection policy of the service names no method to sign in at this target')
+    }
+    const logon =
+      accountId === undefined && !logsInItself(found)
+        ? logonFor(found, kept, request.logon, request.target === undefined)
+        : undefined
+    if (logon && 'ask' in logon) return { result: 'logon_needed', question: logon.ask }
+    const target = logon ? { ...found, accountName: logon.login, accountLogin: logon.login } : found
     const session: RunningSession = {
       id: ulid(),
       userId: person.id,
@@ -115,7 +171,12 @@ export class Opening {
       target,
       begin: now(),
       isRecorded: target.isRecorded,
+      tellsWatched: policy.ssh.tellWatched,
+      ...(key && { key }),
+      hostCaKeys: policy.ssh.hostCaKeys,
     }
+    const signIn = await credentialsFor(vault, session, methods, logon)
+    if (signIn.result === 'refused') return await deny(signIn.message)
     const canonical = canonicalName(target)
     let recording: RecordingGrant | undefined
     if (target.isRecorded) {
@@ -126,7 +187,12 @@ export class Opening {
           target: canonical,
           host: target.host,
           protocol: target.protocol,
+          ...(target.isStrict && { recording_mode: 'strict' }),
         })
+        session.recording = {
+          path: join(recording.directory, FILE_NAME),
+          key: Secret.of(recording.key),
+        }
       } catch (error) {
         const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
         await audit.record('recording.failed', { ...sessionFields(session), reason })
@@ -137,10 +203,19 @@ export class Opening {
       }
     }
     const authorization = target.authorizationNames.join(', ')
-    await audit.record('session.open', { ...sessionFields(session), authorization })
+    const { credentials, serial } = signIn
+    await audit.record('session.open', {
+      ...sessionFields(session),
+      authorization,
+      ...(target.kind !== 'account' && { method: target.kind }),
+      ...(serial !== undefined && { object_type: 'certificate', object: String(serial) }),
+    })
+    // Before it is listed, so that who finds it there can watch and end it.
+    running.add(session)
     try {
       await store.sessions.create(recordOf(session, authorization))
     } catch (error) {
+      running.remove(session.id)
       await audit.record('session.close', {
         ...sessionFields(session),
         result: 'failure',
@@ -148,7 +223,6 @@ export class Opening {
       })
       throw error
     }
-    running.add(session)
     return {
       result: 'opened',
       session: {
@@ -156,6 +230,7 @@ export class Opening {
         user: session.user,
         target: {
           canonical,
+          protocol: target.protocol,
           host: target.host,
           port: target.port,
           login: target.accountLogin,
@@ -163,11 +238,25 @@ export class Opening {
           service: target.serviceName,
         },
         credentials,
-        hostKeyTypes: await acceptedTypes(store.hostKeys, target.serviceId),
+        ...(accountId === undefined && logsInItself(found) && { isPersonal: true as const }),
+        ...(logon && { question: logon.question }),
+        hostKeyTypes: await knownTypes(store.hostKeys, target),
+        wantsHostCertificate: target.hostKeyPolicy === 'ca',
         rights: target.rights,
-        options: policy.ssh,
+        ...(limits && { limits: sessionLimits(limits) }),
+        options: { ...policy.ssh, authenticationMethods: methods },
+        loginOptions: policy.login,
         ...(recording && { recording }),
+        ...(target.isStrict && { isStrict: true as const }),
       },
     }
   }
+}
+
+function without(target: Target, withheld: readonly Right[]): Target {
+  return { ...target, rights: target.rights.filter((right) => !withheld.includes(right)) }
+}
+
+function sessionLimits({ forcedCommand, noTerminal }: CertificateLimits): SessionLimits {
+  return { noTerminal, ...(forcedCommand && { forcedCommand: Uint8Array.from(forcedCommand) }) }
 }

@@ -1,14 +1,16 @@
 /**
  * Whether sessions that run may go on: asked anew after every change of what they stand on, and once in a while,
- * for time passes too and another process may write to the store. Whoever is disabled, and whoever lost the right,
- * is out.
+ * for time passes too and another process may write to the store. Whoever is disabled, whoever lost the right, and
+ * whose certificate is over is out.
  */
 import { type Target, targetsOf } from '../access/targets.ts'
+import type { LaterFlaw } from '../identity/authorities.ts'
+import type { Identities } from '../identity/chain.ts'
 import { flawOfStanding, type StandingFlaw } from '../identity/standing.ts'
 import type { Store } from '../store/store.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
 
-/** Milliseconds between reviews when nothing changes: how long a session outlives its user's expiry at most. */
+/** Milliseconds between reviews when nothing changes: how long a session outlives its user's or its certificate's expiry at most. */
 export const REVIEW_INTERVAL_MS = 5000
 
 const STANDING: Readonly<Record<StandingFlaw, string>> = {
@@ -17,10 +19,17 @@ const STANDING: Readonly<Record<StandingFlaw, string>> = {
   wrong_source: 'the user may not come from this address any more',
 }
 
+const OF_KEY: Readonly<Record<LaterFlaw, string>> = {
+  revoked: 'the key or certificate of the sign-in has been revoked',
+  certificate_authority: 'the authority of the certificate of the sign-in is no longer one',
+  certificate_validity: 'the certificate of the sign-in has expired',
+}
+
 type ReviewStore = Pick<Store, 'users' | 'access'>
 
 export interface ReviewOptions {
   store: ReviewStore
+  identities: Pick<Identities, 'authorities'>
   running: RunningSessions
   /** Ends the session; it may have been told before. */
   stop: (session: RunningSession, reason: string) => Promise<void>
@@ -59,8 +68,11 @@ export class Review {
   }
 
   /** Why this session has to end; undefined: it may go on. */
-  flawOf(session: RunningSession): Promise<string | undefined> {
-    return flawOfSession(this.#options.store, session, this.#options.now())
+  async flawOf(session: RunningSession): Promise<string | undefined> {
+    const { store, identities, now } = this.#options
+    const { key } = session
+    const flaw = key && identities.authorities.flawSince(key, now())
+    return flaw ? OF_KEY[flaw] : await flawOfSession(store, session, now())
   }
 
   async #round(): Promise<void> {
@@ -86,12 +98,15 @@ async function flawOfSession(
   if (!user) return 'the user was removed'
   const flaw = flawOfStanding(user, source.address, now)
   if (flaw) return STANDING[flaw]
-  const { accountId, serviceId, protocol } = target
+  const { kind, accountId, serviceId, protocol } = target
   const rows = await store.access.sessionTargets(userId, { accountId, serviceId })
-  const [granted] = targetsOf(rows, protocol)
+  const granted = targetsOf(rows, protocol).find((one) => one.kind === kind)
   if (!granted) return 'the authorization for this target is gone'
   if (!hasAll(granted, target)) return 'a right of this session was taken away'
-  return granted.isRecorded && !isRecorded ? 'sessions of this target are recorded from now on' : undefined
+  if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'
+  return granted.isStrict && !target.isStrict
+    ? 'sessions of this target are recorded strictly from now on'
+    : undefined
 }
 
 function hasAll(granted: Target, { rights }: Target): boolean {

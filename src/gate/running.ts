@@ -1,8 +1,10 @@
 /** The sessions that run now, and what of them stands in each of their events. */
 
 import type { Target } from '../access/targets.ts'
-import type { EventFields } from '../audit/catalogue.ts'
+import type { EventFields } from '../audit/fields.ts'
+import type { OfferedKey } from '../identity/certificate.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
+import type { Secret } from '../model/secret.ts'
 import type { Source } from './messages.ts'
 
 export interface RunningSession {
@@ -14,12 +16,22 @@ export interface RunningSession {
   /** Milliseconds since the epoch. */
   begin: number
   isRecorded: boolean
+  /** What those who watch it get to see is read from its recording. */
+  recording?: { path: string; key: Secret }
+  /** Its user is told when somebody watches. */
+  tellsWatched: boolean
+  /** Authorities for the target's host key, as the connection policy has them. */
+  hostCaKeys: readonly string[]
+  /** What its user has signed in with, when it was a key. */
+  key?: OfferedKey
   /** Why it has to end, once somebody has said so. */
   stopped?: string
 }
 
 export class RunningSessions {
   readonly #sessions = new Map<Id, RunningSession>()
+  /** Of sessions that are being opened with an account that one user at a time may have. */
+  readonly #claims = new Set<{ accountId: Id; userId: Id }>()
 
   add(session: RunningSession): void {
     this.#sessions.set(session.id, session)
@@ -51,12 +63,23 @@ export class RunningSessions {
     return this.#sessions.size
   }
 
-  /** Whether somebody else than this user has a session with the account. */
+  /** Whether somebody else than this user has a session with the account, or is about to. */
   holdFor(accountId: Id, otherThan: Id): boolean {
+    for (const claim of this.#claims) {
+      if (claim.accountId === accountId && claim.userId !== otherThan) return true
+    }
     for (const { target, userId } of this.#sessions.values()) {
       if (target.accountId === accountId && userId !== otherThan) return true
     }
     return false
+  }
+
+  /** Keeps others away from the account until what it answers is called; undefined: somebody else has it. */
+  claim(accountId: Id, userId: Id): (() => void) | undefined {
+    if (this.holdFor(accountId, userId)) return undefined
+    const claim = { accountId, userId }
+    this.#claims.add(claim)
+    return () => this.#claims.delete(claim)
   }
 
   [Symbol.iterator](): Iterator<RunningSession> {
@@ -87,12 +110,12 @@ export function recordOf(session: RunningSession, authorization: string): Sessio
   }
 }
 
-/** The fields that tell which target. */
+/** The fields that tell which target. There is no domain without a stored account, and no account before it is named. */
 export function targetFields(target: Target): EventFields {
   return {
     protocol: target.protocol,
-    account: target.accountName,
-    domain: target.domainName,
+    ...(target.accountName !== '' && { account: target.accountName }),
+    ...(target.domainName !== '' && { domain: target.domainName }),
     device: target.deviceName,
     service: target.serviceName,
     target_host: target.host,

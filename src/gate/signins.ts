@@ -1,13 +1,30 @@
 /** Who has signed in, by which token: a proxy asks once, and holds the token afterwards. */
 import { randomBytes } from 'node:crypto'
-import type { Audit } from '../audit/catalogue.ts'
+import type { Audit, FieldsOf } from '../audit/catalogue.ts'
+import { type OfferedKey, readOfferedKey } from '../identity/certificate.ts'
 import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
+import { fingerprintOf } from '../identity/publickey.ts'
 import { type Login, parseLogin } from '../model/login.ts'
 import type { Id } from '../model/objects.ts'
-import type { AuthenticateAnswer, AuthenticateRequest, Source } from './messages.ts'
+import { Secret } from '../model/secret.ts'
+import type { Store } from '../store/store.ts'
+import { askedAgain, challengeOf, type KeptSecrets, logonAhead, logonOf, wipe } from './logons.ts'
+import type {
+  AnswersProof,
+  AuthenticateAnswer,
+  AuthenticateRequest,
+  Challenge,
+  Identity,
+  LogonQuestion,
+  Source,
+} from './messages.ts'
+
+/** Challenges that wait for their answers; fronts bound those of their clients long before. */
+export const MAX_CHALLENGES = 10_000
 
 export interface SignInOptions {
+  store: Pick<Store, 'access'>
   identities: Identities
   audit: Audit
 }
@@ -18,26 +35,47 @@ export interface SignedIn {
   user: string
   login: Login
   source: Source
+  /** What they have signed in with, when it was a key. */
+  key?: OfferedKey
+  kept: KeptSecrets
+}
+
+/** Somebody who has proved who they are, and is asked for their login at the target. */
+interface Asked {
+  signedIn: SignedIn
+  displayName: string
+  /** The login string as it came: answers under another one are nobody's. */
+  login: string
+  question: LogonQuestion
 }
 
 export class SignIns {
   readonly #options: SignInOptions
   readonly #byToken = new Map<string, SignedIn>()
+  readonly #asked = new Map<string, Asked>()
 
   constructor(options: SignInOptions) {
     this.#options = options
   }
 
   async authenticate({ protocol, source, login, proof }: AuthenticateRequest): Promise<AuthenticateAnswer> {
-    const { identities, audit } = this.#options
+    const { identities, audit, store } = this.#options
     const parsed = parseLogin(login)
-    const fields = { client_ip: source.address, client_port: source.port, protocol, method: proof.method }
+    const key =
+      proof.method === 'publickey' && proof.signed !== undefined ? readOfferedKey(proof.key) : undefined
+    const fields = {
+      client_ip: source.address,
+      client_port: source.port,
+      protocol,
+      method: proof.method,
+      ...(key && keyFields(key)),
+    }
     if ('malformed' in parsed) {
       await audit.record('auth.failure', { ...fields, reason: 'malformed login string' })
       return { result: 'malformed', message: parsed.malformed }
     }
-    // No method here asks on, so answers are answers to nothing.
-    if (proof.method === 'none' || 'answers' in proof) return { result: 'rejected' }
+    if (proof.method === 'none') return { result: 'rejected' }
+    if ('answers' in proof) return this.#answered(proof, login, source)
     const outcome = await identities.authenticate({
       user: parsed.user,
       login,
@@ -62,17 +100,55 @@ export class SignIns {
     }
     const { user } = outcome
     await audit.record('auth.success', { ...fields, user: user.userName, profile: user.profile })
-    const token = randomBytes(16).toString('base64url')
-    this.#byToken.set(token, { userId: user.id, user: user.userName, login: parsed, source })
-    return {
-      result: 'accepted',
-      identity: {
-        token,
-        user: user.userName,
-        displayName: user.displayName,
-        hasTarget: parsed.target !== undefined,
-      },
+    const signedIn: SignedIn = {
+      userId: user.id,
+      user: user.userName,
+      login: parsed,
+      source,
+      ...(key && { key }),
+      kept: {},
     }
+    const password = 'password' in proof ? proof.password : undefined
+    const ahead = await logonAhead(store.access, signedIn, protocol, password !== undefined)
+    if (ahead.question) {
+      const { displayName } = user
+      return this.#ask({ signedIn, displayName, login, question: ahead.question })
+    }
+    if (ahead.keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
+    return { result: 'accepted', identity: this.#welcome(signedIn, user.displayName) }
+  }
+
+  #welcome(signedIn: SignedIn, displayName: string): Identity {
+    const token = newToken()
+    this.#byToken.set(token, signedIn)
+    return { token, user: signedIn.user, displayName, hasTarget: signedIn.login.target !== undefined }
+  }
+
+  #ask(asked: Asked): { result: 'challenge'; challenge: Challenge } {
+    const [oldest] = this.#asked.keys()
+    if (this.#asked.size >= MAX_CHALLENGES && oldest !== undefined) this.#asked.delete(oldest)
+    const id = newToken()
+    this.#asked.set(id, asked)
+    return { result: 'challenge', challenge: challengeOf(id, asked.question) }
+  }
+
+  /** Each challenge is answered once, on the connection that it was put to. */
+  #answered({ challenge, answers }: AnswersProof, login: string, source: Source): AuthenticateAnswer {
+    const asked = this.#asked.get(challenge)
+    this.#asked.delete(challenge)
+    const from = asked?.signedIn.source
+    if (!asked || asked.login !== login || from?.address !== source.address || from.port !== source.port) {
+      return { result: 'rejected' }
+    }
+    const { signedIn, question, displayName } = asked
+    const logon = logonOf(answers, question)
+    const again = askedAgain(question, logon)
+    if (again) return this.#ask({ ...asked, question: again })
+    signedIn.kept.answered = {
+      ...(logon.login !== undefined && { login: logon.login }),
+      password: Secret.of(logon.password),
+    }
+    return { result: 'accepted', identity: this.#welcome(signedIn, displayName) }
   }
 
   /** Throws when a proxy shows a token that is not, or no longer, valid. */
@@ -82,7 +158,27 @@ export class SignIns {
     return signedIn
   }
 
+  /** Forgets an identity, or a challenge that nobody answers any more. */
   forget(token: string): void {
+    const signedIn = this.#byToken.get(token)
+    if (signedIn) wipe(signedIn.kept)
     this.#byToken.delete(token)
+    this.#asked.delete(token)
   }
+}
+
+/** Which key it was; of a certificate also whose word it is: key id, serial, and the authority's fingerprint. */
+function keyFields({ key, certificate }: OfferedKey): FieldsOf<'auth.success'> {
+  const digest = fingerprintOf(key.blob)
+  if (!certificate) return { digest }
+  const { keyId, serial, authority } = certificate
+  return {
+    digest,
+    object_type: 'certificate',
+    object: `${keyId.toString('utf8')} (serial ${serial}, CA ${fingerprintOf(authority.blob)})`,
+  }
+}
+
+function newToken(): string {
+  return randomBytes(16).toString('base64url')
 }

@@ -7,9 +7,10 @@ import {
   type Certificate,
   type CertificateFlaw,
   flawOfCertificate,
-  mustVerifyUser,
+  isValidAt,
   type OfferedKey,
 } from './certificate.ts'
+import { mustVerifyUser } from './certificate-options.ts'
 import { type PublicKey, PublicKeyError, parseAuthorizedKey } from './publickey.ts'
 import {
   MAX_LIST_BYTES,
@@ -30,6 +31,9 @@ export interface AuthorityFiles {
 
 export type AuthorityFlaw = CertificateFlaw | 'revoked' | 'revocation_list'
 
+/** What can become of a key after somebody has signed in with it. */
+export type LaterFlaw = 'revoked' | 'certificate_authority' | 'certificate_validity'
+
 export class Authorities {
   readonly #keys: readonly PublicKey[]
   readonly #revokedKeys: RevocationFile | undefined
@@ -49,6 +53,23 @@ export class Authorities {
     }
     const { certificate } = offered
     return certificate && flawOfCertificate(certificate, { ...use, authorities: this.#keys })
+  }
+
+  /**
+   * Why who has signed in with this key may not go on; undefined: they may. A revocation list that cannot be read lets
+   * nobody in, but ends nothing: the file may be in the middle of being written. `now`: milliseconds since the epoch.
+   */
+  flawSince(offered: OfferedKey, now: number): LaterFlaw | undefined {
+    try {
+      if (this.#revokedKeys?.current().revokes(offered)) return 'revoked'
+    } catch (error) {
+      if (!(error instanceof RevocationListError)) throw error
+    }
+    const { certificate } = offered
+    if (!certificate) return undefined
+    if (!this.#keys.some(({ blob }) => blob.equals(certificate.authority.blob)))
+      return 'certificate_authority'
+    return isValidAt(certificate, now) ? undefined : 'certificate_validity'
   }
 
   /** What the certificate asks of the signature itself. */
@@ -95,6 +116,8 @@ export class RevocationFile {
   readonly #file: string
   #stamp = ''
   #list: RevocationList | undefined
+  /** Why there is none in the file of this stamp: anybody who offers a key would have it read again. */
+  #fault: RevocationListError | undefined
 
   constructor(file: string) {
     this.#file = file
@@ -105,14 +128,28 @@ export class RevocationFile {
     try {
       const { mtimeNs, size, ino } = statSync(this.#file, { bigint: true })
       const stamp = `${ino} ${size} ${mtimeNs}`
-      if (this.#list && stamp === this.#stamp) return this.#list
+      if (stamp === this.#stamp) {
+        if (this.#list) return this.#list
+        if (this.#fault) throw this.#fault
+      }
       this.#list = undefined
-      const list = parseRevocationList(readBounded(this.#file, MAX_LIST_BYTES))
+      this.#fault = undefined
+      const bytes = readBounded(this.#file, MAX_LIST_BYTES)
       this.#stamp = stamp
-      this.#list = list
-      return list
+      this.#list = this.#parsed(bytes)
+      return this.#list
     } catch (error) {
+      if (error === this.#fault) throw error
       throw new RevocationListError(`${this.#file}: ${(error as Error).message}`)
+    }
+  }
+
+  #parsed(bytes: Buffer): RevocationList {
+    try {
+      return parseRevocationList(bytes)
+    } catch (error) {
+      this.#fault = new RevocationListError(`${this.#file}: ${(error as Error).message}`)
+      throw this.#fault
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * OpenSSH's user certificates (PROTOCOL.certkeys): a key, whose it is, until when and from where, signed by an
- * authority.
+ * OpenSSH's certificates (PROTOCOL.certkeys): a key, whose it is, until when and from where, signed by an authority;
+ * and what holds for those of users (hostcertificate.ts: of hosts).
  *
  *     string    TYPE-cert-v01@openssh.com
  *     string    nonce
@@ -18,7 +18,7 @@
  *     string    its signature over all of the above
  */
 import { Buffer } from 'node:buffer'
-import { isFrom, networkError } from './networks.ts'
+import { flawOfOptions } from './certificate-options.ts'
 import { KEY_TYPES, type PublicKey, PublicKeyError, parsePublicKey, readKeyFields } from './publickey.ts'
 import { Reader } from './reader.ts'
 import { verifySignature } from './signature.ts'
@@ -27,12 +27,14 @@ export const MAX_CERTIFICATE_BYTES = 16_384
 const MAX_PRINCIPALS = 256
 const MAX_OPTIONS = 64
 const USER = 1
+const HOST = 2
 
 export interface Certificate {
   /** The key that it is about. */
   key: PublicKey
   serial: bigint
   isOfUser: boolean
+  isOfHost: boolean
   keyId: Buffer
   principals: readonly string[]
   /** Seconds since the epoch. */
@@ -40,6 +42,8 @@ export interface Certificate {
   validBefore: bigint
   /** Name to data: who does not know one must refuse. */
   criticalOptions: ReadonlyMap<string, Buffer>
+  /** Name to data: who does not know one may ignore it. */
+  extensions: ReadonlyMap<string, Buffer>
   authority: PublicKey
   /** What the authority signed, and its signature field. */
   signed: Buffer
@@ -59,6 +63,7 @@ export type CertificateFlaw =
 
 const malformed = (message: string): PublicKeyError => new PublicKeyError(`the certificate ${message}`)
 
+/** The certificates' types, and those of the keys that they are about. */
 const TYPES: ReadonlyMap<string, string> = new Map(
   KEY_TYPES.map((type) => [
     type.endsWith('@openssh.com')
@@ -68,10 +73,22 @@ const TYPES: ReadonlyMap<string, string> = new Map(
   ]),
 )
 
+export const isCertificateType = (type: string): boolean => TYPES.has(type)
+
 /** What somebody offers to sign in with: a key, or a certificate about one. */
 export interface OfferedKey {
   key: PublicKey
   certificate?: Certificate
+}
+
+/** undefined: nothing that anybody could sign in with. */
+export function readOfferedKey(blob: Uint8Array): OfferedKey | undefined {
+  try {
+    return parseOfferedKey(blob)
+  } catch (error) {
+    if (error instanceof PublicKeyError) return undefined
+    throw error
+  }
 }
 
 /** @throws PublicKeyError when it is neither a key nor a certificate of a type that is accepted */
@@ -103,7 +120,7 @@ export function parseCertificate(blob: Uint8Array): Certificate {
   const validAfter = reader.uint64()
   const validBefore = reader.uint64()
   const criticalOptions = readOptions(reader.string())
-  readOptions(reader.string())
+  const extensions = readOptions(reader.string())
   reader.string()
   // the authority's key is a plain one: a certificate does not certify
   const authority = parsePublicKey(reader.string())
@@ -114,11 +131,13 @@ export function parseCertificate(blob: Uint8Array): Certificate {
     key,
     serial,
     isOfUser: kind === USER,
+    isOfHost: kind === HOST,
     keyId,
     principals: principals.map((name) => name.toString('utf8')),
     validAfter,
     validBefore,
     criticalOptions,
+    extensions,
     authority,
     signed,
     signature,
@@ -158,56 +177,26 @@ export function flawOfCertificate(
   certificate: Certificate,
   use: CertificateUse,
 ): CertificateFlaw | undefined {
-  const { authority, principals, validAfter, validBefore } = certificate
+  const { authority, principals } = certificate
   if (!use.authorities.some(({ blob }) => blob.equals(authority.blob))) return 'certificate_authority'
   if (!isSigned(certificate)) return 'certificate_signature'
   if (!certificate.isOfUser) return 'certificate_type'
   // one without principals would be everybody's
   if (!principals.includes(use.user)) return 'certificate_principal'
-  const now = BigInt(Math.floor(use.now / 1000))
-  if (now < validAfter || validBefore <= now) return 'certificate_validity'
+  if (!isValidAt(certificate, use.now)) return 'certificate_validity'
   return flawOfOptions(certificate, use.source)
 }
 
-function isSigned({ authority, signed, signature }: Certificate): boolean {
+/** `now` in milliseconds since the epoch. */
+export function isValidAt({ validAfter, validBefore }: Certificate, now: number): boolean {
+  const seconds = BigInt(Math.floor(now / 1000))
+  return validAfter <= seconds && seconds < validBefore
+}
+
+/** Whether the authority that it names has signed it, and not with SHA-1. Never throws. */
+export function isSigned({ authority, signed, signature }: Certificate): boolean {
   try {
     return verifySignature(authority, signed, signature) !== undefined
-  } catch (error) {
-    if (error instanceof PublicKeyError) return false
-    throw error
-  }
-}
-
-/** The one that has to hold at every signature: `verify-required`, a PIN or a finger at the token. */
-export function mustVerifyUser({ criticalOptions }: Certificate): boolean {
-  return criticalOptions.has('verify-required')
-}
-
-function flawOfOptions({ criticalOptions }: Certificate, source: string): CertificateFlaw | undefined {
-  for (const [name, data] of criticalOptions) {
-    switch (name) {
-      case 'source-address':
-        if (!isListed(data, source)) return 'certificate_source'
-        break
-      case 'verify-required':
-        break
-      case 'force-command':
-        // nothing holds a session to one command: refused rather than ignored
-        return 'certificate_force_command'
-      default:
-        return 'certificate_option'
-    }
-  }
-  return undefined
-}
-
-/** `string`: networks with commas between. A list with a fault lists nobody. */
-function isListed(data: Buffer, source: string): boolean {
-  try {
-    const reader = new Reader(data, malformed)
-    const networks = reader.string().toString('latin1').split(',')
-    reader.end()
-    return networks.every((network) => networkError(network) === undefined) && isFrom(source, networks)
   } catch (error) {
     if (error instanceof PublicKeyError) return false
     throw error

@@ -7,10 +7,10 @@ import type { Id, User, UserAuth } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { UserRepository } from '../store/store.ts'
 import { Authorities, type AuthorityFlaw } from './authorities.ts'
-import { type OfferedKey, parseOfferedKey } from './certificate.ts'
+import { type OfferedKey, readOfferedKey } from './certificate.ts'
 import type { Attempt, Lockout } from './lockout.ts'
 import { BusyError, type PasswordHasher } from './password.ts'
-import { isKeyOf, PublicKeyError } from './publickey.ts'
+import { isKeyOf } from './publickey.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
 
@@ -147,7 +147,7 @@ export class Identities {
     signed: Pick<SignedRequest, 'data' | 'signature'>,
   ): Promise<Outcome> {
     // the key that is looked up is the one that signed, and it is verified for whoever offers it
-    const offered = readOffered(key)
+    const offered = readOfferedKey(key)
     const signature =
       offered && verifySignedRequest({ ...signed, login: request.login, offered: key, key: offered.key })
     const user = await this.#find(request.user)
@@ -162,7 +162,7 @@ export class Identities {
   async #askForKey(request: SignIn, key: Uint8Array): Promise<Outcome> {
     const user = await this.#find(request.user)
     const locked = this.#lockout.isLocked(nameKey(request.user), request.source, this.#now())
-    const flaw = locked ? 'locked' : this.#flawOfKey(user, readOffered(key), request, key)
+    const flaw = locked ? 'locked' : this.#flawOfKey(user, readOfferedKey(key), request, key)
     return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
   }
 
@@ -184,10 +184,14 @@ export class Identities {
     request: SignIn,
     key: Uint8Array,
   ): Refusal | undefined {
+    // looked at whoever it is for: a certificate that names an authority costs a verification, and time must not tell
+    const { userName } = user ?? { userName: request.user }
+    const use = { user: userName, source: request.source, now: this.#now() }
+    const ofAuthority = offered && this.authorities.flawOf(offered, use)
     const flaw = this.#flawOf(user, 'local_sshkey', request)
     if (!user || flaw) return flaw
     if (!offered || (!offered.certificate && !isKeyOf(user.sshPublicKeys, key))) return 'unknown_key'
-    return this.authorities.flawOf(offered, { user: user.userName, source: request.source, now: this.#now() })
+    return ofAuthority
   }
 
   #accept(attempt: Attempt | 'locked', user: User): Outcome {
@@ -199,15 +203,5 @@ export class Identities {
   #reject(attempt: Attempt | 'locked', reason: Refusal): Outcome {
     if (attempt === 'locked') return { result: 'rejected', reason: 'locked', locks: false }
     return { result: 'rejected', reason, locks: this.#lockout.fail(attempt, this.#now()) }
-  }
-}
-
-/** undefined: nothing that anybody could sign in with. */
-function readOffered(blob: Uint8Array): OfferedKey | undefined {
-  try {
-    return parseOfferedKey(blob)
-  } catch (error) {
-    if (error instanceof PublicKeyError) return undefined
-    throw error
   }
 }

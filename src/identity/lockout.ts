@@ -6,7 +6,7 @@
  * Attempts that are under way count too, so that many at the same time are no way around: one that could be a
  * failure too many has to wait until another has ended.
  */
-import { networkOf } from './networks.ts'
+import { networkOf } from '../model/networks.ts'
 
 export interface LockoutLimits {
   /** Failures of one name from one address that lock the pair. */

@@ -111,16 +111,30 @@ function readPoint({ name, jwk, bytes }: (typeof CURVES)[string], reader: Reader
 
 /** `mpint e`, `mpint n` (RFC 4253 6.6). */
 function readRsa(reader: Reader): JsonWebKey {
-  const exponent = unsigned(reader.string())
-  const modulus = unsigned(reader.string())
-  if (!exponent || !modulus) throw malformed('is malformed')
-  const bits = bitsOf(modulus)
-  if (bits < MIN_RSA_BITS || MAX_RSA_BITS < bits) {
-    throw new PublicKeyError(`the RSA key has ${bits} bits: expected ${MIN_RSA_BITS} to ${MAX_RSA_BITS}`)
+  const exponent = reader.string()
+  const modulus = reader.string()
+  const flaw = flawOfRsa(exponent, modulus, { min: MIN_RSA_BITS, max: MAX_RSA_BITS })
+  if (flaw !== undefined) throw new PublicKeyError(flaw)
+  return {
+    kty: 'RSA',
+    e: unsigned(exponent)!.toString('base64url'),
+    n: unsigned(modulus)!.toString('base64url'),
   }
+}
+
+/** Why a public RSA key, `mpint e` and `mpint n`, is no good; undefined when it is. `bits` bounds the modulus. */
+export function flawOfRsa(e: Buffer, n: Buffer, bits: { min: number; max: number }): string | undefined {
+  const exponent = unsigned(e)
+  const modulus = unsigned(n)
+  if (!exponent || !modulus) return 'the public key is malformed'
+  const length = bitsOf(modulus)
+  if (length < bits.min || bits.max < length)
+    return `the RSA key has ${length} bits: expected ${bits.min} to ${bits.max}`
   // a long exponent makes a verification as dear as a signature
-  if (64 < bitsOf(exponent)) throw new PublicKeyError('the exponent of the RSA key has more than 64 bits')
-  return { kty: 'RSA', e: exponent.toString('base64url'), n: modulus.toString('base64url') }
+  if (64 < bitsOf(exponent)) return 'the exponent of the RSA key has more than 64 bits'
+  // with 1 a signature is what it signs, and everybody has it
+  if (bitsOf(exponent) < 2) return 'the exponent of the RSA key is 1'
+  return undefined
 }
 
 /** A positive mpint (RFC 4251 5) without leading zeros; undefined when it is negative or zero. */

@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { type OfferedKey, parseOfferedKey } from './certificate.ts'
-import { PublicKeyError } from './publickey.ts'
+import { type PublicKey, PublicKeyError } from './publickey.ts'
 import { Reader } from './reader.ts'
 
 export const MAX_LIST_BYTES = 16 * 1024 * 1024
@@ -40,6 +40,9 @@ interface RevokedCertificates {
   keyIds: Set<string>
 }
 
+/** Old gear has keys that nothing is known of but their bytes. */
+export type Revocable = Pick<OfferedKey, 'certificate'> & { key: Pick<PublicKey, 'blob'> }
+
 export class RevocationList {
   /** Blobs and hashes, one character for each byte. */
   readonly keys = new Set<string>()
@@ -48,7 +51,7 @@ export class RevocationList {
   readonly certificates: RevokedCertificates[] = []
 
   /** Whether the key, the certificate about it, or the certificate's authority is revoked. */
-  revokes({ key, certificate }: OfferedKey): boolean {
+  revokes({ key, certificate }: Revocable): boolean {
     if (this.#hasKey(key.blob)) return true
     if (!certificate) return false
     const { authority, serial, keyId } = certificate

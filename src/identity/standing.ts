@@ -1,6 +1,7 @@
 /** Whether a user who is known may act at all: asked at every sign-in, and again whenever it matters. */
+
+import { isFrom } from '../model/networks.ts'
 import type { User } from '../model/objects.ts'
-import { isFrom } from './networks.ts'
 
 export type StandingFlaw = 'disabled' | 'expired' | 'wrong_source'
 

@@ -1,47 +1,74 @@
 /** Recordings as the API hands them out: the sealed container as it is, or opened and converted. */
-import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { type CatalogEntry, findRecording } from '../../recordings/catalog.ts'
-import { exportCast } from '../../recordings/export/cast.ts'
-import { firstChannel } from '../../recordings/export/channel.ts'
-import { exportJson } from '../../recordings/export/json.ts'
-import { exportText } from '../../recordings/export/text.ts'
-import { FILE_NAME, KEY_FILE_NAME } from '../../recordings/format/limits.ts'
-import { unwrapKey } from '../../recordings/keys.ts'
-import { RecordingReader } from '../../recordings/reader.ts'
+import { findRecording } from '../../recordings/catalog.ts'
+import {
+  type ExportChoice,
+  type ExportFormat,
+  isReplayed,
+  NothingToShow,
+} from '../../recordings/export/formats.ts'
+import { type Local, locally } from '../../recordings/fetched.ts'
+import { KEY_FILE_NAME } from '../../recordings/format/limits.ts'
+import { bytesOf, requireBytes } from '../../recordings/source.ts'
 import type { Id } from '../model/objects.ts'
+import { ExportThreads } from './exporting/threads.ts'
 import type { RecordingKeeper } from './keeper.ts'
 
-export type RecordingFormat = 'container' | 'cast' | 'txt' | 'json'
+export type RecordingFormat = 'container' | ExportFormat
 
-export interface RecordingExports {
-  /** A stream of the session's recording in that form; undefined when there is none. */
-  open(session: Id, format: RecordingFormat): Promise<Readable | undefined>
-}
-
-/** What the API streams; undefined where there is no recording, or nothing in it to show in that form. */
-export function recordingExports(keeper: RecordingKeeper): RecordingExports {
-  return {
-    async open(session, format) {
-      const entry = await findRecording(keeper.root, session)
-      if (!entry || entry.state === 'empty') return undefined
-      if (format === 'container') return createReadStream(join(entry.directory, FILE_NAME))
-      if (format === 'json') return Readable.from(exportJson((await reader(keeper, entry)).frames()))
-      const channel = await firstChannel((await reader(keeper, entry)).frames())
-      if (channel === undefined) return undefined
-      const opened = await reader(keeper, entry)
-      return Readable.from(
-        format === 'cast'
-          ? exportCast(opened.frames(), channel, opened.header.metadata)
-          : exportText(opened.frames(), channel),
-      )
-    },
+/** This form is made of recordings that are closed. */
+export class StillRecording extends Error {
+  constructor(session: Id) {
+    super(`expected a closed recording of session ${session}, which still runs`)
+    this.name = 'StillRecording'
   }
 }
 
-async function reader(keeper: RecordingKeeper, entry: CatalogEntry): Promise<RecordingReader> {
-  const key = await unwrapKey(await readFile(join(entry.directory, KEY_FILE_NAME)), keeper.keys.identity)
-  return RecordingReader.open(createReadStream(join(entry.directory, FILE_NAME)), key)
+export interface RecordingExports {
+  /**
+   * A stream of the session's recording in that form; undefined when there is none, or nothing in it to show. Throws
+   * RecordingError (`wrong_key`: it is sealed to others), StillRecording, FfmpegMissing, TooManyExports,
+   * BucketError. `gone` says that nobody waits for it any more: some forms take minutes until they begin.
+   */
+  open(
+    session: Id,
+    format: RecordingFormat,
+    choice?: Omit<ExportChoice, 'format'>,
+    gone?: AbortSignal,
+  ): Promise<Readable | undefined>
+  /** Ends what is under way. */
+  close(): Promise<void>
+}
+
+/** What the API streams. */
+export function recordingExports(keeper: RecordingKeeper): RecordingExports {
+  const threads = new ExportThreads()
+  return {
+    async open(session, format, choice = {}, gone = undefined) {
+      const entry = await findRecording(keeper.root, session)
+      if (!entry || entry.state === 'empty') return undefined
+      if (format === 'container') {
+        await requireBytes(entry, keeper.bucket)
+        return Readable.from(bytesOf(entry, keeper.bucket), { objectMode: false })
+      }
+      if (isReplayed(format) && entry.state === 'open') throw new StillRecording(session)
+      const key = await keeper.unwrap(await readFile(join(entry.directory, KEY_FILE_NAME)))
+      let local: Local | undefined
+      try {
+        const stream = await threads.open(async (signal) => {
+          local = await locally(entry, keeper.bucket, signal)
+          return { entry: local.entry, key, choice: { ...choice, format } }
+        }, gone)
+        stream.on('close', () => void local?.release())
+        return stream
+      } catch (error) {
+        await local?.release()
+        if (error instanceof NothingToShow) return undefined
+        throw error
+      }
+    },
+    close: () => threads.close(),
+  }
 }

@@ -6,10 +6,11 @@
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
+import type { Bucket } from '../../recordings/bucket/bucket.ts'
 import { parseStatement } from '../../recordings/format/checkpoint.ts'
 import { rawPublicKey } from '../../recordings/format/signature.ts'
 import { requireSpace } from '../../recordings/free-space.ts'
-import { makeIdentity, prepareRecording, recipientOf } from '../../recordings/keys.ts'
+import { makeIdentity, prepareRecording, recipientOf, unwrapKey } from '../../recordings/keys.ts'
 import type { RecordingGrant } from '../gate/messages.ts'
 import { Secret } from '../model/secret.ts'
 import type { SettingRepository } from '../store/store.ts'
@@ -63,12 +64,18 @@ export interface KeeperOptions {
   keys: RecordingKeys
   /** Age recipients beside the broker's own. */
   recipients: readonly string[]
+  /** Whether the broker can open the recordings that it makes. */
+  brokerKey: boolean
   /** Bytes of free space below which nothing is recorded. */
   minimumFree: number
+  /** Where copies of the recordings go, if they go anywhere. */
+  bucket?: Bucket
 }
 
 export class RecordingKeeper {
   readonly #options: KeeperOptions
+  /** Hears of each recording when its folder is there. */
+  onBegun: ((session: string, begin: number) => void) | undefined
 
   constructor(options: KeeperOptions) {
     this.#options = options
@@ -82,6 +89,10 @@ export class RecordingKeeper {
     return this.#options.keys
   }
 
+  get bucket(): Bucket | undefined {
+    return this.#options.bucket
+  }
+
   /** Makes the folder, 0700. */
   async start(): Promise<void> {
     await mkdir(this.#options.root, { recursive: true, mode: 0o700 })
@@ -93,18 +104,25 @@ export class RecordingKeeper {
     begin: number,
     metadata: Record<string, string | number>,
   ): Promise<RecordingGrant> {
-    const { root, keys, recipients, minimumFree } = this.#options
+    const { root, keys, recipients, brokerKey, minimumFree } = this.#options
     await requireSpace(root, minimumFree)
-    return await prepareRecording({
+    const grant = await prepareRecording({
       root,
       session,
       begin,
-      recipients: [keys.recipient, ...recipients],
+      recipients: brokerKey ? [keys.recipient, ...recipients] : recipients,
       signer: keys.signer,
       metadata,
       minimumFree,
       random: randomBytes,
     })
+    this.onBegun?.(session, begin)
+    return grant
+  }
+
+  /** A session's key out of its `key.age`, for the broker's own use. Throws RecordingError. */
+  unwrap(wrapped: Uint8Array): Promise<Uint8Array> {
+    return unwrapKey(wrapped, this.#options.keys.identity)
   }
 
   /** Signs a checkpoint's statement. Throws when it is not one of this session: keys sign nothing else. */

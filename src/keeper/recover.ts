@@ -1,15 +1,18 @@
 /** At the broker's start: recordings and sessions that a crash left open are sealed and accounted for. */
 import { findRecording } from '../../recordings/catalog.ts'
-import { recoverRecording } from '../../recordings/recover.ts'
+import { type Recovery, recoverRecording } from '../../recordings/recover.ts'
 import type { Audit } from '../audit/catalogue.ts'
-import type { RecordingState, SessionRecord } from '../model/objects.ts'
+import type { SessionRecord } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { RecordingKeeper } from './keeper.ts'
+import type { RestoreNote } from './restored.ts'
 
 export interface RecoverDeps {
   store: Store
   audit: Audit
   keeper: RecordingKeeper
+  /** The database was restored since the last start: sessions that it has as running ran when its backup was made. */
+  restored?: RestoreNote
   now: () => number
 }
 
@@ -31,52 +34,63 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
       report.push(`session ${session.id} of ${session.user}: ${reason}; the next start tries again`)
       continue
     }
-    const reason = `the broker ended without closing it${recording ? `; ${recording.text}` : ''}`
+    const reason = `${causeOf(deps.restored)}${recording ? `; ${recording.text}` : ''}`
+    // The audit first, as in gate/closing.ts: what a crash leaves in between is told twice, and not never.
+    await deps.audit.record('session.close', {
+      ...fieldsOf(session),
+      result: 'failure',
+      reason,
+    })
     await store.sessions.update(session.id, {
       end: deps.now(),
       result: 'lost',
       reason,
       ...(recording && { recording: recording.summary }),
     })
-    await deps.audit.record('session.close', {
-      session: session.id,
-      user: session.user,
-      client_ip: session.sourceIp,
-      protocol: session.protocol,
-      account: session.account,
-      domain: session.domain,
-      device: session.device,
-      service: session.service,
-      target_host: session.targetHost,
-      result: 'failure',
-      reason,
-    })
     report.push(`session ${session.id} of ${session.user}: ${reason}`)
   }
   return report
 }
+
+const causeOf = (restored: RestoreNote | undefined): string =>
+  restored
+    ? `it ran when the backup of ${restored.created} was made, which the database was restored from`
+    : 'the broker ended without closing it'
 
 interface Recovered {
   summary: NonNullable<SessionRecord['recording']>
   text: string
 }
 
-async function recoverOne({ audit, keeper, now }: RecoverDeps, session: SessionRecord): Promise<Recovered> {
+async function recoverOne(
+  { audit, keeper, restored, now }: RecoverDeps,
+  session: SessionRecord,
+): Promise<Recovered> {
   const entry = await findRecording(keeper.root, session.id)
   if (!entry || entry.state === 'empty') {
-    const text = 'its recording had not begun'
+    // Its folder was made, with the key in it, before the session was opened.
+    const text = restored
+      ? 'its recording is not there'
+      : entry
+        ? 'its recording had not begun'
+        : 'its recording is not there: its folder is gone'
+    await audit.record('recording.failed', { session: session.id, user: session.user, reason: text })
     return { summary: { state: 'failed', size: 0, frames: 0, digest: '' }, text }
   }
-  const recovery = await recoverRecording(entry.directory, session.id, {
-    sign: (statement) => keeper.sign(session.id, statement),
-    trusted: [keeper.keys.signer],
-    now,
-  })
+  // Only what was closed goes to the object store; after a restore the database may not know that it was.
+  const recovery: Recovery = entry.stored
+    ? { outcome: 'closed' }
+    : await recoverRecording(entry.directory, session.id, {
+        sign: (statement) => keeper.sign(session.id, statement),
+        trusted: [keeper.keys.signer],
+        now,
+      })
   if (recovery.outcome === 'recovered') {
     const last = new Date(session.begin + Math.floor(recovery.lastFrame / 1000)).toISOString()
+    const missing = restored ? 'what came after that' : 'at most the last second before the end'
     const text =
       `its recording is sealed up to ${last}, ${recovery.droppedBytes} bytes of an unfinished write were dropped, ` +
-      'and at most the last second before the end is missing'
+      `and ${missing} is missing`
     await audit.record('recording.recovered', {
       session: session.id,
       user: session.user,
@@ -89,15 +103,23 @@ async function recoverOne({ audit, keeper, now }: RecoverDeps, session: SessionR
   }
   if (recovery.outcome === 'closed') {
     const closed = await findRecording(keeper.root, session.id)
-    const state: RecordingState =
-      closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
+    const state = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
     const summary: Recovered['summary'] = {
       state,
       size: closed?.size ?? 0,
       frames: closed?.frames ?? 0,
       digest: closed?.digest ?? '',
     }
-    return { summary, text: 'its recording was closed in order' }
+    // The crash may have come before its digest was in the audit log.
+    const text = 'its recording was closed in order'
+    await audit.record(`recording.${state}`, {
+      session: session.id,
+      user: session.user,
+      size: summary.size,
+      digest: summary.digest,
+      ...(state !== 'sealed' && { reason: text }),
+    })
+    return { summary, text }
   }
   const text =
     recovery.outcome === 'empty'
@@ -105,4 +127,19 @@ async function recoverOne({ audit, keeper, now }: RecoverDeps, session: SessionR
       : `its recording is damaged and left as it is: ${recovery.fault.message}`
   await audit.record('recording.failed', { session: session.id, user: session.user, reason: text })
   return { summary: { state: 'failed', size: entry.size, frames: 0, digest: '' }, text }
+}
+
+/** What events tell of a session that only the store knows. */
+export function fieldsOf(session: SessionRecord) {
+  return {
+    session: session.id,
+    user: session.user,
+    client_ip: session.sourceIp,
+    protocol: session.protocol,
+    account: session.account,
+    domain: session.domain,
+    device: session.device,
+    service: session.service,
+    target_host: session.targetHost,
+  }
 }

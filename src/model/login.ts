@@ -63,18 +63,20 @@ export function formatTarget(
   { account, domain, device, service }: WantedTarget,
   separator: ':' | '+' = ':',
 ): string {
-  const names =
-    account === undefined
-      ? ['', device]
-      : domain === undefined
-        ? [account, device]
-        : [account, domain, device]
-  const target = names.map(encode).join('@')
+  // an empty domain: no stored account (formatCanonical)
+  const owner =
+    account === undefined ? [''] : domain === undefined || domain === '' ? [account] : [account, domain]
+  const target = [...owner, device].map(encode).join('@')
   return service === undefined ? target : target + separator + encode(service)
 }
 
-/** A target's canonical name, `ACCOUNT@DOMAIN:DEVICE:SERVICE`, with what is special in a login string escaped. */
+/**
+ * A target's canonical name, `ACCOUNT@DOMAIN:DEVICE:SERVICE`, with what is special in a login string escaped. Where no
+ * stored account is used there is no domain, which is empty here: `ACCOUNT@DEVICE:SERVICE`, or `@DEVICE:SERVICE` when
+ * the account is asked for, as after USER in a login string.
+ */
 export function formatCanonical({ account, domain, device, service }: Required<WantedTarget>): string {
+  if (domain === '') return `${encode(account)}@${encode(device)}:${encode(service)}`
   return `${encode(account)}@${encode(domain)}:${encode(device)}:${encode(service)}`
 }
 
@@ -94,6 +96,19 @@ export function parseCanonical(text: string): Required<WantedTarget> | undefined
   if (account === undefined || domain === undefined || rest[0] === undefined || rest[1] === undefined)
     return undefined
   return { account, domain, device: rest[0], service: rest[1] }
+}
+
+/**
+ * Reads what `formatCanonical` writes: a canonical name, or one without a stored account, whose domain is empty then.
+ * undefined when it is neither.
+ */
+export function parseTargetName(text: string): Required<WantedTarget> | undefined {
+  const stored = parseCanonical(text)
+  if (stored || flawOf(text)) return stored
+  const target = parseTarget(text, ':')
+  if ('flaw' in target || target.service === undefined || !text.includes('@')) return undefined
+  const { account = '', device, service } = target
+  return target.domain === undefined ? { account, domain: '', device, service } : undefined
 }
 
 interface Flaw {

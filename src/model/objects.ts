@@ -3,6 +3,7 @@
  * contract.md; in the API the same words are the JSON fields. References between objects are names in the API
  * and ids here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
  */
+import type { LoginOptions } from './login-options.ts'
 import type { Protocol, Right } from './rights.ts'
 import type { SshOptions } from './ssh-options.ts'
 
@@ -59,10 +60,12 @@ export interface Device {
 }
 
 /**
- * What to do about a target's host key that was not seen before: pin it at first sight, or refuse until an
- * administrator has accepted it. A key that differs from the pinned ones is always refused.
+ * Why a target's host key is believed. `first_sight` pins one that was not seen before, `pinned` refuses it until an
+ * administrator has accepted it; either refuses a key that differs from the pinned ones. `ca`: a certificate about it
+ * by an authority of the connection policy; `dns`: its fingerprint in the DNS, authenticated. These two neither pin
+ * nor ask what is pinned.
  */
-export const HOST_KEY_POLICIES = ['first_sight', 'pinned'] as const
+export const HOST_KEY_POLICIES = ['first_sight', 'pinned', 'ca', 'dns'] as const
 export type HostKeyPolicy = (typeof HOST_KEY_POLICIES)[number]
 
 export interface Service {
@@ -87,6 +90,8 @@ export interface ConnectionPolicy {
   protocol: Protocol
   hostKeyPolicy: HostKeyPolicy
   ssh: SshOptions
+  /** Of TELNET and RLOGIN. */
+  login: LoginOptions
   isFactory: boolean
 }
 
@@ -106,6 +111,8 @@ export interface CheckoutPolicy {
 export const DEFAULT_CHECKOUT_POLICY: Id = '00000000000000000000000201'
 export const FACTORY_CONNECTION_POLICIES: Readonly<Record<Protocol, Id>> = {
   SSH: '00000000000000000000000301',
+  TELNET: '00000000000000000000000302',
+  RLOGIN: '00000000000000000000000303',
 }
 
 export interface Domain {
@@ -114,6 +121,10 @@ export interface Domain {
   description: string
   /** The device whose local domain it is; undefined: a global domain. */
   deviceId?: Id
+  /** Of the authority that certifies sessions with its accounts, as a line of OpenSSH's; the private key is in the vault. */
+  caPublicKey?: string
+  /** How often the authority was set or taken away; the store counts. */
+  secretRevision?: number
 }
 
 export interface Account {
@@ -131,8 +142,15 @@ export interface Account {
   secretRevision?: number
 }
 
-export const CREDENTIAL_TYPES = ['password', 'ssh_key'] as const
+export const CREDENTIAL_TYPES = ['password', 'ssh_key', 'enable'] as const
 export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
+
+/**
+ * As whom a person comes to a target: as a stored account, under their own name with their own password (account
+ * mapping), or with a login and a password that they are asked for.
+ */
+export const TARGET_KINDS = ['account', 'mapping', 'interactive'] as const
+export type TargetKind = (typeof TARGET_KINDS)[number]
 
 export interface TargetGroup {
   id: Id
@@ -140,6 +158,10 @@ export interface TargetGroup {
   description: string
   /** Targets of sessions: an account through a service of a device. */
   sessionAccounts: { accountId: Id; serviceId: Id }[]
+  /** Services where the person is asked for the target's login and password. */
+  interactiveServiceIds: Id[]
+  /** Services where the person is logged in by their own name and password. */
+  mappingServiceIds: Id[]
   /** Accounts whose secret may be checked out, beside those of `sessionAccounts`. */
   passwordRetrievalAccountIds: Id[]
 }
@@ -153,7 +175,12 @@ export interface Authorization {
   authorizePasswordRetrieval: boolean
   subprotocols: Right[]
   isRecorded: boolean
+  recordingMode: RecordingMode
 }
+
+/** `strict`: output is shown to the user only when its recording is on the disk and signed. */
+export const RECORDING_MODES = ['standard', 'strict'] as const
+export type RecordingMode = (typeof RECORDING_MODES)[number]
 
 export interface ApiKey {
   id: Id
@@ -214,7 +241,44 @@ export interface SessionRecord {
   bytesIn: number
   bytesOut: number
   recording?: { state: RecordingState; size: number; frames: number; digest: string }
+  legalHold?: LegalHold | undefined
 }
 
-/** `open` while it runs, `sealed` by the broker at the end, `recovered` after a crash, `failed` when it broke. */
-export type RecordingState = 'open' | 'sealed' | 'recovered' | 'failed'
+/** Why a recording is kept whatever the retention says, since when (milliseconds), and who has said so. */
+export interface LegalHold {
+  by: string
+  since: number
+  reason: string
+}
+
+/**
+ * `open` while it runs, `sealed` by the broker at the end, `recovered` after a crash, `failed` when it broke;
+ * `deleted` with a tombstone in the audit log, `missing` when there was nothing to delete any more.
+ */
+export const RECORDING_STATES = ['open', 'sealed', 'recovered', 'failed', 'deleted', 'missing'] as const
+export type RecordingState = (typeof RECORDING_STATES)[number]
+
+/**
+ * `waiting` for its upload, `verified` in the bucket with its segments still there, `stored` in the bucket and on the
+ * disk, `remote` in the bucket only, `deleting` from the bucket, `lost` before it could be uploaded.
+ */
+export const UPLOAD_STATES = ['waiting', 'verified', 'stored', 'remote', 'deleting', 'lost'] as const
+export type UploadState = (typeof UPLOAD_STATES)[number]
+
+/** The copy of a session's recording in the object store. Times in milliseconds since the epoch. */
+export interface Upload {
+  session: Id
+  /** When the session began: it says where the recording is. */
+  begin: number
+  state: UploadState
+  /** When something is to be done next. */
+  due: number
+  /** Attempts in a row that failed. */
+  failures: number
+  /** Of the upload in parts that was begun. */
+  upload?: string | undefined
+  size?: number
+  sha256?: string
+  /** When it was verified. */
+  stored?: number
+}

@@ -70,7 +70,7 @@ export const FACTORY_PROFILES: Readonly<Record<ProfileName, ProfileRights>> = {
     api_keys: 'modify',
     profiles: 'modify',
     sessions: 'execute',
-    recordings: 'view',
+    recordings: 'execute',
     approvals: 'execute',
   },
   operator: { ...OWN, ...PROVISIONING, sessions: 'execute', approvals: 'execute' },
@@ -86,7 +86,8 @@ export const FACTORY_PROFILES: Readonly<Record<ProfileName, ProfileRights>> = {
     policies: 'view',
     host_keys: 'view',
     sessions: 'view',
-    recordings: 'view',
+    // legal hold: an auditor changes nothing else
+    recordings: 'modify',
     checkout: 'none',
     approvals: 'view',
   },

@@ -5,8 +5,15 @@
  * "not available yet" and not "unknown", but it never enters the store.
  */
 
-export const PROTOCOLS = ['SSH'] as const
+export const PROTOCOLS = ['SSH', 'TELNET', 'RLOGIN'] as const
 export type Protocol = (typeof PROTOCOLS)[number]
+
+/** Where a target shows a terminal and has nothing else. */
+export type TerminalProtocol = Extract<Protocol, 'TELNET' | 'RLOGIN'>
+
+export function isTerminalProtocol(protocol: Protocol): protocol is TerminalProtocol {
+  return protocol !== 'SSH'
+}
 
 /** The rights that the code enforces today. */
 export const RIGHTS = [
@@ -21,14 +28,14 @@ export const RIGHTS = [
   'SSH_DIRECT_UNIXSOCK',
   'SSH_REVERSE_UNIXSOCK',
   'SSH_AUTH_AGENT',
+  'TELNET',
+  'RLOGIN',
 ] as const
 export type Right = (typeof RIGHTS)[number]
 
 /** Protocols and rights of contract.md that come with later work: refused with `not_available_yet`. */
-export const LATER_PROTOCOLS: readonly string[] = ['TELNET', 'RLOGIN', 'VNC', 'RDP']
+export const LATER_PROTOCOLS: readonly string[] = ['VNC', 'RDP']
 export const LATER_RIGHTS: readonly string[] = [
-  'TELNET',
-  'RLOGIN',
   'VNC',
   'VNC_CLIPBOARD_UP',
   'VNC_CLIPBOARD_DOWN',
@@ -53,7 +60,11 @@ export function rightNamed(name: string): Right | undefined {
 }
 
 /** What an authorization that names no right grants: the plain session of each protocol, and no more. */
-export const PLAIN_RIGHTS: Readonly<Record<Protocol, Right>> = { SSH: 'SSH_SHELL' }
+export const PLAIN_RIGHTS: Readonly<Record<Protocol, Right>> = {
+  SSH: 'SSH_SHELL',
+  TELNET: 'TELNET',
+  RLOGIN: 'RLOGIN',
+}
 
 /** The protocol that a right belongs to. */
 export function protocolOf(right: Right): Protocol {
@@ -70,6 +81,9 @@ export function protocolOf(right: Right): Protocol {
     case 'SSH_REVERSE_UNIXSOCK':
     case 'SSH_AUTH_AGENT':
       return 'SSH'
+    case 'TELNET':
+    case 'RLOGIN':
+      return right
   }
 }
 

@@ -13,6 +13,8 @@ export type Variables = Readonly<Record<string, string | undefined>>
 export interface Search {
   expression: Expression
   variables: Variables
+  /** Comparisons that were asked elsewhere (words.ts), with the ids of the objects that meet them. */
+  found?: ReadonlyMap<Comparison, readonly string[]>
 }
 
 export type Test =
@@ -24,6 +26,8 @@ export type Test =
   | { type: 'like'; parts: string[] }
   /** Times from `from` until before `to`. */
   | { type: 'within'; from: number; to: number }
+  /** One of these, in the kind's form for `=`. */
+  | { type: 'among'; values: readonly string[] }
 
 export type Condition =
   | { type: 'and' | 'or'; terms: Condition[] }
@@ -32,11 +36,14 @@ export type Condition =
 const INTEGER = /^-?\d{1,15}$/
 
 /** @throws SearchError for an unknown field or variable, and for a value that the field cannot have */
-export function bind({ expression, variables }: Search, fields: Fields): Condition {
+export function bind(search: Search, fields: Fields): Condition {
+  const { expression, variables, found } = search
   if (expression.type !== 'comparison') {
-    const terms = expression.terms.map((term) => bind({ expression: term, variables }, fields))
+    const terms = expression.terms.map((term) => bind({ ...search, expression: term }, fields))
     return { type: expression.type, terms }
   }
+  const values = found?.get(expression)
+  if (values) return { type: 'test', field: 'id', kind: 'id', test: { type: 'among', values } }
   const field = Object.hasOwn(fields, expression.field) ? fields[expression.field] : undefined
   if (!field) {
     const known = `one of the fields ${Object.keys(fields).join(', ')}`
@@ -87,7 +94,8 @@ function like(comparison: Comparison, kind: Kind, variables: Variables): Test {
   return { type: 'like', parts: folded.length === 1 ? ['', ...folded, ''] : folded }
 }
 
-function textOf(piece: Comparison['value'][number], { at }: Comparison, variables: Variables): string {
+/** What a piece of a value stands for. @throws SearchError for a variable that the caller does not have */
+export function textOf(piece: Comparison['value'][number], { at }: Comparison, variables: Variables): string {
   if (piece.type === 'text') return piece.text
   if (piece.type === 'wildcard') return '*'
   const { name } = piece

@@ -43,6 +43,7 @@ function valuesAt(value: unknown, path: readonly string[]): unknown[] {
 }
 
 function passes(value: unknown, kind: Kind, test: Exclude<Test, { type: 'empty' }>): boolean {
+  if (test.type === 'among') return test.values.includes(String(value))
   if (typeof value !== 'string') return test.type === 'equals' && value === test.value
   if (test.type === 'like') return isLike(likeForm(kind, value), test.parts)
   if (kind !== 'time') return test.type === 'equals' && equalForm(kind, value) === test.value

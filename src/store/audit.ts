@@ -63,5 +63,6 @@ function sessionOf(json: string): string | null {
 }
 
 function auditRow(row: AuditLogRow): AuditRow {
-  return { sequence: row.sequence, time: row.time, code: row.code, json: row.json, hash: row.hash }
+  const { sequence, time, code, json, hash, session } = row
+  return { sequence, time, code, json, hash, session }
 }

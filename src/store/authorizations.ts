@@ -1,4 +1,4 @@
-import type { Authorization } from '../model/objects.ts'
+import type { Authorization, RecordingMode } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
 import { flag, json, list, listed, requireIds, setColumns, type Tx, unchanged, write } from './query.ts'
 import type { AuthorizationRow, Db, StoreContext } from './schema.ts'
@@ -14,6 +14,7 @@ export const AUTHORIZATION_FIELDS = {
   authorize_password_retrieval: column('flag', 'a.authorize_password_retrieval'),
   subprotocols: listColumn('label', 'a.subprotocols'),
   is_recorded: column('flag', 'a.is_recorded'),
+  recording_mode: column('label', 'a.recording_mode'),
   id: column('id', 'a.id'),
 }
 
@@ -69,6 +70,7 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
             authorize_password_retrieval: Number(object.authorizePasswordRetrieval),
             subprotocols: JSON.stringify(object.subprotocols),
             is_recorded: Number(object.isRecorded),
+            recording_mode: object.recordingMode,
           })
           .execute()
         return (await find(tx, id))!
@@ -92,6 +94,7 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
           authorize_password_retrieval: flag(change.authorizePasswordRetrieval),
           subprotocols: json(change.subprotocols),
           is_recorded: flag(change.isRecorded),
+          recording_mode: change.recordingMode,
         })
         return (await find(tx, id))!
       })
@@ -126,5 +129,6 @@ function authorization(row: AuthorizationRow): Authorization {
     authorizePasswordRetrieval: row.authorize_password_retrieval !== 0,
     subprotocols: list<Right>(row.subprotocols),
     isRecorded: row.is_recorded !== 0,
+    recordingMode: row.recording_mode as RecordingMode,
   }
 }

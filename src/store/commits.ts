@@ -1,6 +1,6 @@
 /**
- * Transactions that share a commit. With `synchronous=full` each commit waits for the disk, and the event loop with
- * it: what came while a turn of the event loop went on is done in one transaction, each piece under a savepoint of its
+ * Transactions that share a commit. Each commit waits for the disk, and who wants the database with it: what came
+ * meanwhile is done in one transaction, each piece under a savepoint of its
  * own, so that one that fails takes nothing with it. Nobody is answered before the commit stands.
  */
 import { setImmediate } from 'node:timers/promises'

@@ -1,3 +1,4 @@
+import { formatLoginOptions, parseLoginOptions } from '../model/login-options.ts'
 import { nameKey } from '../model/names.ts'
 import type { ConnectionPolicy, HostKeyPolicy } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
@@ -42,6 +43,7 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
             protocol: object.protocol,
             host_key_policy: object.hostKeyPolicy,
             ssh_options: formatSshOptions(object.ssh),
+            login_options: formatLoginOptions(object.login),
             is_factory: 0,
           })
           .execute()
@@ -60,6 +62,7 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
           protocol: change.protocol,
           host_key_policy: change.hostKeyPolicy,
           ssh_options: change.ssh && formatSshOptions(change.ssh),
+          login_options: change.login && formatLoginOptions(change.login),
         })
         return (await find(tx, id))!
       }),
@@ -96,6 +99,7 @@ function policy(row: ConnectionPolicyRow): ConnectionPolicy {
     protocol: row.protocol as Protocol,
     hostKeyPolicy: row.host_key_policy as HostKeyPolicy,
     ssh: parseSshOptions(row.ssh_options),
+    login: parseLoginOptions(row.login_options),
     isFactory: row.is_factory !== 0,
   }
 }

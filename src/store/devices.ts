@@ -60,12 +60,22 @@ export function deviceRepository({ db, newId }: StoreContext): Repository<Device
           {
             type: 'target group',
             query: tx
-              .selectFrom('target_group_sessions as t')
-              .innerJoin('services as s', 's.id', 't.service_id')
-              .innerJoin('target_groups as g', 'g.id', 't.target_group_id')
+              .selectFrom('target_groups as g')
               .select('g.group_name as name')
-              .distinct()
-              .where('s.device_id', '=', id)
+              .where('g.id', 'in', (e) =>
+                e
+                  .selectFrom('target_group_sessions as t')
+                  .innerJoin('services as s', 's.id', 't.service_id')
+                  .select('t.target_group_id')
+                  .where('s.device_id', '=', id)
+                  .union(
+                    e
+                      .selectFrom('target_group_logins as l')
+                      .innerJoin('services as s', 's.id', 'l.service_id')
+                      .select('l.target_group_id')
+                      .where('s.device_id', '=', id),
+                  ),
+              )
               .orderBy('g.group_name'),
           },
           {

@@ -1,7 +1,8 @@
 /**
  * Kysely over `node:sqlite`: one connection, handed to one user at a time. A transaction holds it from its
  * begin to its end, so whatever else wants the database while a transaction awaits something stands in the
- * queue instead of slipping in between its statements.
+ * queue instead of slipping in between its statements. The next has it as soon as a commit is made, while whoever
+ * made it waits for the disk (wal-sync.ts): what is written after that is on the disk after it, too.
  */
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import {
@@ -15,22 +16,28 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import type { WalSync } from './wal-sync.ts'
 
 /** Prepared statements that are kept; lists of varying length make new texts, so there must be an end. */
 const MAX_STATEMENTS = 500
 
+/** Statements that outside a transaction are one of their own. */
+const WRITING: ReadonlySet<string> = new Set(['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode'])
+
 export class NodeSqliteDialect implements Dialect {
   readonly #database: DatabaseSync
+  readonly #wal: WalSync
   readonly #beforeStatement: () => void
 
-  /** `beforeStatement` is called before each one is run. */
-  constructor(database: DatabaseSync, beforeStatement: () => void = () => undefined) {
+  /** The database is in WAL mode, and `wal` is its log; `beforeStatement` is called before each one is run. */
+  constructor(database: DatabaseSync, wal: WalSync, beforeStatement: () => void = () => undefined) {
     this.#database = database
+    this.#wal = wal
     this.#beforeStatement = beforeStatement
   }
 
   createDriver(): Driver {
-    return new NodeSqliteDriver(this.#database, this.#beforeStatement)
+    return new NodeSqliteDriver(this.#database, this.#wal, this.#beforeStatement)
   }
 
   createQueryCompiler(): SqliteQueryCompiler {
@@ -48,24 +55,30 @@ export class NodeSqliteDialect implements Dialect {
 
 class NodeSqliteDriver implements Driver {
   readonly #database: DatabaseSync
-  readonly #connection: NodeSqliteConnection
+  readonly #wal: WalSync
+  readonly #statements: Statements
   readonly #waiting: (() => void)[] = []
   #busy = false
 
-  constructor(database: DatabaseSync, beforeStatement: () => void) {
+  constructor(database: DatabaseSync, wal: WalSync, beforeStatement: () => void) {
     this.#database = database
-    this.#connection = new NodeSqliteConnection(database, beforeStatement)
+    this.#wal = wal
+    this.#statements = new Statements(database, beforeStatement)
   }
 
   async init(): Promise<void> {}
 
-  async acquireConnection(): Promise<DatabaseConnection> {
+  async acquireConnection(): Promise<Turn> {
     if (this.#busy) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     this.#busy = true
-    return this.#connection
+    return new Turn(this.#database, this.#statements, this.#wal, () => this.#pass())
   }
 
-  async releaseConnection(): Promise<void> {
+  async releaseConnection(turn: Turn): Promise<void> {
+    turn.end()
+  }
+
+  #pass(): void {
     const next = this.#waiting.shift()
     if (next) next()
     else this.#busy = false
@@ -75,21 +88,68 @@ class NodeSqliteDriver implements Driver {
    * Every transaction of the repositories writes. `immediate` takes the write lock at once, where SQLite waits
    * for another process (busy_timeout); the upgrade of a read lock in the middle would fail without waiting.
    */
-  async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  async beginTransaction(turn: Turn): Promise<void> {
+    this.#wal.requireSound()
+    await turn.executeQuery(CompiledQuery.raw('begin immediate'))
   }
 
-  async commitTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('commit'))
+  async commitTransaction(turn: Turn): Promise<void> {
+    await turn.executeQuery(CompiledQuery.raw('commit'))
+    await turn.endOnDisk()
   }
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    // some errors (disk full, i/o) make SQLite roll back by itself; a second rollback would hide the error
-    if (this.#database.isTransaction) await connection.executeQuery(CompiledQuery.raw('rollback'))
+  async rollbackTransaction(turn: Turn): Promise<void> {
+    // some errors (disk full, i/o) make SQLite roll back by itself; a second rollback would hide the error, and
+    // where only the disk was late the transaction is over
+    if (!turn.isOver && this.#database.isTransaction) await turn.executeQuery(CompiledQuery.raw('rollback'))
   }
 
   async destroy(): Promise<void> {
+    await this.#wal.close()
     this.#database.close()
+  }
+}
+
+/** The connection, while one user has it: for a transaction, or for one statement. */
+class Turn implements DatabaseConnection {
+  readonly #database: DatabaseSync
+  readonly #statements: Statements
+  readonly #wal: WalSync
+  readonly #onEnd: () => void
+  isOver = false
+
+  constructor(database: DatabaseSync, statements: Statements, wal: WalSync, onEnd: () => void) {
+    this.#database = database
+    this.#statements = statements
+    this.#wal = wal
+    this.#onEnd = onEnd
+  }
+
+  /** The next may have it. */
+  end(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.#onEnd()
+  }
+
+  /** As `end`; resolves when what was written is on the disk. */
+  async endOnDisk(): Promise<void> {
+    const written = this.#wal.sync()
+    this.end()
+    await written
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    if (this.isOver) throw new Error('the connection was given to the next')
+    const commits = WRITING.has(query.query.kind) && !this.#database.isTransaction
+    if (commits) this.#wal.requireSound()
+    const result = this.#statements.run<R>(query)
+    if (commits) await this.endOnDisk()
+    return result
+  }
+
+  async *streamQuery<R>(query: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
+    for (const row of this.#statements.iterate(query)) yield { rows: [row as R] }
   }
 }
 
@@ -98,7 +158,8 @@ interface Prepared {
   returnsRows: boolean
 }
 
-class NodeSqliteConnection implements DatabaseConnection {
+/** Prepared statements, by their texts. */
+class Statements {
   readonly #database: DatabaseSync
   readonly #beforeStatement: () => void
   readonly #prepared = new Map<string, Prepared>()
@@ -108,7 +169,7 @@ class NodeSqliteConnection implements DatabaseConnection {
     this.#beforeStatement = beforeStatement
   }
 
-  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+  run<R>(query: CompiledQuery): QueryResult<R> {
     const { statement, returnsRows } = this.#prepare(query.sql)
     const parameters = query.parameters as readonly SQLInputValue[]
     this.#beforeStatement()
@@ -117,12 +178,10 @@ class NodeSqliteConnection implements DatabaseConnection {
     return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
   }
 
-  async *streamQuery<R>(query: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
+  iterate(query: CompiledQuery): Iterable<unknown> {
     const statement = this.#database.prepare(query.sql)
     this.#beforeStatement()
-    for (const row of statement.iterate(...(query.parameters as readonly SQLInputValue[]))) {
-      yield { rows: [row as R] }
-    }
+    return statement.iterate(...(query.parameters as readonly SQLInputValue[]))
   }
 
   #prepare(sql: string): Prepared {

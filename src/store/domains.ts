@@ -49,6 +49,8 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
             name_key: nameKey(object.domainName),
             description: object.description,
             device_id: object.deviceId ?? null,
+            ca_public_key: null,
+            secret_revision: 0,
           })
           .execute()
         return { ...object, id }
@@ -82,6 +84,34 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
         ])
         await tx.deleteFrom('domains').where('id', '=', id).execute()
       }),
+
+    async sealedAuthority(id) {
+      const row = await db
+        .selectFrom('domain_authorities')
+        .select('sealed')
+        .where('domain_id', '=', id)
+        .executeTakeFirst()
+      return row?.sealed
+    },
+
+    setSealedAuthority: (id, authority) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'domains', [id], TYPE, 'id')
+        await tx.deleteFrom('domain_authorities').where('domain_id', '=', id).execute()
+        await tx
+          .updateTable('domains')
+          .set((e) => ({
+            ca_public_key: authority?.publicKey ?? null,
+            secret_revision: e('secret_revision', '+', 1),
+          }))
+          .where('id', '=', id)
+          .execute()
+        if (authority)
+          await tx
+            .insertInto('domain_authorities')
+            .values({ domain_id: id, sealed: authority.sealed })
+            .execute()
+      }),
   }
 }
 
@@ -95,5 +125,7 @@ function domain(row: DomainRow): Domain {
     domainName: row.domain_name,
     description: row.description,
     ...(row.device_id !== null && { deviceId: row.device_id }),
+    ...(row.ca_public_key !== null && { caPublicKey: row.ca_public_key }),
+    ...(row.secret_revision > 0 && { secretRevision: row.secret_revision }),
   }
 }

@@ -27,8 +27,10 @@ import { sessionRepository } from './sessions.ts'
 import { settingRepository } from './settings.ts'
 import type { Store } from './store.ts'
 import { targetGroupRepository } from './targetgroups.ts'
+import { uploadRepository } from './uploads.ts'
 import { userGroupRepository } from './usergroups.ts'
 import { userRepository } from './users.ts'
+import { WalSync } from './wal-sync.ts'
 
 /** How long a statement waits for another process, for example a command line beside the running broker. */
 const BUSY_TIMEOUT_MS = 5000
@@ -53,9 +55,8 @@ export async function openStore({ path, newId = newUlid, now = Date.now }: Store
   try {
     // readers of other processes don't stop the broker's writes
     database.exec('pragma journal_mode = wal')
-    // an event that was answered for stands on the disk even if the power fails (invariant 2); the audit log
-    // commits in groups, so that this costs one fsync for many events
-    database.exec('pragma synchronous = full')
+    // an event that was answered for stands on the disk even if the power fails (invariant 2): wal-sync.ts sees to it
+    database.exec('pragma synchronous = normal')
     // a credential, a hash or a wrapped key that was replaced does not linger in free pages
     database.exec('pragma secure_delete = on')
     // SQLite's own 2 MiB hold no index of a large estate; KiB, taken as they are needed
@@ -66,7 +67,7 @@ export async function openStore({ path, newId = newUlid, now = Date.now }: Store
     throw error
   }
   const patterns = new Patterns(database)
-  const dialect = new NodeSqliteDialect(database, () => patterns.beginStatement())
+  const dialect = new NodeSqliteDialect(database, new WalSync(path), () => patterns.beginStatement())
   return storeOn({ db: new Kysely<Schema>({ dialect }), newId })
 }
 
@@ -88,6 +89,7 @@ function storeOn(context: StoreContext): Store {
     checkoutPolicies: checkoutPolicyRepository(context),
     connectionPolicies: connectionPolicyRepository(context),
     checkouts: checkoutRepository(context),
+    uploads: uploadRepository(context),
     idempotency: idempotencyRepository(context),
     sessions: sessionRepository(context),
     access: accessQueries(context),

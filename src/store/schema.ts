@@ -53,6 +53,8 @@ export interface ServiceRow {
 export interface DomainRow extends NamedRow {
   domain_name: string
   device_id: string | null
+  ca_public_key: string | null
+  secret_revision: number
 }
 
 export interface AccountRow extends NamedRow {
@@ -82,6 +84,7 @@ export interface ConnectionPolicyRow extends NamedRow {
   protocol: string
   host_key_policy: string
   ssh_options: string
+  login_options: string
   is_factory: Flag
 }
 
@@ -103,6 +106,7 @@ export interface AuthorizationRow {
   authorize_password_retrieval: Flag
   subprotocols: List
   is_recorded: Flag
+  recording_mode: string
 }
 
 export interface ApiKeyRow {
@@ -157,6 +161,20 @@ export interface SessionRow {
   bytes_out: number
   /** JSON object. */
   recording: string | null
+  /** JSON object. */
+  legal_hold: string | null
+}
+
+export interface UploadRow {
+  session_id: string
+  begin_time: number
+  state: string
+  due: number
+  failures: number
+  upload: string | null
+  size: number | null
+  sha256: string | null
+  stored: number | null
 }
 
 export interface AuditLogRow {
@@ -176,10 +194,12 @@ export interface Schema {
   devices: DeviceRow
   services: ServiceRow
   domains: DomainRow
+  domain_authorities: { domain_id: string; sealed: Uint8Array }
   accounts: AccountRow
   account_credentials: { account_id: string; position: number; type: string; sealed: Uint8Array }
   target_groups: GroupRow
   target_group_sessions: { target_group_id: string; account_id: string; service_id: string }
+  target_group_logins: { target_group_id: string; service_id: string; kind: string }
   target_group_retrievals: { target_group_id: string; account_id: string }
   authorizations: AuthorizationRow
   profiles: ProfileRow
@@ -190,6 +210,7 @@ export interface Schema {
   host_keys: HostKeyRow
   checkouts: CheckoutRow
   sessions: SessionRow
+  uploads: UploadRow
   audit: AuditLogRow
 }
 

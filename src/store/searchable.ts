@@ -95,6 +95,8 @@ function passes(value: Sql, kind: Kind, test: Exclude<Test, { type: 'empty' }>):
     }
     case 'within':
       return sql`(${value} >= ${test.from} and ${value} < ${test.to})`
+    case 'among':
+      return sql`${value} in (select value from json_each(${JSON.stringify(test.values)}))`
     case 'like': {
       if (test.parts.every((part) => part === '')) return sql`${value} <> ''`
       const [first = ''] = test.parts

@@ -110,11 +110,20 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
           {
             type: 'target group',
             query: tx
-              .selectFrom('target_group_sessions as t')
-              .innerJoin('target_groups as g', 'g.id', 't.target_group_id')
+              .selectFrom('target_groups as g')
               .select('g.group_name as name')
-              .distinct()
-              .where('t.service_id', '=', id)
+              .where('g.id', 'in', (e) =>
+                e
+                  .selectFrom('target_group_sessions as t')
+                  .select('t.target_group_id')
+                  .where('t.service_id', '=', id)
+                  .union(
+                    e
+                      .selectFrom('target_group_logins as l')
+                      .select('l.target_group_id')
+                      .where('l.service_id', '=', id),
+                  ),
+              )
               .orderBy('g.group_name'),
           },
         ])

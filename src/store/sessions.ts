@@ -1,5 +1,6 @@
+import { setImmediate as aside } from 'node:timers/promises'
 import { sql } from 'kysely'
-import type { SessionRecord } from '../model/objects.ts'
+import type { LegalHold, SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import { cleared, flag, json, list, listed, requireIds, setColumns, write } from './query.ts'
 import type { SessionRow, StoreContext } from './schema.ts'
@@ -30,6 +31,38 @@ export const SESSION_FIELDS = {
   id: column('id', 'id'),
 } as const
 
+/** As in the index `sessions_deletable`, letter for letter: only then it is used. */
+const MAY_BE_DELETED = sql<boolean>`legal_hold is null and (recording ->> '$.state') in ('sealed', 'recovered', 'failed')`
+const IS_THERE = sql<boolean>`(recording ->> '$.state') not in ('deleted', 'missing')`
+
+/** The oldest that retention may delete. */
+export const deletableSessions = (db: StoreContext['db'], begunBefore: number, limit: number) =>
+  db
+    .selectFrom('sessions')
+    .selectAll()
+    .where(MAY_BE_DELETED)
+    .where('begin_time', '<', begunBefore)
+    .orderBy('begin_time')
+    .limit(limit)
+
+/** Sessions whose recordings are summed up at a time: with a million of them the whole sum takes a second or two. */
+const SUMMED_AT_ONCE = 2000
+
+/** `last`: the highest id among them; null: there are no more. */
+const recordedPage = (db: StoreContext['db'], after: string) =>
+  db
+    .selectFrom((from) =>
+      from
+        .selectFrom('sessions')
+        .select(['id', sql<number | null>`case when ${IS_THERE} then recording ->> '$.size' end`.as('size')])
+        .where('id', '>', after)
+        .orderBy('id')
+        .limit(SUMMED_AT_ONCE)
+        .as('page'),
+    )
+    .select([sql<number>`coalesce(sum(size), 0)`.as('bytes'), sql<string | null>`max(id)`.as('last')])
+    .executeTakeFirstOrThrow()
+
 /** Sessions hold names, not ids: they outlive what they tell of. The newest come first. */
 export function sessionRepository({ db }: StoreContext): SessionRepository {
   return {
@@ -43,6 +76,20 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
     async find(id) {
       const row = await db.selectFrom('sessions').selectAll().where('id', '=', id).executeTakeFirst()
       return row && session(row)
+    },
+
+    async deletable(begunBefore, limit) {
+      return (await deletableSessions(db, begunBefore, limit).execute()).map(session)
+    },
+
+    async recordedBytes() {
+      let bytes = 0
+      for (let after: string | null = ''; after !== null; await aside()) {
+        const page: { bytes: number; last: string | null } = await recordedPage(db, after)
+        bytes += page.bytes
+        after = page.last
+      }
+      return bytes
     },
 
     create: (object) =>
@@ -69,6 +116,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
             bytes_in: object.bytesIn,
             bytes_out: object.bytesOut,
             recording: json(object.recording) ?? null,
+            legal_hold: json(object.legalHold) ?? null,
           })
           .execute()
       }),
@@ -77,6 +125,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
       write(db, { type: TYPE, name: id }, async (tx) => {
         await requireIds(tx, 'sessions', [id], TYPE, 'id')
         const recording = cleared(change, 'recording')
+        const hold = cleared(change, 'legalHold')
         await setColumns(tx, 'sessions', id, {
           begin_time: change.begin,
           end_time: cleared(change, 'end'),
@@ -96,6 +145,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
           bytes_in: change.bytesIn,
           bytes_out: change.bytesOut,
           recording: recording === null ? null : json(recording),
+          legal_hold: hold === null ? null : json(hold),
         })
       }),
   }
@@ -124,5 +174,6 @@ function session(row: SessionRow): SessionRecord {
     ...(row.recording !== null && {
       recording: JSON.parse(row.recording) as NonNullable<SessionRecord['recording']>,
     }),
+    ...(row.legal_hold !== null && { legalHold: JSON.parse(row.legal_hold) as LegalHold }),
   }
 }

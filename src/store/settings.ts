@@ -17,6 +17,28 @@ export function settingRepository({ db }: StoreContext): SettingRepository {
         .execute()
     },
 
+    async replace(name, before, value) {
+      if (before === undefined) {
+        const made = await db
+          .insertInto('settings')
+          .values({ name, value })
+          .onConflict((c) => c.doNothing())
+          .executeTakeFirst()
+        return made.numInsertedOrUpdatedRows === 1n
+      }
+      const changed = await db
+        .updateTable('settings')
+        .set({ value })
+        .where('name', '=', name)
+        .where('value', '=', before)
+        .executeTakeFirst()
+      return changed.numUpdatedRows === 1n
+    },
+
+    async remove(name) {
+      await db.deleteFrom('settings').where('name', '=', name).execute()
+    },
+
     setOnce: (name, value) =>
       inTransaction(db, async (tx) => {
         await tx

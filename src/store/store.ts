@@ -21,6 +21,9 @@ import type {
   Service,
   SessionRecord,
   TargetGroup,
+  TargetKind,
+  Upload,
+  UploadState,
   User,
   UserGroup,
 } from '../model/objects.ts'
@@ -104,6 +107,10 @@ export interface DomainRepository extends Repository<Domain> {
   list(page?: Page, deviceId?: Id): Promise<{ items: Domain[]; total: number }>
   /** Global domains only, by name. `find` takes ids of both kinds and names of global ones. */
   ofDevice(deviceId: Id): Promise<Domain[]>
+  /** The sealed key of the domain's certificate authority. */
+  sealedAuthority(id: Id): Promise<Uint8Array | undefined>
+  /** undefined: the domain has none any more. */
+  setSealedAuthority(id: Id, authority: { sealed: Uint8Array; publicKey: string } | undefined): Promise<void>
 }
 
 /** An account with where it lives. */
@@ -171,16 +178,44 @@ export interface SessionRepository {
     page?: Page,
   ): Promise<{ items: SessionRecord[]; total: number }>
   find(id: Id): Promise<SessionRecord | undefined>
+  /** The oldest that began before, whose recordings are closed, not deleted and not on legal hold. */
+  deletable(begunBefore: number, limit: number): Promise<SessionRecord[]>
+  /** Bytes of all recordings that were not deleted. */
+  recordedBytes(): Promise<number>
   create(session: SessionRecord): Promise<void>
   update(id: Id, change: Partial<Omit<SessionRecord, 'id'>>): Promise<void>
 }
 
+/** What is due with the copies of recordings in the object store. */
+export interface UploadRepository {
+  find(session: Id): Promise<Upload | undefined>
+  /** The longest due of those that are due at `now`, but `without` these. */
+  due(now: number, limit: number, without: readonly Id[]): Promise<Upload[]>
+  /** Unless there is one of the session. */
+  add(session: Id, begin: number, due: number): Promise<void>
+  /** Adds all sessions that ended with a recording and have none; answers how many these were. */
+  adopt(due: number): Promise<number>
+  /** Changes it when it is still in this state. */
+  update(session: Id, state: UploadState, change: Partial<Omit<Upload, 'session' | 'begin'>>): Promise<void>
+  /** The copy, if there may be one, is to be deleted, whatever the state. */
+  forget(session: Id, begin: number, due: number): Promise<void>
+  remove(session: Id): Promise<void>
+  /** Local copies of what is stored are due `keep` milliseconds after they were stored; undefined: never. */
+  keepLocal(keep: number | undefined): Promise<void>
+  /** How many are not in the bucket yet. */
+  waiting(): Promise<number>
+}
+
 /** A target that a user may open: one row of the join over groups and authorizations. */
 export interface TargetRow {
-  accountId: Id
+  kind: TargetKind
+  /** undefined: not a stored account. */
+  accountId: Id | undefined
+  /** Of a mapping the login that the user is mapped to; of an interactive login empty. */
   accountName: string
   accountLogin: string
-  domainId: Id
+  domainId: Id | undefined
+  /** Empty where there is no stored account. */
   domainName: string
   /** True when the domain is the device's own. */
   isLocal: boolean
@@ -200,14 +235,17 @@ export interface TargetRow {
   authorizationName: string
   authorizationSubprotocols: Authorization['subprotocols']
   isRecorded: boolean
+  recordingMode: Authorization['recordingMode']
 }
 
 /** `device` is a name. */
-export type TargetFilter = { device?: string } | { accountId: Id; serviceId: Id }
+export type TargetFilter = { device?: string } | { accountId: Id | undefined; serviceId: Id }
 
 export interface AccessQueries {
   /** Every (target, authorization) pair that lets the user open sessions; one target may have several rows. */
   sessionTargets(userId: Id, filter?: TargetFilter): Promise<TargetRow[]>
+  /** Whether there is a target among them that the user is mapped to. */
+  hasMapping(userId: Id): Promise<boolean>
   /** Ids of authorizations by which the user may check the account's secret out. */
   retrievalAuthorizations(userId: Id, accountId: Id): Promise<Id[]>
 }
@@ -236,6 +274,8 @@ export interface AuditRow {
   /** The event's canonical JSON, exactly the bytes that were hashed. */
   json: string
   hash: Uint8Array
+  /** Of a row that was read: the column that `ofSession` looks in; null: the event is of no session. */
+  session?: string | null
 }
 
 export interface AuditRepository {
@@ -251,6 +291,10 @@ export interface SettingRepository {
   set(name: string, value: Uint8Array): Promise<void>
   /** Sets what is not set yet, in one step; answers with the value that stands afterwards. */
   setOnce(name: string, value: Uint8Array): Promise<Uint8Array>
+  /** Sets it in one step when it is still `before` (undefined: not set); false: somebody else was faster. */
+  replace(name: string, before: Uint8Array | undefined, value: Uint8Array): Promise<boolean>
+  /** One that is not set may be removed, too. */
+  remove(name: string): Promise<void>
 }
 
 export interface Store {
@@ -270,6 +314,7 @@ export interface Store {
   checkouts: CheckoutRepository
   idempotency: IdempotencyRepository
   sessions: SessionRepository
+  uploads: UploadRepository
   access: AccessQueries
   names: NameQueries
   audit: AuditRepository

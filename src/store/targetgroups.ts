@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
-import type { Id, TargetGroup } from '../model/objects.ts'
+import type { Id, TargetGroup, TargetKind } from '../model/objects.ts'
 import {
   key,
   list,
@@ -29,6 +29,8 @@ export const TARGET_GROUP_FIELDS = {
     equals: sql.ref('t.target_group_id'),
     member: sql`(a.name_key || '@' || d.name_key || ':' || v.name_key || ':' || s.name_key)`,
   }),
+  'session.interactive_logins': serviceOf('interactive'),
+  'session.account_mappings': serviceOf('mapping'),
   'password_retrieval.accounts': related('name', {
     value: sql.ref('target_groups.id'),
     from: sql`target_group_retrievals as t
@@ -38,6 +40,17 @@ export const TARGET_GROUP_FIELDS = {
     member: sql`(a.name_key || '@' || d.name_key || coalesce('@' || v.name_key, ''))`,
   }),
   id: column('id', 'target_groups.id'),
+}
+
+/** The services of that kind, as `DEVICE:SERVICE`. */
+function serviceOf(kind: Exclude<TargetKind, 'account'>) {
+  return related('name', {
+    value: sql.ref('target_groups.id'),
+    from: sql`(select target_group_id, service_id from target_group_logins where kind = ${sql.lit(kind)}) as t
+      inner join services as s on s.id = t.service_id inner join devices as v on v.id = s.device_id`,
+    equals: sql.ref('t.target_group_id'),
+    member: sql`(v.name_key || ':' || s.name_key)`,
+  })
 }
 
 export function targetGroupRepository({ db, newId }: StoreContext): Repository<TargetGroup> {
@@ -104,17 +117,19 @@ function select(db: Db) {
     .select([
       sql<string>`(select json_group_array(json_object('accountId', t.account_id, 'serviceId', t.service_id))
         from target_group_sessions t where t.target_group_id = target_groups.id)`.as('sessions'),
+      sql<string>`(select json_group_array(t.service_id) from target_group_logins t
+        where t.target_group_id = target_groups.id and t.kind = 'interactive')`.as('interactive'),
+      sql<string>`(select json_group_array(t.service_id) from target_group_logins t
+        where t.target_group_id = target_groups.id and t.kind = 'mapping')`.as('mapping'),
       sql<string>`(select json_group_array(t.account_id)
         from target_group_retrievals t where t.target_group_id = target_groups.id)`.as('retrievals'),
     ])
 }
 
-async function setMembers(
-  tx: Tx,
-  id: Id,
-  group: Partial<Pick<TargetGroup, 'sessionAccounts' | 'passwordRetrievalAccountIds'>>,
-): Promise<void> {
+async function setMembers(tx: Tx, id: Id, group: Partial<TargetGroup>): Promise<void> {
   const { sessionAccounts: sessions, passwordRetrievalAccountIds: retrievals } = group
+  await setLogins(tx, id, 'interactive', group.interactiveServiceIds)
+  await setLogins(tx, id, 'mapping', group.mappingServiceIds)
   if (sessions !== undefined) {
     const accountIds = sessions.map((target) => target.accountId)
     const serviceIds = sessions.map((target) => target.serviceId)
@@ -141,12 +156,42 @@ async function setMembers(
   }
 }
 
-function targetGroup(row: GroupRow & { sessions: string; retrievals: string }): TargetGroup {
+const LOGINS_FIELD = {
+  interactive: 'session.interactive_logins',
+  mapping: 'session.account_mappings',
+} as const
+
+async function setLogins(
+  tx: Tx,
+  id: Id,
+  kind: keyof typeof LOGINS_FIELD,
+  serviceIds: readonly Id[] | undefined,
+): Promise<void> {
+  if (serviceIds === undefined) return
+  await requireIds(tx, 'services', serviceIds, TYPE, LOGINS_FIELD[kind])
+  await tx
+    .deleteFrom('target_group_logins')
+    .where('target_group_id', '=', id)
+    .where('kind', '=', kind)
+    .execute()
+  for (const serviceId of new Set(serviceIds)) {
+    await tx
+      .insertInto('target_group_logins')
+      .values({ target_group_id: id, service_id: serviceId, kind })
+      .execute()
+  }
+}
+
+type Row = GroupRow & { sessions: string; interactive: string; mapping: string; retrievals: string }
+
+function targetGroup(row: Row): TargetGroup {
   return {
     id: row.id,
     groupName: row.group_name,
     description: row.description,
     sessionAccounts: list(row.sessions),
+    interactiveServiceIds: list(row.interactive),
+    mappingServiceIds: list(row.mapping),
     passwordRetrievalAccountIds: list(row.retrievals),
   }
 }

@@ -1,5 +1,12 @@
 /** Checkout and check-in of an account's secret, under the account's policy: for how long, and by one at a time. */
-import { type Account, type Checkout, DEFAULT_CHECKOUT_POLICY, type Id, type User } from '../model/objects.ts'
+import {
+  type Account,
+  type Checkout,
+  type CheckoutPolicy,
+  DEFAULT_CHECKOUT_POLICY,
+  type Id,
+  type User,
+} from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import { DuplicateError, MissingReferenceError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
@@ -62,27 +69,26 @@ export class Checkouts {
       )
     }
     const credentials = await this.#vault.credentials(account.id)
-    if (credentials.length === 0) throw new CheckoutError('no_secret', 'no secret is stored for this account')
+    if (credentials.every(({ type }) => type === 'enable')) {
+      wipe(credentials)
+      throw new CheckoutError('no_secret', 'no secret is stored for this account')
+    }
     const policy = await this.#store.checkoutPolicies.find(
       account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY,
     )
-    // a rule that cannot be evaluated denies
-    if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
-    if (policy.enableLock && this.#sessions?.holdFor(account.id, user.id)) throw checkedOut()
-    const expires = now + policy.maxDuration * 1000
-    const begun = { accountId: account.id, userId: user.id, begin: now, expires }
-    const checkout = await this.#begin(begun, policy.enableLock).catch((error: unknown) => {
+    const checkout = await this.#begin(user, account, policy, now).catch((error: unknown) => {
       wipe(credentials)
       throw error
     })
     const out: CheckedOut = {
       checkoutId: checkout.id,
       login: account.accountLogin,
-      expires,
+      expires: checkout.expires,
       authorizationIds,
     }
     for (const credential of credentials) {
-      if (credential.type === 'password') out.password = credential.password
+      if (credential.type === 'enable') credential.password.wipe()
+      else if (credential.type === 'password') out.password = credential.password
       else {
         out.privateKey = credential.privateKey
         if (credential.passphrase) out.passphrase = credential.passphrase
@@ -91,7 +97,26 @@ export class Checkouts {
     return out
   }
 
-  async #begin(checkout: Omit<Checkout, 'id'>, isExclusive: boolean): Promise<Checkout> {
+  async #begin(
+    user: Pick<User, 'id'>,
+    account: Account,
+    policy: CheckoutPolicy | undefined,
+    now: number,
+  ): Promise<Checkout> {
+    // a rule that cannot be evaluated denies
+    if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
+    const isHeld = () => policy.enableLock && this.#sessions?.holdFor(account.id, user.id)
+    if (isHeld()) throw checkedOut()
+    const expires = now + policy.maxDuration * 1000
+    const begun = { accountId: account.id, userId: user.id, begin: now, expires }
+    const checkout = await this.#create(begun, policy.enableLock)
+    if (!isHeld()) return checkout
+    // a session began meanwhile
+    await this.#store.checkouts.end(checkout.id, now)
+    throw checkedOut()
+  }
+
+  async #create(checkout: Omit<Checkout, 'id'>, isExclusive: boolean): Promise<Checkout> {
     try {
       return await this.#store.checkouts.create(checkout, isExclusive)
     } catch (error) {
@@ -124,7 +149,7 @@ export class Checkouts {
 
 function wipe(credentials: readonly Credential[]): void {
   for (const credential of credentials) {
-    if (credential.type === 'password') credential.password.wipe()
+    if (credential.type !== 'ssh_key') credential.password.wipe()
     else {
       credential.privateKey.wipe()
       credential.passphrase?.wipe()

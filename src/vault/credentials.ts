@@ -4,7 +4,7 @@ import { createHmac, hkdfSync } from 'node:crypto'
 import ssh2 from 'ssh2'
 import type { CredentialType, Id } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
-import type { AccountRepository, Store } from '../store/store.ts'
+import type { AccountRepository, DomainRepository, Store } from '../store/store.ts'
 import { loadMasterKey, type MasterKeySource } from './keyfile.ts'
 import { openDataKey } from './masterkey.ts'
 import { type DataKey, KEY_BYTES, open, type Place, seal } from './seal.ts'
@@ -16,6 +16,8 @@ export const MAX_PASSPHRASE_BYTES = 1024
 /** An account has one credential of a type at most. Whoever receives them wipes them. */
 export type Credential =
   | { type: 'password'; password: Secret }
+  /** For the privileged mode of network gear, whose command has a password of its own. */
+  | { type: 'enable'; password: Secret }
   | { type: 'ssh_key'; privateKey: Secret; passphrase?: Secret }
 
 /** A credential that cannot be used; the message never holds any of it. */
@@ -32,12 +34,12 @@ export class CredentialError extends Error {
 
 /** Opens the vault of a store, and makes its keys at the first start. */
 export async function openVault(
-  store: Pick<Store, 'accounts' | 'settings'>,
+  store: Pick<Store, 'accounts' | 'domains' | 'settings'>,
   source: MasterKeySource,
 ): Promise<Vault> {
   const master = await loadMasterKey(source, store.settings)
   try {
-    return new Vault(await openDataKey(store.settings, master), store.accounts)
+    return new Vault(await openDataKey(store.settings, master), store)
   } finally {
     master.wipe()
   }
@@ -46,10 +48,12 @@ export async function openVault(
 export class Vault {
   readonly #key: DataKey
   readonly #accounts: AccountRepository
+  readonly #domains: DomainRepository
 
-  constructor(key: DataKey, accounts: AccountRepository) {
+  constructor(key: DataKey, { accounts, domains }: Pick<Store, 'accounts' | 'domains'>) {
     this.#key = key
     this.#accounts = accounts
+    this.#domains = domains
   }
 
   /** Seals a secret for its place; the caller keeps the secret. */
@@ -103,9 +107,28 @@ export class Vault {
     }
   }
 
-  /** The same vault on the accounts of another store: those of a transaction. */
-  on(accounts: AccountRepository): Vault {
-    return new Vault(this.#key, accounts)
+  /** The same vault on another store: that of a transaction. */
+  on(store: Pick<Store, 'accounts' | 'domains'>): Vault {
+    return new Vault(this.#key, store)
+  }
+
+  /**
+   * Makes the key, as `readAuthorityKey` gives it, the one of the domain's certificate authority; undefined: it has
+   * none any more. The caller keeps the secret.
+   * @throws MissingReferenceError when there is no such domain
+   */
+  async setAuthority(domainId: Id, key: { pkcs8: Secret; publicKey: string } | undefined): Promise<void> {
+    const authority = key && {
+      sealed: this.seal(authorityPlace(domainId), key.pkcs8),
+      publicKey: key.publicKey,
+    }
+    await this.#domains.setSealedAuthority(domainId, authority)
+  }
+
+  /** The key of the domain's certificate authority. Whoever receives it wipes it. */
+  async authorityKey(domainId: Id): Promise<Secret | undefined> {
+    const sealed = await this.#domains.sealedAuthority(domainId)
+    return sealed && this.open(authorityPlace(domainId), sealed)
   }
 
   /** The account's credentials, in the order in which they are to be tried. */
@@ -126,7 +149,7 @@ export class Vault {
 }
 
 export function wipe(credential: Credential): void {
-  if (credential.type === 'password') credential.password.wipe()
+  if (credential.type !== 'ssh_key') credential.password.wipe()
   else {
     credential.privateKey.wipe()
     credential.passphrase?.wipe()
@@ -137,8 +160,12 @@ function placeOf(accountId: Id, type: CredentialType): Place {
   return { table: 'account_credentials', id: accountId, field: type }
 }
 
+function authorityPlace(domainId: Id): Place {
+  return { table: 'domain_authorities', id: domainId, field: 'ca_private_key' }
+}
+
 function textsOf(credential: Credential): Record<string, string> {
-  if (credential.type === 'password') return { password: credential.password.revealText() }
+  if (credential.type !== 'ssh_key') return { password: credential.password.revealText() }
   return {
     privateKey: credential.privateKey.revealText(),
     ...(credential.passphrase && { passphrase: credential.passphrase.revealText() }),
@@ -147,7 +174,7 @@ function textsOf(credential: Credential): Record<string, string> {
 
 function credentialOf(type: CredentialType, texts: Partial<Record<string, string>>): Credential {
   const { password = '', privateKey = '', passphrase } = texts
-  if (type === 'password') return { type, password: Secret.of(password) }
+  if (type !== 'ssh_key') return { type, password: Secret.of(password) }
   return {
     type,
     privateKey: Secret.of(privateKey),
@@ -157,7 +184,7 @@ function credentialOf(type: CredentialType, texts: Partial<Record<string, string
 
 /** Whether a credential can be stored and used. @throws CredentialError */
 export function checkCredential(credential: Credential): void {
-  if (credential.type === 'password') {
+  if (credential.type !== 'ssh_key') {
     bounded('password', credential.password, MAX_PASSWORD_BYTES)
     return
   }

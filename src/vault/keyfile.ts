@@ -22,6 +22,8 @@ import {
 /** `file` is an absolute path, `env` the name of a variable. */
 export type MasterKeySource = { file: string } | { env: string }
 
+type Environment = Readonly<Record<string, string | undefined>>
+
 /**
  * The master key of this database. A missing file is created only while the database is not sealed yet.
  * @throws MasterKeyError when there is none, or what is there is no master key
@@ -29,17 +31,9 @@ export type MasterKeySource = { file: string } | { env: string }
 export async function loadMasterKey(
   source: MasterKeySource,
   settings: SettingRepository,
-  environment: Readonly<Record<string, string | undefined>> = process.env,
+  environment: Environment = process.env,
 ): Promise<Secret> {
-  if ('env' in source) {
-    const text = environment[source.env]
-    if (text === undefined) {
-      throw new MasterKeyError(
-        `the environment variable ${source.env} is not set: it has to hold the master key`,
-      )
-    }
-    return parseMasterKey(text, `the environment variable ${source.env}`)
-  }
+  if ('env' in source) return keyOfVariable(source.env, environment)
   const { file } = source
   const key = await readKey(file)
   if (key && (!(await isSealed(settings)) || (await fits(settings, key)))) return key
@@ -62,6 +56,20 @@ export async function loadMasterKey(
 }
 
 /**
+ * The master key that is kept there, whatever database it belongs to.
+ * @throws MasterKeyError when there is none, or what is there is no master key
+ */
+export async function readMasterKey(
+  source: MasterKeySource,
+  environment: Environment = process.env,
+): Promise<Secret> {
+  if ('env' in source) return keyOfVariable(source.env, environment)
+  const key = await readKey(source.file)
+  if (key) return key
+  throw new MasterKeyError(`the master key ${source.file} is missing`)
+}
+
+/**
  * Makes a new master key, rewraps the data key and replaces the file.
  * @throws MasterKeyError when the file's key is not the one of this database
  */
@@ -78,6 +86,12 @@ export async function rotateMasterKeyFile(file: string, settings: SettingReposit
 }
 
 const nextOf = (file: string) => `${file}.new`
+
+function keyOfVariable(name: string, environment: Environment): Secret {
+  const text = environment[name]
+  if (text !== undefined) return parseMasterKey(text, `the environment variable ${name}`)
+  throw new MasterKeyError(`the environment variable ${name} is not set: it has to hold the master key`)
+}
 
 async function readKey(file: string): Promise<Secret | undefined> {
   try {

@@ -107,6 +107,8 @@ const GOOD: Readonly<Record<string, object>> = {
   'POST /session': ADMIN,
   'POST /accounts/:ref/checkin': { checkout_id: 'x' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
+  'POST /sessions/:ref/hold': { reason: 'a case' },
+  'POST /sessions/:ref/release': { reason: 'the case is closed' },
 }
 const VIEWS: Readonly<Record<string, string>> = {
   users: 'User',

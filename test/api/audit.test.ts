@@ -1,6 +1,6 @@
 /** The audit's resources: sessions, their events and recordings, host keys, and the reference. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Device, Service } from '../../src/model/objects.ts'
+import type { Device, Service, SessionRecord } from '../../src/model/objects.ts'
 import { newService } from '../store/fixture.ts'
 import { type Harness, startHarness } from './harness.ts'
 
@@ -80,6 +80,7 @@ describe('sessions', () => {
       bytes_in: 1,
       bytes_out: 2,
       recording: { state: 'sealed', size: 9, frames: 3, digest: 'abc' },
+      legal_hold: null,
     })
     expect((await get(`/sessions/${CURRENT}`)).body).toMatchObject({
       end: null,
@@ -110,8 +111,14 @@ describe('sessions', () => {
   it.each([
     ['', 'container', 'application/octet-stream'],
     ['.cast', 'cast', 'application/x-asciicast'],
+    ['.cast3', 'cast3', 'application/x-asciicast'],
+    ['.ttyrec?channel=2', 'ttyrec', 'application/x-ttyrec'],
     ['.txt', 'txt', 'text/plain; charset=utf-8'],
     ['.json', 'json', 'application/x-ndjson'],
+    ['.html', 'html', 'text/html; charset=utf-8'],
+    ['.png?at=2.5', 'png', 'image/png'],
+    ['.mp4', 'mp4', 'video/mp4'],
+    ['.webm', 'webm', 'video/webm'],
   ])('have a recording%s', async (suffix, format, type) => {
     const answer = await h.api.inject({
       url: `/api/sessions/${CLOSED}/recording${suffix}`,
@@ -203,5 +210,53 @@ describe('the reference', () => {
       version: '3.12',
       oldest_version: '2.3',
     })
+  })
+})
+
+describe('what is kept of a session', () => {
+  const post = (path: string, body: object, as = cookie) => h.call('POST', path, { cookie: as, body })
+  const remove = (id: string, query = '?reason=asked%20for', as = cookie) =>
+    h.call('DELETE', `/sessions/${id}/recording${query}`, { cookie: as })
+
+  it('is said by an auditor, with a reason, and stands in the audit', async () => {
+    await h.addUser('olga', 'auditor')
+    const auditor = await h.signIn('olga')
+    expect((await post(`/sessions/${CLOSED}/hold`, {}, auditor)).status).toBe(400)
+    expect((await post(`/sessions/${CLOSED}/hold`, { reason: 'case 7' }, auditor)).status).toBe(204)
+    expect((await post(`/sessions/${CLOSED}/hold`, { reason: 'again' })).status).toBe(204)
+    expect((await get(`/sessions/${CLOSED}`)).body.legal_hold).toEqual({
+      by: 'olga',
+      since: '2031-01-01T00:00:00.000Z',
+      reason: 'case 7',
+    })
+    expect(await h.events('recording.hold')).toMatchObject([
+      { session: CLOSED, user: 'olga', profile: 'auditor', reason: 'case 7' },
+    ])
+    expect((await remove(CLOSED, '?reason=x', auditor)).body.error).toBe('forbidden')
+    expect((await remove(CLOSED)).body.error).toBe('on_hold')
+    expect((await post(`/sessions/${CLOSED}/release`, { reason: 'closed' }, auditor)).status).toBe(204)
+    expect((await get(`/sessions/${CLOSED}`)).body.legal_hold).toBeNull()
+    expect(await h.events('recording.release')).toMatchObject([{ user: 'olga', reason: 'closed' }])
+  })
+
+  it('is deleted with a reason only, and never without an event', async () => {
+    const id = '01K9T5RZ8Q4W6X2C3V1B0N7M5N'
+    const [{ id: _, ...like }] = (await h.store.sessions.list({ status: 'closed' })).items as [SessionRecord]
+    const recording = { state: 'failed' as const, size: 0, frames: 0, digest: '' }
+    await h.store.sessions.create({ ...like, id, recording })
+    expect((await remove(id, '')).body.error).toBe('invalid_field')
+    h.audit.broken = true
+    expect((await remove(id)).body.error).toBe('audit_unavailable')
+    h.audit.broken = false
+    expect((await h.store.sessions.find(id))?.recording?.state).toBe('failed')
+    expect((await remove(id)).status).toBe(204)
+    expect((await get(`/sessions/${id}`)).body.recording.state).toBe('deleted')
+    expect((await remove(id)).body.error).toBe('not_found')
+    expect(await h.events('recording.deleted')).toMatchObject([
+      { session: id, user: 'admin', method: 'request', reason: 'asked for', size: 0 },
+    ])
+    const open = { ...recording, state: 'open' as const }
+    await h.store.sessions.update(id, { recording: open })
+    expect((await remove(id)).body.error).toBe('still_recording')
   })
 })

@@ -101,7 +101,11 @@ const TREE: [string, object][] = [
     '/targetgroups',
     {
       group_name: 'linux',
-      session: { accounts: ['root@local:srv1:ssh', 'root@corp.example:srv2:ssh'] },
+      session: {
+        accounts: ['root@local:srv1:ssh', 'root@corp.example:srv2:ssh'],
+        interactive_logins: ['srv1:ssh'],
+        account_mappings: ['srv1:ssh', 'srv2:ssh'],
+      },
       password_retrieval: { accounts: ['root@local@srv1'] },
     },
   ],

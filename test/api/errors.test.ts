@@ -168,11 +168,6 @@ describe('fields whose rule comes later', () => {
     ['/authorizations', { user_group: 'a', target_group: 'b', is_critical: false }, 'is_critical'],
     ['/users', { user_name: 'x', is_locked: true }, 'is_locked'],
     ['/usergroups', { group_name: 'x', timeframes: ['allthetime'] }, 'timeframes'],
-    [
-      '/targetgroups',
-      { group_name: 'x', session: { interactive_logins: ['a:b'] } },
-      'session/interactive_logins',
-    ],
     ['/checkoutpolicies', { policy_name: 'x', extension: 60 }, 'extension'],
     [
       '/checkoutpolicies',

@@ -12,6 +12,7 @@ import { AuditLog } from '../../src/audit/log.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
+import { Deletion } from '../../src/keeper/deletion.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import type { AuditRow, Store } from '../../src/store/store.ts'
@@ -100,11 +101,20 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
         return true
       },
       review: async () => {},
+      watchRefusal: () => 'not_running',
+      watch: () => ({ result: 'not_running' }),
     },
     recordings: {
       open: async (id, format) =>
         (await store.sessions.find(id)) ? Readable.from([`${format} of ${id}`]) : undefined,
+      close: async () => {},
     },
+    contents: undefined,
+    deletion: new Deletion({
+      root: join(dirname(temporary.path), 'recordings'),
+      sessions: store.sessions,
+      checkpoint: async () => {},
+    }),
     clock: () => clock.now,
     randomBytes,
     tls: { cert, key },

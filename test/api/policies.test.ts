@@ -1,6 +1,7 @@
 /** Profiles of one's own, policies, and the collections below devices and domains. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FACTORY_PROFILES, FEATURES, levelsOf } from '../../src/model/profiles.ts'
+import { newSshKey } from '../../src/ssh-keys.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
@@ -130,9 +131,9 @@ describe('profiles', () => {
   })
 
   it('refuse levels that a feature does not have', async () => {
-    expect(levelsOf('recordings')).toEqual(['none', 'view'])
-    const answer = await call('POST', '/profiles', { profile_name: 'x', rights: { recordings: 'modify' } })
-    expect(answer.body).toMatchObject({ error: 'invalid_field', details: [{ field: 'rights/recordings' }] })
+    expect(levelsOf('targets')).toEqual(['none', 'view'])
+    const answer = await call('POST', '/profiles', { profile_name: 'x', rights: { targets: 'modify' } })
+    expect(answer.body).toMatchObject({ error: 'invalid_field', details: [{ field: 'rights/targets' }] })
   })
 })
 
@@ -249,6 +250,63 @@ describe('checkout policies', () => {
 })
 
 describe('connection policies', () => {
+  it('hold the authorities for host keys, as lines of public keys and nothing else', async () => {
+    const line = newSshKey('ed25519').public.trim()
+    await must('POST', '/connectionpolicies', { policy_name: 'certified', host_ca_keys: [line] })
+    expect(await must('GET', '/connectionpolicies/certified')).toMatchObject({ host_ca_keys: [line] })
+    const { status, body } = await call('PUT', '/connectionpolicies/certified', {
+      host_ca_keys: [line, 'ssh-ed25519 AAAA'],
+    })
+    expect([status, body]).toMatchObject([
+      400,
+      { error: 'invalid_field', details: [{ field: 'host_ca_keys/1' }] },
+    ])
+  })
+
+  it('bound what a session records, and say who is told that it is watched', async () => {
+    const quotas = {
+      recording_quota: 64 * 1024 * 1024,
+      past_recording_quota: 'hash',
+      terminal_quota: 1024 * 1024 * 1024,
+      past_terminal_quota: 'end',
+      past_min_free: 'end',
+      tell_watched: true,
+    }
+    expect(await must('GET', '/connectionpolicies/SSH')).toMatchObject(quotas)
+    const others = {
+      recording_quota: 65_536,
+      past_terminal_quota: 'hash',
+      past_min_free: 'go_on',
+      tell_watched: false,
+    }
+    await must('POST', '/connectionpolicies', { policy_name: 'quotas', ...others })
+    expect(await must('GET', '/connectionpolicies/quotas')).toMatchObject({ ...quotas, ...others })
+    const bad = [{ recording_quota: 0 }, { terminal_quota: 2 ** 50 }, { past_terminal_quota: 'drop' }]
+    for (const body of bad) {
+      expect((await call('PUT', '/connectionpolicies/quotas', body)).status).toBe(400)
+    }
+    await must('DELETE', '/connectionpolicies/quotas')
+  })
+
+  it('of authorizations: strict recording needs a recording', async () => {
+    await must('POST', '/usergroups', { group_name: 'strict-ug' })
+    await must('POST', '/targetgroups', { group_name: 'strict-tg' })
+    const pair = { user_group: 'strict-ug', target_group: 'strict-tg' }
+    const none = await call('POST', '/authorizations', {
+      ...pair,
+      is_recorded: false,
+      recording_mode: 'strict',
+    })
+    expect(none).toMatchObject({ status: 400, body: { error: 'invalid_field' } })
+    expect(await must('POST', '/authorizations', pair)).toMatchObject({ recording_mode: 'standard' })
+    const path = '/authorizations/strict-ug:strict-tg'
+    expect(await must('PUT', path, { recording_mode: 'strict' })).toMatchObject({ recording_mode: 'strict' })
+    expect((await call('PUT', path, { is_recorded: false })).status).toBe(400)
+    await must('PUT', path, { is_recorded: false, recording_mode: 'standard' })
+    const unknown = await call('PUT', path, { recording_mode: 'lax' })
+    expect(unknown.status).toBe(400)
+  })
+
   it('say what is done about host keys, unless the service does', async () => {
     const read = async () => must('GET', '/devices/srv1/services/ssh')
     expect(await read()).toMatchObject({ connection_policy: 'SSH', host_key_policy: null })
@@ -313,6 +371,15 @@ describe('connection policies', () => {
     expect(flawed).toMatchObject({
       status: 400,
       body: { error: 'invalid_field', details: [{ field: 'forward_to/1' }, { field: 'forward_to/2' }] },
+    })
+    await must('PUT', '/connectionpolicies/office', { subsystems: ['netconf', 'netconf', 'x@example.com'] })
+    expect(await must('GET', '/connectionpolicies/office')).toMatchObject({
+      subsystems: ['netconf', 'x@example.com'],
+    })
+    const misnamed = ['netconf', 'sftp', 'net conf', '', 'a,b', 'ä']
+    expect(await call('PUT', '/connectionpolicies/office', { subsystems: misnamed })).toMatchObject({
+      status: 400,
+      body: { details: [1, 2, 3, 4, 5].map((at) => ({ field: `subsystems/${at}` })) },
     })
     const file_rules = ['allow up /srv/in/** size<=10MiB', 'deny any /**']
     await must('PUT', '/connectionpolicies/office', { file_rules })

@@ -26,6 +26,8 @@ const BODIES: Readonly<Record<string, object>> = {
   'PUT /hostkeys/:ref': { state: 'accepted' },
   'POST /accounts/:ref/checkin': { checkout_id: 'x' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
+  'POST /sessions/:ref/hold': { reason: 'a case' },
+  'POST /sessions/:ref/release': { reason: 'the case is closed' },
 }
 
 function requestOf(route: string): [method: string, path: string, options: CallOptions] {

@@ -367,6 +367,7 @@ async function grow(): Promise<void> {
       authorizePasswordRetrieval: true,
       subprotocols: [],
       isRecorded: true,
+      recordingMode: 'standard' as const,
     }
     await store.authorizations.create({
       userGroupId: group.id,

@@ -23,7 +23,7 @@ const unknown = (...fields: string[]) => ({
 })
 
 describe('of a union, the findings are those of the branch that was meant', () => {
-  const types = 'expected one of password, ssh_key'
+  const types = 'expected one of password, enable, ssh_key'
   const key = { type: 'ssh_key', private_key: 'k' }
   it.each([
     [[{ type: 'password', password: 'p', x: 1 }], unknown('credentials/0/x')],
@@ -84,7 +84,7 @@ describe('values that are told', () => {
     await h.call('POST', '/devices', { cookie, body: { device_name: 'd', host: '192.0.2.1' } })
     const service = { service_name: 's', protocol: 'SSH', host_key_policy: 'never' }
     expect(await findings('/devices/d/services', service)).toEqual(
-      invalid(['host_key_policy', 'expected one of first_sight, pinned, or null']),
+      invalid(['host_key_policy', 'expected one of first_sight, pinned, ca, dns, or null']),
     )
     const { details } = await findings('/users', { user_name: 'u', expiration_date: 'soon' })
     expect(details).toEqual([['expiration_date', 'must match format "date-time", or null']])

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
+  buildChannelOpen,
   buildChannelOpenConfirmation,
   buildChannelSuccess,
   buildClose,
@@ -16,7 +17,8 @@ import {
 } from '../../proxies/ssh/codec/build.ts'
 import { MSG } from '../../proxies/ssh/codec/messages.ts'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
-import { type Bastion, until } from '../e2e/bastion.ts'
+import type { Bastion } from '../e2e/bastion.ts'
+import { until } from '../until.ts'
 
 import { begin, describeAttacks, OWN, openSession, settle } from './setting.ts'
 
@@ -61,6 +63,16 @@ describeAttacks('channels', (setting) => {
       await client.untilClosed()
     })
 
+    test.each([0, 1, 255])(
+      'messages of at most %d bytes end the session, and not the broker',
+      async (maxPacket) => {
+        const client = await arrive()
+        const typeData = NOTHING
+        client.send(buildChannelOpen({ type: 'session', sender: OWN, window: 1_000, maxPacket, typeData }))
+        await client.untilClosed()
+      },
+    )
+
     test('a client that takes nothing gets nothing', async () => {
       const client = await arrive()
       await begin(client, 'yes', OWN, 0)
@@ -91,7 +103,10 @@ describeAttacks('channels', (setting) => {
     })
 
     test.each([
-      ['confirmation', buildChannelOpenConfirmation({ recipient: 0, sender: 0, window: 1, maxPacket: 1 })],
+      [
+        'confirmation',
+        buildChannelOpenConfirmation({ recipient: 0, sender: 0, window: 1, maxPacket: 1_000 }),
+      ],
       [
         'failure',
         new Writer().byte(MSG.channelOpenFailure).uint32(0).uint32(1).string('').string('').finish(),

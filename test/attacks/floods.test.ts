@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { buildGlobalRequest } from '../../proxies/ssh/codec/build.ts'
 import { MSG } from '../../proxies/ssh/codec/messages.ts'
-import { type Bastion, until } from '../e2e/bastion.ts'
+import type { Bastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
+import { until } from '../until.ts'
 import { channelOpen, type RawClient, sessionOpen } from './raw.ts'
 
 import { begin, describeAttacks, forward } from './setting.ts'

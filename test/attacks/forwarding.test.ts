@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   buildChannelOpenConfirmation,
+  buildChannelOpenFailure,
   buildGlobalRequest,
   buildRequestSuccess,
 } from '../../proxies/ssh/codec/build.ts'
@@ -13,14 +14,15 @@ import {
   parseChannelOpenConfirmation,
   parseChannelOpenFailure,
 } from '../../proxies/ssh/codec/messages.ts'
-import { MAX_CHANNELS } from '../../proxies/ssh/limits.ts'
+import { MAX_FORWARDED_CHANNELS } from '../../proxies/ssh/limits.ts'
 import { RIGHTS, type Right } from '../../src/model/rights.ts'
-import { type Bastion, startBastion, until } from '../e2e/bastion.ts'
+import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
-import { CASES, type Case, isGranted } from '../proxies/ssh/decision-cases.ts'
+import { CASES, type Case, isGranted, POLICY } from '../proxies/ssh/decision-cases.ts'
 import type { Leg, Peers } from '../proxies/ssh/relay-world.ts'
+import { until } from '../until.ts'
 import { AUTH, channelOpen, type RawClient, sessionOpen, signInRaw } from './raw.ts'
 import { noSession, PEERS, residentOf } from './setting.ts'
 import { type HostileTarget, startHostileTarget } from './target.ts'
@@ -129,6 +131,7 @@ describeWithPeers('forwarding', PEERS, () => {
     ]
     const named = CASES.filter(({ title }) => !title.includes('a message'))
 
+    beforeAll(() => bastion.broker.must('PUT', '/connectionpolicies/SSH', POLICY))
     afterAll(() => allow(RIGHTS))
 
     test.each(sets)('with %s', { timeout: 120_000 }, async (_, rights) => {
@@ -240,7 +243,46 @@ describeWithPeers('forwarding', PEERS, () => {
     })
   })
 
+  describe('the metadata service of a cloud', () => {
+    test.each(['169.254.169.254', '::ffff:a9fe:a9fe', '0xa9fea9fe', 'metadata.google.internal'])(
+      '%s is not dialled by the target, and that it was asked for is an event',
+      async (host) => {
+        const client = await connected()
+        const before = (await bastion.events('channel.denied')).length
+        target.received.length = 0
+        const data = buildConnection({ to: { host, port: 80 }, from: { host: '127.0.0.1', port: 1 } })
+        client.send(channelOpen('direct-tcpip', 9, 1000, data), channelOpen('direct-tcpip', 10, 1000, TO))
+        expect(parseChannelOpenFailure(await client.next(MSG.channelOpenFailure)).recipient).toBe(9)
+        expect((await opened(target.received)).typeData).toEqual(TO)
+        const [event] = (await bastion.events('channel.denied', before + 1)).slice(before)
+        expect(JSON.stringify(event)).toContain(host)
+      },
+    )
+  })
+
   describe('a hostile target', () => {
+    test('that takes messages of nothing: the session ends, and the broker is there', async () => {
+      const client = await connected()
+      const closed = (await bastion.closedSessions()).length
+      client.send(channelOpen('direct-tcpip', 9, 1000, TO))
+      const { sender } = await opened(target.received)
+      const answer = { recipient: sender, sender: 41, window: 100_000, maxPacket: 0 }
+      target.leg!.send(buildChannelOpenConfirmation(answer))
+      const row = (await bastion.closedSessions(closed + 1)).at(-1)
+      expect(row?.reason).toMatch(/^the target broke the SSH protocol: a maximum packet size of at least 256/)
+    })
+
+    test('that puts escape sequences into its refusal: they are shown, and not obeyed', async () => {
+      const client = await connected()
+      client.send(channelOpen('direct-tcpip', 9, 1000, TO))
+      const { sender } = await opened(target.received)
+      target.leg!.send(buildChannelOpenFailure(sender, 2, `\x1b]0;title\x07no${'!'.repeat(5_000)}`))
+      const { description } = parseChannelOpenFailure(await client.next(MSG.channelOpenFailure))
+      const text = Buffer.from(description).toString()
+      expect(text).toMatch(/^\\u001b\]0;title\\u0007no!+…$/)
+      expect(text.length).toBeLessThan(1_000)
+    })
+
     test.each([
       'forwarded-tcpip',
       'x11',
@@ -266,7 +308,7 @@ describeWithPeers('forwarding', PEERS, () => {
       },
     )
 
-    test('that opens 10,000 that were asked for: some dozens are offered, the rest is refused', async () => {
+    test('that opens 10,000 that were asked for: as many as there may be are offered, the rest is refused', async () => {
       const before = residentOf(bastion)
       const client = await bound()
       for (let n = 0; n < 10_000; n++) {
@@ -274,10 +316,10 @@ describeWithPeers('forwarding', PEERS, () => {
         if (n % 500 === 0) await sleep(0)
       }
       const refused = () => target.received.filter(([type]) => type === MSG.channelOpenFailure).length
-      await until('all answers', () => refused() > 10_000 - MAX_CHANNELS || undefined)
+      await until('all answers', () => refused() >= 10_000 - MAX_FORWARDED_CHANNELS || undefined)
       const offered = () => client.received.filter(([type]) => type === MSG.channelOpen).length
-      await until('all that are offered', () => offered() >= MAX_CHANNELS - 1 || undefined)
-      expect([offered(), refused()]).toEqual([MAX_CHANNELS - 1, 10_000 - MAX_CHANNELS + 1])
+      await until('all that are offered', () => offered() >= MAX_FORWARDED_CHANNELS || undefined)
+      expect([offered(), refused()]).toEqual([MAX_FORWARDED_CHANNELS, 10_000 - MAX_FORWARDED_CHANNELS])
       expect(client.received.map(([type]) => type)).not.toContain(AUTH.disconnect)
       expect(residentOf(bastion) - before).toBeLessThan(100_000)
     })

@@ -2,9 +2,10 @@
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Door } from '../../proxies/accept.ts'
-import { type Bastion, startBastion, until } from '../e2e/bastion.ts'
+import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { until } from '../until.ts'
 import { clearPacket, connectRaw, connectSocket, connectToSignIn } from './raw.ts'
 import { PEERS } from './setting.ts'
 

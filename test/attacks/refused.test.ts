@@ -7,10 +7,11 @@ import {
 } from '../../proxies/ssh/codec/build.ts'
 import { MSG, OPEN_FAILURE, parseChannelOpenFailure } from '../../proxies/ssh/codec/messages.ts'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
-import { type Bastion, until } from '../e2e/bastion.ts'
+import type { Bastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { freePort, startDaemon } from '../peers/process.ts'
 import { findProgram } from '../peers/program.ts'
+import { until } from '../until.ts'
 import { channelOpen } from './raw.ts'
 
 import { begin, describeAttacks, forward, openSession } from './setting.ts'

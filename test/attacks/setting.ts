@@ -4,9 +4,10 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { buildExec, buildGlobalRequest } from '../../proxies/ssh/codec/build.ts'
 import { MSG, parseChannelOpenConfirmation } from '../../proxies/ssh/codec/messages.ts'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
-import { type Bastion, startBastion, until } from '../e2e/bastion.ts'
+import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers, type Peer } from '../peers/program.ts'
+import { until } from '../until.ts'
 import { type RawClient, sessionOpen, signInRaw } from './raw.ts'
 
 /** The programs without which there is no bastion to attack. */
@@ -98,3 +99,30 @@ export async function settle(client: RawClient): Promise<void> {
 /** The data of a direct-tcpip channel (RFC 4254 7.2); it begins with that of a tcpip-forward. */
 export const forward = (host: string, port: number): Buffer =>
   new Writer().string(host).uint32(port).string('127.0.0.1').uint32(1).finish()
+
+/** A device with the service `ssh` at this port of the machine, which ops1 may use as `ops1+root@NAME`. */
+export async function provisionTarget(
+  { broker }: Bastion,
+  name: string,
+  port: number,
+  subprotocols: readonly string[],
+): Promise<void> {
+  await broker.must('POST', '/devices', { device_name: name, host: '127.0.0.1' })
+  await broker.must('POST', `/devices/${name}/services`, { service_name: 'ssh', protocol: 'SSH', port })
+  await broker.must('POST', '/accounts', {
+    account_name: 'root',
+    device: name,
+    domain: 'local',
+    credentials: [{ type: 'password', password: 'for the target' }],
+  })
+  await broker.must('POST', '/targetgroups', {
+    group_name: name,
+    session: { accounts: [`root@local:${name}:ssh`] },
+  })
+  await broker.must('POST', '/authorizations', {
+    user_group: 'ops1-srv1-users',
+    target_group: name,
+    authorize_sessions: true,
+    subprotocols,
+  })
+}

@@ -2,11 +2,11 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildChannelRequest, buildData } from '../../proxies/ssh/codec/build.ts'
+import { buildChannelRequest, buildData, buildPtyRequest } from '../../proxies/ssh/codec/build.ts'
 import { dataOf, MSG } from '../../proxies/ssh/codec/messages.ts'
 import { FXP } from '../../proxies/ssh/codec/sftp.ts'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
-import { ALL_RIGHTS, type Bastion, until } from '../e2e/bastion.ts'
+import { ALL_RIGHTS, type Bastion } from '../e2e/bastion.ts'
 import {
   CREATE,
   extended,
@@ -22,6 +22,7 @@ import {
   status,
   WRITE,
 } from '../proxies/ssh/sftp/support/packets.ts'
+import { until } from '../until.ts'
 import type { RawClient } from './raw.ts'
 import { describeAttacks, openSession } from './setting.ts'
 
@@ -89,6 +90,22 @@ describeAttacks('SFTP one way', (setting) => {
       expect(refusal?.body.readUInt32BE(4)).toBe(DENIED)
       expect(answers.map(idOf).sort()).toEqual([1, 2])
       expect([existsSync(there('keep')), existsSync(there('gone'))]).toEqual([true, false])
+    })
+
+    test('there is none on a terminal, whose modes could drop bytes that the filter has read', async () => {
+      await rights('SSH_SCP_UP')
+      const client = await setting.arrive()
+      const id = await openSession(client)
+      // IGNCR (RFC 4254 8): carriage returns, as in a file's data, do not reach the program.
+      const modes = Buffer.from([35, 0, 0, 0, 1])
+      const pty = { terminal: 'x', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes }
+      client.send(buildPtyRequest(id, true, pty))
+      await client.next(MSG.channelSuccess)
+      client.send(buildChannelRequest(id, 'subsystem', true, new Writer().string('sftp').finish()))
+      expect((await client.next(MSG.channelExtendedData)).toString()).toMatch(
+        /SFTP on a terminal is not allow/,
+      )
+      await client.next(MSG.channelClose)
     })
 
     test('an answer in place of a request ends the channel', async () => {

@@ -1,10 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { buildExec, buildGlobalRequest } from '../../proxies/ssh/codec/build.ts'
 import { MSG } from '../../proxies/ssh/codec/messages.ts'
-import { type Bastion, startBastion, until } from '../e2e/bastion.ts'
+import { MAX_AUTH_REQUESTS } from '../../proxies/ssh/limits.ts'
+import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { generateKey, type SshKey } from '../peers/keys.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { until } from '../until.ts'
 import {
   AUTH,
   authRequest,
@@ -218,6 +220,16 @@ describeWithPeers('sign-in', PEERS, () => {
       },
     )
 
+    test.each(early)('%s while a question waits for its answer ends the connection', async (_, messages) => {
+      const client = await arrive()
+      client.send(interactiveRequest(user))
+      await client.next(AUTH.infoRequest)
+      client.send(...messages(), interactiveAnswer(bastion.password))
+      await client.untilClosed()
+      expect(client.received.map((payload) => payload[0])).toEqual([AUTH.disconnect])
+      expect(await signIns(client)).toBe(0)
+    })
+
     test('a channel in the breath of a sign-in that fails', async () => {
       const client = await arrive()
       client.send(passwordRequest(user, 'wrong'), sessionOpen(0), buildExec(0, true, 'id'))
@@ -251,12 +263,25 @@ describeWithPeers('sign-in', PEERS, () => {
       expect(client.received.map((payload) => payload[0])).not.toContain(MSG.channelOpenConfirmation)
     })
 
-    test('a second request for the sign-in service, or for another one, ends the connection', async () => {
-      for (const service of ['ssh-userauth', 'ssh-connection']) {
-        const client = await arrive()
-        client.send(serviceRequest(service))
-        await client.untilClosed()
+    test('a request for another service than the sign-in ends the connection', async () => {
+      const client = await arrive()
+      client.send(serviceRequest('ssh-connection'))
+      await client.untilClosed()
+    })
+
+    test('the sign-in may be asked for again, as paramiko does, but not without end', async () => {
+      const client = await arrive()
+      for (let n = 0; n < 10; n++) {
+        client.send(serviceRequest('ssh-userauth'))
+        await client.next(AUTH.serviceAccept)
       }
+      client.send(...Array.from({ length: MAX_AUTH_REQUESTS }, () => serviceRequest('ssh-userauth')))
+      await client.untilClosed()
+      const late = await arrive()
+      late.send(passwordRequest(user, bastion.password))
+      await late.next(AUTH.success)
+      late.send(serviceRequest('ssh-userauth'))
+      await late.untilClosed()
     })
 
     test('sign-in to another service than the connection ends the connection', async () => {

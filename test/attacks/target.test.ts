@@ -20,11 +20,12 @@ import { MSG, parseChannelOpenConfirmation, parseChannelRequest } from '../../pr
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
 import { Keepalive } from '../../proxies/ssh/keepalive.ts'
 import type { Transport } from '../../proxies/ssh/transport.ts'
-import { type Bastion, startBastion, until } from '../e2e/bastion.ts'
+import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { until } from '../until.ts'
 import { AUTH, channelOpen, type RawClient, sessionOpen, signInRaw } from './raw.ts'
-import { noSession, PEERS, residentOf } from './setting.ts'
+import { noSession, PEERS, provisionTarget, residentOf } from './setting.ts'
 import { type HostileTarget, type Script, startHostileTarget } from './target.ts'
 
 const NOTHING = Buffer.alloc(0)
@@ -41,30 +42,8 @@ describeWithPeers('targets', PEERS, () => {
 
   beforeAll(async () => {
     bastion = await startBastion()
-    target = await startHostileTarget(bastion.home.folder, () => script)
-    const { broker } = bastion
-    await broker.must('POST', '/devices', { device_name: 'evil1', host: '127.0.0.1' })
-    await broker.must('POST', '/devices/evil1/services', {
-      service_name: 'ssh',
-      protocol: 'SSH',
-      port: target.port,
-    })
-    await broker.must('POST', '/accounts', {
-      account_name: 'root',
-      device: 'evil1',
-      domain: 'local',
-      credentials: [{ type: 'password', password: 'for the target' }],
-    })
-    await broker.must('POST', '/targetgroups', {
-      group_name: 'evil1-targets',
-      session: { accounts: ['root@local:evil1:ssh'] },
-    })
-    await broker.must('POST', '/authorizations', {
-      user_group: 'ops1-srv1-users',
-      target_group: 'evil1-targets',
-      authorize_sessions: true,
-      subprotocols: ['SSH_SHELL', 'SSH_REMOTE_COMMAND'],
-    })
+    target = await startHostileTarget(bastion.home.folder, { script: () => script })
+    await provisionTarget(bastion, 'evil1', target.port, ['SSH_SHELL', 'SSH_REMOTE_COMMAND'])
   })
   afterAll(async () => {
     // An honest target is served as before.
@@ -253,12 +232,12 @@ describeWithPeers('targets', PEERS, () => {
       ['a refusal of no request', (channel) => buildChannelFailure(channel)],
       [
         'a second confirmation',
-        (recipient) => buildChannelOpenConfirmation({ recipient, sender: 1, window: 1, maxPacket: 1 }),
+        (recipient) => buildChannelOpenConfirmation({ recipient, sender: 1, window: 1, maxPacket: 1_000 }),
       ],
       [
         'a confirmation of no channel',
         (channel) =>
-          buildChannelOpenConfirmation({ recipient: channel + 1, sender: 1, window: 1, maxPacket: 1 }),
+          buildChannelOpenConfirmation({ recipient: channel + 1, sender: 1, window: 1, maxPacket: 1_000 }),
       ],
       ['a refusal of the open channel', (channel) => buildChannelOpenFailure(channel, 1, 'no')],
       [
@@ -369,6 +348,34 @@ describeWithPeers('targets', PEERS, () => {
       peak = Math.max(peak, resident())
       isOver = true
       expect(peak - before).toBeLessThan(100_000)
+    })
+
+    test.each([
+      ['IGNORE', Buffer.of(AUTH.ignore)],
+      ['DEBUG', Buffer.of(AUTH.debug, 1)],
+      ['PING', Buffer.of(192)],
+    ])('a target that says 200 MB of %s', async (_, head) => {
+      const message = Buffer.concat([head, new Writer().string(Buffer.alloc(30_000)).string('').finish()])
+      let said = 0
+      script = (leg, channel) => {
+        const say = (): void => {
+          for (; said < 7_000 && !leg.congested && !leg.closed; said++) leg.send(message)
+          if (said < 7_000) setImmediate(say)
+          else finish(leg, channel)
+        }
+        say()
+      }
+      const { client, channel } = await arrive()
+      const before = resident()
+      client.send(buildExec(channel, true, 'attack'))
+      let peak = 0
+      await until('its end', () => {
+        peak = Math.max(peak, resident())
+        return client.received.some(isClose) || undefined
+      })
+      expect(said).toBe(7_000)
+      expect(peak - before).toBeLessThan(100_000)
+      expect(shown(client)).toEqual(HONEST)
     })
 
     test('a target that does not answer, and a client that goes on asking', async () => {

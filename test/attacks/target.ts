@@ -22,16 +22,27 @@ export interface HostileTarget {
 /** What is said when the client's program begins; `channel` is the bastion's number. */
 export type Script = (leg: Transport, channel: number) => void
 
+export interface HostileOptions {
+  script?: () => Script
+  /** Its host key; default: a new one of Ed25519. */
+  privateKey?: string
+  /** Takes the passwords that it is shown. */
+  passwords?: string[]
+}
+
 /**
  * Confirms channels, grants their main requests and answers no other, and runs the script at the main request. Without
  * a script it says nothing by itself.
  */
-export async function startHostileTarget(folder: string, script?: () => Script): Promise<HostileTarget> {
-  const { privateKey } = await generateKey(folder)
+export async function startHostileTarget(
+  folder: string,
+  { script, privateKey, passwords }: HostileOptions = {},
+): Promise<HostileTarget> {
+  const hostKey = privateKey ?? (await generateKey(folder)).privateKey
   const received: Buffer[] = []
   const sockets = new Set<Socket>()
   let last: Transport | undefined
-  const server = new ssh2.Server({ hostKeys: [privateKey], keepaliveInterval: 0 }, (client: Connection) => {
+  const server = new ssh2.Server({ hostKeys: [hostKey], keepaliveInterval: 0 }, (client: Connection) => {
     const { _sock: socket } = client as unknown as { _sock: Socket }
     sockets.add(socket)
     const leg = new Transport(client, socket, { strict: false })
@@ -39,6 +50,7 @@ export async function startHostileTarget(folder: string, script?: () => Script):
     let channel = 0
     client.on('error', () => socket.destroy())
     client.on('authentication', (context: AuthContext) => {
+      if (context.method === 'password') passwords?.push(context.password)
       if (context.method === 'password') context.accept()
       else context.reject(['password'])
     })

@@ -1,18 +1,14 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import {
-  EVENT_CODES,
-  EVENT_FIELDS,
-  type EventFields,
-  kindOf,
-  NUMERIC_FIELDS,
-  severityOf,
-  TRAP_CODES,
-} from '../../src/audit/catalogue.ts'
+import { kindOf, severityOf, TRAP_CODES } from '../../src/audit/catalogue.ts'
+import { EVENT_FIELDS, type EventFields, NUMERIC_FIELDS } from '../../src/audit/fields.ts'
 import { sentenceOf } from '../../src/audit/sentence.ts'
+import { AUDIT_FAULTS } from '../../src/audit/verify.ts'
+import { SESSION_FAULTS } from '../../src/keeper/evidence.ts'
 import { run } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { baseMibs } from '../peers/snmptrapd.ts'
+import { EVENT_CODES } from './codes.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
@@ -49,6 +45,12 @@ describe('docs/events.md', () => {
         const number = TRAP_CODES.indexOf(code) + 1
         return [code, severity, number > 0 ? `.0.${number}` : '', meaning, [...fields]]
       }),
+    )
+  })
+
+  test('lists what verifying finds, all and no others', () => {
+    expect(table(text, 'Proof').map(([code, meaning]) => [plain(code), meaning])).toEqual(
+      Object.entries({ ...AUDIT_FAULTS, ...SESSION_FAULTS }),
     )
   })
 

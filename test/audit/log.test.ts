@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { EventCode } from '../../src/audit/catalogue.ts'
-import { canonicalJson, chainRows, type StoredEvent, verifyAudit } from '../../src/audit/chain.ts'
+import { canonicalJson, chainRows, type StoredEvent } from '../../src/audit/chain.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import type { Sink } from '../../src/audit/sink.ts'
+import { type AuditFault, verifyAudit } from '../../src/audit/verify.ts'
 import { openStore } from '../../src/store/open.ts'
 import { MemoryAudit } from './memory.ts'
 
@@ -80,7 +81,7 @@ describe('record', () => {
     repository.lostAnswer = true
     await audit.record('service.start', {})
     await audit.record('service.stop', {})
-    expect(await verifyAudit(repository)).toEqual({ rows: 2, head: expect.any(String) })
+    expect(await verifyAudit(repository)).toMatchObject({ rows: 2, head: expect.any(String) })
   })
 
   test('goes behind the rows of another process that was faster', async () => {
@@ -152,30 +153,51 @@ describe('verify', () => {
   }
 
   test('an empty log is in order', async () => {
-    expect(await verifyAudit(repository)).toEqual({ rows: 0 })
+    expect(await verifyAudit(repository)).toEqual({ rows: 0, checkpoints: 0, unsigned: 0 })
   })
 
   test('a long log is in order', async () => {
     await fill(2500)
     expect(await verifyAudit(repository)).toEqual({
       rows: 2500,
+      checkpoints: 0,
+      unsigned: 2500,
       head: Buffer.from(repository.rows.at(-1)!.hash).toString('hex'),
     })
   })
 
-  test.each<[string, (rows: MemoryAudit['rows']) => void, number, RegExp]>([
+  test.each<[string, (rows: MemoryAudit['rows']) => void, number, AuditFault, RegExp]>([
     [
       'a changed byte',
       (rows) => (rows[5]!.json = rows[5]!.json.replace('ls 5', 'ls 6')),
       6,
+      'changed_event',
       /hash does not fit/,
     ],
-    ['a changed hash', (rows) => (rows[5]!.hash = new Uint8Array(32)), 6, /hash does not fit/],
-    ['a removed row', (rows) => rows.splice(5, 1), 6, /row 6 is missing: the next one is 7/],
-    ['a removed first row', (rows) => rows.splice(0, 1), 1, /row 1 is missing/],
-    ['a row before the first', (rows) => rows.unshift({ ...rows[0]!, sequence: 0 }), 1, /the next one is 0/],
-    ['a changed column code', (rows) => (rows[5]!.code = 'auth.success'), 6, /column differs/],
-    ['a changed column time', (rows) => (rows[5]!.time += 1), 6, /column differs/],
+    [
+      'a changed hash',
+      (rows) => (rows[5]!.hash = new Uint8Array(32)),
+      6,
+      'changed_event',
+      /hash does not fit/,
+    ],
+    [
+      'a removed row',
+      (rows) => rows.splice(5, 1),
+      6,
+      'missing_events',
+      /row 6 is missing: the next one is 7/,
+    ],
+    ['a removed first row', (rows) => rows.splice(0, 1), 1, 'missing_events', /row 1 is missing/],
+    [
+      'a row before the first',
+      (rows) => rows.unshift({ ...rows[0]!, sequence: 0 }),
+      1,
+      'missing_events',
+      /the next one is 0/,
+    ],
+    ['a changed column code', (rows) => (rows[5]!.code = 'auth.success'), 6, 'bad_event', /column differs/],
+    ['a changed column time', (rows) => (rows[5]!.time += 1), 6, 'bad_event', /column differs/],
     [
       'two rows swapped',
       (rows) => {
@@ -184,19 +206,21 @@ describe('verify', () => {
         rows[6]!.json = json
       },
       6,
-      /hash does not fit/,
+      'misplaced_event',
+      /holds the event of row 7/,
     ],
     [
       'a row that was written anew with its hash',
       (rows) => Object.assign(rows[5]!, chainRows(rows[4], [{ time: 1, code: 'command', fields: {} }])[0]),
       7,
+      'changed_event',
       /hash does not fit/,
     ],
-  ])('names %s', async (_, change, sequence, message) => {
+  ])('names %s', async (_, change, sequence, code, message) => {
     await fill(10)
     change(repository.rows)
     const { rows, fault } = await verifyAudit(repository)
-    expect(fault).toEqual({ sequence, message: expect.stringMatching(message) })
+    expect(fault).toEqual({ code, sequence, message: expect.stringMatching(message) })
     expect(rows).toBe(sequence - 1)
   })
 

@@ -1,21 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import {
-  EVENT_CODES,
-  EVENT_FIELDS,
-  type EventFields,
-  kindOf,
-  NUMERIC_FIELDS,
-  TRAP_CODES,
-} from '../../src/audit/catalogue.ts'
+import { kindOf, TRAP_CODES } from '../../src/audit/catalogue.ts'
 import type { StoredEvent } from '../../src/audit/chain.ts'
 import { cleanFields } from '../../src/audit/clean.ts'
+import { EVENT_FIELDS, type EventFields, NUMERIC_FIELDS } from '../../src/audit/fields.ts'
 import { sentenceOf } from '../../src/audit/sentence.ts'
 import { notificationOf, SnmpSink } from '../../src/audit/sinks/snmp.ts'
 import type { TrapTarget } from '../../src/config/config.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { type Notification, type Snmptrapd, startSnmptrapd } from '../peers/snmptrapd.ts'
+import { EVENT_CODES } from './codes.ts'
 
 const event = (code: StoredEvent['code'], fields: EventFields): StoredEvent => ({
   sequence: 1,

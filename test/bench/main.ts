@@ -26,7 +26,7 @@ import { median, percentile, shuffled, table } from './stats.ts'
 
 type PerRoute<T> = Record<Route, T[]>
 
-const forRoutes = <T>(): PerRoute<T> => ({ direct: [], jump: [], sallyport: [] })
+const forRoutes = <T>(): PerRoute<T> => ({ direct: [], jump: [], sallyport: [], unrecorded: [] })
 
 /** Measures every route `rounds` times, in another order each time. */
 async function inRounds<T>(rounds: number, measure: (route: Route) => Promise<T>): Promise<PerRoute<T>> {
@@ -52,7 +52,12 @@ function rowOf<T>(
   value: (result: T) => number | undefined,
   rate = false,
 ): Row {
-  const values: Row['values'] = { direct: undefined, jump: undefined, sallyport: undefined }
+  const values: Row['values'] = {
+    direct: undefined,
+    jump: undefined,
+    sallyport: undefined,
+    unrecorded: undefined,
+  }
   for (const route of ROUTES) {
     const known = results[route].map(value).filter((number) => number !== undefined)
     if (known.length > 0) values[route] = median(known)
@@ -119,8 +124,8 @@ function show(rows: readonly Row[]): string {
   const ratio = (a: number | undefined, b: number | undefined): string =>
     a === undefined || b === undefined || b === 0 ? '-' : `× ${(a / b).toFixed(2)}`
   return table([
-    ['', 'unit', 'direct', 'ssh -J', 'sallyport', 'to direct', 'to ssh -J'],
-    ...rows.map(({ name, unit, values: { direct, jump, sallyport } }) => [
+    ['', 'unit', 'direct', 'ssh -J', 'sallyport', 'to direct', 'to ssh -J', 'unrecorded', 'to unrecorded'],
+    ...rows.map(({ name, unit, values: { direct, jump, sallyport, unrecorded } }) => [
       name,
       unit,
       number(direct),
@@ -128,6 +133,8 @@ function show(rows: readonly Row[]): string {
       number(sallyport),
       ratio(sallyport, direct),
       ratio(sallyport, jump),
+      number(unrecorded),
+      ratio(sallyport, unrecorded),
     ]),
   ])
 }
@@ -172,7 +179,8 @@ async function passage(): Promise<void> {
         'ratios of rates: more is better; of times, CPU and memory: less is better',
         'sallyport records: terminals whole; a command (ssh cat) whole up to the quota of its session, then by hash ' +
           'and count; scp and sftp by operation, path, size and SHA-256 of each file, not the bytes',
-        "CPU: of the broker process, all its threads; memory: resident of the broker, proportional of the jump host's processes",
+        'unrecorded: the same broker under an authorization without recording',
+        "CPU: of the broker process, all its threads, until it rests after the session; memory: resident of the broker, proportional of the jump host's processes",
       ]
       process.stdout.write(`${show(rows)}\n\n${about.join('\n')}\n`)
       if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify({ about, rows }, null, 2)}\n`)

@@ -58,6 +58,7 @@ export async function transfer(
   if (what !== 'ssh cat' && statSync(copy).size !== size)
     throw new Error(`${what} by ${route}: copy is short`)
   rmSync(copy, { force: true })
+  if (before !== undefined) await lab.quiet()
   const after = lab.cpu(route)
   const mibPerSecond = size / MIB / seconds
   if (before === undefined || after === undefined) return { mibPerSecond }
@@ -168,6 +169,7 @@ export async function logins(lab: Lab, route: Route, count: number): Promise<Log
   }
   await Promise.all(Array.from({ length: 6 }, worker))
   const perSecond = (count * 1000) / (performance.now() - begin)
+  if (before !== undefined) await lab.quiet()
   const after = lab.cpu(route)
   if (before === undefined || after === undefined) return { perSecond }
   return { perSecond, cpuMs: ((after - before) * 1000) / count }

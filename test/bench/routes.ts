@@ -1,20 +1,21 @@
-/** The three ways to one target: direct, through OpenSSH's own jump host, and through the broker. */
+/** The ways to one target: direct, through OpenSSH's own jump host, and through the broker, with and without a recording. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Broker, startBroker } from '../peers/broker.ts'
 import { generateKey } from '../peers/keys.ts'
-import { descendants } from '../peers/process.ts'
+import { cpuSeconds, descendants, quiet } from '../peers/process.ts'
 import { provision } from '../peers/provision.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
 import { createSystemUser, type SystemUser } from '../peers/users.ts'
 
-export const ROUTES = ['direct', 'jump', 'sallyport'] as const
+export const ROUTES = ['direct', 'jump', 'sallyport', 'unrecorded'] as const
 export type Route = (typeof ROUTES)[number]
+
+const isOurs = (route: Route): boolean => route === 'sallyport' || route === 'unrecorded'
 
 /** The same for every leg that a client chooses; the broker chooses its own toward the target. */
 export const CIPHER = 'aes128-gcm@openssh.com'
-const TICKS_PER_SECOND = 100
 const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN']
 
 export interface Lab {
@@ -26,15 +27,9 @@ export interface Lab {
   /** Bytes that the proxy in between holds: resident for the broker, proportional set size for a jump host. */
   memory(route: Route): number | undefined
   broker: Broker
+  /** Waits until the broker does no more for a session that is over: its recording is indexed. */
+  quiet(): Promise<void>
   stop(): Promise<void>
-}
-
-/** User and system time of a process. */
-function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  // proc(5): utime and stime are fields 14 and 15; the state, first here, is field 3.
-  return fields.slice(11, 13).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND
 }
 
 /** A value of /proc/PID/FILE in bytes, for example Pss of smaps_rollup; 0 when the process has ended. */
@@ -68,12 +63,19 @@ export async function startLab(): Promise<Lab> {
     const jump = await server()
     const broker = await startBroker()
     started.push(broker)
-    const { login } = await provision(broker, {
+    const way = {
       sshPublicKeys: [key.publicKey],
       port: target.port,
       account: user.name,
-      credentials: [{ type: 'ssh_key', private_key: key.privateKey }],
+      credentials: [{ type: 'ssh_key' as const, private_key: key.privateKey }],
       subprotocols: RIGHTS,
+    }
+    const { login } = await provision(broker, way)
+    const unrecorded = await provision(broker, {
+      ...way,
+      user: 'ops2',
+      device: 'srv2',
+      authorization: { is_recorded: false },
     })
     const config = join(folder, 'config')
     const common = commonConfig(folder, key.path)
@@ -82,6 +84,7 @@ export async function startLab(): Promise<Lab> {
       hop: [`Port ${jump.port}`, `User ${user.name}`],
       jump: [`Port ${target.port}`, `User ${user.name}`, `ProxyCommand ssh -F ${config} -W %h:%p hop`],
       sallyport: [`Port ${broker.ports.ssh}`, `User ${login}`],
+      unrecorded: [`Port ${broker.ports.ssh}`, `User ${unrecorded.login}`],
     }
     const hosts = Object.entries(names).map(([host, lines]) =>
       [`Host ${host}`, ...lines, ...common].join('\n  '),
@@ -91,12 +94,13 @@ export async function startLab(): Promise<Lab> {
       options: ['-F', config],
       user,
       broker,
-      cpu: (route) => (route === 'sallyport' ? cpuSeconds(broker.pid) : undefined),
+      cpu: (route) => (isOurs(route) ? cpuSeconds(broker.pid) : undefined),
       memory: (route) => {
-        if (route === 'sallyport') return kibibytes(broker.pid, 'status', 'VmRSS')
+        if (isOurs(route)) return kibibytes(broker.pid, 'status', 'VmRSS')
         if (route !== 'jump') return undefined
         return descendants(jump.pid).reduce((sum, pid) => sum + kibibytes(pid, 'smaps_rollup', 'Pss'), 0)
       },
+      quiet: () => quiet(broker.pid),
       stop,
     }
   } catch (error) {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { applyHunks, PATCH, parsePatch, patchSsh2, ssh2Folder } from '../../bin/patch-ssh2.mjs'
-import { requirePatchedSsh2 } from '../../proxies/ssh/transport.ts'
+import { requirePatchedSsh2 } from '../../proxies/ssh/ssh2.ts'
 import { run } from '../peers/process.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
@@ -98,7 +98,10 @@ test('runs by hand, without git and without other programs', async () => {
 
 test('the broker does not start without it, and says what to do', async () => {
   const config = join(folder, 'sallyport.yaml')
-  writeFileSync(config, 'listen: { https: off, metrics: off, ssh: { host: 127.0.0.1, port: 0 } }\n')
+  writeFileSync(
+    config,
+    'listen: { https: off, telnet: off, rlogin: off, metrics: off, ssh: { host: 127.0.0.1, port: 0 } }\n',
+  )
   const preload = join(folder, 'unpatched.cjs')
   const constants = createRequire(import.meta.url).resolve('ssh2/lib/protocol/constants.js')
   writeFileSync(preload, `delete require(${JSON.stringify(constants)}).SALLYPORT_PATCH\n`)

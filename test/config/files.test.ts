@@ -10,7 +10,7 @@ const documented = read('sallyport.yaml')
 /** Examples are behind a `#` that is not followed by one space and text. */
 const uncommented = documented.replace(/^(\s*)#(?! \S|$)/gm, '$1')
 const surroundings = {
-  env: { SNMP_AUTH_PASSWORD: 'longenough', SNMP_PRIV_PASSWORD: 'longenough' },
+  env: { S3_SECRET_KEY: 'longenough', SNMP_AUTH_PASSWORD: 'longenough', SNMP_PRIV_PASSWORD: 'longenough' },
   hostname: 'box',
 }
 
@@ -29,6 +29,7 @@ test('config/sallyport.yaml with its examples in use is in order but for the fil
     '/etc/sallyport.yaml',
     surroundings,
   )
+  expect(config.recordings.objectStore).toMatchObject({ bucket: 'recordings', segmentInterval: 15_000 })
   expect(config.syslog.map(({ transport }) => transport)).toEqual(['udp', 'tls'])
   expect(config.snmp.traps.map(({ version }) => version)).toEqual(['2c', 3])
 })

@@ -26,12 +26,24 @@ describe('a configuration that is in order', () => {
       listen: {
         https: { host: '::', port: 443 },
         ssh: { host: '::', port: 22 },
+        telnet: { host: '::', port: 23, allow: ['127.0.0.0/8', '::1/128'] },
+        rlogin: { host: '::', port: 513, allow: ['127.0.0.0/8', '::1/128'] },
         metrics: { host: '127.0.0.1', port: 9464 },
       },
-      ssh: { userCa: [] },
+      ssh: { userCa: [], hostCertificates: [] },
+      dns: { servers: [] },
       database: { file: '/etc/data/sallyport.db' },
       masterKey: { file: '/etc/data/master.key' },
-      recordings: { directory: '/etc/data/recordings', recipients: [], minFree: 2 ** 30 },
+      recordings: {
+        directory: '/etc/data/recordings',
+        recipients: [],
+        brokerKey: true,
+        search: 'full',
+        minFree: 2 ** 30,
+        alarmFree: 2 ** 31,
+        keepDays: 0,
+        maxSize: 0,
+      },
       loginGrace: 60_000,
       shutdownGrace: 30_000,
       syslog: [],
@@ -47,7 +59,7 @@ data_dir: state
 listen: { https: { certificate: a.pem, key: /secure/a.key } }
 master_key: { file: ../keys/master.key }
 database: { url: "sqlite:db/x.db" }
-recordings: { dir: /big/recordings, recipients: [${recipient}], min_free: 64KiB }
+recordings: { dir: /big/recordings, recipients: [${recipient}], broker_key: false, search: commands, min_free: 64KiB, keep_days: 30, max_size: 1TiB }
 log: { level: debug, file: sallyport.log }
 `)
     expect(config.dataDir).toBe('/etc/sallyport/state')
@@ -60,11 +72,31 @@ log: { level: debug, file: sallyport.log }
     expect(config.recordings).toEqual({
       directory: '/big/recordings',
       recipients: [recipient],
+      brokerKey: false,
+      search: 'commands',
       minFree: 65_536,
+      alarmFree: 131_072,
+      keepDays: 30,
+      maxSize: 2 ** 40,
     })
-    const { ssh } = parse('ssh: { user_ca: [ca.pub, /secure/ca.pub], revoked_keys: krl }')
-    expect(ssh).toEqual({ userCa: ['/etc/data/ca.pub', '/secure/ca.pub'], revokedKeys: '/etc/data/krl' })
+    const { ssh } = parse(
+      'ssh: { user_ca: [ca.pub, /secure/ca.pub], revoked_keys: krl, revoked_host_keys: hosts, host_certificates: [c.pub] }',
+    )
+    expect(ssh).toEqual({
+      userCa: ['/etc/data/ca.pub', '/secure/ca.pub'],
+      revokedKeys: '/etc/data/krl',
+      revokedHostKeys: '/etc/data/hosts',
+      hostCertificates: ['/etc/data/c.pub'],
+    })
     expect(config.log).toEqual({ level: 'debug', file: '/etc/sallyport/state/sallyport.log' })
+  })
+
+  test('takes resolvers by address, on port 53 unless told otherwise', () => {
+    const { dns } = parse('dns: { servers: [{ host: 127.0.0.1 }, { host: "::1", port: 5353 }] }')
+    expect(dns.servers).toEqual([
+      { host: '127.0.0.1', port: 53 },
+      { host: '::1', port: 5353 },
+    ])
   })
 
   test('takes the banner as text or from a file, with the line ends of a terminal', () => {
@@ -79,9 +111,19 @@ log: { level: debug, file: sallyport.log }
   })
 
   test('switches listeners off', () => {
-    expect(parse('listen: { https: off, ssh: { port: 2222 }, metrics: off }').listen).toEqual({
-      ssh: { host: '::', port: 2222 },
-    })
+    const text = 'listen: { https: off, ssh: { port: 2222 }, telnet: off, rlogin: off, metrics: off }'
+    expect(parse(text).listen).toEqual({ ssh: { host: '::', port: 2222 } })
+  })
+
+  test('switches Telnet inside TLS on by its keys', () => {
+    const { telnets } = parse('listen: { telnets: { certificate: a.pem, key: a.key } }').listen
+    expect(telnets).toEqual({ host: '::', port: 992, certificate: '/etc/data/a.pem', key: '/etc/data/a.key' })
+    expect(parse('listen: { telnets: {} }').listen.telnets).toEqual({ host: '::', port: 992 })
+  })
+
+  test('takes the networks of clear text as they are', () => {
+    const { telnet } = parse('listen: { telnet: { allow: [10.0.0.0/8, 192.0.2.1] } }').listen
+    expect(telnet).toEqual({ host: '::', port: 23, allow: ['10.0.0.0/8', '192.0.2.1'] })
   })
 
   test('gives a TLS receiver of syslog its own port', () => {
@@ -183,6 +225,16 @@ describe('a fault', () => {
       ':1: ssh.banner: expected text without control characters',
     ],
     [
+      'a resolver by name',
+      'dns: { servers: [{ host: ns }] }',
+      ':1: dns.servers[0].host: expected an address',
+    ],
+    [
+      'a message of the day with an escape',
+      'ssh: { motd: "\\e[2J" }',
+      ':1: ssh.motd: expected text without control characters',
+    ],
+    [
       'a banner that is too long',
       `ssh: { banner: ${'x'.repeat(9000)} }`,
       ':1: ssh.banner: expected text or { file: PATH }',
@@ -192,7 +244,7 @@ describe('a fault', () => {
       'ssh: { banner: { file: nowhere } }',
       ':1: ssh.banner: cannot read the banner',
     ],
-    ['an unknown key far from all', 'tls: {}', ':1: tls: unknown key; the nearest known one is ssh'],
+    ['an unknown key far from all', 'tls: {}', ':1: tls: unknown key; the nearest known one is dns'],
     ['__proto__', '"__proto__": { x: 1 }', ':1: __proto__: unknown key'],
     [
       'a port',
@@ -212,9 +264,34 @@ describe('a fault', () => {
     ['a duration', 'login_grace: 90', 'login_grace: expected a duration such as 90s, 15m, 8h or 30d, got 90'],
     ['a duration out of bounds', '\nlogin_grace: 2h', ':2: login_grace: expected 1s to 1h, got 2h'],
     [
+      'an object store over a clear line',
+      `recordings: { object_store: { bucket: b-1, access_key: a, secret_key: s, endpoint: "http://s3.example.com" } }`,
+      'recordings.object_store.endpoint: expected https://, got http://s3.example.com: http is for this machine only',
+    ],
+    [
+      'a prefix that leads elsewhere',
+      `recordings: { object_store: { bucket: b-1, access_key: a, secret_key: s, prefix: ../up/.. } }`,
+      'recordings.object_store.prefix: expected empty, or folders that end with a slash',
+    ],
+    [
+      'a secret of the object store',
+      `recordings: { object_store: { bucket: b-1, access_key: a, secret_key: { env: NOT_SET } } }`,
+      'recordings.object_store.secret_key: the environment variable NOT_SET is not set',
+    ],
+    [
+      'a key of the object store',
+      `recordings: { object_store: { bucket: b-1, acces_key: a, secret_key: s } }`,
+      'unknown key; the nearest known one is recordings.object_store.access_key',
+    ],
+    [
       'a size',
       'recordings: { min_free: 1GB }',
       'recordings.min_free: expected a size such as 64KiB, 100MiB or 1GiB, got "1GB"',
+    ],
+    [
+      'recordings that nobody could open',
+      'recordings: { broker_key: false }',
+      'recordings.broker_key: expected at least one of recordings.recipients with false: nobody could open a recording',
     ],
     [
       'a recipient',
@@ -276,6 +353,17 @@ describe('a fault', () => {
       'snmp: { traps: [ { host: a, version: 3, inform: true, user: u, auth_password: short, priv_password: longenough } ] }',
       'snmp.traps[0].auth_password: expected at least 8 characters',
     ],
+    [
+      'no network',
+      'listen: { rlogin: { allow: [10.0.0.0/33] } }',
+      'listen.rlogin.allow[0]: expected an address or a network',
+    ],
+    ['nobody', 'listen: { telnet: { allow: [] } }', 'listen.telnet.allow: expected a list of networks'],
+    [
+      'half a certificate',
+      'listen: { telnets: { key: a } }',
+      'listen.telnets: certificate and key belong together',
+    ],
     ['a key twice', 'log: {}\nlog: {}', ':2: map keys must be unique'],
     ['no YAML', 'listen: [', ':1: flow sequence'],
     ['a lone dash', 'log: { level: info, file: - }', 'write "-" in quotes'],
@@ -287,13 +375,8 @@ describe('a fault', () => {
 
   test.each([
     'workers: 0',
-    'listen: { telnet: off }',
-    'listen: { telnet: { port: 23 } }',
-    'listen: { rlogin: {} }',
-    'listen: { telnets: off }',
     'listen: { vnc: {} }',
     'listen: { rdp: {} }',
-    'recordings: { keep_days: 0 }',
     'snmp: { agent: {} }',
     'database: { url: "postgres://db/x" }',
     'syslog: [ { host: a, format: cef } ]',

@@ -1,16 +1,17 @@
-/** Pages whose tables name tests that exist: each row's last cell is a file and what a title in it begins with. */
+/** Pages with tables that name tests that exist: each row's last cell is a file and what a title in it begins with. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const TESTS = join(import.meta.dirname, '..')
-const PAGES = { 'conformance.md': 3, 'clients.md': 4 }
+const PAGES = { 'conformance.md': 3, 'clients.md': 4, 'threat-model.md': 3 }
 
 describe.each(Object.entries(PAGES))('docs/%s', (page, columns) => {
   const text = readFileSync(join(TESTS, '..', 'docs', page), 'utf8')
   const rows = text
-    .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.endsWith('| shown by |'))
+    .split('\n\n')
+    .filter((block) => /^\|.*\| shown by \|\n/.test(block))
+    .flatMap((table) => table.trimEnd().split('\n').slice(2))
     .map((line) =>
       line
         .slice(2)

@@ -113,6 +113,7 @@ describe.runIf(canCreateUsers())('as root, with a target user', () => {
       // list, verify, export as text, play: the session comes back in the last two.
       const shown = await reader.expect(/walked-42[\s\S]*walked-42/, STEP_MS)
       expect(shown).toContain('ops1')
+      reader.send('q')
       expect(await reader.exit(STEP_MS)).toBe(0)
       expect(reader.output()).not.toContain(user.password)
       const cast = readFileSync(join(folder, 'walk', 'session.cast'), 'utf8').split('\n')

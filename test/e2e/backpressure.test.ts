@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ssh, sshArguments } from '../peers/openssh.ts'
+import { quiet } from '../peers/process.ts'
 import { findProgram } from '../peers/program.ts'
-import { ALL_RIGHTS, type Bastion, startBastion, until } from './bastion.ts'
+import { until } from '../until.ts'
+import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** What one stopped session may add to the broker's memory. */
@@ -37,11 +39,12 @@ function residentBytes(pid: number): number {
   return Number(line?.[1]) * 1024
 }
 
-/** The broker's memory now, after a session of the same kind has warmed it up. */
+/** The broker's memory now, after a session of the same kind has warmed it up, and was indexed. */
 async function baseline(): Promise<number> {
   await ssh(bastion.home, bastion.login(), [
     `head -c ${64 * MEBIBYTE} /dev/zero > /dev/null; head -c ${64 * MEBIBYTE} /dev/zero`,
   ])
+  await quiet(bastion.broker.pid)
   return residentBytes(bastion.broker.pid)
 }
 

@@ -5,6 +5,7 @@ import { generateKey, type SshKey } from '../peers/keys.ts'
 import { provision } from '../peers/provision.ts'
 import { type Sshd, type SshdOptions, startSshd } from '../peers/sshd.ts'
 import { createSystemUser, type SystemUser } from '../peers/users.ts'
+import { until } from '../until.ts'
 
 export const ALL_RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP', 'SSH_SCP_DOWN', 'SFTP_SESSION']
 
@@ -47,8 +48,6 @@ export interface Bastion {
   events(code: string, count?: number): Promise<Record<string, unknown>[]>
   stop(): Promise<void>
 }
-
-const WAIT_MS = 10_000
 
 export async function startBastion(options: BastionOptions = {}): Promise<Bastion> {
   const home = createHome()
@@ -115,15 +114,4 @@ export function eventsIn(log: string): Record<string, unknown>[] {
       }
     })
     .filter((entry) => 'event' in entry)
-}
-
-/** Asks again until there is an answer; rejects after some seconds. */
-export async function until<T>(what: string, ask: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  const end = Date.now() + WAIT_MS
-  for (;;) {
-    const answer = await ask()
-    if (answer !== undefined) return answer
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
 }

@@ -67,7 +67,6 @@ describe('a certificate', () => {
     ['that is to come', ['-n', 'ops1', '-V', '20990101:20990102']],
     ['for another network', ['-n', 'ops1', '-O', 'source-address=192.0.2.0/24']],
     ['of a host', ['-h', '-n', 'ops1']],
-    ['with a command', ['-n', 'ops1', '-O', 'force-command=true']],
     ['with an unknown option', ['-n', 'ops1', '-O', 'critical:odd@example.com=1']],
   ])('%s does not sign in', async (_, args, ca) => {
     expect(await attempt('laptop', args, ca)).toBe(255)
@@ -189,7 +188,7 @@ test('the start refuses files that hold something else, and check says so', asyn
     ['user_ca', [join(shop.folder, 'nowhere')], 'ENOENT'],
     ['revoked_keys', join(shop.folder, 'nowhere'), 'ENOENT'],
   ] as const) {
-    const off = '{ https: off, metrics: off, ssh: { host: 127.0.0.1, port: 0 } }'
+    const off = '{ https: off, telnet: off, rlogin: off, metrics: off, ssh: { host: 127.0.0.1, port: 0 } }'
     writeFileSync(config, `listen: ${off}\nssh: { ${key}: ${JSON.stringify(value)} }\ndata_dir: data\n`)
     for (const command of ['check', 'serve']) {
       const done = await run(...sallyportCommand([command, '--config', config]))

@@ -18,7 +18,8 @@ import { type Broker, startBroker } from '../peers/broker.ts'
 import { ssh } from '../peers/openssh.ts'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
-import { type Bastion, eventsIn, type SessionRow, startBastion, until } from './bastion.ts'
+import { until } from '../until.ts'
+import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion.ts'
 import { fieldsOf, framesOf, sallyport, streamOf } from './recorded.ts'
 
 /** A line every 10 ms with the nanoseconds of the clock. */
@@ -144,9 +145,12 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
 
     /** Leaves so many bytes on the volume. */
     function leave(bytes: number): void {
+      writeFileSync(filler, randomBytes(Math.max(0, free() - bytes)), { flag: 'a' })
+    }
+
+    function free(): number {
       const out = execFileSync('df', ['-B1', '--output=avail', volume]).toString()
-      const free = Number(out.trim().split('\n').at(-1))
-      writeFileSync(filler, randomBytes(Math.max(0, free - bytes)), { flag: 'a' })
+      return Number(out.trim().split('\n').at(-1))
     }
 
     async function expectFailed(session: SessionRow, stderr: string): Promise<void> {
@@ -195,6 +199,8 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       truncateSync(filler)
       rmSync(join(volume, 'recordings'), { recursive: true })
       mkdirSync(join(volume, 'recordings'), { mode: 0o700 })
+      // The indexing thread may have the one that was removed open still.
+      await until('room', () => (free() > VOLUME / 2 ? true : undefined))
       const before = await bastion.closedSessions()
       const ended = ssh(bastion.home, bastion.login(), [TICKER], { timeout: 60_000 })
       await running(bastion.broker)
@@ -212,6 +218,38 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       const frames = await framesOf(bastion.broker, session.id)
       expect(streamOf(frames, 'output').toString()).toContain(done.stdout.trim().split('\n').at(-1))
       expect(fieldsOf(frames, 'end')).toMatchObject([{ result: 'failure', reason: session.reason }])
+    })
+
+    test('or it goes on without a recording, where its policy says so', SLOW, async () => {
+      truncateSync(filler)
+      await until('room', () => (free() > VOLUME / 2 ? true : undefined))
+      await bastion.broker.must('PUT', '/connectionpolicies/SSH', { past_min_free: 'go_on' })
+      const before = await bastion.closedSessions()
+      const ended = ssh(bastion.home, bastion.login(), [`${TICKER} & sleep 8; kill $!; echo after`], {
+        timeout: 60_000,
+      })
+      const { id } = await running(bastion.broker)
+      await sleep(1_000)
+      leave(FLOOR / 2)
+      const told = await until('channel.unrecorded', async () =>
+        (await bastion.events('channel.unrecorded')).find((one) => one['session'] === id),
+      )
+      expect(told).toMatchObject({ severity: 'warning', user: 'ops1' })
+      expect(told['reason']).toContain('the session goes on, as its policy says')
+      const done = await ended
+      expect(done).toMatchObject({ code: 0, stderr: '' })
+      expect(done.stdout.endsWith('after\n')).toBe(true)
+      const session = (await bastion.closedSessions(before.length + 1)).at(-1)!
+      expect(session).toMatchObject({ id, result: 'success', recording: { state: 'failed' } })
+      const failed = (await bastion.events('recording.failed')).find((one) => one['session'] === id)
+      expect(failed).toMatchObject({ severity: 'alert' })
+
+      expect((await sallyport(bastion.broker, ['recordings', 'verify', id])).code).toBe(0)
+      const frames = await framesOf(bastion.broker, id)
+      expect(streamOf(frames, 'output').toString()).not.toContain('after')
+      expect(fieldsOf(frames, 'end')).toMatchObject([
+        { result: 'failure', reason: expect.stringContaining('bytes free for recordings') },
+      ])
     })
   })
 
@@ -286,7 +324,10 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
         expect(Date.now() - begin).toBeGreaterThan(3_500)
         await until('the end of the broker', () => (existsSync(`/proc/${broker.pid}`) ? undefined : true))
         expect(existsSync(join(dataFolder, 'sallyport.pid'))).toBe(false)
-        expect(eventsIn(broker.log()).at(-1)).toMatchObject({ event: 'service.stop' })
+        expect(eventsIn(broker.log()).slice(-2)).toMatchObject([
+          { event: 'service.stop' },
+          { event: 'audit.checkpoint' },
+        ])
 
         const again = await startBroker({ dataFolder, ports: broker.ports })
         try {

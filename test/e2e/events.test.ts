@@ -16,7 +16,8 @@ import { describeWithPeers } from '../peers/program.ts'
 import { type Rsyslog, type SyslogMessage, startRsyslog } from '../peers/rsyslog.ts'
 import { type Notification, type Snmptrapd, startSnmptrapd } from '../peers/snmptrapd.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
-import { type Bastion, type SessionRow, startBastion, until } from './bastion.ts'
+import { until } from '../until.ts'
+import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
 
 const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP']
 /** As in src/identity/lockout.ts: failures of one name from one address. */
@@ -371,6 +372,9 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
       const done = await ssh(bastion.home, bastion.login(), ['true'])
       expect(done.stderr).toContain('cannot be recorded, so it is not opened')
       expect(await trapped('recording.failed')).toMatchObject({ User: 'ops1', Device: 'srv1' })
+      expect(await trapped('recording.space')).toMatchObject({
+        Object: expect.stringContaining('recordings'),
+      })
     } finally {
       await again.stop()
     }

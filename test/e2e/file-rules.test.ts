@@ -16,7 +16,8 @@ import { scp, sftp } from '../peers/openssh.ts'
 import { run } from '../peers/process.ts'
 import { pscp } from '../peers/putty.ts'
 import { pythonClient } from '../peers/python.ts'
-import { type Bastion, startBastion, until } from './bastion.ts'
+import { until } from '../until.ts'
+import { type Bastion, startBastion } from './bastion.ts'
 
 let bastion: Bastion
 let home: string

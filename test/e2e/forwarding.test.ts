@@ -1,14 +1,15 @@
 /** Forwarded connections with OpenSSH's client and server: each by its right, recorded as counts, told to the audit. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync } from 'node:fs'
-import type { NetConnectOpts } from 'node:net'
+import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { exchange, isListening, type Listener, startEcho, startForwarding } from '../peers/forwarding.ts'
-import { ssh } from '../peers/openssh.ts'
+import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { type Daemon, freePort, run, startDaemon } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
-import { type Bastion, startBastion, until } from './bastion.ts'
+import { until } from '../until.ts'
+import { type Bastion, startBastion } from './bastion.ts'
 import { fieldsOf, framesOf, streamOf } from './recorded.ts'
 
 const MEBIBYTE = 1024 * 1024
@@ -62,6 +63,16 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
     const opened = (await bastion.events('channel.open')).filter(({ session }) => session === row!.id)
     return { row: row!, opened, frames: await framesOf(bastion.broker, row!.id) }
   }
+  /** Chooses the target in the menu, and answers with what the command shows there. */
+  const fromMenu = async (flags: string[], env: NodeJS.ProcessEnv, command: string): Promise<string> => {
+    const terminal = sshTerminal(bastion.home, bastion.login({ user: 'ops1' }), [], { flags, env })
+    await terminal.expect('q to leave: ')
+    terminal.send('1\r')
+    await terminal.expect('$ ')
+    terminal.send(`${command}; exit\r`)
+    await terminal.exit()
+    return terminal.output()
+  }
   const refusedFor = async (flags: string[], right: string, destination?: string) => {
     const before = (await bastion.events('channel.denied')).length
     const probe = await ssh(
@@ -110,6 +121,22 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
       const came = await exchange({ port: local, host: HOST }, [greeting, request, Buffer.from('hello')])
       expect(came.subarray(0, 2)).toEqual(Buffer.from([5, 0]))
       expect(came.subarray(-5).toString()).toBe('hello')
+    })
+
+    test('as many at a time as a browser opens', async () => {
+      const local = await freePort()
+      await forward(['-L', `${local}:${HOST}:${echo.port}`], { port: local, host: HOST })
+      const answered = Array.from(
+        { length: 200 },
+        () =>
+          new Promise<Socket>((resolve, reject) => {
+            const socket = connect({ port: local, host: HOST })
+            socket.once('data', () => resolve(socket))
+            socket.once('close', () => reject(new Error('closed before it was answered')))
+            socket.write('hello')
+          }),
+      )
+      for (const socket of await Promise.all(answered)) socket.destroy()
     })
 
     test('-W: standard input and output are the connection', async () => {
@@ -281,6 +308,15 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
       })
     })
 
+    test('-A through the menu: the target asks it, under its right', async () => {
+      const ask = () => fromMenu(['-A', '-t'], { SSH_AUTH_SOCK: env['SSH_AUTH_SOCK'] }, 'ssh-add -l')
+      await grant('SSH_SHELL', 'SSH_AUTH_AGENT')
+      expect(await ask()).toContain(bastion.key.fingerprint)
+      expect((await left()).opened.map(({ subprotocol }) => subprotocol)).toContain('SSH_AUTH_AGENT')
+      await grant('SSH_SHELL')
+      expect(await ask()).not.toContain(bastion.key.fingerprint)
+    })
+
     test('without the right there is none', async () => {
       await grant('SSH_REMOTE_COMMAND')
       const before = (await bastion.events('channel.denied')).length
@@ -326,6 +362,13 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
       },
     )
 
+    test('-Y through the menu: likewise', async () => {
+      await grant('SSH_SHELL', 'SSH_X11')
+      const shown = await fromMenu(['-Y', '-t'], env, 'echo "on $DISPLAY"; xdpyinfo | grep dimensions')
+      expect(shown).toMatch(/on (localhost|127\.0\.0\.1):\d+\.0\r?\n.*640x480 pixels/)
+      expect((await left()).opened.map(({ subprotocol }) => subprotocol)).toEqual(['SSH_SHELL', 'SSH_X11'])
+    })
+
     test('without the right there is no display', async () => {
       await grant('SSH_REMOTE_COMMAND')
       const before = (await bastion.events('channel.denied')).length
@@ -361,17 +404,5 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
       expect(streamOf(own, 'input').toString()).toBe(`input ${n}\n`)
       expect(streamOf(own, 'output').toString()).toBe(`input ${n}\nsession ${n}\n`)
     }
-  })
-
-  test('-J without a target: told how to go there instead', async () => {
-    const { broker, home, password } = bastion
-    const before = (await bastion.events('channel.denied')).length
-    const login = bastion.login({ user: 'ops1', password, options: ['LogLevel=INFO'] })
-    const { code, stderr } = await ssh(home, login, [], { flags: ['-W', 'web1:22'] })
-    expect(code).toBe(255)
-    expect(stderr).toContain('sign in to the target through it, ssh ops1+ACCOUNT@web1@BASTION')
-    const [denied] = (await bastion.events('channel.denied', before + 1)).slice(before)
-    expect(denied).toMatchObject({ user: 'ops1', subprotocol: 'channel direct-tcpip' })
-    expect(await broker.must<unknown[]>('GET', '/sessions?status=current')).toEqual([])
   })
 })

@@ -4,6 +4,7 @@ import { generateKey, type SshKey } from '../peers/keys.ts'
 import { ssh } from '../peers/openssh.ts'
 import type { RunResult } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { provision } from '../peers/provision.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 
@@ -102,6 +103,33 @@ describeWithPeers('the host key of a target', ['sshd', 'ssh'], () => {
     }
     expect(await login()).toMatchObject({ code: 0, stdout: 'reached\n', stderr: '' })
     expect(await known()).toMatchObject([{ fingerprint: second.fingerprint, state: 'accepted' }])
+  })
+
+  test('the key of another device is not this one’s, nor is one that a target only talks of (attack 50)', async () => {
+    const neighbour = await startSshd({ users: [{ name: bastion.account.name }], hostKeys: [first, third] })
+    const { login: toNeighbour, password } = await provision(bastion.broker, {
+      user: 'ops2',
+      device: 'srv2',
+      port: neighbour.port,
+      account: bastion.account.name,
+      credentials: [{ type: 'password', password: bastion.account.password }],
+      subprotocols: ['SSH_REMOTE_COMMAND'],
+    })
+    const there = { port: bastion.broker.ports.ssh, user: toNeighbour, password }
+    expect((await ssh(bastion.home, there, ['exit 7'])).code).toBe(7)
+    // sshd announces all of its keys (hostkeys-00): the one that it has proved is stored, and for its device
+    const pinned = async (device: string) => (await known()).filter((key) => key.device === device)
+    expect(await pinned('srv2')).toMatchObject([{ fingerprint: first.fingerprint, state: 'accepted' }])
+    expect(await pinned('srv1')).toMatchObject([{ fingerprint: second.fingerprint, state: 'accepted' }])
+    await restart(first)
+    const { code, stderr } = await login()
+    expect(code).toBe(255)
+    expect(stderr).toContain('host key of srv1 has changed')
+    expect((await pinned('srv1')).filter(({ state }) => state === 'accepted')).toMatchObject([
+      { fingerprint: second.fingerprint },
+    ])
+    await neighbour.stop()
+    for (const { id } of await pinned('srv2')) await bastion.broker.must('DELETE', `/hostkeys/${id}`)
   })
 
   test('with the policy pinned an unknown key is refused until an administrator accepts it', async () => {

@@ -27,6 +27,7 @@ import {
 import { SshFront } from '../../proxies/ssh/front.ts'
 import type { RekeyLimits, Transport } from '../../proxies/ssh/transport.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { newSshKey } from '../../src/ssh-keys.ts'
 import { createHome, type Home } from '../peers/home.ts'
@@ -34,7 +35,7 @@ import { generateKey, type SshKey } from '../peers/keys.ts'
 import { run } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
-import { until } from './bastion.ts'
+import { until } from '../until.ts'
 
 const BYTES = 8 * 1024 * 1024
 const NEVER: RekeyLimits = { bytes: Number.MAX_SAFE_INTEGER, packets: 2 ** 52, intervalMs: 2 ** 52 }
@@ -215,6 +216,7 @@ describeWithPeers('toward a target', ['sshd', 'ssh-keygen'], () => {
         user: '',
         target: {
           canonical: '',
+          protocol: 'SSH',
           host: '127.0.0.1',
           port: sshd.port,
           device: '',
@@ -224,12 +226,17 @@ describeWithPeers('toward a target', ['sshd', 'ssh-keygen'], () => {
         credentials: [{ type: 'ssh_key', privateKey: readFileSync(key.path, 'utf8') }],
         rights: [],
         hostKeyTypes: [],
+        wantsHostCertificate: false,
+        loginOptions: LOGIN_OPTIONS,
         options: SSH_OPTIONS,
       }
       const gate = { hostKey: async () => ({ result: 'accepted' }) } as unknown as Gate
       const ident = `Test${++connections}`
       const signal = new AbortController().signal
-      const leg = await connectTarget(session, gate, ident, signal, { ...NEVER, ...limits })
+      const leg = await connectTarget(session, gate, ident, signal, async () => undefined, {
+        ...NEVER,
+        ...limits,
+      })
       const received = await transfer(leg, command.replace('FILE', file), isUp)
       leg.end()
       expect(isUp ? received.toString() : sha256(received)).toMatch(sha256(data))

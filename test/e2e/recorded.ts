@@ -59,14 +59,28 @@ export function filesBelow(folder: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name))
 }
 
-/** The forms in which a secret could lie in a file: as it is, in base64, in hexadecimal. */
-export function formsOf(secret: string): Buffer[] {
+/**
+ * The forms in which a secret could lie in a file: as it is, in base64, in hexadecimal, as numbers (a Buffer in JSON),
+ * as UTF-16.
+ */
+export function formsOf(secret: string | Uint8Array): Buffer[] {
   const bytes = Buffer.from(secret)
   // The three places that a base64 group may begin at, without what depends on the neighbours.
   const base64 = [0, 1, 2].map((skip) =>
-    Buffer.from(bytes.subarray(skip, skip + 3 * Math.floor((bytes.length - skip) / 3)).toString('base64')),
+    bytes.subarray(skip, skip + 3 * Math.floor((bytes.length - skip) / 3)).toString('base64'),
   )
-  return [bytes, Buffer.from(bytes.toString('hex')), ...base64]
+  const hex = bytes.toString('hex')
+  const texts = [
+    hex,
+    hex.toUpperCase(),
+    ...base64,
+    ...base64.map((text) => text.replaceAll('+', '-').replaceAll('/', '_')),
+    [...bytes].join(','),
+    [...bytes].join(', '),
+    [...bytes].map((byte, index) => `"${index}":${byte}`).join(','),
+  ]
+  const wide = typeof secret === 'string' ? [Buffer.from(secret, 'utf16le')] : []
+  return [bytes, ...texts.map((text) => Buffer.from(text)), ...wide]
 }
 
 /** The files below a folder that hold one of the secrets. */

@@ -218,8 +218,10 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
       ]
       const [command, args] = sallyportCommand(words)
       const terminal = openTerminal(command, args)
+      await terminal.expect('from-the-target')
+      terminal.send('q')
       expect(await terminal.exit()).toBe(0)
-      expect(terminal.output()).toMatch(/[^"]from-the-target\r+\n/)
+      expect(terminal.output().trimEnd().endsWith('\x1b[?1049l')).toBe(true)
     })
 
     test('the API gives the container and the exports as the command line does', {
@@ -227,7 +229,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
     }, async () => {
       const path = `/sessions/${session.id}/recording`
       const certificate = readFileSync(join(bastion.broker.dataFolder, 'tls', 'cert.pem'))
-      for (const format of ['cast', 'txt', 'json']) {
+      for (const format of ['cast', 'cast3', 'txt', 'json', 'html']) {
         const byApi = await bastion.broker.api<string>('GET', `${path}.${format}`)
         expect(byApi.status).toBe(200)
         const words = ['recordings', 'export', session.id, '--format', format]

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { callApi } from '../peers/broker.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import type { Terminal } from '../peers/terminal.ts'
-import { type Bastion, startBastion, until } from './bastion.ts'
+import { until } from '../until.ts'
+import { type Bastion, startBastion } from './bastion.ts'
 
 let bastion: Bastion
 const GROUP = 'ops1-srv1-users'

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rsync, scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import type { RunResult } from '../peers/process.ts'
-import { ALL_RIGHTS, type Bastion, startBastion, until } from './bastion.ts'
+import { until } from '../until.ts'
+import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
 
 let bastion: Bastion
 let authorization: string

@@ -14,7 +14,8 @@ import { scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { descendants, freePort, type RunResult } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
-import { ALL_RIGHTS, type Bastion, type SessionRow, startBastion, until } from './bastion.ts'
+import { until } from '../until.ts'
+import { ALL_RIGHTS, type Bastion, type SessionRow, startBastion } from './bastion.ts'
 
 type Credentials = ({ type: 'password'; password: string } | { type: 'ssh_key'; private_key: string })[]
 

@@ -2,11 +2,11 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { MalformedError } from '../../proxies/malformed.ts'
 import { classifyExec, classifySubsystem } from '../../proxies/ssh/codec/classify.ts'
 import * as forwarding from '../../proxies/ssh/codec/forwarding.ts'
 import * as messages from '../../proxies/ssh/codec/messages.ts'
 import { gitPreamble, rsyncPreamble } from '../../proxies/ssh/codec/preamble.ts'
-import { MalformedError } from '../../proxies/ssh/codec/reader.ts'
 import * as requests from '../../proxies/ssh/codec/requests.ts'
 import { parseRecord } from '../../proxies/ssh/codec/scp.ts'
 import { parseRequest, parseWriteHead, replyHead, requestHead } from '../../proxies/ssh/codec/sftp.ts'
@@ -20,14 +20,12 @@ const parsers: Record<string, (bytes: Uint8Array) => unknown> = {
   recipientOf: messages.recipientOf,
   windowAdjustOf: messages.windowAdjustOf,
   dataOf: messages.dataOf,
-  extendedTypeOf: messages.extendedTypeOf,
   extendedDataOf: messages.extendedDataOf,
   parsePtyRequest: requests.parsePtyRequest,
   parseWindowChange: requests.parseWindowChange,
   parseExec: requests.parseExec,
   parseSubsystem: requests.parseSubsystem,
   parseEnv: requests.parseEnv,
-  parseSignal: requests.parseSignal,
   parseExitStatus: requests.parseExitStatus,
   parseExitSignal: requests.parseExitSignal,
   parseConnection: forwarding.parseConnection,

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { flawOfCertificate, parseOfferedKey } from '../../src/identity/certificate.ts'
+import { flawOfHostCertificate } from '../../src/identity/hostcertificate.ts'
 import { PublicKeyError, parseAuthorizedKey, parsePublicKey } from '../../src/identity/publickey.ts'
 import { parseRevocationList, RevocationListError } from '../../src/identity/revocation.ts'
 import { verifySignature, verifySignedRequest } from '../../src/identity/signature.ts'
@@ -26,6 +27,7 @@ beforeAll(() => {
     shop.certify('user', 'ca', made),
     shop.certify('rsa', 'ca', made),
     forger().certificate({}),
+    forger().certificate({ type: 2 }),
   ]
   lists = [
     shop.revoke(['serial: 1', 'serial: 5-9', 'id: x', `sha256: ${shop.line('user')}`], 'ca'),
@@ -73,6 +75,8 @@ test('what is offered as a key', () => {
       if (!offered?.certificate) return
       const { authority } = offered.certificate
       flawOfCertificate(offered.certificate, { ...use, authorities: [authority] })
+      const host = { host: 'ops1', port: 22, now: 0 }
+      flawOfHostCertificate(offered.certificate, { ...host, authorities: [authority] })
     }),
     RUNS,
   )

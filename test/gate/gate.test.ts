@@ -5,17 +5,23 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Drawer } from '../../recordings/screens/drawer.ts'
 import { RecordingWriter } from '../../recordings/writer.ts'
 import { AuditLog } from '../../src/audit/log.ts'
+import { DnsError } from '../../src/dns/error.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
 import type { Gate, GateNotice, OpenSession } from '../../src/gate/messages.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
 import { openRecordingKeys, RecordingKeeper } from '../../src/keeper/keeper.ts'
+import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
+import { SSH_OPTIONS, type SshOptions } from '../../src/model/ssh-options.ts'
 import { openVault } from '../../src/vault/credentials.ts'
+import { forger } from '../identity/certificates.ts'
+import { sshString } from '../identity/keys.ts'
 import { type Estate, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 
@@ -26,6 +32,8 @@ let estate: Estate
 let broker: BrokerGate
 let gate: Gate
 let keeper: RecordingKeeper
+const drawer = new Drawer()
+afterAll(() => drawer.close())
 
 beforeEach(async () => {
   temporary = await temporaryStore()
@@ -39,11 +47,12 @@ beforeEach(async () => {
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],
+    brokerKey: true,
     minimumFree: 0,
   })
   await keeper.start()
   const audit = new AuditLog({ repository: store.audit, now: Date.now })
-  broker = new BrokerGate({ store, identities, vault, audit, recordings: keeper, now: Date.now })
+  broker = new BrokerGate({ store, identities, vault, audit, recordings: keeper, drawer, now: Date.now })
   gate = acrossProcesses(broker)
 })
 afterEach(() => temporary.remove())
@@ -63,6 +72,7 @@ function acrossProcesses(real: Gate): Gate {
     sign: asked(real.sign),
     close: asked(real.close),
     denied: asked(real.denied),
+    live: asked(real.live),
     leave: asked(real.leave),
     onNotice: (listener) => real.onNotice((notice) => listener(structuredClone(notice))),
   }
@@ -79,7 +89,7 @@ async function identity(login?: string): Promise<string> {
 
 async function opened(): Promise<OpenSession> {
   const answer = await gate.open({ identity: await identity(), protocol: 'SSH', source: SOURCE })
-  if (answer.result !== 'opened') throw new Error(answer.message)
+  if (answer.result !== 'opened') throw new Error(answer.result)
   return answer.session
 }
 
@@ -152,6 +162,26 @@ describe('open', () => {
     await expect(gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).rejects.toThrow()
     expect(broker.running).toBe(0)
     expect((await store.sessions.list({})).total).toBe(0)
+  })
+
+  test('opens nothing when the session cannot be stored', async () => {
+    const token = await identity()
+    temporary.store.sessions.create = () => Promise.reject(new Error('disk full'))
+    await expect(gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).rejects.toThrow()
+    expect(broker.running).toBe(0)
+    expect((await codes()).slice(-2)).toEqual(['session.open', 'session.close'])
+  })
+
+  test('is ended by whoever finds it in the list, however soon', async () => {
+    const { sessions } = temporary.store
+    const create = sessions.create.bind(sessions)
+    let isEnded = false
+    sessions.create = async (record) => {
+      await create(record)
+      isEnded = await broker.kill(record.id, 'suspicious', 'admin')
+    }
+    await opened()
+    expect(isEnded).toBe(true)
   })
 
   test('opens nothing when the recording cannot begin', async () => {
@@ -254,6 +284,85 @@ describe('host keys', () => {
     const { id } = await opened()
     for (let n = 0; n < 12; n++) await gate.hostKey({ session: id, key: key(String(n)) })
     expect(await temporary.store.hostKeys.ofService(estate.service.id)).toHaveLength(5)
+  })
+
+  describe('that somebody has to vouch for', () => {
+    const under = async (hostKeyPolicy: 'ca' | 'dns', ssh?: Partial<SshOptions>) => {
+      await temporary.store.services.update(estate.service.id, { hostKeyPolicy })
+      const policy = FACTORY_CONNECTION_POLICIES.SSH
+      if (ssh) await temporary.store.connectionPolicies.update(policy, { ssh: { ...SSH_OPTIONS, ...ssh } })
+      return await opened()
+    }
+    const smith = forger()
+    const certificate = (principal: string) =>
+      smith.certificate({ type: 2, principals: sshString(principal) })
+    const kept = () => temporary.store.hostKeys.ofService(estate.service.id)
+    const last = async () => JSON.parse((await temporary.store.audit.range(0, 1000)).at(-1)!.json)
+
+    test('ca: the target is asked for a certificate, and only then it may show one', async () => {
+      const byCa = await under('ca', { hostCaKeys: [smith.line] })
+      expect(byCa).toMatchObject({ wantsHostCertificate: true, hostKeyTypes: [] })
+      const shown = certificate('192.0.2.1')
+      expect(await gate.hostKey({ session: byCa.id, key: shown })).toEqual({ result: 'accepted' })
+      await temporary.store.services.update(estate.service.id, { hostKeyPolicy: 'first_sight' })
+      const byPin = await opened()
+      expect(byPin.wantsHostCertificate).toBe(false)
+      const answer = await gate.hostKey({ session: byPin.id, key: shown })
+      expect(answer).toMatchObject({ result: 'refused' })
+      expect(await last()).toMatchObject({
+        fields: { result: 'refused', reason: expect.stringContaining('nobody asked for') },
+      })
+      expect(await kept()).toEqual([])
+    })
+
+    test('ca: what was pinned before has no say, and what is refused is not kept', async () => {
+      const { id: pinning } = await opened()
+      await gate.hostKey({ session: pinning, key: key('one') })
+      const { id, hostKeyTypes } = await under('ca', { hostCaKeys: [smith.line] })
+      expect(hostKeyTypes).toEqual([])
+      expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'refused' })
+      for (const shown of [certificate('192.0.2.9'), certificate('192.0.2.1').subarray(0, -1)]) {
+        expect(await gate.hostKey({ session: id, key: shown })).toMatchObject({ result: 'refused' })
+      }
+      expect(await kept()).toHaveLength(1)
+      expect((await codes()).slice(-3)).toEqual(['hostkey.new', 'hostkey.changed', 'hostkey.new'])
+    })
+
+    test('dns: each session asks anew, and a slow answer holds up nobody else', async () => {
+      const digest = (blob: Buffer) => createHash('sha256').update(blob).digest()
+      const asked: string[] = []
+      let release: () => void = () => undefined
+      const slow = new Promise<void>((resolve) => {
+        release = resolve
+      })
+      broker.hostTrust = {
+        sshfp: async (host) => {
+          asked.push(host)
+          if (asked.length === 1) await slow
+          return {
+            isAuthenticated: true,
+            records: [{ algorithm: 4, digest: 2, fingerprint: digest(key('one')) }],
+          }
+        },
+      }
+      const { id } = await under('dns')
+      const first = gate.hostKey({ session: id, key: key('one') })
+      expect(await gate.hostKey({ session: id, key: key('one') })).toEqual({ result: 'accepted' })
+      expect(await gate.hostKey({ session: id, key: key('two') })).toMatchObject({ result: 'refused' })
+      expect((await codes()).at(-1)).toBe('hostkey.changed')
+      release()
+      expect(await first).toEqual({ result: 'accepted' })
+      expect(asked).toEqual(['192.0.2.1', '192.0.2.1', '192.0.2.1'])
+      expect(await kept()).toEqual([])
+    })
+
+    test('dns: what the resolver cannot answer is refused, a fault of the program is not hidden', async () => {
+      const { id } = await under('dns')
+      broker.hostTrust = { sshfp: () => Promise.reject(new DnsError('no answer')) }
+      expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'refused' })
+      broker.hostTrust = { sshfp: () => Promise.reject(new TypeError('a mistake')) }
+      await expect(gate.hostKey({ session: id, key: key('one') })).rejects.toThrow('a mistake')
+    })
   })
 
   test.each([Buffer.alloc(0), Buffer.alloc(3), Buffer.from('\x00\x00\x10\x00abcd'), Buffer.alloc(20_000)])(

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { flawOfCertificate, parseCertificate, parseOfferedKey } from '../../src/identity/certificate.ts'
+import { limitsOf } from '../../src/identity/certificate-options.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../src/identity/publickey.ts'
 import { forger, openWorkshop, type Workshop } from './certificates.ts'
 import { sshString } from './keys.ts'
@@ -86,10 +87,34 @@ describe('a certificate of ssh-keygen', () => {
     expect(from('10.0.0.0/8,2001:db8::/32')).toBe('certificate_source')
   })
 
-  it('with a forced command, or an option that is not known, is refused; extensions have no say', () => {
-    expect(flaw([...PLAIN, '-O', 'force-command=/bin/true'])).toBe('certificate_force_command')
+  it('with an option that is not known is refused; with such an extension it is not', () => {
     expect(flaw([...PLAIN, '-O', 'critical:new@example.com=x'])).toBe('certificate_option')
     expect(flaw([...PLAIN, '-O', 'clear', '-O', 'extension:new@example.com=x'])).toBeUndefined()
+  })
+})
+
+describe('what a certificate holds its sessions to', () => {
+  const limits = (...options: string[]) =>
+    limitsOf(parseCertificate(shop.certify('user', 'ca', [...PLAIN, ...options])))
+  const FORWARDING = ['SSH_DIRECT_TCPIP', 'SSH_REVERSE_TCPIP', 'SSH_DIRECT_UNIXSOCK', 'SSH_REVERSE_UNIXSOCK']
+
+  it('is nothing as ssh-keygen makes one unless told otherwise', () => {
+    expect(limits()).toEqual({ noTerminal: false, withheld: [] })
+  })
+
+  it('is what it has no extension for', () => {
+    expect(limits('-O', 'no-pty')).toEqual({ noTerminal: true, withheld: [] })
+    expect(limits('-O', 'no-port-forwarding')).toEqual({ noTerminal: false, withheld: FORWARDING })
+    expect(limits('-O', 'no-agent-forwarding').withheld).toEqual(['SSH_AUTH_AGENT'])
+    expect(limits('-O', 'no-x11-forwarding').withheld).toEqual(['SSH_X11'])
+    const all = ['SSH_X11', 'SSH_AUTH_AGENT', ...FORWARDING]
+    expect(limits('-O', 'clear')).toEqual({ noTerminal: true, withheld: all })
+  })
+
+  it('is its forced command, byte for byte', () => {
+    const { forcedCommand } = limits('-O', 'force-command=echo "ä"; true')
+    expect(Buffer.from(forcedCommand!).toString()).toBe('echo "ä"; true')
+    expect(flaw([...PLAIN, '-O', 'force-command=true'])).toBeUndefined()
   })
 })
 
@@ -124,6 +149,15 @@ describe('a certificate as ssh-keygen makes none', () => {
     ['has too long a prefix', '192.0.2.7/33'],
   ])('a list of addresses that %s lists nobody', (_, list) => {
     expect(judge({ options: [['source-address', sshString(list)]] })).toBe('certificate_source')
+  })
+
+  it.each([
+    ['that is none', sshString('')],
+    ['with a NUL', sshString('true\0id')],
+    ['cut short', Buffer.from([0, 0, 0, 9, 0x69])],
+    ['with more behind it', Buffer.concat([sshString('id'), sshString('id')])],
+  ])('a forced command %s', (_, data) => {
+    expect(judge({ options: [['force-command', data]] })).toBe('certificate_force_command')
   })
 
   it('an option whose data is cut short', () => {

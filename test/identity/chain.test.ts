@@ -1,17 +1,30 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Authorities } from '../../src/identity/authorities.ts'
 import { Identities, type Outcome, type Proof, type SignIn } from '../../src/identity/chain.ts'
 import { LOCKOUT_LIMITS, Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
+import { parseAuthorizedKey } from '../../src/identity/publickey.ts'
 import type { User } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { newUser } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+import { forger } from './certificates.ts'
 import { opensshKey, signedData } from './keys.ts'
 
 const PASSWORD = 'correct horse'
 const SOURCE = '192.0.2.1'
 const key = opensshKey('ed25519')
 const otherKey = opensshKey('ed25519')
+
+/** Counts the keys that authorities are asked about, which verifies a certificate. */
+class CountingAuthorities extends Authorities {
+  asked = 0
+
+  override flawOf(...question: Parameters<Authorities['flawOf']>) {
+    this.asked++
+    return super.flawOf(...question)
+  }
+}
 
 /** Counts what is computed, so that the price of an answer can be compared. */
 class CountingHasher extends PasswordHasher {
@@ -218,4 +231,23 @@ describe('failures', () => {
     }
     expect(await byPassword(PASSWORD)).toMatchObject({ result: 'accepted' })
   })
+})
+
+it('a certificate costs the same for users who are there, who may not, and who are not', async () => {
+  const smith = forger()
+  const authorities = new CountingAuthorities([parseAuthorizedKey(smith.line)])
+  identities.authorities = authorities
+  await add('disabled', { isDisabled: true })
+  await add('passwords', { userAuths: ['local_password'] })
+  const offered = smith.certificate({})
+  for (const [user, result] of [
+    ['ops1', 'key_acceptable'],
+    ['disabled', 'rejected'],
+    ['passwords', 'rejected'],
+    ['nobody', 'rejected'],
+  ] as const) {
+    authorities.asked = 0
+    expect(await signIn({ method: 'publickey', key: offered }, { user })).toMatchObject({ result })
+    expect(authorities.asked, user).toBe(1)
+  }
 })

@@ -171,7 +171,13 @@ describe('a public key', () => {
       sshString(Buffer.alloc(300, 1)),
       sshString(modulus.subarray(0, 257)),
     ])
-    expect(() => parsePublicKey(slow)).toThrow('exponent')
+    expect(() => parsePublicKey(slow)).toThrow('more than 64 bits')
+    const anybodys = Buffer.concat([
+      sshString('ssh-rsa'),
+      sshString(Buffer.of(1)),
+      sshString(modulus.subarray(0, 257)),
+    ])
+    expect(() => parsePublicKey(anybodys)).toThrow('is 1')
   })
 
   it('is compared byte by byte', () => {

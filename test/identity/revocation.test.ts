@@ -115,6 +115,16 @@ describe('the file', () => {
     writeFileSync(path, 'nonsense')
     expect(() => file.current()).toThrow(RevocationListError)
     expect(() => file.current()).toThrow(path)
+    // read once, however often somebody offers a key meanwhile: the fault is the very same one
+    const faults = [1, 2].map(() => {
+      try {
+        return file.current()
+      } catch (error) {
+        return error
+      }
+    })
+    expect(faults[0]).toBeInstanceOf(RevocationListError)
+    expect(faults[1]).toBe(faults[0])
     rmSync(path)
     expect(() => file.current()).toThrow('ENOENT')
     writeFileSync(path, '')

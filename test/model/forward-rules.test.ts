@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { forwardRuleError, isForwardAllowed } from '../../src/model/forward-rules.ts'
+import { forwardRuleError, isConnectAllowed, isForwardAllowed } from '../../src/model/forward-rules.ts'
 
 describe('a rule', () => {
   test.each([
@@ -93,5 +93,54 @@ describe('is allowed', () => {
     const started = performance.now()
     isForwardAllowed([`${'*a'.repeat(120)}b:1`], 'a'.repeat(255), 1)
     expect(performance.now() - started).toBeLessThan(100)
+  })
+})
+
+describe("a cloud's metadata service", () => {
+  const WAYS = [
+    '169.254.169.254',
+    '169.254.170.2',
+    '169.254.169.254.',
+    '2852039166',
+    '0xa9fea9fe',
+    '0XA9.254.0251.0376',
+    '169.254.43518',
+    '0251.0376.0251.0376',
+    '::ffff:169.254.169.254',
+    '::FFFF:a9fe:a9fe',
+    '0:0:0:0:0:ffff:a9fe:a9fe',
+    '::169.254.169.254',
+    '64:ff9b::a9fe:a9fe',
+    'fd00:ec2::254',
+    'FE80::A9FE:A9FE%eth0',
+    '100.100.100.200',
+    'Metadata.Google.Internal.',
+  ]
+
+  test.each(WAYS)('as %s is reached by no connection without a rule, nor by a rule for anything', (host) => {
+    expect(isConnectAllowed([], host, 80)).toBe(false)
+    expect(isConnectAllowed(['*:*', '*:80'], host, 80)).toBe(false)
+  })
+
+  test('is reached by a rule that says so', () => {
+    expect(isConnectAllowed(['169.254.169.254:80'], '169.254.169.254', 80)).toBe(true)
+    expect(isConnectAllowed(['169.254.0.0/16:80'], '::ffff:a9fe:a9fe', 80)).toBe(true)
+    expect(isConnectAllowed(['metadata.google.internal:80'], 'metadata.google.internal', 80)).toBe(true)
+    expect(isConnectAllowed(['169.254.169.254:80'], '169.254.169.254', 81)).toBe(false)
+  })
+
+  test.each([
+    '169.253.169.254',
+    '2852039',
+    '127.0.0.1',
+    '::1',
+    'localhost',
+    'fe7f::1',
+    'metadata.example.com',
+    '',
+    '1.2.3.4.5',
+  ])('%j is another place', (host) => {
+    expect(isConnectAllowed([], host, 80)).toBe(true)
+    expect(isConnectAllowed(['*:*'], host, 80)).toBe(true)
   })
 })

@@ -7,6 +7,7 @@ import {
   MAX_LOGIN_BYTES,
   parseCanonical,
   parseLogin,
+  parseTargetName,
 } from '../../src/model/login.ts'
 import { accountNameError, nameKey, objectNameError, userNameError } from '../../src/model/names.ts'
 
@@ -292,5 +293,27 @@ describe('names', () => {
         expect(nameKey(text.normalize('NFD'))).toBe(key)
       }),
     )
+  })
+})
+
+describe('the name of a target without a stored account', () => {
+  it.each([
+    [{ account: 'ops1', domain: '', device: 'srv1', service: 'ssh' }, 'ops1@srv1:ssh'],
+    [{ account: '', domain: '', device: 'srv1', service: 'ssh' }, '@srv1:ssh'],
+    [{ account: 'a@b:c+d%', domain: '', device: 'srv1', service: 'ssh' }, 'a%40b%3Ac%2Bd%25@srv1:ssh'],
+  ])('%j is %s, and is read back', (target, name) => {
+    expect(formatCanonical(target)).toBe(name)
+    expect(parseTargetName(name)).toEqual(target)
+    const { account, device, service } = target
+    expect(parseLogin(`ops1:${name}`)).toEqual({
+      user: 'ops1',
+      target: { ...(account !== '' && { account }), device, service },
+    })
+  })
+
+  it('is told from one with a domain', () => {
+    expect(parseTargetName('root@local:srv1:ssh')).toMatchObject({ domain: 'local' })
+    for (const text of ['srv1:ssh', 'root@local@srv1:ssh', '@srv1', 'root@srv1', '@@srv1:ssh', '@srv1:'])
+      expect(parseTargetName(text)).toBeUndefined()
   })
 })

@@ -12,6 +12,7 @@ import { type Daemon, freePort, startDaemon } from './process.ts'
 const ROOT = join(import.meta.dirname, '..', '..')
 const READY_TIMEOUT_MS = 30_000
 const STOP_GRACE_MS = 10_000
+const BIND_ATTEMPTS = 3
 const MAIN = ['--disable-warning=ExperimentalWarning', join(ROOT, 'src', 'main.ts')]
 
 export const ADMIN_PASSWORD = 'correct horse battery staple'
@@ -22,19 +23,31 @@ export interface ApiAnswer<T = unknown> {
   body: T
 }
 
+export interface BrokerPorts {
+  https: number
+  ssh: number
+  metrics: number
+  /** Of listeners that `terminals` asks for. */
+  telnet?: number
+  rlogin?: number
+  telnets?: number
+}
+
 export interface BrokerOptions {
   /** Keys beside the listeners and data_dir, merged at the top level. */
   config?: Record<string, unknown>
   /** Data folder of an earlier broker, to start again with it; it is not removed by `stop`. */
   dataFolder?: string
-  /** SSH and HTTPS ports of an earlier broker. */
-  ports?: { https: number; ssh: number; metrics: number }
+  /** Ports of an earlier broker. */
+  ports?: BrokerPorts
+  /** Listen for Telnet, rlogin and Telnet inside TLS too, with these keys; default: no. */
+  terminals?: { telnet?: object; rlogin?: object; telnets?: object }
   env?: NodeJS.ProcessEnv
 }
 
 export interface Broker {
   pid: number
-  ports: { https: number; ssh: number; metrics: number }
+  ports: BrokerPorts
   dataFolder: string
   /** The configuration file, for `sallyport COMMAND --config`. */
   configFile: string
@@ -55,14 +68,45 @@ export function sallyportCommand(args: string[]): [string, string[]] {
   return [process.execPath, [...MAIN, ...args]]
 }
 
-/** Starts `serve` with listeners on free ports of 127.0.0.1 and waits for `sallyport is ready`. */
+/**
+ * Starts `serve` with listeners on free ports of 127.0.0.1 and waits for `sallyport is ready`. A port that somebody else
+ * has taken in the meantime is a reason to try others.
+ */
 export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startOnce(options)
+    } catch (error) {
+      if (options.ports || attempt === BIND_ATTEMPTS || !String(error).includes('cannot listen for'))
+        throw error
+    }
+  }
+}
+
+async function startOnce(options: BrokerOptions): Promise<Broker> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-broker-'))
   const dataFolder = options.dataFolder ?? join(folder, 'data')
-  const ports = options.ports ?? { https: await freePort(), ssh: await freePort(), metrics: await freePort() }
+  const { terminals } = options
+  const ports = options.ports ?? {
+    https: await freePort(),
+    ssh: await freePort(),
+    metrics: await freePort(),
+    ...(terminals && { telnet: await freePort(), rlogin: await freePort(), telnets: await freePort() }),
+  }
   const listener = (port: number): object => ({ host: '127.0.0.1', port })
+  const terminal = (name: 'telnet' | 'rlogin' | 'telnets'): object | 'off' => {
+    const port = ports[name]
+    return port === undefined ? 'off' : { ...listener(port), ...terminals?.[name] }
+  }
   const configFile = join(folder, 'sallyport.yaml')
-  const listen = { https: listener(ports.https), ssh: listener(ports.ssh), metrics: listener(ports.metrics) }
+  const listen = {
+    https: listener(ports.https),
+    ssh: listener(ports.ssh),
+    telnet: terminal('telnet'),
+    rlogin: terminal('rlogin'),
+    telnets: terminal('telnets'),
+    metrics: listener(ports.metrics),
+  }
   const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', ...options.config }
   writeFileSync(configFile, stringify(config))
   const [command, args] = sallyportCommand(['serve', '--config', configFile])

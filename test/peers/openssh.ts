@@ -87,7 +87,7 @@ export function scp(
     String(login.port),
   ]
   args.push(place(from), place(to))
-  return run(findProgram('scp'), args, { ...options, env: home.env(login.password) })
+  return run(findProgram('scp'), args, { ...options, env: { ...home.env(login.password), ...options.env } })
 }
 
 function place(where: string | Remote): string {

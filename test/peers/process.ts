@@ -6,6 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const DEFAULT_TIMEOUT_MS = 20_000
 const STOP_GRACE_MS = 3_000
+const TICKS_PER_SECOND = 100
+const QUIET_MS = 300
+const QUIET_TIMEOUT_MS = 60_000
 
 export interface RunOptions {
   env?: NodeJS.ProcessEnv
@@ -95,6 +98,26 @@ export interface Daemon {
   stop(): Promise<void>
   /** Resolves to its exit code (null: ended by a signal). */
   ended: Promise<number | null>
+}
+
+/** User and system time of a process. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  // proc(5): utime and stime are fields 14 and 15; the state, first here, is field 3.
+  return fields.slice(11, 13).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND
+}
+
+/** Waits until the process rests: it takes no more than a tick of processor time in a while. */
+export async function quiet(pid: number): Promise<void> {
+  const deadline = Date.now() + QUIET_TIMEOUT_MS
+  let last = cpuSeconds(pid)
+  for (;;) {
+    await sleep(QUIET_MS)
+    const now = cpuSeconds(pid)
+    if (now - last <= 1 / TICKS_PER_SECOND || Date.now() > deadline) return
+    last = now
+  }
 }
 
 /** The pids of a process's descendants, from /proc. */

@@ -2,7 +2,7 @@
  * Where the real programs are that the tests talk to, and what happens to a test whose program is missing: on the
  * build server (CI=true) it fails, elsewhere it is skipped, and either says which Debian package to install.
  */
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { describe, test } from 'vitest'
 
@@ -10,12 +10,19 @@ import { describe, test } from 'vitest'
 const PROGRAMS = {
   age: 'age',
   asciinema: 'asciinema',
+  chromium: 'chromium',
+  ffmpeg: 'ffmpeg',
+  ffprobe: 'ffmpeg',
+  ttyplay: 'ttyrec',
   busybox: 'busybox',
   curl: 'curl',
+  gcc: 'gcc',
+  staticd: 'frr',
   dbclient: 'dropbear-bin',
   dropbear: 'dropbear-bin',
   dropbearkey: 'dropbear-bin',
   expect: 'expect',
+  gcore: 'gdb',
   git: 'git',
   less: 'less',
   lftp: 'lftp',
@@ -48,6 +55,19 @@ const PROGRAMS = {
   Xvfb: 'xvfb',
   'ansible-playbook': 'ansible-core',
   mosh: 'mosh',
+  unbound: 'unbound',
+  'ldns-keygen': 'ldnsutils',
+  'ldns-signzone': 'ldnsutils',
+  'in.rlogind': 'rsh-redone-server',
+  'inetutils-inetd': 'inetutils-inetd',
+  'inetutils-telnet': 'inetutils-telnet',
+  'rsh-redone-rlogin': 'rsh-redone-client',
+  telnetd: 'inetutils-telnetd',
+  'swift-account-server': 'swift-account',
+  'swift-container-server': 'swift-container',
+  'swift-object-server': 'swift-object',
+  'swift-proxy-server': 'swift-proxy',
+  'swift-ring-builder': 'swift',
 } as const
 
 export type ProgramName = keyof typeof PROGRAMS
@@ -62,10 +82,15 @@ const PYTHON_MODULES = {
 } as const
 
 export type PythonModule = keyof typeof PYTHON_MODULES
-export type Peer = ProgramName | 'python3' | `python3-${PythonModule}`
+/** Library → its header and the Debian package that has it. */
+const LIBRARIES = {
+  libcli: { header: '/usr/include/libcli.h', debian: 'libcli-dev' },
+} as const
+
+export type Peer = ProgramName | keyof typeof LIBRARIES | 'python3' | `python3-${PythonModule}`
 
 /** Daemons are outside of an ordinary user's PATH. */
-const DAEMON_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin']
+const DAEMON_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/lib/frr']
 
 function isExecutable(path: string): boolean {
   try {
@@ -95,6 +120,10 @@ function missingPackage(peer: Peer): string | undefined {
     } catch {
       return PYTHON_MODULES[module]
     }
+  }
+  if (peer in LIBRARIES) {
+    const { header, debian } = LIBRARIES[peer as keyof typeof LIBRARIES]
+    return existsSync(header) ? undefined : debian
   }
   const name = peer as ProgramName
   return locate(name) === undefined ? PROGRAMS[name] : undefined

@@ -24,15 +24,15 @@ async function puttyArguments(home: Home, login: Login): Promise<string[]> {
   return args
 }
 
-/** `plink HOST COMMAND`. */
+/** `plink FLAGS HOST COMMAND`. */
 export async function plink(
   home: Home,
   login: Login,
   command: string,
-  options: RunOptions = {},
+  options: RunOptions & { flags?: string[] } = {},
 ): Promise<RunResult> {
-  const args = ['-ssh', ...(await puttyArguments(home, login)), HOST, command]
-  return run(findProgram('plink'), args, { ...options, env: home.env() })
+  const args = ['-ssh', ...(options.flags ?? []), ...(await puttyArguments(home, login)), HOST, command]
+  return run(findProgram('plink'), args, { ...options, env: { ...home.env(), ...options.env } })
 }
 
 /** `plink -N FLAGS`, ready when `ready` says so. */
@@ -96,14 +96,24 @@ export async function psftp(home: Home, login: Login, commands: string[]): Promi
   return run(findProgram('psftp'), args, { env: home.env() })
 }
 
-/** `dbclient HOST COMMAND`, by password; it takes any host key. */
+/** `dbclient FLAGS HOST COMMAND`, by password; it takes any host key. */
 export function dbclient(
   home: Home,
   login: Login,
   command: string,
-  options: RunOptions = {},
+  options: RunOptions & { flags?: string[] } = {},
 ): Promise<RunResult> {
-  const args = ['-y', '-y', '-p', String(login.port), '-l', login.user, HOST, command]
-  const env = { ...home.env(), DROPBEAR_PASSWORD: login.password ?? '' }
+  const args = [
+    ...(options.flags ?? []),
+    '-y',
+    '-y',
+    '-p',
+    String(login.port),
+    '-l',
+    login.user,
+    HOST,
+    command,
+  ]
+  const env = { ...home.env(), ...options.env, DROPBEAR_PASSWORD: login.password ?? '' }
   return run(findProgram('dbclient'), args, { ...options, env })
 }

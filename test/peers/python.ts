@@ -22,21 +22,50 @@ export interface PythonResult {
   error?: string
 }
 
-/** Runs the steps over one connection. Rejects only when Python itself fails. */
+/** Runs the steps over one connection; `agent`: the socket of an agent to forward. Rejects only when Python itself fails. */
 export async function pythonClient(
   library: Extract<PythonModule, 'paramiko' | 'asyncssh'>,
   home: Home,
   login: Login,
   steps: PythonStep[],
+  agent?: string,
 ): Promise<PythonResult[]> {
   const { port, user, password, identity } = login
-  const input = JSON.stringify({ port, user, password, identity, steps })
+  const input = JSON.stringify({ port, user, password, identity, agent, steps })
   const script = join(import.meta.dirname, 'python_client.py')
   const done = await run(findProgram('python3'), [script, library], {
-    env: home.env(),
+    env: { ...home.env(), ...(agent !== undefined && { SSH_AUTH_SOCK: agent }) },
     input,
     timeout: 30_000,
   })
   if (done.code !== 0) throw new Error(`${library}: ${done.stderr}`)
   return JSON.parse(done.stdout) as PythonResult[]
+}
+
+export interface AnswersResult {
+  /** Methods that are left after the password. */
+  partial: string[]
+  /** Of each round the instructions and the prompts. */
+  prompts: string[][]
+  code?: number
+  stdout?: string
+  stderr?: string
+  error?: string
+}
+
+/** paramiko signs in and runs a command: by password first if the login has one, then by the answers of each round. */
+export async function paramikoAnswers(
+  home: Home,
+  { port, user, password }: Login,
+  rounds: string[][],
+  command = 'id -un',
+): Promise<AnswersResult> {
+  const script = join(import.meta.dirname, 'python_answers.py')
+  const done = await run(findProgram('python3'), [script], {
+    env: home.env(),
+    input: JSON.stringify({ port, user, password, rounds, command }),
+    timeout: 30_000,
+  })
+  if (done.code !== 0) throw new Error(`paramiko: ${done.stderr}`)
+  return JSON.parse(done.stdout) as AnswersResult
 }

@@ -1,6 +1,7 @@
 """The two SSH libraries of Python as clients, for test/peers/python.ts.
 
-Argument: paramiko or asyncssh. stdin: one JSON object {port, user, password, identity, steps}; each step is one of
+Argument: paramiko or asyncssh. stdin: one JSON object {port, user, password, identity, agent, steps}; with `agent`,
+a socket, an exec forwards the agent there; each step is one of
 {exec: command, input: text}, {put: [local, remote]}, {get: [remote, local]}, {list: folder}, {shell: text}.
 stdout: a JSON array with one object a step: {code, stdout, stderr}, {ok: true} or {names}; the last one is
 {error: text} when a step raised.
@@ -27,7 +28,14 @@ def with_paramiko(task, results):
     )
     for step in task["steps"]:
         if "exec" in step:
-            stdin, stdout, stderr = client.exec_command(step["exec"], timeout=15)
+            if task.get("agent"):
+                channel = client.get_transport().open_session()
+                forwarding = paramiko.agent.AgentRequestHandler(channel)
+                channel.settimeout(15)
+                channel.exec_command(step["exec"])
+                stdin, stdout, stderr = channel.makefile_stdin("w"), channel.makefile(), channel.makefile_stderr()
+            else:
+                stdin, stdout, stderr = client.exec_command(step["exec"], timeout=15)
             stdin.write(step.get("input", ""))
             stdin.channel.shutdown_write()
             out, err = stdout.read().decode(), stderr.read().decode()
@@ -67,7 +75,8 @@ async def with_asyncssh(task, results):
         password=task.get("password"),
         client_keys=[identity] if identity else None,
         known_hosts=None,
-        agent_path=None,
+        agent_path=task.get("agent"),
+        agent_forwarding=task.get("agent") is not None,
         config=None,
     ) as connection:
         for step in task["steps"]:

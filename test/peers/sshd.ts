@@ -38,6 +38,8 @@ export interface Sshd {
   pid: number
   /** sshd's own log (LogLevel VERBOSE). */
   log(): string
+  /** Replaces the user's authorized keys. */
+  authorize(user: string, keys: readonly string[]): void
   stop(): Promise<void>
 }
 
@@ -57,11 +59,9 @@ export async function startSshd(options: SshdOptions = {}): Promise<Sshd> {
     }
     const keyFolder = join(folder, 'keys')
     mkdirSync(keyFolder, { mode: 0o755 })
-    for (const user of options.users ?? []) {
-      writeFileSync(join(keyFolder, user.name), `${(user.authorizedKeys ?? []).join('\n')}\n`, {
-        mode: 0o644,
-      })
-    }
+    const authorize = (user: string, keys: readonly string[]) =>
+      writeFileSync(join(keyFolder, user), `${keys.join('\n')}\n`, { mode: 0o644 })
+    for (const user of options.users ?? []) authorize(user.name, user.authorizedKeys ?? [])
     const [daemon, port] = await listen(program, folder, hostKeys, options, root)
     return {
       host: '127.0.0.1',
@@ -69,6 +69,7 @@ export async function startSshd(options: SshdOptions = {}): Promise<Sshd> {
       hostKeys,
       pid: daemon.pid,
       log: daemon.log,
+      authorize,
       stop: async () => {
         await daemon.stop()
         rmSync(folder, { recursive: true, force: true })

@@ -126,6 +126,7 @@ describe('text', () => {
     ['insertion and deletion in a line', 'ac\b\x1b[@b\x1b[C!\x1b[4D\x1b[Pz\r\n', 'zc!\n'],
     ['a jump begins a new line', 'one\x1b[5;1Htwo\x1b[2Jthree', 'one\ntwo\nthree\n'],
     ['control characters go', 'a\x07\x05\x7f\u0085b\u009b6nc', 'a\nbc\n'],
+    ['what turns text around is shown', 'a\u202eb\u2066c\r\n', 'a\\u202eb\\u2066c\n'],
     ['a tab is as wide as it was', 'a\tb\r\n', 'a       b\n'],
     ['no end of line is no reason to lose it', 'last', 'last\n'],
   ])('%s', async (_, bytes, expected) => {

@@ -1,5 +1,4 @@
 import { Buffer } from 'node:buffer'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { copyFile, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -174,61 +173,4 @@ describe('what no crash leaves behind is reported and left as it is', () => {
     for await (const { state } of recordingsIn(root)) states.push(state)
     expect(states).toEqual(['open', 'open', 'damaged', 'sealed'])
   })
-})
-
-describe('kill -9', () => {
-  const started = async (root: string, session: string, bulk: boolean) => {
-    const pkcs8 = signer.key.export({ format: 'der', type: 'pkcs8' }).toString('base64')
-    const child = spawn(
-      process.execPath,
-      [join(import.meta.dirname, 'writing-child.ts'), root, session, pkcs8, bulk ? '1' : '0'],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
-    )
-    const line = await new Promise<string>((resolve, reject) => {
-      child.stdout.once('data', (data: Buffer) => resolve(data.toString().trim()))
-      child.once('exit', () => reject(new Error('the child ended by itself')))
-    })
-    return { child, key: Buffer.from(line, 'hex') }
-  }
-  const killed = (child: ChildProcess) =>
-    new Promise<number>((resolve) => {
-      const time = Date.now()
-      child.removeAllListeners('exit')
-      child.once('exit', () => resolve(time))
-      child.kill('SIGKILL')
-    })
-
-  test('at random instants loses less than the last second', async () => {
-    const root = makeRoot()
-    const one = async (number: number) => {
-      const session = `S${number}`
-      const { child, key } = await started(root, session, number % 3 === 0)
-      const delay = 300 + Math.random() * 2200
-      await new Promise((resolve) => setTimeout(resolve, delay))
-      const end = await killed(child)
-      const entry = await findRecording(root, session)
-      const directory = entry?.directory ?? ''
-      const recovery = await recoverRecording(directory, session, options)
-      const context = `session ${session} killed after ${Math.round(delay)} ms: ${JSON.stringify(recovery)}`
-      expect(recovery.outcome, context).toBe('recovered')
-      const bytes = await readFile(join(directory, FILE_NAME))
-      const verification = await verifyStream(inPieces(bytes), { session, trusted: [signer.raw] })
-      expect(verification, context).toMatchObject({ ok: true, state: 'recovered' })
-      expect(missingPart(verification), context).toMatch(
-        /the recording ends \d+\.\d{3} s after its beginning/,
-      )
-      const lines = (await framesOf(bytes, key)).filter(({ channel }) => channel === 1)
-      const numbers = lines.map(({ payload }) => Buffer.from(payload).toString().split(' ').map(Number))
-      expect(
-        numbers.map(([count]) => count),
-        context,
-      ).toEqual(numbers.map((_, index) => index))
-      const last = numbers.at(-1)?.[1] ?? 0
-      // The first frames may be younger than a second when the kill came early.
-      if (delay > 1000) expect(end - last, context).toBeLessThan(1000)
-    }
-    for (let number = 0; number < 15; number += 3) {
-      await Promise.all([one(number), one(number + 1), one(number + 2)])
-    }
-  }, 90_000)
 })

@@ -18,6 +18,7 @@ describe('the targets of a user', () => {
     const { user, account, domain, device, service, authorization } = estate
     expect(await temp.store.access.sessionTargets(user.id)).toEqual([
       {
+        kind: 'account',
         accountId: account.id,
         accountName: 'root',
         accountLogin: 'root',
@@ -39,6 +40,7 @@ describe('the targets of a user', () => {
         authorizationName: 'ops:servers',
         authorizationSubprotocols: ['SSH_SHELL'],
         isRecorded: true,
+        recordingMode: 'standard',
       },
     ])
   })
@@ -92,6 +94,63 @@ describe('the targets of a user', () => {
       'svc@corp:srv1:ssh',
       'svc@corp:srv2:ssh',
     ])
+  })
+})
+
+describe('targets without a stored account', () => {
+  const hold = (interactiveServiceIds: string[], mappingServiceIds: string[]) =>
+    temp.store.targetGroups.update(estate.targetGroup.id, { interactiveServiceIds, mappingServiceIds })
+
+  it('are rows beside those of accounts, in the order of devices and services', async () => {
+    const { store } = temp
+    const { user, device, service } = estate
+    const before = await store.services.create(newService(device.id, { serviceName: 'Assh' }))
+    await store.users.update(user.id, { userName: 'alice@corp' })
+    await hold([service.id, before.id], [service.id])
+    const rows = await store.access.sessionTargets(user.id)
+    expect(rows.map((row) => [row.kind, canonicalName(row)])).toEqual([
+      ['interactive', '@srv1:Assh'],
+      ['account', 'root@local:srv1:ssh'],
+      ['interactive', '@srv1:ssh'],
+      ['mapping', 'alice@srv1:ssh'],
+    ])
+    const names = async (filter: Parameters<typeof store.access.sessionTargets>[1]) =>
+      (await store.access.sessionTargets(user.id, filter)).map(canonicalName)
+    expect(await names({ device: 'SRV1' })).toHaveLength(4)
+    expect(await names({ device: 'srv2' })).toEqual([])
+    expect(await names({ accountId: undefined, serviceId: service.id })).toEqual([
+      '@srv1:ssh',
+      'alice@srv1:ssh',
+    ])
+    expect(await names({ accountId: estate.account.id, serviceId: service.id })).toEqual([
+      'root@local:srv1:ssh',
+    ])
+  })
+
+  it('tell whether the user is mapped anywhere, and are gone with the right', async () => {
+    const { store } = temp
+    const { user, service, authorization } = estate
+    await hold([service.id], [])
+    expect(await store.access.hasMapping(user.id)).toBe(false)
+    await hold([], [service.id])
+    expect(await store.access.hasMapping(user.id)).toBe(true)
+    await store.authorizations.update(authorization.id, { authorizeSessions: false })
+    expect(await store.access.hasMapping(user.id)).toBe(false)
+    expect(await store.access.sessionTargets(user.id)).toEqual([])
+  })
+
+  it('keep their service and device, and only stand in a group once', async () => {
+    const { store } = temp
+    const { service, device, targetGroup, account } = estate
+    await store.targetGroups.update(targetGroup.id, { sessionAccounts: [] })
+    await store.accounts.remove(account.id)
+    const group = await hold([service.id, service.id], [])
+    expect(group).toMatchObject({ interactiveServiceIds: [service.id], mappingServiceIds: [] })
+    await expect(store.services.remove(service.id)).rejects.toThrow('in use by target group "servers"')
+    await expect(store.devices.remove(device.id)).rejects.toThrow('in use by target group "servers"')
+    await hold([], [])
+    await store.devices.remove(device.id)
+    await expect(hold([service.id], [])).rejects.toThrow('session.interactive_logins')
   })
 })
 

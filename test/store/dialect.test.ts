@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, sql } from 'kysely'
@@ -5,15 +8,37 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { NodeSqliteDialect } from '../../src/store/dialect.ts'
 import { SchemaError } from '../../src/store/errors.ts'
 import { migrate } from '../../src/store/migrations/migrate.ts'
+import { WalSync } from '../../src/store/wal-sync.ts'
 
+/** Says when it is asked, and answers when it is told to. */
+class SlowDisk extends WalSync {
+  asked = 0
+  readonly done = Promise.withResolvers<void>()
+  override async sync(): Promise<void> {
+    this.asked++
+    await this.done.promise
+    await super.sync()
+  }
+}
+
+let folder: string
 let database: DatabaseSync
 let db: Kysely<{ numbers: { n: number } }>
+const pathOf = () => join(folder, 'test.db')
+const kyselyOn = (wal: WalSync) =>
+  new Kysely<{ numbers: { n: number } }>({ dialect: new NodeSqliteDialect(database, wal) })
 beforeEach(() => {
-  database = new DatabaseSync(':memory:')
+  folder = mkdtempSync(join(tmpdir(), 'sallyport-test-'))
+  database = new DatabaseSync(pathOf())
+  database.exec('pragma journal_mode = wal')
+  database.exec('pragma synchronous = normal')
   database.exec('create table numbers (n integer not null)')
-  db = new Kysely({ dialect: new NodeSqliteDialect(database) })
+  db = kyselyOn(new WalSync(pathOf()))
 })
-afterEach(() => db.destroy())
+afterEach(async () => {
+  await db.destroy()
+  rmSync(folder, { recursive: true })
+})
 
 const numbers = async () =>
   (await db.selectFrom('numbers').select('n').orderBy('n').execute()).map((row) => row.n)
@@ -79,5 +104,61 @@ describe('migrations', () => {
     expect(() => database.prepare('select * from b')).toThrow('no such table')
     migrate(database, 6, [first, second])
     expect(database.prepare('select y from a').all()).toEqual([])
+  })
+})
+
+describe('what was written', () => {
+  it.each([
+    ['by a statement', () => db.insertInto('numbers').values({ n: 1 }).execute()],
+    [
+      'by a transaction',
+      () => db.transaction().execute((tx) => tx.insertInto('numbers').values({ n: 1 }).execute()),
+    ],
+  ])('%s is answered for when it is on the disk; others go on meanwhile', async (_, write) => {
+    const disk = new SlowDisk(pathOf())
+    db = kyselyOn(disk)
+    let answered = false
+    const written = write().then(() => {
+      answered = true
+    })
+    expect(await numbers()).toEqual([1])
+    await sleep(20)
+    expect({ answered, asked: disk.asked }).toEqual({ answered: false, asked: 1 })
+    disk.done.resolve()
+    await written
+  })
+
+  it('needs no disk to be read', async () => {
+    const disk = new SlowDisk(pathOf())
+    db = kyselyOn(disk)
+    await numbers()
+    expect(disk.asked).toBe(0)
+  })
+
+  it('that did not get to the disk is the last: nothing more is written', async () => {
+    db = kyselyOn(new WalSync(join(folder, 'other.db')))
+    const insert = () => db.insertInto('numbers').values({ n: 1 }).execute()
+    await expect(insert()).rejects.toThrow('could not be written to the disk (ENOENT')
+    await expect(insert()).rejects.toThrow('start again')
+    await expect(
+      db.transaction().execute((tx) => tx.insertInto('numbers').values({ n: 2 }).execute()),
+    ).rejects.toThrow('start again')
+    expect(await numbers()).toEqual([1])
+  })
+
+  it('behind what did not get to the disk counts as lost, too, though its own part got there', async () => {
+    db = kyselyOn(new WalSync(join(folder, 'other.db')))
+    const first = db.insertInto('numbers').values({ n: 1 }).execute()
+    const second = db.transaction().execute(async (tx) => {
+      await expect(first).rejects.toThrow('ENOENT')
+      writeFileSync(join(folder, 'other.db-wal'), '')
+      await tx.insertInto('numbers').values({ n: 2 }).execute()
+    })
+    await expect(second).rejects.toThrow('start again')
+  })
+
+  it('by many at once is all there', async () => {
+    await Promise.all([...Array(20).keys()].map((n) => db.insertInto('numbers').values({ n }).execute()))
+    expect(await numbers()).toHaveLength(20)
   })
 })

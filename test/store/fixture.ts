@@ -64,6 +64,8 @@ export async function smallEstate(store: Store): Promise<Estate> {
     groupName: 'servers',
     description: '',
     sessionAccounts: [{ accountId: account.id, serviceId: service.id }],
+    interactiveServiceIds: [],
+    mappingServiceIds: [],
     passwordRetrievalAccountIds: [],
   })
   const authorization = await store.authorizations.create({
@@ -74,6 +76,7 @@ export async function smallEstate(store: Store): Promise<Estate> {
     authorizePasswordRetrieval: true,
     subprotocols: ['SSH_SHELL'],
     isRecorded: true,
+    recordingMode: 'standard',
   })
   return { user, userGroup, device, service, domain, account, targetGroup, authorization }
 }

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
-import { Kysely } from 'kysely'
+import { type CompiledQuery, Kysely } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bind } from '../../src/search/bind.ts'
 import { SearchError } from '../../src/search/grammar.ts'
@@ -10,11 +10,12 @@ import { DEVICE_FIELDS } from '../../src/store/devices.ts'
 import { NodeSqliteDialect } from '../../src/store/dialect.ts'
 import { SortError } from '../../src/store/errors.ts'
 import { MAX_LOOKED_AT, Patterns } from '../../src/store/patterns.ts'
-import type { Schema } from '../../src/store/schema.ts'
+import type { Db, Schema } from '../../src/store/schema.ts'
 import { type SqlFields, successor, where } from '../../src/store/searchable.ts'
-import { SESSION_FIELDS } from '../../src/store/sessions.ts'
+import { deletableSessions, SESSION_FIELDS } from '../../src/store/sessions.ts'
 import type { WantedAccount } from '../../src/store/store.ts'
 import { USER_FIELDS } from '../../src/store/users.ts'
+import { WalSync } from '../../src/store/wal-sync.ts'
 import { newAccount, newUser, smallEstate } from './fixture.ts'
 import { type TemporaryStore, temporaryStore } from './temp.ts'
 
@@ -110,6 +111,17 @@ describe('a search', () => {
   })
 })
 
+/** How the database goes about a query. */
+async function planOf(query: (db: Db) => { compile(): CompiledQuery }): Promise<string> {
+  const database = new DatabaseSync(temp.path)
+  new Patterns(database)
+  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database, new WalSync(temp.path)) })
+  const { sql, parameters } = query(db).compile()
+  const steps = database.prepare(`explain query plan ${sql}`).all(...(parameters as string[]))
+  await db.destroy()
+  return steps.map(({ detail }) => detail).join('\n')
+}
+
 describe('an index serves', () => {
   const FIELDS = {
     users: USER_FIELDS,
@@ -131,17 +143,18 @@ describe('an index serves', () => {
     ['sessions', 'begin~2031-06-30', 'INDEX sessions_begin (begin_time>? AND begin_time<?)'],
   ])('%s: %s', async (table, q, plan) => {
     const fields: SqlFields = FIELDS[table]
-    const database = new DatabaseSync(temp.path)
-    new Patterns(database)
-    const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database) })
-    const query = db
-      .selectFrom(table as 'users')
-      .selectAll()
-      .where(where(bind(search(q), fields), fields, false))
-    const { sql, parameters } = query.compile()
-    const steps = database.prepare(`explain query plan ${sql}`).all(...(parameters as string[]))
-    expect(steps.map(({ detail }) => detail).join('\n')).toContain(plan)
-    await db.destroy()
+    const query = (db: Db) =>
+      db
+        .selectFrom(table as 'users')
+        .selectAll()
+        .where(where(bind(search(q), fields), fields, false))
+    expect(await planOf(query)).toContain(plan)
+  })
+
+  it('retention, which looks for the oldest recordings that it may delete', async () => {
+    expect(await planOf((db) => deletableSessions(db, 5, 10))).toBe(
+      'SEARCH sessions USING INDEX sessions_deletable (begin_time<?)',
+    )
   })
 })
 

@@ -175,6 +175,8 @@ describe('objects', () => {
       groupName: 'secrets',
       description: '',
       sessionAccounts: [],
+      interactiveServiceIds: [],
+      mappingServiceIds: [],
       passwordRetrievalAccountIds: [e.account.id],
     })
     await expect(store.devices.remove(e.device.id)).rejects.toThrow(InUseError)
@@ -373,8 +375,8 @@ describe('the audit log', () => {
       hash: new Uint8Array([i & 255]),
     }))
     await store.audit.append(rows)
-    expect(await store.audit.last()).toEqual(rows.at(-1))
-    expect(await store.audit.range(2001, 10)).toEqual(rows.slice(2000, 2010))
+    expect(await store.audit.last()).toMatchObject(rows[rows.length - 1]!)
+    expect(await store.audit.range(2001, 10)).toMatchObject(rows.slice(2000, 2010))
     expect((await store.audit.ofSession('S1', 3)).map((row) => row.sequence)).toEqual([1, 3, 5])
     await expect(store.audit.append(rows.slice(0, 1))).rejects.toThrow()
   })

@@ -57,6 +57,18 @@ describe('a checkout', () => {
     await expect(checkouts.checkout(estate.user, account, NOW)).rejects.toMatchObject({ reason: 'no_secret' })
     expect(await temp.store.checkouts.active(account.id, NOW)).toEqual([])
   })
+
+  it('leaves the second password of network gear in the vault', async () => {
+    const enable = { type: 'enable', password: Secret.of('En-Pass1') } as const
+    await vault.setCredentials(estate.account.id, [
+      enable,
+      { type: 'password', password: Secret.of('hunter2') },
+    ])
+    const out = await checkouts.checkout(estate.user, estate.account, NOW)
+    expect(out.password?.revealText()).toBe('hunter2')
+    await vault.setCredentials(estate.account.id, [enable])
+    await expect(checkouts.checkout(ops2, estate.account, NOW)).rejects.toMatchObject({ reason: 'no_secret' })
+  })
 })
 
 describe('a check-in', () => {

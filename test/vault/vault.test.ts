@@ -73,7 +73,7 @@ describe('the vault', () => {
 
   const texts = (credentials: Credential[]) =>
     credentials.map((credential) =>
-      credential.type === 'password'
+      credential.type !== 'ssh_key'
         ? credential.password.revealText()
         : [credential.privateKey.revealText(), credential.passphrase?.revealText()],
     )

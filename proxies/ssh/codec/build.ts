@@ -5,7 +5,7 @@
 import type { Buffer } from 'node:buffer'
 import type { ChannelOpen, ChannelOpenConfirmation, GlobalRequest, OpenFailureReason } from './messages.ts'
 import { EXTENDED_DATA_STDERR, MSG } from './messages.ts'
-import type { PtyRequest, WindowChange } from './requests.ts'
+import type { PtyRequest } from './requests.ts'
 import { Writer } from './writer.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -125,16 +125,6 @@ export function buildPtyRequest(recipient: number, wantReply: boolean, pty: PtyR
   return buildChannelRequest(recipient, 'pty-req', wantReply, data)
 }
 
-export function buildWindowChange(recipient: number, change: WindowChange): Buffer {
-  const data = new Writer(16)
-    .uint32(change.columns)
-    .uint32(change.rows)
-    .uint32(change.widthPixels)
-    .uint32(change.heightPixels)
-    .finish()
-  return buildChannelRequest(recipient, 'window-change', false, data)
-}
-
 export function buildShell(recipient: number, wantReply: boolean): Buffer {
   return buildChannelRequest(recipient, 'shell', wantReply)
 }
@@ -169,17 +159,6 @@ export function buildEnv(
 
 export function buildExitStatus(recipient: number, status: number): Buffer {
   return buildChannelRequest(recipient, 'exit-status', false, new Writer(4).uint32(status).finish())
-}
-
-/** `signal` without "SIG" (RFC 4254 section 6.10). */
-export function buildExitSignal(recipient: number, signal: string, message = ''): Buffer {
-  const data = new Writer(32 + message.length)
-    .string(signal)
-    .boolean(false)
-    .string(message)
-    .string('')
-    .finish()
-  return buildChannelRequest(recipient, 'exit-signal', false, data)
 }
 
 function onChannel(number: number, recipient: number, size = 32): Writer {

@@ -9,7 +9,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../../src/model/rights.ts'
-import { displayText, latin1 } from './reader.ts'
+import { displayText, latin1 } from '../../text.ts'
 import { quoted, type Word, words } from './word.ts'
 
 /** `up` is toward the target. */
@@ -21,6 +21,11 @@ export interface ScpCommand {
   recursive: boolean
   /** For people and recordings, UTF-8 with replacement. */
   path: string
+  /**
+   * The name that the path's own record has, where the target's shell does not make it: a download may bring this one
+   * and no other (CVE-2019-6111).
+   */
+  name?: string
   /**
    * The command rebuilt, its path quoted unless it is a glob: what to send for a user who may not run
    * commands. A user who holds SSH_REMOTE_COMMAND too has the text sent as it came.
@@ -74,14 +79,22 @@ function classifyScp(line: readonly Word[]): ScpCommand | undefined {
   // The shell turns a glob at the beginning into names that may begin with "-".
   const mayBeOption =
     path.value[0] === 0x2d || (path.expands && path.value[0] !== 0x2f && path.value[0] !== 0x7e)
+  const name = path.expands ? undefined : nameOf(displayText(path.value))
   const head = `scp ${options.join(' ')} ${mayBeOption ? '-- ' : ''}`
   return {
     kind: 'scp',
     direction: mode.includes('t') ? 'up' : 'down',
     recursive: options.some((option) => option.includes('r')),
     path: displayText(path.value),
+    ...(name !== undefined && { name }),
     forwarded: Buffer.concat([Buffer.from(head, 'latin1'), path.expands ? path.source : quoted(path.value)]),
   }
+}
+
+/** What stands behind the last "/", as scp takes it; undefined where that may be another on systems that are no Unix. */
+function nameOf(path: string): string | undefined {
+  const name = path.replace(/\/+$/, '').split('/').at(-1)
+  return name === '' || /[\\:]/.test(path) ? undefined : name
 }
 
 /** Options of the server side whose value rsync passes as the next word (options.c, server_options). */
@@ -141,26 +154,8 @@ export function classifySubsystem(name: Uint8Array): 'sftp' | 'subsystem' {
   return latin1(name) === 'sftp' ? 'sftp' : 'subsystem'
 }
 
-export type ChannelKind = 'shell' | 'sftp' | 'subsystem' | ExecCommand['kind']
-
-/**
- * The right that a request needs; `direction` matters for SCP only. undefined: nothing grants it (subsystems
- * other than sftp).
- */
-export function rightFor(kind: ChannelKind, direction?: Direction): Right | undefined {
-  switch (kind) {
-    case 'shell':
-      return 'SSH_SHELL'
-    case 'sftp':
-      return 'SFTP_SESSION'
-    case 'scp':
-      if (direction === undefined) return undefined
-      return direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
-    case 'rsync':
-    case 'git':
-    case 'command':
-      return 'SSH_REMOTE_COMMAND'
-    case 'subsystem':
-      return undefined
-  }
+/** The right that a command needs. */
+export function rightFor(command: ExecCommand): Right {
+  if (command.kind !== 'scp') return 'SSH_REMOTE_COMMAND'
+  return command.direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
 }

@@ -5,7 +5,8 @@
  * refused and not a breach.
  */
 import { Buffer } from 'node:buffer'
-import { displayText, latin1, Reader } from './reader.ts'
+import { displayText, latin1 } from '../../text.ts'
+import { Reader } from './reader.ts'
 import { Writer } from './writer.ts'
 
 /** A place in a network: one character for each byte of the host, as it came. */

@@ -4,7 +4,8 @@
  * section 6). Parsers throw MalformedError; byte strings they return are views into the payload. The payloads
  * of channel requests are in requests.ts, the builders in build.ts.
  */
-import { MalformedError, Reader, uint32At } from './reader.ts'
+import { MalformedError } from '../../malformed.ts'
+import { Reader, uint32At } from './reader.ts'
 import { setUint32At } from './writer.ts'
 
 /** RFC 4254 section 9, RFC 4250 section 4.1.2. */
@@ -65,9 +66,24 @@ export function parseChannelOpen(payload: Uint8Array): ChannelOpen {
     type: reader.name(),
     sender: reader.uint32(),
     window: reader.uint32(),
-    maxPacket: reader.uint32(),
+    maxPacket: maxPacketOf(reader),
     typeData: reader.rest(),
   }
+}
+
+/**
+ * Data for this peer is cut into messages of the size that it names: one of nothing would never end, and one of a few
+ * bytes makes millions of a window. Clients and servers name 4 KiB and more.
+ */
+export const MIN_CHANNEL_PACKET = 256
+
+function maxPacketOf(reader: Reader): number {
+  const size = reader.uint32()
+  if (size < MIN_CHANNEL_PACKET)
+    throw new MalformedError(
+      `a maximum packet size of at least ${MIN_CHANNEL_PACKET} was expected, found ${size}`,
+    )
+  return size
 }
 
 export interface ChannelOpenConfirmation {
@@ -85,7 +101,7 @@ export function parseChannelOpenConfirmation(payload: Uint8Array): ChannelOpenCo
     recipient: reader.uint32(),
     sender: reader.uint32(),
     window: reader.uint32(),
-    maxPacket: reader.uint32(),
+    maxPacket: maxPacketOf(reader),
     typeData: reader.rest(),
   }
 }
@@ -147,13 +163,7 @@ export function dataOf(payload: Uint8Array): Uint8Array {
   return stringAtEnd(payload, 5)
 }
 
-/** The type of byte 95, uint32 recipient, uint32 data type, string data (5.2). */
-export function extendedTypeOf(payload: Uint8Array): number {
-  if (payload.length < 13) throw short(payload, 13)
-  return uint32At(payload, 5)
-}
-
-/** The data, a view, of an extended data message (5.2). */
+/** The data, a view, of byte 95, uint32 recipient, uint32 data type, string data (5.2). */
 export function extendedDataOf(payload: Uint8Array): Uint8Array {
   return stringAtEnd(payload, 9)
 }

@@ -2,8 +2,9 @@
  * How the streams of rsync and git begin. The recorder of such a stream keeps operation and hash only, so what
  * does not begin like one must be told apart at once.
  */
+
+import { latin1 } from '../../text.ts'
 import type { GitOperation } from './classify.ts'
-import { latin1 } from './reader.ts'
 
 /** `more`: not enough bytes yet. */
 export type Verdict = 'yes' | 'no' | 'more'

@@ -2,12 +2,8 @@
  * Reads the data types of RFC 4251 section 5 from one message. Bounds are checked before every read; byte
  * strings are views into the message (`subarray`), never copies.
  */
-import { Buffer } from 'node:buffer'
-
-/** Bytes that do not follow the protocol: the message says what was expected, what came and where. */
-export class MalformedError extends Error {
-  override name = 'MalformedError'
-}
+import { MalformedError } from '../../malformed.ts'
+import { latin1 } from '../../text.ts'
 
 /** RFC 4251 section 6: the names of requests, channel types and algorithms. */
 export const NAME_LIMIT = 64
@@ -17,16 +13,6 @@ export function uint32At(bytes: Uint8Array, offset: number): number {
   return (
     bytes[offset]! * 0x1000000 + ((bytes[offset + 1]! << 16) | (bytes[offset + 2]! << 8) | bytes[offset + 3]!)
   )
-}
-
-/** One character per byte: the exact bytes as a string that can be compared. */
-export function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-}
-
-/** UTF-8 for people and recordings; what is none becomes U+FFFD. Never compare or forward this. */
-export function displayText(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }
 
 export class Reader {

@@ -2,7 +2,8 @@
  * The type-specific data of channel requests (RFC 4254 section 6). Each parser takes the data of a
  * ChannelRequest and throws MalformedError, also when something follows.
  */
-import { latin1, Reader } from './reader.ts'
+import { latin1 } from '../../text.ts'
+import { Reader } from './reader.ts'
 
 /** Terminal names in use have under 32 characters; this is a bound, not a rule. */
 const TERMINAL_NAME_LIMIT = 256
@@ -65,17 +66,17 @@ export function parseSubsystem(data: Uint8Array): Uint8Array {
   return onlyString(data, 'subsystem')
 }
 
+/** string signal name without "SIG" (6.9). */
+export function parseSignal(data: Uint8Array): string {
+  return latin1(onlyString(data, 'signal'))
+}
+
 /** string variable name, string variable value (6.4). */
 export function parseEnv(data: Uint8Array): { name: string; value: Uint8Array } {
   const reader = new Reader(data, 'env')
   const variable = { name: latin1(reader.string()), value: reader.string() }
   reader.end()
   return variable
-}
-
-/** string signal name without "SIG" (6.9). */
-export function parseSignal(data: Uint8Array): string {
-  return latin1(onlyString(data, 'signal', 64))
 }
 
 /** uint32 exit status (6.10). */
@@ -99,9 +100,9 @@ export function parseExitSignal(data: Uint8Array): {
   return exit
 }
 
-function onlyString(data: Uint8Array, what: string, limit?: number): Uint8Array {
+function onlyString(data: Uint8Array, what: string): Uint8Array {
   const reader = new Reader(data, what)
-  const value = reader.string(limit)
+  const value = reader.string()
   reader.end()
   return value
 }

@@ -2,7 +2,9 @@
  * The records of the SCP protocol (rcp's; there is no RFC, this is what OpenSSH's scp.c reads and writes).
  * Parsers take a line without its newline and throw MalformedError.
  */
-import { displayText, latin1, MalformedError } from './reader.ts'
+
+import { MalformedError } from '../../malformed.ts'
+import { displayText, latin1 } from '../../text.ts'
 
 /** Bytes of a record or a message; OpenSSH's buffer is 16 KiB, a name has at most 255 bytes. */
 export const LINE_LIMIT = 8192

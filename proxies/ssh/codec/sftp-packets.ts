@@ -4,7 +4,8 @@
  * rest is handed on as it comes.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError, uint32At } from './reader.ts'
+import { MalformedError } from '../../malformed.ts'
+import { uint32At } from './reader.ts'
 
 /** OpenSSH's SFTP_MAX_MSG_LENGTH is 256 KiB; a data packet of that size has a header beside. */
 export const PACKET_LIMIT = 256 * 1024 + 1024

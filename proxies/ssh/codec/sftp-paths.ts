@@ -1,5 +1,6 @@
 /** The paths of SFTP's requests as exact bytes, to be judged and asked for. */
-import { latin1, Reader } from './reader.ts'
+import { latin1 } from '../../text.ts'
+import { Reader } from './reader.ts'
 import { FXP } from './sftp.ts'
 
 /** Requests whose first field after the id is a path, and those with a second one behind it. */

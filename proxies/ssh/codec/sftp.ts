@@ -2,7 +2,10 @@
  * SFTP version 3 (draft-ietf-secsh-filexfer-02) and OpenSSH's extensions (its PROTOCOL, section 4): numbers,
  * and what a request says. Parsers take the body after the type and throw MalformedError.
  */
-import { displayText, latin1, MalformedError, Reader } from './reader.ts'
+
+import { MalformedError } from '../../malformed.ts'
+import { displayText, latin1 } from '../../text.ts'
+import { Reader } from './reader.ts'
 
 /** Section 3. */
 export const FXP = {

@@ -71,10 +71,10 @@ export class LineCells {
     this.erase(Math.max(column, this.#cells.length - count), this.#cells.length)
   }
 
-  /** The characters in the first `end` cells; empty ones are spaces. */
-  text(end: number): string {
+  /** The characters in the cells from `begin` to before `end`; empty ones are spaces. */
+  text(end: number, begin = 0): string {
     let text = ''
-    for (let at = 0; at < end; at++) {
+    for (let at = begin; at < end; at++) {
       const code = this.#cells[at]!
       if (code === TAIL) continue
       text += code === 0 ? ' ' : String.fromCodePoint(code)

@@ -11,6 +11,11 @@ const MASKED = /^[*•●∙·]+$/u
 
 const MAX_PROMPT = 256
 
+/** `end`: the last characters of the line before the cursor, three at least. */
+export function mayEndPrompt(end: string): boolean {
+  return PROMPT_END.test(end)
+}
+
 export function isPrompt(text: string): boolean {
   return text.length <= MAX_PROMPT && PROMPT_END.test(text)
 }

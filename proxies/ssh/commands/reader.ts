@@ -19,9 +19,9 @@
 import type { Buffer } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { TerminalParser } from '../../../recordings/terminal-parser.ts'
-import { Bucket } from './bucket.ts'
+import { Bucket } from '../../bucket.ts'
 import { KeyReader } from './keys.ts'
-import { isContinuation, isMasked, isPrompt, searched } from './prompt.ts'
+import { isContinuation, isMasked, isPrompt, mayEndPrompt, searched } from './prompt.ts'
 import { type Reading, readLine } from './reading.ts'
 import { Screen } from './screen.ts'
 import { TypedLine } from './typed-line.ts'
@@ -57,6 +57,8 @@ const MAX_WAITING = 32
 const MAX_FEEDS = 100
 /** Prompts that are remembered. */
 const MAX_PROMPTS = 8
+/** More than the characters by which a prompt is known take, with their second cells. */
+const PROMPT_END_CELLS = 6
 const ESC = 0x1b
 const LF = 0x0a
 
@@ -275,6 +277,8 @@ export class CommandReader {
   #beginAnew(): void {
     const line = this.#line
     if (line === undefined || this.#screen.alternate) return
+    // Asked for each key, and seldom true: the whole line is only put together then.
+    if (!mayEndPrompt(this.#screen.textBefore(PROMPT_END_CELLS))) return
     const before = this.#screen.text(this.#screen.span(this.#screen.row), this.#screen.cursor)
     if (isPrompt(before) && readLine(this.#screen, line, []) === undefined) this.#line = undefined
   }

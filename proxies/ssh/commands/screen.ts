@@ -62,6 +62,13 @@ export class Screen extends Grid implements TerminalHandler {
     return { row: this.row, column: this.column + (this.#atMargin ? 1 : 0) }
   }
 
+  /** The last `cells` before the cursor, or all of its line where the line begins within them. */
+  textBefore(cells: number): string {
+    const { cursor } = this
+    if (cursor.column < cells) return this.text(this.span(this.row), cursor)
+    return this.at(this.row)?.text(cursor.column, cursor.column - cells) ?? ' '.repeat(cells)
+  }
+
   resize(columns: number, rows: number): void {
     this.row -= this.reshape(columns, rows, this.row)
     this.column = Math.min(this.column, this.columns - 1)

@@ -6,7 +6,7 @@
  * for long. A line that could not be read in time is judged when the target takes it.
  */
 import type { CommandRules } from '../../../src/model/command-rules.ts'
-import { Bucket } from './bucket.ts'
+import { Bucket } from '../../bucket.ts'
 import { type CommandLine, CommandReader, type Confidence } from './reader.ts'
 
 /** How long Return waits for the echo of what was typed before it, and of the Return before it. */

@@ -4,10 +4,10 @@
  * neither requests nor standard error.
  */
 import type { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
 import { Channel, type ChannelHost, type Opened } from '../channel.ts'
 import { buildChannelOpen } from '../codec/build.ts'
 import { type ChannelOpenConfirmation, parseChannelRequest } from '../codec/messages.ts'
-import { MalformedError } from '../codec/reader.ts'
 import { Flow } from '../flow.ts'
 import type { Forwarded } from '../recorder/forward.ts'
 
@@ -56,7 +56,7 @@ export class ForwardedChannel extends Channel {
   }
 
   protected override requestOfClient(payload: Buffer): void {
-    this.turnDown(this.client, parseChannelRequest(payload).wantReply)
+    this.client.turnDown(parseChannelRequest(payload).wantReply)
   }
 
   protected override inspect(payload: Buffer, data: Uint8Array, isError: boolean): Buffer | undefined {

@@ -2,7 +2,7 @@
  * Channels of forwarded connections, as they are asked for: by the client, toward what the target dials, and by the
  * target, toward the client, which has to have been granted there before. Their rights were asked (decisions.ts).
  */
-import { isForwardAllowed } from '../../../src/model/forward-rules.ts'
+import { isConnectAllowed } from '../../../src/model/forward-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import type { ChannelHost, Opened } from '../channel.ts'
 import {
@@ -61,7 +61,7 @@ export function openByClient(
   const destination = addressText(to)
   const flaw = addressFlaw(to) ?? addressFlaw(from, true)
   if (flaw !== undefined) return { refused: flaw, destination }
-  if (forwardTo.length > 0 && !isForwardAllowed(forwardTo, to.host, to.port))
+  if (!isConnectAllowed(forwardTo, to.host, to.port))
     return { refused: `the connection policy forwards nothing to ${destination}`, destination }
   const recorded = { kind: 'direct-tcpip', subprotocol: right, destination } as const
   return accepted('client', { recorded, type, typeData: buildConnection(connection) })

@@ -6,6 +6,7 @@
 import type { Buffer } from 'node:buffer'
 import { isForwardAllowed } from '../../../src/model/forward-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
+import { MalformedError } from '../../malformed.ts'
 import type { ChannelHost } from '../channel.ts'
 import { buildGlobalRequest, buildRequestFailure, buildRequestSuccess } from '../codec/build.ts'
 import {
@@ -22,7 +23,6 @@ import {
   pathText,
 } from '../codec/forwarding.ts'
 import type { GlobalRequest } from '../codec/messages.ts'
-import { MalformedError } from '../codec/reader.ts'
 import { MAX_BINDS, MAX_OWED } from '../limits.ts'
 import { missingRight } from '../request.ts'
 

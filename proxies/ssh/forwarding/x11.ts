@@ -4,10 +4,10 @@
  */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
+import { latin1 } from '../../text.ts'
 import type { ChannelHost, Opened } from '../channel.ts'
 import { buildData } from '../codec/build.ts'
 import type { X11Request } from '../codec/forwarding.ts'
-import { latin1 } from '../codec/reader.ts'
 import { ForwardedChannel, type Forwarding } from './channel.ts'
 
 /** The one protocol whose proof is the same for every connection, so that it can be exchanged. */

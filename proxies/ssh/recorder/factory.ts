@@ -3,8 +3,8 @@ import type { ChannelOpen, FrameSink } from '../../../recordings/frames.ts'
 import type { CommandRules } from '../../../src/model/command-rules.ts'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
+import { displayText } from '../../text.ts'
 import type { ExecCommand } from '../codec/classify.ts'
-import { displayText } from '../codec/reader.ts'
 import { ScriptWatch } from '../commands/script.ts'
 import { CommandWatch } from '../commands/watch.ts'
 import { ChannelFrames, type Hashing } from './frames.ts'
@@ -24,6 +24,8 @@ export type Terminal = NonNullable<ChannelOpen['terminal']>
 export type Recorded =
   | { kind: 'shell' }
   | { kind: 'sftp' }
+  /** One that the connection policy allows by its name. */
+  | { kind: 'subsystem'; name: string }
   | { kind: 'exec'; command: Uint8Array; classified: ExecCommand }
 
 export interface RecorderOptions {
@@ -42,8 +44,10 @@ export interface RecorderOptions {
   hashing?: Hashing
   /** The channel's number in the recording. */
   channel: number
-  /** The session's, shared by its channels. */
+  /** The session's for channels without a terminal. */
   quota: Quota
+  /** The session's for terminals. */
+  terminalQuota: Quota
   events: RecorderEvents
   /** Present when the channel has a terminal. */
   terminal?: Terminal
@@ -59,7 +63,7 @@ const COMMAND_PIECE = 8192
 export function recorderFor(recorded: Recorded, options: RecorderOptions): ChannelRecorder {
   const frames = new ChannelFrames(options.sink, options.channel, options.hashing)
   const kind = kindOf(recorded, options.terminal)
-  const command = recorded.kind === 'exec' ? commandPieces(recorded.command) : []
+  const command = commandOf(recorded)
   frames.open({
     kind,
     subprotocol: options.right,
@@ -73,7 +77,12 @@ export function recorderFor(recorded: Recorded, options: RecorderOptions): Chann
 function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderOptions): ChannelRecorder {
   const { events, quota } = options
   if (options.terminal !== undefined && recorded.kind !== 'sftp')
-    return new TerminalRecorder(frames, commandsOf(options.terminal, frames, options))
+    return new TerminalRecorder(
+      frames,
+      events,
+      options.terminalQuota,
+      commandsOf(options.terminal, frames, options),
+    )
   if (recorded.kind === 'sftp') return new Guard(new SftpRecorder(frames, events, quota), frames, events)
   const classified = recorded.kind === 'exec' ? recorded.classified : undefined
   switch (classified?.kind) {
@@ -119,6 +128,11 @@ function kindOf(recorded: Recorded, terminal: Terminal | undefined): ChannelOpen
   if (recorded.kind !== 'exec') return recorded.kind
   const { kind } = recorded.classified
   return kind === 'command' || terminal !== undefined ? 'exec' : kind
+}
+
+function commandOf(recorded: Recorded): string[] {
+  if (recorded.kind === 'subsystem') return [recorded.name]
+  return recorded.kind === 'exec' ? commandPieces(recorded.command) : []
 }
 
 function commandPieces(command: Uint8Array): string[] {

@@ -3,7 +3,7 @@
  * recording says so, and what still comes is not looked at.
  */
 import type { Exit } from '../../../recordings/frames.ts'
-import { MalformedError } from '../codec/reader.ts'
+import { MalformedError } from '../../malformed.ts'
 import type { ChannelFrames } from './frames.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 

@@ -5,7 +5,8 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Exit } from '../../../recordings/frames.ts'
-import { MalformedError, uint32At } from '../codec/reader.ts'
+import { MalformedError } from '../../malformed.ts'
+import { uint32At } from '../codec/reader.ts'
 import { FXP, REQUEST_LIMIT } from '../codec/sftp.ts'
 import type { ChannelRecorder } from './recorder.ts'
 

@@ -1,6 +1,6 @@
 /** Collects one line at a time from the pieces of a stream. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../codec/reader.ts'
+import { MalformedError } from '../../malformed.ts'
 
 const NEWLINE = 0x0a
 

@@ -1,25 +1,36 @@
 /**
- * How much of plain streams is kept. A stream is recorded whole until its own share or the session's quota is
- * used up; the rest goes by as count and SHA-256, between two `unrecorded` frames.
+ * How much of streams is kept. A stream is recorded whole until its own share or the session's quota is used up; then
+ * the session ends, or the rest goes by as count and SHA-256, between two `unrecorded` frames, as its policy says.
  */
 import type { Unrecorded } from '../../../recordings/frames.ts'
 import type { ChannelFrames, StreamFrame } from './frames.ts'
 import type { ContentHash } from './hash/content-hash.ts'
 import type { RecorderEvents } from './recorder.ts'
 
-/** Bytes of one direction of one channel that are recorded whole. */
-export const DIRECTION_QUOTA = 16 * 1024 * 1024
-/** Bytes of all channels of one session, both directions, that are recorded whole. */
-export const SESSION_QUOTA = 64 * 1024 * 1024
+/** The part of a session's quota for streams that one direction of a channel may take. */
+const DIRECTION_PART = 4
 
-/** The session's quota, shared by its channels, and the share of each direction of a channel. */
+/** The quota of a session, shared by its channels, and the share of each direction of a channel. */
 export class Quota {
   readonly perDirection: number
+  /** Past the quota the session ends; until it has, recording goes on. Absent: what follows goes by hash. */
+  readonly end: (() => void) | undefined
   #left: number
 
-  constructor(session = SESSION_QUOTA, perDirection = DIRECTION_QUOTA) {
+  constructor(session: number, perDirection: number, end?: () => void) {
     this.perDirection = perDirection
+    this.end = end
     this.#left = session
+  }
+
+  /** Of channels without a terminal. */
+  static ofStreams(bytes: number, end?: () => void): Quota {
+    return new Quota(bytes, Math.floor(bytes / DIRECTION_PART), end)
+  }
+
+  /** Of terminals: any of them may take all of it. */
+  static ofTerminals(bytes: number, end?: () => void): Quota {
+    return new Quota(bytes, bytes, end)
   }
 
   /** Takes up to `wanted` bytes from the session's quota; returns how many were granted. */
@@ -61,8 +72,10 @@ export class QuotaStream {
     }
     const granted = this.#quota.take(Math.min(data.length, this.#left))
     this.#left -= granted
-    if (granted === data.length) {
+    const { end } = this.#quota
+    if (granted === data.length || end) {
       this.#frames.stream(type, data)
+      if (granted < data.length) end?.()
       return
     }
     this.#frames.stream(type, data.subarray(0, granted))

@@ -1,7 +1,7 @@
 /**
  * What the recorders of SSH channels have in common: passive inspectors that see one channel's stream and turn
  * it into frames. They never alter the stream and never wait; the relay shows them the data before it sends
- * it on. What the sink throws (a recording that cannot be written) passes through to the relay.
+ * it on, or in the same turn after that. What the sink throws (a recording that cannot be written) passes through to the relay.
  */
 import type { Exit, Unrecorded } from '../../../recordings/frames.ts'
 import type { Direction } from '../codec/classify.ts'
@@ -10,13 +10,18 @@ import type { FileDenial } from '../sftp/filter.ts'
 
 export interface ChannelRecorder {
   /**
+   * Data may go on first, and be shown afterwards: nothing that it says would keep them back. So what recording a key
+   * costs is spent while the target is at work on it.
+   */
+  readonly mayFollow?: true
+  /**
    * How many of these bytes of the client may go to the target now; they are shown to fromClient next. The rest has
    * to wait until RecorderEvents.onAdmit. Absent: all may.
    */
   admit?(data: Uint8Array): number
-  /** Data of the user's client, before it goes to the target. */
+  /** Data of the user's client. */
   fromClient(data: Uint8Array): void
-  /** Data of the target, before it goes to the client; `stderr`: extended data of that type. */
+  /** Data of the target; `stderr`: extended data of that type. */
   fromTarget(data: Uint8Array, stderr: boolean): void
   /** The terminal's new size, in characters. */
   resize(columns: number, rows: number): void

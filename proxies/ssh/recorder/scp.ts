@@ -12,8 +12,9 @@ import { posix } from 'node:path'
 import { type Exit, type FileOperation, FRAME } from '../../../recordings/frames.ts'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import { pathOf } from '../../../src/model/path-pattern.ts'
+import { MalformedError } from '../../malformed.ts'
+import { displayText } from '../../text.ts'
 import type { Direction, ScpCommand } from '../codec/classify.ts'
-import { displayText, MalformedError } from '../codec/reader.ts'
 import { ANSWER, LINE_LIMIT, parseRecord, type ScpRecord } from '../codec/scp.ts'
 import type { ChannelFrames } from './frames.ts'
 import type { ContentHash } from './hash/content-hash.ts'
@@ -62,6 +63,8 @@ export class ScpRecorder implements ChannelRecorder {
   /** The file whose data passes, or whose status byte is next. */
   #file: ScpFile | undefined
   #text = 0
+  /** Records of a download that are in no folder. */
+  #brought = 0
   /** A rule has ended it: what still comes is not looked at. */
   #isCut = false
 
@@ -175,6 +178,7 @@ export class ScpRecorder implements ChannelRecorder {
   }
 
   #record(record: ScpRecord): void {
+    if (this.#command.direction === 'down') this.#checkBrought(record)
     switch (record.kind) {
       case 'times':
         this.#expect(RECORD)
@@ -211,6 +215,19 @@ export class ScpRecorder implements ChannelRecorder {
         this.#expect({ kind: 'file', file })
       }
     }
+  }
+
+  /** A target brings what was asked for, and nothing in its name that a terminal would obey (CVE-2019-6109, 6111). */
+  #checkBrought(record: ScpRecord): void {
+    if (record.kind !== 'file' && record.kind !== 'directory') return
+    const { name, recursive } = this.#command
+    if (/[\x00-\x1f\x7f-\x9f]/.test(record.name))
+      throw new MalformedError('scp: a name without control characters was expected from the target')
+    if (record.kind === 'directory' && !recursive)
+      throw new MalformedError('scp: a file was expected from the target, found a folder')
+    if (this.#folders.length > 0 || name === undefined) return
+    if (record.name !== name || ++this.#brought > 1)
+      throw new MalformedError('scp: the file that was asked for was expected from the target, found another')
   }
 
   /**

@@ -8,7 +8,9 @@
  * given (a guessed handle would write a file that nobody sees), more state than the limits below.
  */
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
-import { latin1, MalformedError, Reader, uint32At } from '../codec/reader.ts'
+import { MalformedError } from '../../malformed.ts'
+import { latin1 } from '../../text.ts'
+import { Reader, uint32At } from '../codec/reader.ts'
 import {
   ATTR_SIZE,
   FX_EOF,

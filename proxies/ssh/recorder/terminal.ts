@@ -1,25 +1,31 @@
 /**
- * Records a channel with a terminal: output whole, resizes, and input as far as the target echoed it (echo.ts);
+ * Records a channel with a terminal: output whole up to the quota, resizes, and input as far as the target echoed it (echo.ts);
  * the rest of the input is a count. Command lines are those that are read from the screen (commands/).
  */
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
 import type { CommandWatch } from '../commands/watch.ts'
 import { Echo } from './echo.ts'
 import type { ChannelFrames } from './frames.ts'
-import type { ChannelRecorder } from './recorder.ts'
+import { type Quota, QuotaStream } from './quota.ts'
+import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 
 export class TerminalRecorder implements ChannelRecorder {
+  readonly mayFollow = true
   readonly #frames: ChannelFrames
+  readonly #input: QuotaStream
+  readonly #output: QuotaStream
   readonly #echo: Echo
   readonly #commands: CommandWatch
 
-  constructor(frames: ChannelFrames, commands: CommandWatch) {
+  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota, commands: CommandWatch) {
     this.#frames = frames
+    this.#input = new QuotaStream(frames, events, quota, 'in')
+    this.#output = new QuotaStream(frames, events, quota, 'out')
     this.#commands = commands
     this.#echo = new Echo({
       echoed: (line) => {
         this.#writeWithheld()
-        frames.stream(FRAME.input, line)
+        this.#input.write(FRAME.input, line)
       },
     })
   }
@@ -36,7 +42,7 @@ export class TerminalRecorder implements ChannelRecorder {
   fromTarget(data: Uint8Array, stderr: boolean): void {
     this.#echo.output(data)
     this.#writeWithheld()
-    this.#frames.stream(stderr ? FRAME.errorOutput : FRAME.output, data)
+    this.#output.write(stderr ? FRAME.errorOutput : FRAME.output, data)
     // Last: the session may end over a command.
     this.#commands.fromTarget(data)
   }
@@ -54,6 +60,8 @@ export class TerminalRecorder implements ChannelRecorder {
     this.#commands.end()
     this.#echo.end()
     this.#writeWithheld()
+    this.#input.end()
+    this.#output.end()
     this.#frames.close()
   }
 

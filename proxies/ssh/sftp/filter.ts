@@ -11,7 +11,9 @@ import type { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import type { FileDirection } from '../../../src/model/file-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
-import { latin1, MalformedError, Reader, uint32At } from '../codec/reader.ts'
+import { MalformedError } from '../../malformed.ts'
+import { latin1 } from '../../text.ts'
+import { Reader, uint32At } from '../codec/reader.ts'
 import {
   FX_PERMISSION_DENIED,
   FXP,

@@ -4,9 +4,9 @@
  * sender anew; bytes that it adds are room that the other sender has to wait for.
  */
 import { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
 import type { ChannelEnd } from '../channel-end.ts'
 import { extendedDataOf, MSG } from '../codec/messages.ts'
-import { MalformedError } from '../codec/reader.ts'
 import type { Flow } from '../flow.ts'
 import { MAX_LATE, MAX_WINDOW } from '../limits.ts'
 import type { ChannelRecorder } from '../recorder/recorder.ts'

@@ -7,7 +7,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { type Path, pathOf } from '../../../src/model/path-pattern.ts'
-import { displayText } from '../codec/reader.ts'
+import { displayText } from '../../text.ts'
 import { FXP } from '../codec/sftp.ts'
 import type { Answer } from '../codec/sftp-answers.ts'
 

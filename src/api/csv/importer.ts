@@ -105,9 +105,10 @@ function planningContext(context: ImportContext, store: Store, isForNothing: () 
       clock: context.deps.clock,
       passwords: { hash: async (password) => (isForNothing() ? '' : passwords.hash(password)) },
       vault: {
-        on: (accounts) => vault.on(accounts),
+        on: (other) => vault.on(other),
         // an empty cell keeps the secret that is there
-        setCredentials: (id, credentials) => vault.on(store.accounts).mergeCredentials(id, credentials),
+        setCredentials: (id, credentials) => vault.on(store).mergeCredentials(id, credentials),
+        setAuthority: (id, key) => vault.on(store).setAuthority(id, key),
       },
     },
   }

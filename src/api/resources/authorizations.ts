@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
 import { looksLikeId } from '../../model/names.ts'
-import type { Authorization, Id } from '../../model/objects.ts'
+import { type Authorization, type Id, RECORDING_MODES } from '../../model/objects.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
-import { exact, name, partial, shown, text } from '../fields.ts'
+import { check, exact, name, oneOf, partial, shown, text } from '../fields.ts'
 import { referred } from '../references.ts'
 import { resource } from '../resource.ts'
 import { rightsIn, rightsOf } from '../rights.ts'
@@ -13,12 +13,17 @@ import { rightsIn, rightsOf } from '../rights.ts'
 const userGroup = name('name of a user group', 'linux-admins')
 const targetGroup = name('name of a target group', 'linux-servers')
 const subprotocols = rightsIn('what a session may do; empty: the plain session of each protocol and no more')
+const recordingMode = oneOf(
+  RECORDING_MODES,
+  'default `standard`. `strict`: what the target sends is shown to the user only when its recording is on the disk and signed; one authorization that says so is enough',
+)
 const options = {
   description: Type.Optional(text('why it was given')),
   authorize_sessions: Type.Optional(Type.Boolean({ description: 'default false' })),
   authorize_password_retrieval: Type.Optional(Type.Boolean({ description: 'default false' })),
   subprotocols: Type.Optional(subprotocols),
   is_recorded: Type.Optional(Type.Boolean({ description: 'default true' })),
+  recording_mode: Type.Optional(recordingMode),
 }
 const Create = exact({ user_group: userGroup, target_group: targetGroup, ...options })
 const Update = partial(Create)
@@ -31,7 +36,14 @@ const View = exact({
   authorize_password_retrieval: Type.Boolean(),
   subprotocols,
   is_recorded: Type.Boolean(),
+  recording_mode: recordingMode,
 })
+
+/** @throws ApiError `invalid_field` for a mode of a recording that there is none of */
+function checkMode({ isRecorded = true, recordingMode }: Partial<Authorization>): void {
+  const isMeaningless = !isRecorded && recordingMode === 'strict'
+  check('recording_mode', isMeaningless ? 'strict needs is_recorded' : undefined)
+}
 
 export function authorizationResource(context: ResourceContext) {
   const { store } = context.deps
@@ -61,6 +73,7 @@ export function authorizationResource(context: ResourceContext) {
     }),
     ...(body.subprotocols !== undefined && { subprotocols: rightsOf(body.subprotocols) }),
     ...(body.is_recorded !== undefined && { isRecorded: body.is_recorded }),
+    ...(body.recording_mode !== undefined && { recordingMode: body.recording_mode }),
   })
 
   return resource({
@@ -76,6 +89,7 @@ export function authorizationResource(context: ResourceContext) {
         const targetGroupId = (await referred(store.targetGroups, 'target_group', body.target_group)).id
         await refuseSecond(userGroupId, targetGroupId)
         const change = await changeOf(body)
+        checkMode(change)
         return () =>
           store.authorizations.create({
             description: '',
@@ -83,6 +97,7 @@ export function authorizationResource(context: ResourceContext) {
             authorizePasswordRetrieval: false,
             subprotocols: [],
             isRecorded: true,
+            recordingMode: 'standard',
             ...change,
             userGroupId,
             targetGroupId,
@@ -98,6 +113,7 @@ export function authorizationResource(context: ResourceContext) {
           change.targetGroupId ?? old.targetGroupId,
           old,
         )
+        checkMode({ ...old, ...change })
         return () => store.authorizations.update(old.id, change, old)
       },
     },
@@ -111,6 +127,7 @@ export function authorizationResource(context: ResourceContext) {
       authorize_password_retrieval: authorization.authorizePasswordRetrieval,
       subprotocols: authorization.subprotocols,
       is_recorded: authorization.isRecorded,
+      recording_mode: authorization.recordingMode,
     }),
     label: (one) => `${one['user_group']}:${one['target_group']}`,
     secrets: [],

@@ -1,7 +1,7 @@
 /** Secrets at run time: checked out by somebody who is authorized to, and returned. */
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import type { EventFields } from '../../audit/catalogue.ts'
+import type { EventFields } from '../../audit/fields.ts'
 import { looksLikeId } from '../../model/names.ts'
 import type { User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'

@@ -1,11 +1,14 @@
 import { type Static, Type } from 'typebox'
+import { LOGIN_OPTIONS } from '../../model/login-options.ts'
 import { type ConnectionPolicy, HOST_KEY_POLICIES } from '../../model/objects.ts'
-import { PROTOCOLS } from '../../model/rights.ts'
+import { PROTOCOLS, type Protocol } from '../../model/rights.ts'
 import { SSH_OPTIONS } from '../../model/ssh-options.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
+import { ApiError } from '../errors.ts'
 import { checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { LoginFields, LoginUpdate, loginFieldsOf, loginOptionsOf } from '../loginoptions.ts'
 import { resource } from '../resource.ts'
 import { SshFields, SshUpdate, sshFieldsOf, sshOptionsOf } from '../sshoptions.ts'
 
@@ -13,14 +16,51 @@ const policyName = name('unique', 'strict-ssh')
 const protocol = oneOf(PROTOCOLS, 'of the services that may name it')
 const hostKeyPolicy = oneOf(
   HOST_KEY_POLICIES,
-  'a host key that was not seen before: pin it at `first_sight`, or `pinned`: refuse until it is accepted at /hostkeys',
+  'why a host key is believed. `first_sight`: pin the first one; `pinned`: refuse one until it is accepted at /hostkeys; `ca`: a certificate by one of `host_ca_keys`; `dns`: SSHFP records that DNSSEC authenticates',
 )
+
+/** Fields that mean something in policies of these protocols only. */
+const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
+  ...[
+    'host_key_policy',
+    'legacy_algorithms',
+    'host_ca_keys',
+    'forward_to',
+    'listen_on',
+    'file_rules',
+    'recording_quota',
+    'past_recording_quota',
+    'subsystems',
+  ].map((field): [string, Protocol[]] => [field, ['SSH']]),
+  ...Object.keys(LoginFields.properties).map((field): [string, Protocol[]] => [field, ['TELNET', 'RLOGIN']]),
+  ['client_user', ['RLOGIN']],
+  ['privileged_port', ['RLOGIN']],
+])
+
+/**
+ * Others cannot be set to anything.
+ * @throws ApiError `invalid_field` that names each field that means nothing in policies of the protocol
+ */
+function refuseOthers(protocol: Protocol, body: object, now: Readonly<Record<string, unknown>>): void {
+  const details = Object.entries(body)
+    .filter(
+      ([field, value]) => PROTOCOLS_OF.get(field)?.includes(protocol) === false && !isSame(value, now[field]),
+    )
+    .map(([field]) => ({ field, message: `it means nothing in a policy for ${protocol}` }))
+  if (details.length > 0) throw new ApiError('invalid_field', details)
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b)
+}
+
 const Create = exact({
   policy_name: policyName,
   description: Type.Optional(text('what the policy is for')),
   protocol: Type.Optional(protocol),
   host_key_policy: Type.Optional(hostKeyPolicy),
   ...SshUpdate.properties,
+  ...LoginUpdate.properties,
 })
 const Update = partial(Create)
 const View = exact({
@@ -30,8 +70,15 @@ const View = exact({
   protocol,
   host_key_policy: hostKeyPolicy,
   ...SshFields.properties,
+  ...LoginFields.properties,
   is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
 })
+
+const DEFAULTS = { hostKeyPolicy: 'first_sight', ssh: SSH_OPTIONS, login: LOGIN_OPTIONS } as const
+
+function optionFields({ hostKeyPolicy, ssh, login }: Pick<ConnectionPolicy, keyof typeof DEFAULTS>) {
+  return { host_key_policy: hostKeyPolicy, ...sshFieldsOf(ssh), ...loginFieldsOf(login) }
+}
 
 export function connectionPolicyResource(context: ResourceContext) {
   const { store } = context.deps
@@ -40,6 +87,7 @@ export function connectionPolicyResource(context: ResourceContext) {
     body: Static<typeof Update>,
     own?: ConnectionPolicy,
   ): Promise<Partial<Omit<ConnectionPolicy, 'id'>>> => {
+    refuseOthers(body.protocol ?? own?.protocol ?? 'SSH', body, optionFields(own ?? DEFAULTS))
     await checkName('policy_name', body.policy_name, own, store.connectionPolicies, 'policyName')
     return {
       ...(body.policy_name !== undefined && { policyName: body.policy_name }),
@@ -47,6 +95,7 @@ export function connectionPolicyResource(context: ResourceContext) {
       ...(body.protocol !== undefined && { protocol: body.protocol }),
       ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy }),
       ssh: sshOptionsOf(body, own?.ssh ?? SSH_OPTIONS),
+      login: loginOptionsOf(body, own?.login ?? LOGIN_OPTIONS),
     }
   }
 
@@ -55,7 +104,7 @@ export function connectionPolicyResource(context: ResourceContext) {
     type: 'connectionpolicy',
     title: 'Connection policies',
     description:
-      'How the broker connects to the services that name it, and what holds in their sessions from the next one on. Each protocol has one from the factory that is called like it.',
+      'How the broker connects to the services that name it, and what holds in their sessions from the next one on. Fields that mean nothing for its protocol keep their defaults. Each protocol has one from the factory that is called like it.',
     create: {
       schema: Create,
       async plan(body) {
@@ -65,8 +114,7 @@ export function connectionPolicyResource(context: ResourceContext) {
             policyName: body.policy_name,
             description: '',
             protocol: 'SSH',
-            hostKeyPolicy: 'first_sight',
-            ssh: SSH_OPTIONS,
+            ...DEFAULTS,
             ...change,
             isFactory: false,
           })
@@ -85,8 +133,7 @@ export function connectionPolicyResource(context: ResourceContext) {
       policy_name: policy.policyName,
       description: policy.description,
       protocol: policy.protocol,
-      host_key_policy: policy.hostKeyPolicy,
-      ...sshFieldsOf(policy.ssh),
+      ...optionFields(policy),
       is_factory: policy.isFactory,
     }),
     label: (policy) => String(policy['policy_name']),

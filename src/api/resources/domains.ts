@@ -2,6 +2,13 @@
 import { type Static, Type } from 'typebox'
 import type { Device, Domain } from '../../model/objects.ts'
 import type { Store } from '../../store/store.ts'
+import {
+  AUTHORITY_SECRETS,
+  type AuthorityChange,
+  authorityChange,
+  authorityIn,
+  authorityOut,
+} from '../authority.ts'
 import type { ApiRequest } from '../caller.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
@@ -9,12 +16,16 @@ import type { Api } from '../deps.ts'
 import { checkName, exact, name, partial, shown, text } from '../fields.ts'
 import { deviceOf } from '../parents.ts'
 import { localDomainOf } from '../references.ts'
-import { resource } from '../resource.ts'
+import { announced, type Plan, resource } from '../resource.ts'
 
 const domainName = name('unique among the global domains, or on its device', 'corp.example')
-const Create = exact({ domain_name: domainName, description: Type.Optional(text('what the domain is')) })
+const Create = exact({
+  domain_name: domainName,
+  description: Type.Optional(text('what the domain is')),
+  ...authorityIn,
+})
 const Update = partial(Create)
-const View = exact({ ...shown, domain_name: domainName, description: Type.String() })
+const View = exact({ ...shown, domain_name: domainName, description: Type.String(), ...authorityOut })
 const LocalView = exact({ ...View.properties, device: Type.String() })
 const localLabel = (device: unknown, domain: unknown) => `${domain}@${device}`
 
@@ -35,9 +46,42 @@ async function changeOf(
 function anywhere(store: Store) {
   return {
     removeFrom: (old: Domain) => store.domains.remove(old.id, old),
-    secrets: [],
+    secrets: AUTHORITY_SECRETS,
   }
 }
+
+/** A new domain that cannot have its authority is none. */
+function made(
+  store: Store,
+  authority: AuthorityChange | undefined,
+  create: () => Promise<Domain>,
+): Plan<Domain> {
+  return async () => {
+    const domain = await create()
+    if (!authority) return domain
+    try {
+      return await authority.apply(domain)
+    } catch (error) {
+      await store.domains.remove(domain.id)
+      throw error
+    }
+  }
+}
+
+function changed(
+  authority: AuthorityChange | undefined,
+  called: { type: string; object: string },
+  update: () => Promise<Domain>,
+): Plan<Domain> {
+  if (!authority) return update
+  return announced([authority.event(called.type, called.object)], async () => authority.apply(await update()))
+}
+
+const shownOf = ({ domainName, description, caPublicKey }: Domain) => ({
+  domain_name: domainName,
+  description,
+  ca_public_key: caPublicKey ?? null,
+})
 
 export function domainResource(context: ResourceContext) {
   const { store } = context.deps
@@ -52,18 +96,23 @@ export function domainResource(context: ResourceContext) {
       schema: Create,
       async plan(body) {
         const change = await changeOf(body, store.domains)
-        return () => store.domains.create({ domainName: body.domain_name, description: '', ...change })
+        return made(store, authorityChange(context, body), () =>
+          store.domains.create({ domainName: body.domain_name, description: '', ...change }),
+        )
       },
     },
     update: {
       schema: Update,
       async plan(old, body) {
         const change = await changeOf(body, store.domains, old)
-        return () => store.domains.update(old.id, change, old)
+        const called = { type: 'domain', object: old.domainName }
+        return changed(authorityChange(context, body), called, () =>
+          store.domains.update(old.id, change, old),
+        )
       },
     },
     view: View,
-    show: async (domain) => ({ domain_name: domain.domainName, description: domain.description }),
+    show: async (domain) => shownOf(domain),
     label: (domain) => String(domain['domain_name']),
     list: (_request, page) => store.domains.list(page),
     async find(_request, ref) {
@@ -93,27 +142,31 @@ export function localDomainResource(context: ResourceContext) {
       async plan(body, request) {
         const device = await parent(request)
         const change = await changeOf(body, namesakes(device))
-        const plan = () =>
+        const plan = made(store, authorityChange(context, body), () =>
           store.domains.create({
             deviceId: device.id,
             domainName: body.domain_name,
             description: '',
             ...change,
-          })
+          }),
+        )
         return Object.assign(plan, { label: localLabel(device.deviceName, body.domain_name) })
       },
     },
     update: {
       schema: Update,
       async plan(old, body, request) {
-        const change = await changeOf(body, namesakes(await parent(request)), old)
-        return () => store.domains.update(old.id, change, old)
+        const device = await parent(request)
+        const change = await changeOf(body, namesakes(device), old)
+        const called = { type: 'localdomain', object: localLabel(device.deviceName, old.domainName) }
+        return changed(authorityChange(context, body), called, () =>
+          store.domains.update(old.id, change, old),
+        )
       },
     },
     view: LocalView,
     show: async (domain, read) => ({
-      domain_name: domain.domainName,
-      description: domain.description,
+      ...shownOf(domain),
       device: domain.deviceId === undefined ? '' : await read.device(domain.deviceId),
     }),
     label: (domain) => localLabel(domain['device'], domain['domain_name']),

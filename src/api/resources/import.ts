@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
+import { jsonText } from '../../model/json-text.ts'
 import type { Context } from '../context.ts'
 import { type ImportedRow, importTable } from '../csv/importer.ts'
 import { CSV_NAMES } from '../csv/names.ts'
@@ -116,7 +117,7 @@ function* report(rows: readonly ImportedRow[]): Generator<string> {
   for (let from = 0; from < rows.length; from += LINES_AT_ONCE) {
     const lines = rows
       .slice(from, from + LINES_AT_ONCE)
-      .map(({ row, result, object }) => JSON.stringify({ row, result, object }))
+      .map(({ row, result, object }) => jsonText({ row, result, object }))
     yield `${from === 0 ? '[' : ','}${lines.join(',\n')}`
   }
   yield rows.length === 0 ? '[]' : ']'

@@ -1,6 +1,10 @@
 /** A session's recording, streamed as it is read. */
 import type { FastifyReply } from 'fastify'
-import type { RecordingFormat } from '../../keeper/exports.ts'
+import { Type } from 'typebox'
+import { FfmpegMissing } from '../../../recordings/export/formats.ts'
+import { RecordingError } from '../../../recordings/format/error.ts'
+import { TooManyExports } from '../../keeper/exporting/threads.ts'
+import { type RecordingFormat, StillRecording } from '../../keeper/exports.ts'
 import { callerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -10,23 +14,83 @@ import { errorResponses } from '../failures.ts'
 import { notJson } from '../fields.ts'
 import { paramsSchema } from '../paths.ts'
 
-const FORMATS: Readonly<Record<RecordingFormat, { suffix: string; type: string; summary: string }>> = {
+interface Form {
+  suffix: string
+  type: string
+  summary: string
+  /** What is shown: all of the session, one channel, or one moment of a channel. */
+  of: 'session' | 'channel' | 'moment'
+}
+
+const FORMATS: Readonly<Record<RecordingFormat, Form>> = {
   container: {
     suffix: '',
     type: 'application/octet-stream',
     summary: 'Recording as it is kept: the sealed container',
+    of: 'session',
   },
-  cast: { suffix: '.cast', type: 'application/x-asciicast', summary: 'Recording for asciinema' },
-  txt: { suffix: '.txt', type: 'text/plain; charset=utf-8', summary: 'Recording as text' },
-  json: { suffix: '.json', type: 'application/x-ndjson', summary: 'Recording as JSON lines, one a frame' },
+  cast: {
+    suffix: '.cast',
+    type: 'application/x-asciicast',
+    summary: 'Recording for asciinema',
+    of: 'channel',
+  },
+  cast3: {
+    suffix: '.cast3',
+    type: 'application/x-asciicast',
+    summary: 'Recording for asciinema 3',
+    of: 'channel',
+  },
+  ttyrec: {
+    suffix: '.ttyrec',
+    type: 'application/x-ttyrec',
+    summary: 'Recording for ttyplay',
+    of: 'channel',
+  },
+  txt: { suffix: '.txt', type: 'text/plain; charset=utf-8', summary: 'Recording as text', of: 'channel' },
+  json: {
+    suffix: '.json',
+    type: 'application/x-ndjson',
+    summary: 'Recording as JSON lines, one a frame',
+    of: 'session',
+  },
+  html: {
+    suffix: '.html',
+    type: 'text/html; charset=utf-8',
+    summary: 'Recording as a page with a player, which needs no network',
+    of: 'channel',
+  },
+  png: { suffix: '.png', type: 'image/png', summary: 'The screen at a moment', of: 'moment' },
+  mp4: { suffix: '.mp4', type: 'video/mp4', summary: 'Recording as video, by ffmpeg', of: 'channel' },
+  webm: { suffix: '.webm', type: 'video/webm', summary: 'Recording as video, by ffmpeg', of: 'channel' },
+}
+
+const channel = Type.Optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: 0xffff_ffff,
+    description: 'which channel; without it the first with a terminal, else the first',
+  }),
+)
+const at = Type.Optional(
+  Type.Number({
+    minimum: 0,
+    maximum: 1e9,
+    description: 'seconds since the recording began; without it the end',
+  }),
+)
+const QUERIES = {
+  session: Type.Object({}, { additionalProperties: false }),
+  channel: Type.Object({ channel }, { additionalProperties: false }),
+  moment: Type.Object({ channel, at }, { additionalProperties: false }),
 }
 
 export function registerRecordings(app: Api, { deps }: Context): void {
   const { store, recordings } = deps
 
-  for (const [format, { suffix, type, summary }] of Object.entries(FORMATS) as [
+  for (const [format, { suffix, type, summary, of }] of Object.entries(FORMATS) as [
     RecordingFormat,
-    (typeof FORMATS)[RecordingFormat],
+    Form,
   ][]) {
     app.get(
       `/sessions/:ref/recording${suffix}`,
@@ -37,12 +101,24 @@ export function registerRecordings(app: Api, { deps }: Context): void {
           tags: ['Sessions'],
           summary,
           params: paramsSchema('/:ref'),
-          response: { 200: notJson(type, 'the recording'), ...errorResponses(401, 403, 404) },
+          querystring: QUERIES[of],
+          response: {
+            200: notJson(type, 'the recording'),
+            ...errorResponses(400, 401, 403, 404, 409, 501, 503),
+          },
         },
       },
       async (request, reply: FastifyReply) => {
         const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
-        const stream = session && (await recordings?.open(session.id, format))
+        const choice = request.query as { channel?: number; at?: number }
+        const gone = new AbortController()
+        reply.raw.once('close', () => gone.abort())
+        const stream =
+          session &&
+          (await recordings?.open(session.id, format, choice, gone.signal).catch((error: unknown) => {
+            // Nobody reads the answer.
+            throw gone.signal.aborted ? new ApiError('request_timeout') : answerTo(error)
+          }))
         if (!session || !stream) throw new ApiError('not_found')
         const viewed = { ...actor(callerOf(request)), session: session.id, method: format }
         await record(deps.audit, request, 'recording.view', viewed).catch((error: unknown) => {
@@ -50,9 +126,18 @@ export function registerRecordings(app: Api, { deps }: Context): void {
           throw error
         })
         // text that a target wrote: a browser saves it and never renders it
-        reply.header('content-disposition', `attachment; filename="${session.id}${suffix || '.recording'}"`)
+        const name = `${session.id}${suffix.replace('.cast3', '.cast') || '.recording'}`
+        reply.header('content-disposition', `attachment; filename="${name}"`)
         return reply.type(type).send(stream)
       },
     )
   }
+}
+
+function answerTo(error: unknown): unknown {
+  if (error instanceof StillRecording) return new ApiError('still_recording')
+  if (error instanceof FfmpegMissing) return new ApiError('ffmpeg_missing')
+  if (error instanceof TooManyExports) return new ApiError('busy')
+  if (error instanceof RecordingError && error.code === 'wrong_key') return new ApiError('sealed_to_auditors')
+  return error
 }

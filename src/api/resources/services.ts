@@ -46,7 +46,7 @@ const View = exact({
   host_key_policy: hostKeyPolicy,
 })
 const labelOf = (device: unknown, service: unknown) => `${device}:${service}`
-const DEFAULT_PORTS = { SSH: 22 } as const
+const DEFAULT_PORTS = { SSH: 22, TELNET: 23, RLOGIN: 513 } as const
 
 export function serviceResource(context: ResourceContext) {
   const { store } = context.deps
@@ -75,6 +75,10 @@ export function serviceResource(context: ResourceContext) {
     if (policy && policy.protocol !== protocol) {
       const message = `"${policy.policyName}" is for ${policy.protocol}, the service speaks ${protocol}`
       throw fieldError('invalid_field', 'connection_policy', message)
+    }
+    const hasHostKey = protocol === 'SSH'
+    if (!hasHostKey && body.host_key_policy != null) {
+      throw fieldError('invalid_field', 'host_key_policy', `${protocol} has no host keys`)
     }
     return {
       ...(connectionPolicyId !== undefined && { connectionPolicyId }),

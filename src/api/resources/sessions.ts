@@ -2,9 +2,10 @@
 import { type Static, Type } from 'typebox'
 import type { StoredEvent } from '../../audit/chain.ts'
 import { sentenceOf, timestampOf } from '../../audit/sentence.ts'
-import type { SessionRecord } from '../../model/objects.ts'
+import { RECORDING_STATES, type SessionRecord } from '../../model/objects.ts'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import { callerOf } from '../caller.ts'
+import { withContents } from '../contents.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
@@ -43,10 +44,17 @@ const View = titled(
     bytes_out: Type.Integer(),
     recording: orNull(
       exact({
-        state: oneOf(['open', 'sealed', 'recovered', 'failed'] as const, 'state'),
+        state: oneOf(RECORDING_STATES, 'state'),
         size: Type.Integer(),
         frames: Type.Integer(),
         digest: Type.String(),
+      }),
+    ),
+    legal_hold: orNull(
+      exact({
+        by: Type.String(),
+        since: Type.String({ format: 'date-time' }),
+        reason: Type.String(),
       }),
     ),
   }),
@@ -113,6 +121,7 @@ export function registerSessions(app: Api, { deps }: Context): void {
     bytes_in: session.bytesIn,
     bytes_out: session.bytesOut,
     recording: session.recording ?? null,
+    legal_hold: session.legalHold ? { ...session.legalHold, since: timeText(session.legalHold.since) } : null,
   })
   const found = async (params: unknown): Promise<SessionRecord> => {
     const session = await store.sessions.find((params as { ref: string }).ref.toUpperCase())
@@ -126,16 +135,19 @@ export function registerSessions(app: Api, { deps }: Context): void {
       schema: {
         tags,
         summary: 'List: Sessions',
-        description: 'The newest first.',
+        description:
+          'The newest first. With `recordings`: view also by what happened in them: `command~`, `file~`, `output~`.',
         querystring: Query,
-        response: { 200: Type.Array(View), ...errorResponses(400, 401, 403) },
+        response: { 200: Type.Array(View), ...errorResponses(400, 401, 403, 409, 503) },
       },
     },
     async (request, reply) => {
       const { status, ...query } = request.query
       const fields = fieldsOf(query, View)
       const filter = status === undefined ? {} : { status }
-      const { items, total } = await store.sessions.list(filter, pageOf(query, request))
+      const page = pageOf(query, request)
+      const search = await withContents(page.search, request, deps)
+      const { items, total } = await store.sessions.list(filter, { ...page, ...(search && { search }) })
       reply.header('x-total-count', total)
       return reply.send(items.map((one) => pick(show(apiBase(request), one), fields)) as never)
     },

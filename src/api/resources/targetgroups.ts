@@ -5,11 +5,15 @@ import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
 import { checkName, exact, name, names, partial, shown, text } from '../fields.ts'
-import { accountsMeant, ambiguous, sessionAccount } from '../references.ts'
+import { accountsMeant, ambiguous, serviceIds, sessionAccount } from '../references.ts'
 import { resource } from '../resource.ts'
 
 const groupName = name('unique', 'linux-servers')
-const session = exact({ accounts: names('targets of sessions: `ACCOUNT@DOMAIN:DEVICE:SERVICE`') })
+const session = exact({
+  accounts: names('targets of sessions: `ACCOUNT@DOMAIN:DEVICE:SERVICE`'),
+  interactive_logins: names("`DEVICE:SERVICE`, where users are asked for the target's login and password"),
+  account_mappings: names('`DEVICE:SERVICE`, where users log in by their own name and password'),
+})
 const retrieval = exact({
   accounts: names('accounts that may be checked out beside: `ACCOUNT@DOMAIN`, or `ACCOUNT@DOMAIN@DEVICE`'),
 })
@@ -47,6 +51,11 @@ export function targetGroupResource(context: ResourceContext) {
         change.sessionAccounts.push(await sessionAccount(store, `session/accounts/${index}`, ref))
       }
     }
+    const { interactive_logins: interactive, account_mappings: mappings } = body.session ?? {}
+    if (interactive) {
+      change.interactiveServiceIds = await serviceIds(store, 'session/interactive_logins', interactive)
+    }
+    if (mappings) change.mappingServiceIds = await serviceIds(store, 'session/account_mappings', mappings)
     const accounts = body.password_retrieval?.accounts
     if (accounts) {
       const ids = new Set<string>()
@@ -83,6 +92,8 @@ export function targetGroupResource(context: ResourceContext) {
             groupName: body.group_name,
             description: '',
             sessionAccounts: [],
+            interactiveServiceIds: [],
+            mappingServiceIds: [],
             passwordRetrievalAccountIds: [],
             ...change,
           })
@@ -102,6 +113,8 @@ export function targetGroupResource(context: ResourceContext) {
       description: group.description,
       session: {
         accounts: (await Promise.all(group.sessionAccounts.map((one) => read.sessionAccount(one)))).sort(),
+        interactive_logins: await read.deviceServices(group.interactiveServiceIds),
+        account_mappings: await read.deviceServices(group.mappingServiceIds),
       },
       password_retrieval: {
         accounts: (await Promise.all(group.passwordRetrievalAccountIds.map((id) => read.account(id)))).sort(),

@@ -1,6 +1,7 @@
 /** What a user may open: the caller's targets, and the authorizations behind them. */
 import { type Static, Type } from 'typebox'
-import type { User } from '../../model/objects.ts'
+import { formatCanonical } from '../../model/login.ts'
+import { TARGET_KINDS, type User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import { grantedRights, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { Fields } from '../../search/fields.ts'
@@ -15,9 +16,13 @@ import { fieldsOf, ListQuery, listQuery, pageOf, pick } from '../listing.ts'
 import { hasOperator, pageOfAll, patternOn } from '../search.ts'
 
 const place = {
-  target: Type.String({ description: 'canonical name: ACCOUNT@DOMAIN:DEVICE:SERVICE' }),
-  account: Type.String(),
-  domain: Type.String(),
+  target: Type.String({
+    description:
+      'canonical name: ACCOUNT@DOMAIN:DEVICE:SERVICE; ACCOUNT@DEVICE:SERVICE by account mapping; @DEVICE:SERVICE for interactive login',
+  }),
+  kind: oneOf(TARGET_KINDS, 'stored account, account mapping, or interactive login'),
+  account: Type.String({ description: 'empty: asked for' }),
+  domain: Type.String({ description: 'empty: no stored account' }),
   device: Type.String(),
   service: Type.String(),
   protocol: oneOf(PROTOCOLS, 'protocol'),
@@ -48,6 +53,7 @@ const tags = ['Targets']
 
 const placeFields = {
   target: { kind: 'name' },
+  kind: { kind: 'label' },
   account: { kind: 'name' },
   domain: { kind: 'name' },
   device: { kind: 'name' },
@@ -73,10 +79,16 @@ function namesOf(row: TargetRow) {
   }
 }
 
+function nameOf(names: ReturnType<typeof namesOf>): string {
+  const { account, domain, device, service } = names
+  return domain === '' ? formatCanonical(names) : `${account}@${domain}:${device}:${service}`
+}
+
 function placeOf(row: TargetRow, rows: readonly TargetRow[]) {
   const names = namesOf(row)
   return {
-    target: `${names.account}@${names.domain}:${names.device}:${names.service}`,
+    target: nameOf(names),
+    kind: row.kind,
     ...names,
     protocol: row.protocol,
     subprotocols: grantedRights(
@@ -89,7 +101,7 @@ function placeOf(row: TargetRow, rows: readonly TargetRow[]) {
 
 /** One target may be granted by several authorizations: it is one line with the union of their rights. */
 function targetsOf(rows: readonly TargetRow[]): TargetRow[][] {
-  return [...Map.groupBy(rows, (row) => `${row.accountId} ${row.serviceId}`).values()]
+  return [...Map.groupBy(rows, (row) => `${row.kind} ${row.accountId} ${row.serviceId}`).values()]
 }
 
 function showTarget(same: readonly TargetRow[]): Static<typeof TargetView> {

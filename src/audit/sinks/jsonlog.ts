@@ -1,7 +1,8 @@
 /** Events as lines of the broker's log: `{"level":"info","time":…,"event":"auth.success","user":…,"msg":…}`. */
 import type { Logger } from 'pino'
-import { type Severity, severityOf } from '../catalogue.ts'
+import { severityOf } from '../catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
+import type { Severity } from '../fields.ts'
 import { sentenceOf, timestampOf } from '../sentence.ts'
 import type { Sink } from '../sink.ts'
 

@@ -14,6 +14,7 @@ const among =
 const protocolLabel = among([...PROTOCOLS, 'HTTPS'])
 const methodLabel = among(['password', 'keyboard-interactive', 'publickey', 'api_key'])
 const subprotocolLabel = among([...RIGHTS, ...LATER_RIGHTS])
+const deletedLabel = among(['age', 'size', 'request'])
 const resultLabel = among(['success', 'failure', 'killed', 'lost'])
 
 export type EventMetrics = ReturnType<typeof eventMetrics>
@@ -55,6 +56,12 @@ export function eventMetrics(registers: Registry[]) {
     recordingFailures: new Counter({
       name: 'sallyport_recording_failures_total',
       help: 'Recordings that could not be written.',
+      registers,
+    }),
+    recordingsDeleted: new Counter({
+      name: 'sallyport_recordings_deleted_total',
+      help: 'Recordings that were deleted, with a tombstone.',
+      labelNames: ['method'],
       registers,
     }),
     checkouts: new Counter({
@@ -115,6 +122,10 @@ export class MetricsSink implements Sink {
         break
       case 'recording.failed':
         metrics.recordingFailures.inc()
+        break
+      case 'recording.deleted':
+        if (fields.result !== 'failure')
+          metrics.recordingsDeleted.inc({ method: deletedLabel(fields.method) })
         break
       case 'checkout.out':
       case 'checkout.in':

@@ -6,9 +6,10 @@
 import { isIPv6 } from 'node:net'
 import snmp, { type Session, type Varbind } from 'net-snmp'
 import type { TrapTarget } from '../../config/config.ts'
-import { EVENT_FIELDS, type EventField, kindOf, NUMERIC_FIELDS, TRAP_CODES } from '../catalogue.ts'
+import { kindOf, TRAP_CODES } from '../catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
 import { cut } from '../clean.ts'
+import { EVENT_FIELDS, type EventField, NUMERIC_FIELDS } from '../fields.ts'
 import { sentenceOf } from '../sentence.ts'
 import { type After, Presence, type Sink, type SinkDown, systemAfter } from '../sink.ts'
 

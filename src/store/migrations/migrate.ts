@@ -8,6 +8,12 @@ import * as objects from './0001-objects.ts'
 import * as search from './0002-search.ts'
 import * as policies from './0003-policies.ts'
 import * as options from './0004-options.ts'
+import * as authorities from './0005-authorities.ts'
+import * as logins from './0006-logins.ts'
+import * as retention from './0007-retention.ts'
+import * as uploads from './0008-uploads.ts'
+import * as recordingMode from './0009-recording-mode.ts'
+import * as terminals from './0010-terminals.ts'
 
 export interface Migration {
   version: number
@@ -15,7 +21,21 @@ export interface Migration {
 }
 
 /** In order; a released migration is never changed, only followed. */
-const MIGRATIONS: readonly Migration[] = [objects, search, policies, options]
+const MIGRATIONS: readonly Migration[] = [
+  objects,
+  search,
+  policies,
+  options,
+  authorities,
+  logins,
+  retention,
+  uploads,
+  recordingMode,
+  terminals,
+]
+
+/** Of a database that this program has opened. */
+export const SCHEMA_VERSION = MIGRATIONS.at(-1)?.version ?? 0
 
 /**
  * Applies what is missing. `now` in milliseconds is recorded beside each version.

@@ -43,6 +43,9 @@ const X11 = buildX11Request({
 })
 const PTY = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: NOTHING }
 
+/** What the connection policy has to say for the cases to hold. */
+export const POLICY = { subsystems: ['netconf'] }
+
 export interface Case {
   title: string
   /** All of these, or one; `always`: whatever they are; undefined: under no rights. */
@@ -168,7 +171,16 @@ export const CASES: Case[] = [
   clientRequests('SFTP, if only one way', { oneOf: ['SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN'] }, (id) =>
     buildSubsystem(id, true, 'sftp'),
   ),
-  clientRequests('another subsystem', undefined, (id) => buildSubsystem(id, true, 'netconf')),
+  clientRequests(
+    'SFTP on a terminal',
+    undefined,
+    (id) => buildPtyRequest(id, true, PTY),
+    (id) => buildSubsystem(id, true, 'sftp'),
+  ),
+  clientRequests('a subsystem of POLICY', ['SSH_REMOTE_COMMAND'], (id) =>
+    buildSubsystem(id, true, 'netconf'),
+  ),
+  clientRequests('another subsystem', undefined, (id) => buildSubsystem(id, true, 'netconf2')),
   clientRequests('x11-req', ['SSH_X11'], (id) => buildChannelRequest(id, 'x11-req', true, X11)),
   clientRequests('auth-agent-req', ['SSH_AUTH_AGENT'], (id) =>
     buildChannelRequest(id, 'auth-agent-req@openssh.com', true),

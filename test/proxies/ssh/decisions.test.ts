@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { type Asking, tableOf } from '../../../proxies/ssh/decisions.ts'
 import { RIGHTS } from '../../../src/model/rights.ts'
-import { CASES, isGranted } from './decision-cases.ts'
+import { CASES, isGranted, POLICY } from './decision-cases.ts'
 import { newWorld } from './relay-world.ts'
 
 /** All sets of the rights that the cases are about, 2^11. */
@@ -12,7 +12,7 @@ const SETS = Array.from({ length: 2 ** RIGHTS.length }, (_, bits) =>
 
 test.each(CASES.map((one) => [one.title, one] as const))('%s', async (_, { needs, passes }) => {
   for (const rights of SETS) {
-    const world = newWorld(rights)
+    const world = newWorld(rights, POLICY)
     const expected = isGranted(needs, rights)
     const passed = await passes(world)
     world.end()

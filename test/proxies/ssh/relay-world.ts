@@ -40,6 +40,7 @@ export interface Peers {
 }
 
 export interface World extends Peers {
+  flow: Record<'client' | 'target', Flow>
   /** What was told to the audit log as opened: right, and where to. */
   opened: string[]
   denied: Denial[]
@@ -51,7 +52,8 @@ export interface World extends Peers {
   end(): void
 }
 
-export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> = {}): World {
+/** `firstId`: the lowest channel number that the lobby has not used. */
+export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> = {}, firstId = 0): World {
   const opened: string[] = []
   const denied: Denial[] = []
   const counted = { in: 0, out: 0 }
@@ -61,7 +63,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
   const session = {
     rights: new Set(rights),
     options: { ...SSH_OPTIONS, ...options },
-    target: { device: 'srv1' },
+    target: { device: 'srv1', protocol: 'SSH' },
     fileRules: new FileJudge([]),
     filtersSftp: !new Set(rights).has('SFTP_SESSION'),
     granted: async ({ right }: { right: Right }) => void opened.push(right),
@@ -88,10 +90,15 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       ended ??= reason ?? result
     },
   } as unknown as SshSession
-  new Relay(client.transport, target.transport, session, 0, () => undefined)
+  new Relay(client.transport, target.transport, session, {
+    firstId,
+    takeMotd: () => undefined,
+    onEnd: () => undefined,
+  })
   return {
     client,
     target,
+    flow: { client: client.flow, target: target.flow },
     opened,
     denied,
     counted,
@@ -113,6 +120,15 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
 
 interface TestLeg extends Leg {
   transport: Transport
+  flow: Flow
+}
+
+/** What a relay holds a leg by. */
+export interface Flow {
+  congested: boolean
+  inKex: boolean
+  readonly paused: boolean
+  readonly mayRekey: (() => boolean) | undefined
 }
 
 function newLeg(): TestLeg {
@@ -125,6 +141,8 @@ function newLeg(): TestLeg {
     congested: false,
     flooded: false,
     paused: false,
+    inKex: false,
+    mayRekey: undefined as (() => boolean) | undefined,
     takeHeard: () => !isSilent,
     refreshKeys: () => undefined,
     end: () => undefined,
@@ -139,6 +157,7 @@ function newLeg(): TestLeg {
       isSilent = silent
     },
     transport: transport as unknown as Transport,
+    flow: transport,
     say: (...messages) => {
       for (const message of messages) transport.onMessage?.(Buffer.from(message))
     },

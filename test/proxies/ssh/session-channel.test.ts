@@ -1,6 +1,7 @@
 /** One session channel against peers that break the rules; the legs are only what it writes to. */
 import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { MalformedError } from '../../../proxies/malformed.ts'
 import type { ChannelHost } from '../../../proxies/ssh/channel.ts'
 import {
   buildChannelRequest,
@@ -9,6 +10,7 @@ import {
   buildExec,
   buildExtendedData,
   buildPtyRequest,
+  buildShell,
   buildWindowAdjust,
 } from '../../../proxies/ssh/codec/build.ts'
 import {
@@ -18,7 +20,6 @@ import {
   recipientOf,
   windowAdjustOf,
 } from '../../../proxies/ssh/codec/messages.ts'
-import { MalformedError } from '../../../proxies/ssh/codec/reader.ts'
 import { MAX_QUEUED } from '../../../proxies/ssh/limits.ts'
 import type { ChannelRecorder } from '../../../proxies/ssh/recorder/recorder.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
@@ -31,6 +32,7 @@ let toClient: Buffer[]
 let toTarget: Buffer[]
 let granted: Right[]
 let breach: unknown
+let limits: SshSession['limits']
 let recorder: Partial<ChannelRecorder> | undefined
 let channel: SessionChannel
 /** Tells the channel that the recorder may admit more. */
@@ -38,12 +40,16 @@ let again: () => void
 
 const NOTHING = new Uint8Array(0)
 
-function newChannel(rights: Right[]): SessionChannel {
+function newChannel(
+  rights: Right[],
+  adopted?: ConstructorParameters<typeof SessionChannel>[3],
+): SessionChannel {
   const leg = (sent: Buffer[]) =>
     ({ send: (payload: Buffer) => sent.push(Buffer.from(payload)) }) as unknown as Transport
   const session = {
     rights: new Set(rights),
-    target: { device: 'srv1' },
+    target: { device: 'srv1', protocol: 'SSH' },
+    limits,
     granted: async ({ right }: { right: Right }) => void granted.push(right),
     denied: () => undefined,
     recorder: (...[, , , , admit]: Parameters<SshSession['recorder']>) => {
@@ -60,6 +66,7 @@ function newChannel(rights: Right[]): SessionChannel {
     target: leg(toTarget),
     session,
     gone: () => undefined,
+    takeMotd: () => undefined,
     setDeciding: () => undefined,
     guarded: (work) => {
       try {
@@ -69,7 +76,7 @@ function newChannel(rights: Right[]): SessionChannel {
       }
     },
   }
-  return new SessionChannel(host, 7, { id: 3, window: 100_000, maxPacket: 32_768 })
+  return new SessionChannel(host, 7, { id: 3, window: 100_000, maxPacket: 32_768 }, adopted)
 }
 
 function opened(rights: Right[], window = 100_000): SessionChannel {
@@ -88,7 +95,20 @@ beforeEach(() => {
   granted = []
   breach = undefined
   recorder = undefined
+  limits = undefined
   channel = opened(['SSH_REMOTE_COMMAND', 'SSH_SCP_UP'])
+})
+
+test('a menu that had a terminal is not followed by a shell without one', () => {
+  limits = { noTerminal: true }
+  const pty = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: NOTHING }
+  const messages = [buildPtyRequest(7, false, pty), buildShell(7, true)]
+  channel = newChannel(['SSH_SHELL'], { credit: 1000, messages, isAnswered: true })
+  channel.offer()
+  channel.confirmed({ recipient: 7, sender: 9, window: 1000, maxPacket: 32_768, typeData: NOTHING })
+  expect(Buffer.concat(toClient).toString('latin1')).toContain('your certificate allows no terminal')
+  expect(kinds(toClient)).toContain(MSG.channelClose)
+  expect(kinds(toTarget)).toEqual([MSG.channelClose])
 })
 
 describe('while the main request waits for the audit log', () => {
@@ -140,8 +160,8 @@ test('on a terminal a transfer is a command, for its files would not be seen', a
   expect(granted).toEqual(['SSH_REMOTE_COMMAND'])
 })
 
-test('window that the client adds before the target has confirmed is granted afterwards, to this channel', () => {
-  const one = newChannel(['SSH_REMOTE_COMMAND'])
+test('window that the client of a menu adds before the target has confirmed is granted afterwards', () => {
+  const one = newChannel(['SSH_REMOTE_COMMAND'], { credit: 100, messages: [], isAnswered: true })
   one.offer()
   toTarget.length = 0
   one.fromClient(buildWindowAdjust(7, 5_000))
@@ -149,6 +169,12 @@ test('window that the client adds before the target has confirmed is granted aft
   one.confirmed({ recipient: 7, sender: 9, window: 1, maxPacket: 32_768, typeData: NOTHING })
   expect(toTarget.map(recipientOf)).toEqual([9])
   expect(toTarget.map(windowAdjustOf)).toEqual([5_000])
+})
+
+test('a message before the client knows the channel breaks the protocol', () => {
+  const one = newChannel(['SSH_REMOTE_COMMAND'])
+  one.offer()
+  expect(() => one.fromClient(buildWindowAdjust(7, 5_000))).toThrow('a message before the confirmation')
 })
 
 test('a second main request on a channel is refused', async () => {

@@ -1,6 +1,6 @@
 /** What the front asks and shows of itself, with a gate that asks on and on. */
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Reader } from '../../../proxies/ssh/codec/reader.ts'
 import { Writer } from '../../../proxies/ssh/codec/writer.ts'
 import { SshFront } from '../../../proxies/ssh/front.ts'
@@ -12,6 +12,7 @@ import {
   connectToSignIn,
   interactiveAnswer,
   interactiveRequest,
+  methodsOf,
   passwordRequest,
   type RawClient,
   textOf,
@@ -21,6 +22,7 @@ let server: Server
 let port: number
 let front: SshFront
 const asked: AuthenticateRequest['proof'][] = []
+const left: string[] = []
 const clients: RawClient[] = []
 
 /** A password, then a code of two digits, then yes. */
@@ -52,7 +54,9 @@ beforeAll(async () => {
         asked.push(proof)
         return judge(proof)
       },
-      leave: async () => undefined,
+      leave: async ({ identity }: { identity: string }) => {
+        left.push(identity)
+      },
     } as unknown as Gate,
     hostKeys: [newSshKey('ed25519').private],
     ident: 'Test',
@@ -153,10 +157,45 @@ describe('keyboard-interactive', () => {
     expect(asked.filter((proof) => 'answers' in proof)).toEqual([])
   })
 
-  test('the method password cannot carry a second round, and fails', async () => {
+  test('the method password cannot carry a second round: it succeeds in part, and the round follows', async () => {
     const client = await arrive()
     client.send(passwordRequest('x', 'right'))
-    expect((await client.next(AUTH.failure, AUTH.success))[0]).toBe(AUTH.failure)
+    const failure = await client.next(AUTH.failure, AUTH.success)
+    expect(methodsOf(failure)).toBe('keyboard-interactive')
+    // boolean partial success (RFC 4252 5.1)
+    expect(failure.at(-1)).toBe(1)
+    client.send(interactiveRequest('x'))
+    expect((await question(client)).prompts[0]).toEqual(['First digit: ', true])
+    client.send(answersOf('4', '2'))
+    await question(client)
+    client.send(answersOf('yes'))
+    expect((await client.next(AUTH.failure, AUTH.success))[0]).toBe(AUTH.success)
+  })
+
+  test('who succeeded in part and fails by another method may still answer; under another name nobody may', async () => {
+    const client = await arrive()
+    client.send(passwordRequest('x', 'right'))
+    await client.next(AUTH.failure)
+    client.send(passwordRequest('x', 'wrong'))
+    const failure = await client.next(AUTH.failure, AUTH.success)
+    expect([failure[0], failure.at(-1)]).toEqual([AUTH.failure, 0])
+    client.send(interactiveRequest('x'))
+    expect((await question(client)).prompts[0]).toEqual(['First digit: ', true])
+    const other = await arrive()
+    other.send(passwordRequest('x', 'right'))
+    await other.next(AUTH.failure)
+    other.send(interactiveRequest('y'))
+    await other.untilClosed()
+    expect(asked.filter((proof) => 'answers' in proof)).toEqual([])
+  })
+
+  test('what nobody answers is given back to the gate when the client has gone', async () => {
+    const client = await arrive()
+    client.send(passwordRequest('x', 'right'))
+    await client.next(AUTH.failure)
+    left.length = 0
+    client.destroy()
+    await vi.waitFor(() => expect(left).toEqual(['code']))
   })
 
   test('rounds are counted as tries', async () => {

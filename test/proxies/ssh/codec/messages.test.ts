@@ -1,11 +1,13 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { MalformedError } from '../../../../proxies/malformed.ts'
 import * as build from '../../../../proxies/ssh/codec/build.ts'
 import * as messages from '../../../../proxies/ssh/codec/messages.ts'
-import { latin1, MalformedError, Reader } from '../../../../proxies/ssh/codec/reader.ts'
+import { Reader } from '../../../../proxies/ssh/codec/reader.ts'
 import * as requests from '../../../../proxies/ssh/codec/requests.ts'
 import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
+import { latin1 } from '../../../../proxies/text.ts'
 
 const uint32 = fc.integer({ min: 0, max: 0xffffffff })
 const bytes = fc.uint8Array({ maxLength: 40 })
@@ -66,9 +68,15 @@ describe('the messages of the connection layer', () => {
     fc.assert(
       fc.property(uint32, uint32, uint32, uint32, bytes, fc.boolean(), (a, b, c, d, data, flag) => {
         const rest = Buffer.from(data)
-        const open = { type: 'session', sender: a, window: b, maxPacket: c, typeData: rest }
+        const open = { type: 'session', sender: a, window: b, maxPacket: Math.max(c, 256), typeData: rest }
         expect(messages.parseChannelOpen(build.buildChannelOpen(open))).toEqual(open)
-        const confirmation = { recipient: d, sender: a, window: b, maxPacket: c, typeData: rest }
+        const confirmation = {
+          recipient: d,
+          sender: a,
+          window: b,
+          maxPacket: Math.max(c, 256),
+          typeData: rest,
+        }
         expect(
           messages.parseChannelOpenConfirmation(build.buildChannelOpenConfirmation(confirmation)),
         ).toEqual(confirmation)
@@ -89,7 +97,7 @@ describe('the messages of the connection layer', () => {
         messages.setRecipient(message, d)
         expect(messages.recipientOf(message)).toBe(d)
         const extended = build.buildExtendedData(a, rest)
-        expect([messages.extendedTypeOf(extended), messages.extendedDataOf(extended)]).toEqual([1, rest])
+        expect(messages.extendedDataOf(extended)).toEqual(rest)
       }),
     )
   })
@@ -119,7 +127,7 @@ describe('the messages of the connection layer', () => {
     ['data longer than it says', () => messages.dataOf(hex('5e 00000001 00000001 6162'))],
     ['data shorter than it says', () => messages.dataOf(hex('5e 00000001 00000003 6162'))],
     ['data without a length', () => messages.dataOf(hex('5e 00000001 0000'))],
-    ['extended data without a type', () => messages.extendedTypeOf(hex('5f 00000001'))],
+    ['extended data without a type', () => messages.extendedDataOf(hex('5f 00000001'))],
     ['no recipient', () => messages.recipientOf(hex('61 000000'))],
     ['another number', () => messages.parseChannelOpen(hex('5b'))],
     [
@@ -150,7 +158,7 @@ describe('the data of channel requests', () => {
     }
     expect(requests.parsePtyRequest(dataOf(build.buildPtyRequest(1, true, pty)))).toEqual(pty)
     const change = { columns: 100, rows: 30, widthPixels: 0, heightPixels: 0 }
-    expect(requests.parseWindowChange(dataOf(build.buildWindowChange(1, change)))).toEqual(change)
+    expect(requests.parseWindowChange(hex('00000064 0000001e 00000000 00000000'))).toEqual(change)
     const command = hex('636174ff00')
     expect(requests.parseExec(dataOf(build.buildExec(1, true, command)))).toEqual(command)
     expect(latin1(requests.parseSubsystem(dataOf(build.buildSubsystem(1, true, 'sftp'))))).toBe('sftp')
@@ -159,12 +167,12 @@ describe('the data of channel requests', () => {
       value: Buffer.from('C'),
     })
     expect(requests.parseExitStatus(dataOf(build.buildExitStatus(1, 42)))).toBe(42)
-    expect(requests.parseExitSignal(dataOf(build.buildExitSignal(1, 'SEGV', 'ouch')))).toEqual({
+    const segv = new Writer().string('SEGV').boolean(false).string('ouch').string('').finish()
+    expect(requests.parseExitSignal(segv)).toEqual({
       signal: 'SEGV',
       coreDumped: false,
       message: Buffer.from('ouch'),
     })
-    expect(requests.parseSignal(new Writer().string('INT').finish())).toBe('INT')
   })
 
   it('is refused with something behind it', () => {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { CommandLog } from '../../../../proxies/ssh/commands/log.ts'
 import { ScriptWatch } from '../../../../proxies/ssh/commands/script.ts'
 import { type Command, CommandWatch, HOLD_BURST_MS, HOLD_MS } from '../../../../proxies/ssh/commands/watch.ts'
-import type { EventFields } from '../../../../src/audit/catalogue.ts'
+import type { EventFields } from '../../../../src/audit/fields.ts'
 import { CommandRules } from '../../../../src/model/command-rules.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: 0 }))

@@ -24,7 +24,7 @@ import {
   recipientOf,
   windowAdjustOf,
 } from '../../../../proxies/ssh/codec/messages.ts'
-import { MAX_CHANNELS, MAX_WINDOW } from '../../../../proxies/ssh/limits.ts'
+import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS, MAX_WINDOW } from '../../../../proxies/ssh/limits.ts'
 import { confirmation, newWorld, open, WINDOW, type World } from '../relay-world.ts'
 
 const CLIENT = 5
@@ -176,13 +176,24 @@ describe('is not opened', () => {
     expect(world.ended).toBeUndefined()
   })
 
-  test('over the number of channels', async () => {
+  test('over the number of channels; those of programs have a number of their own', async () => {
     world = newWorld(['SSH_DIRECT_TCPIP', 'SSH_SHELL'])
-    for (let n = 0; n < MAX_CHANNELS + 8; n++) world.client.say(open('direct-tcpip', n, to('db1', 80)))
-    world.client.say(open('session', 99))
+    for (let n = 0; n < MAX_FORWARDED_CHANNELS + 8; n++)
+      world.client.say(open('direct-tcpip', n, to('db1', 80)))
     await world.settle()
-    expect(world.target.take(MSG.channelOpen)).toHaveLength(MAX_CHANNELS)
-    expect(world.client.take(MSG.channelOpenFailure)).toHaveLength(9)
+    expect(world.target.take(MSG.channelOpen)).toHaveLength(MAX_FORWARDED_CHANNELS)
+    expect(world.client.take(MSG.channelOpenFailure)).toHaveLength(8)
+    for (let n = 0; n < MAX_SESSION_CHANNELS + 3; n++) world.client.say(open('session', 1000 + n))
+    expect(world.target.take(MSG.channelOpen)).toHaveLength(MAX_SESSION_CHANNELS)
+    expect(world.client.take(MSG.channelOpenFailure)).toHaveLength(3)
+  })
+
+  test('by a message before it is open: a queue of such would be memory', async () => {
+    world = newWorld(['SSH_DIRECT_TCPIP'])
+    world.client.say(open('direct-tcpip', CLIENT, to('db1', 80)))
+    await world.settle()
+    world.client.say(buildChannelRequest(0, 'x', false, Buffer.alloc(1000)))
+    expect(world.ended).toMatch(/the client broke the SSH protocol: a message before the confirmation/)
   })
 
   test('when its data are cut short: that ends the session', () => {

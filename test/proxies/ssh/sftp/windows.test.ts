@@ -73,7 +73,7 @@ class Scene {
     const leg = (peer: Peer) => ({ send: (payload: Buffer) => peer.receive(payload) }) as unknown as Transport
     const session = {
       rights: new Set(rights),
-      target: { device: 'srv1' },
+      target: { device: 'srv1', protocol: 'SSH' },
       granted: async () => undefined,
       denied: () => undefined,
       deniedFile: () => void this.denials++,
@@ -86,6 +86,7 @@ class Scene {
       target: leg(this.target),
       session: session as unknown as SshSession,
       gone: () => undefined,
+      takeMotd: () => undefined,
       setDeciding: () => undefined,
       guarded: (work) => work(),
     }

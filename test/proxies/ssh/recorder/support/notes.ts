@@ -16,6 +16,7 @@ import {
 import { CommandRules } from '../../../../../src/model/command-rules.ts'
 import { FileJudge } from '../../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../../src/model/file-rules.ts'
+import { SSH_OPTIONS } from '../../../../../src/model/ssh-options.ts'
 
 export class Notes implements FrameSink {
   readonly frames: { type: FrameType; payload: Buffer }[] = []
@@ -33,7 +34,7 @@ export class Notes implements FrameSink {
     this.frames.push({ type, payload: Buffer.from(payload) })
   }
 
-  options(quota = new Quota(), rules: string[] = []): RecorderOptions {
+  options(quota = Quota.ofStreams(SSH_OPTIONS.recordingQuota), rules: string[] = []): RecorderOptions {
     return {
       right: 'SFTP_SESSION',
       maySftp: true,
@@ -43,6 +44,7 @@ export class Notes implements FrameSink {
       sink: this,
       channel: 7,
       quota,
+      terminalQuota: quota,
       events: {
         onTransfer: (transfer) => this.transfers.push(transfer),
         onUnrecorded: (gap) => this.gaps.push(gap),

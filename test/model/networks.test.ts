@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isFrom, networkError } from '../../src/identity/networks.ts'
+import { isFrom, networkError } from '../../src/model/networks.ts'
 
 it.each<[string, string[], boolean]>([
   ['192.0.2.1', [], true],

@@ -1,0 +1,19 @@
+export interface VerifierKey {
+  raw: Buffer
+  id: string
+}
+export interface VerifierFault {
+  code: string
+  message: string
+  offset?: number
+  row?: number
+}
+export function keyOf(raw: Uint8Array): VerifierKey
+export function verifyRecording(
+  path: string,
+  options: { keys: VerifierKey[]; session?: string; expected?: { size: number; digest: string } },
+): { ok: boolean; session?: string; state?: string; size?: number; digest?: string; fault?: VerifierFault }
+export function verifyAudit(
+  path: string,
+  options: { keys: VerifierKey[]; heads?: { sequence: number; hash: string }[] },
+): { ok: boolean; rows: number; head: string; fault?: VerifierFault }

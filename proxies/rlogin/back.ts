@@ -1,0 +1,29 @@
+/** The rlogin client's side toward the target. */
+import { dial } from '../dial.ts'
+import { nameOf, type TerminalBack, terminalTarget } from '../terminal/back.ts'
+import type { UrgentData } from '../urgent.ts'
+import { RloginWire } from './wire.ts'
+
+/** No host trusts it: it is no user's name. */
+const NOBODY = '?'
+
+export function rloginBack(urgent: UrgentData): TerminalBack {
+  return async (session, signal) => {
+    const { isPersonal } = session
+    const { host, port, login } = session.target
+    const { clientUser, privilegedPort } = session.loginOptions
+    const name = nameOf(session)
+    const socket = await dial(host, port, { name, signal, urgent, privilegedPort })
+    // Never what the user's own client says: a target that trusts hosts believes it. Who names the login himself has to
+    // know its password.
+    const names = { clientUser: isPersonal ? NOBODY : clientUser || login, serverUser: login }
+    return terminalTarget({
+      session,
+      socket,
+      urgent,
+      name,
+      protocol: 'rlogin',
+      wire: (around) => new RloginWire(around, names),
+    })
+  }
+}

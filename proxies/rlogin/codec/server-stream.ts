@@ -1,0 +1,51 @@
+/**
+ * What a server sends after its consent (RFC 1282): output, and control bytes, which are urgent data. A socket tells
+ * where an urgent byte comes only when it has read what stands before it.
+ */
+import { CONTROL, isControl } from './control.ts'
+
+export interface ServerStreamVisitor {
+  /** Valid during the call only. */
+  data(bytes: Uint8Array): void
+  /** Bits of CONTROL. */
+  control(byte: number): void
+}
+
+export class ServerStream {
+  readonly #visitor: ServerStreamVisitor
+  /** Bytes that are missing to the last character, if the output is UTF-8. */
+  #missing = 0
+
+  constructor(visitor: ServerStreamVisitor) {
+    this.#visitor = visitor
+  }
+
+  /**
+   * `isUrgent`: the first byte was announced as urgent. A request for the window's size is known without that when it
+   * comes alone and cannot be a character's.
+   */
+  feed(chunk: Uint8Array, isUrgent: boolean): void {
+    const [first] = chunk
+    if (first === undefined) return
+    const isAlone = chunk.length === 1 && (first & CONTROL.WINDOW) !== 0 && this.#missing === 0
+    if (!isControl(first) || !(isUrgent || isAlone)) {
+      this.#output(chunk)
+      return
+    }
+    this.#visitor.control(first)
+    if (chunk.length > 1) this.#output(chunk.subarray(1))
+  }
+
+  #output(bytes: Uint8Array): void {
+    // Four bytes are the longest character.
+    for (const byte of bytes.subarray(-4)) this.#missing = missingAfter(byte, this.#missing)
+    this.#visitor.data(bytes)
+  }
+}
+
+function missingAfter(byte: number, missing: number): number {
+  if (byte >= 0xf0) return 3
+  if (byte >= 0xe0) return 2
+  if (byte >= 0xc0) return 1
+  return byte >= 0x80 && missing > 0 ? missing - 1 : 0
+}

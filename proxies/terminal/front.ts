@@ -1,0 +1,106 @@
+/**
+ * The server side toward clients that show a terminal: one listener of one protocol, in clear text for some networks or
+ * encrypted for all, with the sign-in through the gate.
+ */
+import type { Socket } from 'node:net'
+import { type SecureContext, TLSSocket } from 'node:tls'
+import type { Gate, Identity, Source } from '../../src/gate/messages.ts'
+import { isFrom, plainAddress } from '../../src/model/networks.ts'
+import type { TerminalProtocol } from '../../src/model/rights.ts'
+import { Door } from '../accept.ts'
+import type { UrgentData } from '../urgent.ts'
+import { TerminalClient } from './client.ts'
+import type { ClientProtocol } from './client-wire.ts'
+import { LINGER_MS } from './limits.ts'
+import { TerminalSignIn } from './sign-in.ts'
+
+export interface TerminalFrontOptions {
+  gate: Gate
+  protocol: TerminalProtocol
+  wire: ClientProtocol
+  urgent: UrgentData
+  loginGraceMs: number
+  /** What every client is shown before it signs in. */
+  banner?: string
+  security: Security
+  /** Bytes that tell a client why it is not served, before the protocol begins. */
+  refusal: (text: string) => string
+  /** A person has signed in, and is not read until the client's `paused` is false. `ahead`: what they have typed already. */
+  onSignedIn: (identity: Identity, source: Source, client: TerminalClient, ahead: Uint8Array) => void
+}
+
+/** Clear text from these networks only, of which there is one at least; or TLS. */
+export type Security = { allow: readonly string[] } | { tls: SecureContext }
+
+export class TerminalFront {
+  readonly #options: TerminalFrontOptions
+  readonly #door: Door
+  /** For connections from now on. */
+  security: Security
+  banner: string | undefined
+
+  constructor(options: TerminalFrontOptions) {
+    this.#options = options
+    this.banner = options.banner
+    this.security = options.security
+    this.#door = new Door({
+      graceMs: options.loginGraceMs,
+      urgent: options.urgent,
+      onSocket: (socket) => this.#welcome(socket),
+    })
+  }
+
+  /** Resolves when the port is bound; rejects with the system's error. */
+  listen(host: string, port: number): Promise<{ address: string; port: number }> {
+    return this.#door.listen(host, port)
+  }
+
+  /** Takes no more connections, and drops those that have not signed in. */
+  close(): void {
+    this.#door.close()
+  }
+
+  /** Drops every connection that is left. */
+  destroy(): void {
+    this.#door.destroy()
+  }
+
+  #welcome(socket: Socket): void {
+    const { remoteAddress = '', remotePort = 0 } = socket
+    const source = { address: plainAddress(remoteAddress), port: remotePort }
+    const { security } = this
+    if ('allow' in security && !isFrom(source.address, security.allow)) {
+      this.#turnAway(socket)
+      return
+    }
+    const { urgent, wire } = this.#options
+    const isClear = 'allow' in security
+    const stream = isClear ? socket : new TLSSocket(socket, { isServer: true, secureContext: security.tls })
+    const client = new TerminalClient(stream, urgent, wire)
+    void this.#signIn(client, source, socket, isClear)
+  }
+
+  async #signIn(client: TerminalClient, source: Source, socket: Socket, isClear: boolean): Promise<void> {
+    const { gate, protocol, onSignedIn } = this.#options
+    const signIn = new TerminalSignIn({ gate, protocol, source, client })
+    client.start()
+    const user = await client.user
+    client.show(`${this.banner ?? ''}${isClear ? CLEAR_TEXT : ''}`)
+    const signedIn = await signIn.run(user)
+    if (!signedIn) return
+    this.#door.signedIn(socket)
+    client.paused = true
+    client.signedIn()
+    onSignedIn(signedIn.identity, source, client, signedIn.ahead)
+  }
+
+  #turnAway(socket: Socket): void {
+    socket.end(this.#options.refusal('sallyport: clear text is not allowed from your address, use SSH'))
+    // Closing over what has come unread resets the connection, and the reason would be lost.
+    socket.resume()
+    setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  }
+}
+
+const CLEAR_TEXT =
+  'sallyport: this connection is not encrypted: others on the way can read your password and all that you see\r\n'

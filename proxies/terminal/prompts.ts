@@ -1,0 +1,70 @@
+/**
+ * What a target has printed since something was typed, read as a person would: its lines, and the last one, which is a
+ * prompt when nothing comes after it. Bounded, whatever the target prints.
+ */
+import { Buffer } from 'node:buffer'
+import { stripVTControlCharacters } from 'node:util'
+import { RE2JS } from 're2js'
+import { LOGIN_PATTERNS, type LoginOptions, type LoginPattern } from '../../src/model/login-options.ts'
+import { wordsOf } from '../errors.ts'
+
+/** Bytes of the output that are looked at: the last ones. */
+export const HEARD_LIMIT = 4096
+/** Characters of a line that are looked at: the last ones. */
+export const LINE_LIMIT = 256
+
+export class Heard {
+  readonly #patterns: Readonly<Record<LoginPattern, RE2JS>>
+  #bytes = Buffer.alloc(0)
+  #pending = Buffer.alloc(0)
+
+  constructor(options: LoginOptions) {
+    const compiled = LOGIN_PATTERNS.map((name): [LoginPattern, RE2JS] => [name, RE2JS.compile(options[name])])
+    this.#patterns = Object.fromEntries(compiled) as Record<LoginPattern, RE2JS>
+  }
+
+  /** `pending`: what follows and may turn out to be none of it. */
+  add(bytes: Uint8Array, pending: Uint8Array): void {
+    this.#pending = Buffer.from(pending)
+    const recent = bytes.subarray(Math.max(0, bytes.length - HEARD_LIMIT))
+    this.#bytes = Buffer.concat([this.#bytes, recent]).subarray(-HEARD_LIMIT)
+  }
+
+  /** Something is typed: what comes is the answer to that. */
+  clear(): void {
+    this.#bytes = this.#pending = Buffer.alloc(0)
+  }
+
+  /** The last line is such a prompt. */
+  asks(prompt: Exclude<LoginPattern, 'loginFailure'>): boolean {
+    return this.#patterns[prompt].test(this.#lastLine)
+  }
+
+  /** The last line is the prompt of somebody who may do everything. */
+  get isPrivileged(): boolean {
+    return /#\s*$/.test(this.#lastLine)
+  }
+
+  get #lastLine(): string {
+    return linesOf(Buffer.concat([this.#bytes, this.#pending])).at(-1) ?? ''
+  }
+
+  get saysFailure(): boolean {
+    return linesOf(this.#bytes).some((line) => this.#patterns.loginFailure.test(line))
+  }
+
+  get isSilent(): boolean {
+    return this.lastWords === ''
+  }
+
+  /** The last line that is not empty, for people. */
+  get lastWords(): string {
+    const line = linesOf(this.#bytes).findLast((one) => one.trim() !== '')
+    return line === undefined ? '' : wordsOf(line.trim())
+  }
+}
+
+function linesOf(bytes: Buffer): string[] {
+  const text = stripVTControlCharacters(bytes.toString('utf8'))
+  return text.split(/[\r\n]+/).map((line) => line.replace(/\p{Cc}/gu, '').slice(-LINE_LIMIT))
+}

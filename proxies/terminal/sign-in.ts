@@ -1,0 +1,210 @@
+/**
+ * The sign-in of somebody at a terminal: asks for the login and the password, and what else the gate wants to know,
+ * and takes each answer to the gate. It never decides who somebody is: it holds the identity that the gate answers with.
+ */
+import { Buffer } from 'node:buffer'
+import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/gate/messages.ts'
+import { MAX_LOGIN_BYTES } from '../../src/model/login.ts'
+import { MAX_TYPED_PASSWORD_BYTES } from '../../src/model/logon.ts'
+import type { TerminalProtocol } from '../../src/model/rights.ts'
+import { INTERNAL } from '../errors.ts'
+import { LineInput, printable } from '../line-input.ts'
+import type { TerminalClient } from './client.ts'
+
+/** Sign-in attempts on one connection before it is closed: what the gate is asked. */
+export const MAX_AUTH_TRIES = 6
+/** Lines that somebody may type before that, empty ones too. */
+export const MAX_LINES = 64
+/** Bytes that are typed ahead. */
+export const MAX_AHEAD = 4096
+
+const LF = 0x0a
+const CR = 0x0d
+const NOTHING = Buffer.alloc(0)
+
+export interface TerminalSignInOptions {
+  gate: Gate
+  protocol: TerminalProtocol
+  source: Source
+  client: TerminalClient
+}
+
+export interface SignedIn {
+  identity: Identity
+  /** What was typed after the last answer. */
+  ahead: Uint8Array
+}
+
+/** What is being asked. */
+interface Question {
+  line: LineInput
+  echo: boolean
+  /** A character's bytes may come apart. */
+  decode(bytes: Uint8Array): string
+  answer(line: string): void
+}
+
+/** The person leaves, or has gone. */
+class Left extends Error {}
+
+/** The sign-in of one connection. */
+export class TerminalSignIn {
+  readonly #options: TerminalSignInOptions
+  readonly #client: TerminalClient
+  /** Typed, and not looked at yet. */
+  #ahead: Buffer = NOTHING
+  #question: Question | undefined
+  #leave: ((left: Left) => void) | undefined
+  #lines = 0
+  #tries = 0
+  /** Put to the person, who has proved who they are, and not answered yet. */
+  #pending: Challenge | undefined
+
+  constructor(options: TerminalSignInOptions) {
+    this.#options = options
+    this.#client = options.client
+    this.#client.onTyped = (bytes) => {
+      this.#ahead = Buffer.concat([this.#ahead, bytes])
+      this.#look()
+    }
+    this.#client.onClose = () => this.#gone()
+  }
+
+  /**
+   * Who has signed in; undefined: nobody, and the connection is closing. `user`: whom the client has named, which saves
+   * one question. Never rejects.
+   */
+  async run(user: string | undefined): Promise<SignedIn | undefined> {
+    try {
+      const identity = await this.#signIn(user)
+      if (identity && !this.#client.closed) return { identity, ahead: this.#takeAhead() }
+      if (identity) await this.#options.gate.leave({ identity: identity.token })
+    } catch (error) {
+      if (!(error instanceof Left)) this.#client.show(`sallyport: ${INTERNAL}\r\n`)
+      this.#drop()
+    }
+    this.#client.end()
+    return undefined
+  }
+
+  async #signIn(user: string | undefined): Promise<Identity | undefined> {
+    let named = user === '' ? undefined : user
+    if (named !== undefined) this.#client.show(`login: ${printable(named)}\r\n`)
+    for (;;) {
+      // One more than there may be, so that the gate sees that it is too long and says so.
+      const login = named ?? (await this.#ask('login: ', true, MAX_LOGIN_BYTES + 1))
+      named = undefined
+      if (login === '') continue
+      const password = await this.#ask('Password: ', false, MAX_TYPED_PASSWORD_BYTES + 1)
+      // The way back to the login, for clients that name somebody unasked.
+      if (password === '') continue
+      const verdict = await this.#judge(login, { method: 'password', password })
+      if (verdict !== 'again') return verdict
+    }
+  }
+
+  async #judge(login: string, first: AuthenticateRequest['proof']): Promise<Identity | 'again' | undefined> {
+    const { gate, protocol, source } = this.#options
+    for (let proof = first; ; ) {
+      this.#tries++
+      const answer = await gate.authenticate({ protocol, source, login, proof })
+      switch (answer.result) {
+        case 'accepted':
+          this.#pending = undefined
+          return answer.identity
+        case 'challenge':
+          this.#pending = answer.challenge
+          if (this.#client.closed) throw new Left()
+          break
+        case 'malformed':
+          this.#client.show(`sallyport: ${printable(answer.message)}\r\n`)
+          break
+        default:
+          this.#client.show('Login incorrect\r\n')
+      }
+      if (this.#tries >= MAX_AUTH_TRIES) {
+        this.#client.show('sallyport: too many failed attempts, try again with a new connection\r\n')
+        this.#drop()
+        return undefined
+      }
+      if (answer.result !== 'challenge') return 'again'
+      proof = await this.#answers(answer.challenge)
+    }
+  }
+
+  async #answers({ id, title, instructions, prompts }: Challenge): Promise<AuthenticateRequest['proof']> {
+    for (const text of [title, instructions]) if (text !== '') this.#client.show(`${printable(text)}\r\n`)
+    const answers: string[] = []
+    for (const { text, echo } of prompts) {
+      answers.push(await this.#ask(printable(text), echo, MAX_TYPED_PASSWORD_BYTES + 1))
+    }
+    return { method: 'keyboard-interactive', challenge: id, answers }
+  }
+
+  /** Rejects with Left. */
+  #ask(prompt: string, echo: boolean, maximum: number): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.#leave = reject
+      if (this.#client.closed || ++this.#lines > MAX_LINES) {
+        reject(new Left())
+        return
+      }
+      this.#client.show(prompt)
+      const decoder = new TextDecoder()
+      const decode = (bytes: Uint8Array) => decoder.decode(bytes, { stream: true })
+      this.#question = { line: new LineInput(maximum), echo, decode, answer: resolve }
+      this.#look()
+    })
+  }
+
+  /** What is typed while nothing is asked waits, and is not read beyond a bound. */
+  #look(): void {
+    while (this.#question && this.#ahead.length > 0) this.#type(this.#question, this.#takeLine())
+    this.#client.paused = this.#ahead.length >= MAX_AHEAD
+  }
+
+  /** Up to the end of the line: what comes after it may be for the target, whose bytes are its own. */
+  #takeLine(): Buffer {
+    const end = this.#ahead.findIndex((byte) => byte === CR || byte === LF)
+    const line = this.#ahead.subarray(0, end === -1 ? this.#ahead.length : end + 1)
+    this.#ahead = this.#ahead.subarray(line.length)
+    return line
+  }
+
+  #type({ line, echo, decode, answer }: Question, bytes: Buffer): void {
+    let shown = ''
+    for (const character of decode(bytes)) {
+      const key = line.type(character, echo)
+      shown += key.show
+      if (key.done === undefined) continue
+      this.#question = undefined
+      if (key.done === 'leave') {
+        this.#client.show(shown)
+        this.#leave?.(new Left())
+        return
+      }
+      this.#client.show(`${shown}\r\n`)
+      answer(line.take())
+      return
+    }
+    this.#client.show(shown)
+  }
+
+  #takeAhead(): Uint8Array {
+    const ahead = this.#ahead
+    this.#ahead = NOTHING
+    return ahead
+  }
+
+  #gone(): void {
+    this.#question = undefined
+    this.#leave?.(new Left())
+  }
+
+  #drop(): void {
+    const challenge = this.#pending
+    this.#pending = undefined
+    // What cannot be told is forgotten with the broker.
+    if (challenge) this.#options.gate.leave({ identity: challenge.id }).catch(() => undefined)
+  }
+}

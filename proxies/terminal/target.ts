@@ -1,0 +1,214 @@
+/**
+ * A target that shows a terminal and has nothing else: its socket, the protocol's side of it (wire.ts), and the login
+ * that goes before the person's first key (login-dialog.ts).
+ */
+import { Buffer } from 'node:buffer'
+import type { Socket } from 'node:net'
+import { MalformedError } from '../malformed.ts'
+import { ReadTurn } from '../read-turns.ts'
+import { takeReads } from '../shared-read.ts'
+import type { UrgentData } from '../urgent.ts'
+import { KEEPALIVE_MS, SEND_HIGH_WATER } from './limits.ts'
+import type { LoginDialog, LoginStep } from './login-dialog.ts'
+import type { Terminal, TerminalSize, Wire, WireSurroundings } from './wire.ts'
+
+/** Silence after which the target's last line is taken for a prompt. */
+const SILENCE_MS = 200
+/** Silence after which something that is no prompt is taken for the end of what the target has to say. */
+const LONG_SILENCE_MS = 3_000
+
+export interface TerminalTargetOptions {
+  socket: Socket
+  urgent: UrgentData
+  /** What the user calls the target. */
+  name: string
+  /** What it speaks, as people call it. */
+  protocol: string
+  wire: (around: WireSurroundings) => Wire
+  /** undefined: the person logs in. */
+  login?: LoginDialog | undefined
+  loginTimeoutMs: number
+}
+
+export class TerminalTarget {
+  /** Output. Valid during the call only. */
+  onOutput: ((bytes: Uint8Array) => void) | undefined
+  /** What is typed goes to the target from now on, once. */
+  onReady: (() => void) | undefined
+  /** `congested` has become false. */
+  onDrain: (() => void) | undefined
+  /** The connection is gone, once; `failure` says why when it is not an end in order. */
+  onEnd: ((failure: string | undefined) => void) | undefined
+
+  readonly protocol: string
+  readonly #options: TerminalTargetOptions
+  readonly #socket: Socket
+  readonly #wire: Wire
+  #login: LoginDialog | undefined
+  #silence: NodeJS.Timeout | undefined
+  #expiry: NodeJS.Timeout | undefined
+  #hasStarted = false
+  #paused = false
+  #isUrgent = false
+  readonly #turn = new ReadTurn(() => this.#flow())
+  #failure: string | undefined
+  #ended = false
+
+  constructor(options: TerminalTargetOptions) {
+    const { socket, urgent } = options
+    this.#options = options
+    this.#socket = socket
+    this.protocol = options.protocol
+    this.#login = options.login
+    this.#wire = options.wire({
+      write: (bytes) => this.#write(bytes),
+      writeUrgent: (bytes) => urgent.write(socket, bytes),
+      output: (bytes) => this.#output(bytes),
+    })
+    socket.setKeepAlive(true, KEEPALIVE_MS)
+    takeReads(socket, (view) => this.#read(view))
+    socket.on('drain', () => {
+      this.#flow()
+      this.onDrain?.()
+    })
+    // What is wrong with the connection is its end.
+    socket.on('error', () => undefined)
+    socket.on('close', () => this.#closed())
+    this.#flow()
+  }
+
+  /** The person's terminal is there: the session begins. */
+  start(terminal: Terminal): void {
+    this.#hasStarted = true
+    this.#wire.start(terminal)
+    if (this.#login) {
+      this.#expiry = setTimeout(() => this.#take(this.#login?.expired()), this.#options.loginTimeoutMs)
+    } else {
+      this.onReady?.()
+    }
+    this.#flow()
+  }
+
+  /** What the person types; not before `onReady`. */
+  send(bytes: Uint8Array): void {
+    this.#wire.send(bytes)
+  }
+
+  resize(size: TerminalSize): void {
+    this.#wire.resize(size)
+  }
+
+  break(): void {
+    this.#wire.break()
+  }
+
+  interrupt(): void {
+    this.#wire.interrupt()
+  }
+
+  /** While paused nothing is read from the target. */
+  set paused(paused: boolean) {
+    this.#paused = paused
+    this.#flow()
+  }
+
+  get congested(): boolean {
+    return this.#socket.writableLength > SEND_HIGH_WATER
+  }
+
+  /** Sends what waits, and closes. */
+  end(): void {
+    this.#login = undefined
+    this.#stopTimers()
+    this.#socket.end()
+  }
+
+  destroy(): void {
+    this.#stopTimers()
+    this.#socket.destroy()
+  }
+
+  #flow(): void {
+    const mayRead = this.#hasStarted && !this.#paused && !this.#turn.isResting
+    // A target that negotiates and does not read what it is answered is not heard either.
+    if (!mayRead || this.congested) this.#socket.pause()
+    else this.#socket.resume()
+  }
+
+  #write(bytes: Uint8Array): void {
+    if (this.#socket.writable) this.#socket.write(bytes)
+  }
+
+  #read(view: Uint8Array): void {
+    if (this.#failure !== undefined) return
+    try {
+      this.#wire.receive(view, this.#isUrgent)
+    } catch (error) {
+      if (!(error instanceof MalformedError)) throw error
+      this.#fail(`${this.#options.name} broke the ${this.protocol} protocol: ${error.message}`)
+      return
+    }
+    this.#isUrgent = this.#options.urgent.isNext(this.#socket)
+    this.#turn.spend(view.length)
+    this.#flow()
+  }
+
+  #output(bytes: Uint8Array): void {
+    if (!this.#login) {
+      this.onOutput?.(bytes)
+      return
+    }
+    this.#show(this.#login.receive(bytes))
+    const { flaw } = this.#login
+    if (flaw === undefined) this.#awaitSilence(SILENCE_MS)
+    else this.#fail(flaw)
+  }
+
+  #show(bytes: Uint8Array): void {
+    if (bytes.length > 0) this.onOutput?.(bytes)
+  }
+
+  #awaitSilence(ms: typeof SILENCE_MS | typeof LONG_SILENCE_MS): void {
+    clearTimeout(this.#silence)
+    this.#silence = setTimeout(() => {
+      const step = this.#login?.silent(ms === LONG_SILENCE_MS)
+      if (step) this.#take(step)
+      else if (ms === SILENCE_MS) this.#awaitSilence(LONG_SILENCE_MS)
+    }, ms)
+  }
+
+  #take(step: LoginStep): void {
+    if (!step || !this.#login) return
+    if ('type' in step) this.#wire.send(Buffer.from(step.type))
+    else if ('failed' in step) this.#fail(step.failed)
+    else {
+      const login = this.#login
+      this.#login = undefined
+      this.#stopTimers()
+      this.#show(login.flush())
+      this.onReady?.()
+    }
+  }
+
+  #stopTimers(): void {
+    clearTimeout(this.#silence)
+    clearTimeout(this.#expiry)
+  }
+
+  #fail(failure: string): void {
+    this.#failure ??= failure
+    this.destroy()
+  }
+
+  #closed(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#stopTimers()
+    this.#turn.gone()
+    const { refusal } = this.#wire
+    const refused =
+      refusal === undefined ? undefined : `${this.#options.name} refused the session: ${refusal}`
+    const failure = this.#failure ?? refused ?? this.#login?.brokenOff
+    this.onEnd?.(failure)
+  }
+}

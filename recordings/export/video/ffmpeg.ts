@@ -1,0 +1,124 @@
+/** Video of a channel by ffmpeg, where it is installed: pictures go into it, the file comes out, neither is kept. */
+
+import { Buffer } from 'node:buffer'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { accessSync, constants, statSync } from 'node:fs'
+import { setPriority } from 'node:os'
+import { delimiter, join } from 'node:path'
+import type { Channel } from '../../index/directory.ts'
+import { PALETTE } from '../../picture/palette.ts'
+import { canvasFor } from '../../picture/terminal.ts'
+import type { Replay } from '../../replay/replay.ts'
+import { largestSize, picturesOf, RATE } from './pictures.ts'
+
+export type VideoFormat = 'mp4' | 'webm'
+
+/** Written as it goes, so that it can be streamed. */
+const ENCODERS: Record<VideoFormat, readonly string[]> = {
+  mp4: [
+    ...['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '24', '-pix_fmt', 'yuv420p'],
+    ...['-movflags', 'frag_keyframe+empty_moov+default_base_moof', '-f', 'mp4'],
+  ],
+  webm: [
+    ...['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-crf', '32', '-b:v', '0'],
+    ...['-pix_fmt', 'yuv420p', '-f', 'webm'],
+  ],
+}
+/** Of 19: sessions go before videos. */
+const NICENESS = 15
+/** Characters of what ffmpeg complains of that are kept. */
+const MAX_COMPLAINT = 1000
+
+/** Where ffmpeg is; undefined when it is not installed. `path` is a PATH. */
+export function findFfmpeg(path = process.env['PATH'] ?? ''): string | undefined {
+  return path
+    .split(delimiter)
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, 'ffmpeg'))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK)
+        return statSync(file).isFile()
+      } catch {
+        return false
+      }
+    })
+}
+
+/** The video's bytes. Throws when ffmpeg fails; ends it when nobody wants more. */
+export async function* exportVideo(
+  replay: Replay,
+  channel: Channel,
+  format: VideoFormat,
+  ffmpeg: string,
+): AsyncGenerator<Buffer> {
+  const size = await largestSize(replay, channel)
+  const { width, height } = canvasFor(size)
+  const input = [
+    '-f',
+    'rawvideo',
+    '-pix_fmt',
+    'rgb24',
+    '-s',
+    `${width}x${height}`,
+    '-r',
+    String(RATE),
+    '-i',
+    'pipe:0',
+  ]
+  const quiet = ['-hide_banner', '-loglevel', 'error', '-nostdin', '-threads', '1']
+  const child = spawn(ffmpeg, [...quiet, ...input, '-an', ...ENCODERS[format], 'pipe:1'], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    // Nothing of the broker's is its business.
+    env: { PATH: process.env['PATH'] },
+  })
+  const exit = new Promise<string | number>((resolve) => {
+    child.on('error', (error) => resolve(error.message))
+    child.on('close', (code, signal) => resolve(code ?? signal ?? 'nothing'))
+  })
+  if (child.pid !== undefined) setPriority(child.pid, NICENESS)
+  let complaint = ''
+  child.stderr.on('data', (data: Buffer) => {
+    complaint = (complaint + data).slice(-MAX_COMPLAINT)
+  })
+  const feeding = feed(child, picturesOf(replay, channel, size))
+  try {
+    yield* child.stdout as AsyncIterable<Buffer>
+    await feeding
+    const code = await exit
+    if (code !== 0) throw new Error(`ffmpeg ended with ${code}: ${complaint.trim()}`)
+  } finally {
+    child.kill('SIGKILL')
+    await feeding.catch(() => undefined)
+  }
+}
+
+async function feed(child: ChildProcess, pictures: AsyncGenerator<Buffer>): Promise<void> {
+  const { stdin } = child
+  if (!stdin) return
+  let failure: Error | undefined
+  // Its end is told by its exit code.
+  stdin.on('error', (error) => {
+    failure = error
+  })
+  let last: Buffer | undefined
+  let colours: Buffer = Buffer.alloc(0)
+  for await (const picture of pictures) {
+    if (failure || stdin.destroyed) break
+    if (picture !== last) colours = inColours(picture)
+    last = picture
+    await new Promise<void>((resolve) => stdin.write(colours, () => resolve()))
+  }
+  stdin.end()
+}
+
+function inColours(pixels: Buffer): Buffer {
+  const colours = Buffer.allocUnsafe(pixels.length * 3)
+  for (let from = 0, to = 0; from < pixels.length; from++) {
+    const at = pixels[from]! * 3
+    colours[to++] = PALETTE[at]!
+    colours[to++] = PALETTE[at + 1]!
+    colours[to++] = PALETTE[at + 2]!
+  }
+  return colours
+}

@@ -1,0 +1,43 @@
+/** The player on the terminal of this process. */
+import type { ReadStream, WriteStream } from 'node:tty'
+import { Player, type PlayerOptions } from './player.ts'
+
+export interface Terminal {
+  stdin: ReadStream
+  stdout: WriteStream
+}
+
+/** Plays until the viewer quits, `signal` says so, or the terminal goes away. */
+export async function playOn(
+  { stdin, stdout }: Terminal,
+  options: Omit<PlayerOptions, 'viewer'>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const player = new Player({
+    ...options,
+    viewer: {
+      size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
+      // One that has gone away takes nothing, and ends the replay by its events.
+      write: (text) => new Promise((resolve) => stdout.write(text, () => resolve())),
+      now: () => performance.now(),
+    },
+  })
+  const input = (text: string) => player.input(text)
+  const resized = () => player.resized()
+  const stop = () => player.stop()
+  stdin.setEncoding('utf8')
+  stdin.setRawMode(true)
+  stdin.on('data', input).on('end', stop).on('error', stop)
+  stdout.on('resize', resized).on('error', stop)
+  signal?.addEventListener('abort', stop)
+  try {
+    await player.run()
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    // What is still on its way may fail later: whoever listens for errors stays.
+    stdout.off('resize', resized)
+    stdin.off('data', input).off('end', stop)
+    if (!stdin.destroyed) stdin.setRawMode(false)
+    stdin.pause()
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * Has the screens of watched sessions drawn by a thread of its own, started when somebody watches: to replay a
+ * session costs more than to relay it.
+ */
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { FromDrawer, ToDrawer } from './messages.ts'
+import type { ChannelState } from './screen.ts'
+
+/** How long a drawing may take; a recording is read at some hundred megabytes a second. */
+export const DRAWING_MS = 15_000
+
+/** In the package that was built it is JavaScript, beside this file as it is here. */
+const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
+
+interface Waiting {
+  resolve: (channels: ChannelState[]) => void
+  reject: (error: Error) => void
+  timer: NodeJS.Timeout
+}
+
+/** What of a recording a drawer needs. */
+export interface Drawn {
+  session: string
+  /** Of `session.rec`. */
+  path: string
+  key: Uint8Array
+}
+
+export class Drawer {
+  #worker: Worker | undefined
+  #requests = 0
+  readonly #waiting = new Map<number, Waiting>()
+
+  /** The open channels and their screens after the first `frames` frames. Rejects when they cannot be drawn in time. */
+  state(drawn: Drawn, frames: number): Promise<ChannelState[]> {
+    const request = this.#requests++
+    this.#post({ kind: 'state', request, ...drawn, frames })
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => this.#take(request)?.reject(new Error(`the screen was not drawn within ${DRAWING_MS} ms`)),
+        DRAWING_MS,
+      )
+      this.#waiting.set(request, { resolve, reject, timer })
+    })
+  }
+
+  /** Frees what is kept of a session. */
+  forget(session: string): void {
+    this.#worker?.postMessage({ kind: 'forget', session } satisfies ToDrawer)
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate()
+  }
+
+  #post(message: ToDrawer): void {
+    this.#worker ??= this.#start()
+    this.#worker.postMessage(message)
+  }
+
+  #start(): Worker {
+    const worker = new Worker(THREAD)
+    worker.unref()
+    worker.on('message', (message: FromDrawer) => {
+      const waiting = this.#take(message.request)
+      if (message.kind === 'state') waiting?.resolve(message.channels)
+      else waiting?.reject(new Error(message.reason))
+    })
+    worker.on('error', () => this.#lost(worker))
+    worker.on('exit', () => this.#lost(worker))
+    return worker
+  }
+
+  #take(request: number): Waiting | undefined {
+    const waiting = this.#waiting.get(request)
+    this.#waiting.delete(request)
+    clearTimeout(waiting?.timer)
+    return waiting
+  }
+
+  /** The next request starts another. */
+  #lost(worker: Worker): void {
+    if (this.#worker !== worker) return
+    this.#worker = undefined
+    for (const request of [...this.#waiting.keys()])
+      this.#take(request)?.reject(new Error('the thread that draws screens has ended'))
+  }
+}

@@ -1,0 +1,64 @@
+/** Follows a recording that still grows, as far as it is told that frames are on the disk. */
+import { Buffer } from 'node:buffer'
+import { type FileHandle, open } from 'node:fs/promises'
+import type { Frame } from '../frames.ts'
+import { RecordingReader } from '../reader.ts'
+import { type ChannelState, Screens } from './screen.ts'
+
+const PIECE_LENGTH = 1024 * 1024
+
+export class RecordingFollower {
+  readonly #path: string
+  readonly #key: Uint8Array
+  readonly #screens = new Screens()
+  #file: FileHandle | undefined
+  #frames: AsyncGenerator<Frame> | undefined
+  #count = 0
+  #isOver = false
+  /** Goes on with a file whose end was reached. */
+  #more: (() => void) | undefined
+
+  constructor(path: string, key: Uint8Array) {
+    this.#path = path
+    this.#key = key
+  }
+
+  /**
+   * The channels that are open after the first `frames` frames, which have to be on the disk. A call waits for the one
+   * before it. Throws RecordingError, and what the disk throws.
+   */
+  async state(frames: number): Promise<ChannelState[]> {
+    this.#file ??= await open(this.#path, 'r')
+    this.#frames ??= (await RecordingReader.open(this.#pieces(this.#file), this.#key)).frames()
+    this.#more?.()
+    while (this.#count < frames) {
+      const { value, done } = await this.#frames.next()
+      if (done) break
+      this.#count++
+      this.#screens.apply(value)
+    }
+    return await this.#screens.state()
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true
+    this.#more?.()
+    this.#screens.dispose()
+    await this.#file?.close()
+  }
+
+  /** The file's bytes; at its end it waits for the next call of `state`. */
+  async *#pieces(file: FileHandle): AsyncGenerator<Uint8Array> {
+    while (!this.#isOver) {
+      const piece = Buffer.allocUnsafe(PIECE_LENGTH)
+      const { bytesRead } = await file.read(piece, 0, PIECE_LENGTH, null)
+      if (bytesRead > 0) yield piece.subarray(0, bytesRead)
+      else {
+        await new Promise<void>((resolve) => {
+          this.#more = resolve
+        })
+        this.#more = undefined
+      }
+    }
+  }
+}

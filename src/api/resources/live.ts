@@ -1,0 +1,85 @@
+/** Watching a session while it runs. */
+import { Type } from 'typebox'
+import type { EventFields } from '../../audit/fields.ts'
+import type { Watching } from '../../gate/live.ts'
+import type { SessionRecord } from '../../model/objects.ts'
+import { authenticate } from '../authenticate.ts'
+import { callerOf } from '../caller.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError, type ErrorCode } from '../errors.ts'
+import { actor, record } from '../events.ts'
+import { errorResponses } from '../failures.ts'
+import { needOf, satisfies } from '../guard.ts'
+import { paramsSchema } from '../paths.ts'
+import { WatchingSocket } from '../watching.ts'
+
+const REFUSALS: Readonly<Record<Exclude<Watching['result'], 'watching'>, ErrorCode>> = {
+  not_running: 'not_running',
+  not_recorded: 'not_recorded',
+  too_many: 'too_many_watchers',
+}
+const WATCH = '/sessions/:ref/live'
+const KILL = '/sessions/:ref/kill'
+
+export function registerLive(app: Api, context: Context): void {
+  const { deps, webSockets } = context
+  const { store, sessionControl } = deps
+
+  app.get(
+    WATCH,
+    {
+      exposeHeadRoute: false,
+      schema: {
+        tags: ['Sessions'],
+        summary: 'Watch a running session',
+        description:
+          'A WebSocket (RFC 6455). Text messages, each a JSON object: `header`, `keyframe`, then what happens as in `recording.json`, and `end`. A client may send `{"type":"kill","reason":"…"}`. See docs/api.md.',
+        params: paramsSchema('/:ref'),
+        response: {
+          101: Type.Null({ description: 'the WebSocket is open' }),
+          ...errorResponses(400, 401, 403, 404, 409, 426, 503),
+        },
+      },
+    },
+    async (request, reply) => {
+      const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
+      if (!session) throw new ApiError('not_found')
+      const refusal = sessionControl.watchRefusal(session.id)
+      if (refusal) throw new ApiError(REFUSALS[refusal])
+      const accept = webSockets.prepare(request, reply)
+      const caller = callerOf(request)
+      const watched = { ...actor(caller), ...watchedFields(session) }
+      await record(deps.audit, request, 'watch.begin', watched)
+      const begin = deps.clock()
+      const socket = await accept()
+      let watching: Watching | undefined
+      const ended = (reason: string | undefined) => {
+        if (watching?.result === 'watching') watching.stop()
+        const fields = { ...watched, duration: deps.clock() - begin, ...(reason !== undefined && { reason }) }
+        // Its failure is in the log; there is nothing left to refuse.
+        record(deps.audit, request, 'watch.end', fields).catch(() => undefined)
+      }
+      if (!socket) {
+        ended('the client has gone')
+        return
+      }
+      const watcher = new WatchingSocket(caller.name, {
+        socket,
+        caller: () => authenticate(context, request),
+        mayWatch: ({ rights }) => satisfies(rights, needOf('GET', WATCH)),
+        mayKill: ({ rights }) => satisfies(rights, needOf('POST', KILL)),
+        kill: (reason, by) => sessionControl.kill(session.id, reason, by),
+        onClose: ended,
+      })
+      watching = sessionControl.watch(session.id, watcher)
+      if (watching.result !== 'watching') watcher.close('refused', watching.result)
+    },
+  )
+}
+
+/** Whom somebody watches. */
+function watchedFields(session: SessionRecord): EventFields {
+  const { id, user, protocol, account, domain, device, service } = session
+  return { session: id, object_type: 'user', object: user, protocol, account, domain, device, service }
+}

@@ -1,0 +1,79 @@
+/** Where in a session it is that a search has found: lines with their seconds. */
+import { Type } from 'typebox'
+import { MAX_EXPRESSION, SearchError } from '../../search/grammar.ts'
+import { CONTENT_FIELDS } from '../../search/words.ts'
+import { contentSearchOf } from '../contents.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError } from '../errors.ts'
+import { errorResponses } from '../failures.ts'
+import { exact, oneOf, titled } from '../fields.ts'
+import { MAX_DEFAULT_PAGE } from '../limits.ts'
+import { listQuery } from '../listing.ts'
+import { paramsSchema } from '../paths.ts'
+import { searchOf } from '../search.ts'
+
+const View = titled(
+  'Match',
+  exact({
+    time: Type.Number({ description: 'seconds since the session began: where to look in its recording' }),
+    channel: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'of the recording; null where an event told of the line',
+    }),
+    field: oneOf(CONTENT_FIELDS, 'what was searched'),
+    excerpt: Type.String({ description: 'of the line' }),
+  }),
+)
+const { limit, offset } = listQuery
+const Query = Type.Object(
+  {
+    q: Type.Optional(
+      Type.String({
+        maxLength: MAX_EXPRESSION,
+        description: 'an expression with command~, file~ or output~; needed',
+      }),
+    ),
+    limit,
+    offset,
+  },
+  { additionalProperties: false },
+)
+
+export function registerMatches(app: Api, { deps }: Context): void {
+  app.get(
+    '/sessions/:ref/matches',
+    {
+      schema: {
+        tags: ['Sessions'],
+        summary: 'Lines of a session that a search finds',
+        description:
+          'Those that meet one of the comparisons with `command`, `file` or `output` in `q`, in the order of their times; of each comparison the first 1000. The header `X-Indexed` says what is in the index: `full`, `partial` (more output than is kept of a session), or `events` (commands and files, while the session runs and where only auditors open its recording).',
+        params: paramsSchema('/:ref'),
+        querystring: Query,
+        response: { 200: Type.Array(View), ...errorResponses(400, 401, 403, 404, 409, 503) },
+      },
+    },
+    async (request, reply) => {
+      const session = await deps.store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
+      if (!session) throw new ApiError('not_found')
+      const search = searchOf(request.query.q, request)
+      const content = search && (await contentSearchOf(search, request, deps, session.id))
+      if (!content) throw new SearchError('form', 0, `a comparison with ${CONTENT_FIELDS.join(', ')}`, 'none')
+      const { index } = content.contents
+      const tests = content.asked.map(({ test }) => test)
+      const [matches, extent] = await Promise.all([
+        index.matches(session.id, tests),
+        index.extent(session.id),
+      ])
+      const { limit = MAX_DEFAULT_PAGE, offset = 0 } = request.query
+      const page = matches.slice(offset, limit === -1 ? undefined : offset + limit)
+      reply.header('x-total-count', matches.length).header('x-indexed', extent)
+      return page.map(({ at, channel, field, excerpt }) => ({
+        time: at / 1000,
+        channel: channel ?? null,
+        field,
+        excerpt,
+      }))
+    },
+  )
+}

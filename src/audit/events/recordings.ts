@@ -1,0 +1,133 @@
+/** Events of what is kept: recordings, the audit log itself, backups. */
+import { CLIENT, type EventKind, SESSION } from '../fields.ts'
+import { because, deed, heldBecause, session, who } from '../phrases.ts'
+
+export const RECORDINGS = {
+  'recording.sealed': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a recording was closed in order and signed',
+    fields: [...SESSION, 'size', 'digest'],
+    sentence: (f) => `the recording of ${session(f)} is sealed (${f.size ?? '?'} bytes)`,
+  },
+  'recording.recovered': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'a recording that a crash had left open was sealed as far as it goes; the reason says what is missing',
+    fields: [...SESSION, 'size', 'digest', 'reason'],
+    sentence: (f) => `the recording of ${session(f)} was sealed after a crash${because(f)}`,
+  },
+  'recording.found': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'at the first start after a restore a recording was found that is signed by this broker, and that the backup was too old to know: its session is known again as far as the recording tells',
+    fields: [...SESSION, 'size', 'digest', 'reason'],
+    sentence: (f) => `the recording of ${session(f)} was found after a restore${because(f)}`,
+  },
+  'recording.failed': {
+    severity: 'alert',
+    trap: true,
+    meaning: 'a recording could not be written, and its session was ended',
+    fields: [...SESSION, 'reason', 'size', 'digest'],
+    sentence: (f) => `the recording of ${session(f)} failed${because(f)}`,
+  },
+  'recording.verify': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a recording was checked; a warning when its result is `failure`',
+    fields: ['session', 'user', ...CLIENT, 'result', 'reason', 'digest'],
+    sentence: (f) => `the recording of ${session(f)} was checked: ${f.result ?? '?'}${because(f)}`,
+  },
+  'recording.view': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a recording was opened: replayed, exported or downloaded; `method` is the form',
+    fields: ['session', 'user', 'profile', ...CLIENT, 'method'],
+    sentence: (f) => `${who(f)} opened the recording of ${session(f)} as ${f.method ?? '?'}`,
+  },
+  'recording.search': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'what happened in sessions was searched; `method` names what: `command`, `file`, `output`. The words are not kept: one may look for a secret',
+    fields: ['session', 'user', 'profile', ...CLIENT, 'method'],
+    sentence: (f) =>
+      `${who(f)} searched ${f.session === undefined ? 'all sessions' : session(f)} by ${f.method ?? '?'}`,
+  },
+  'recording.stored': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a recording is in the object store, read back and the same; a warning when its result is `failure`: it is not there yet, and is tried again unless the reason says otherwise',
+    fields: ['session', 'object', 'size', 'sha256', 'result', 'reason'],
+    sentence: (f) =>
+      f.result === 'failure'
+        ? `the recording of ${session(f)} could not be copied to the object store${because(f)}`
+        : `the recording of ${session(f)} is in the object store (${f.size ?? '?'} bytes)`,
+  },
+  'recording.hold': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a session was put on legal hold: its recording is kept whatever the retention says',
+    fields: ['session', 'user', 'profile', ...CLIENT, 'result', 'reason'],
+    sentence: (f) => deed(f, 'put', 'put', `${session(f)} on hold`) + heldBecause(f),
+  },
+  'recording.release': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a session is no longer on legal hold',
+    fields: ['session', 'user', 'profile', ...CLIENT, 'result', 'reason'],
+    sentence: (f) => deed(f, 'released', 'release', `${session(f)} from its hold`) + heldBecause(f),
+  },
+  'recording.deleted': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'the tombstone of a recording: written, and signed, before it is removed. `digest` is what it had; `method` is `age`, `size` or `request`',
+    fields: ['session', 'user', 'profile', ...CLIENT, 'method', 'size', 'digest', 'result', 'reason'],
+    sentence: (f) =>
+      `the recording of ${session(f)} ${f.result === 'failure' ? 'could not be' : 'was'} deleted${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
+  },
+  'recording.space': {
+    severity: 'warning',
+    trap: true,
+    meaning:
+      'the free space for recordings (`size`, in bytes) has come below `recordings.alarm_free`; written once, until there is room again',
+    fields: ['object', 'size', 'reason'],
+    sentence: (f) => `${f.size ?? '?'} bytes are free for recordings in ${f.object ?? '?'}${because(f)}`,
+  },
+  'audit.checkpoint': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'the audit log up to here is signed; `object` is the number of the row before, `digest` its hash, `signer` the id of the key',
+    fields: ['object', 'digest', 'signature', 'signer'],
+    sentence: (f) => `the audit log is signed up to row ${f.object ?? '?'}, hash ${f.digest ?? '?'}`,
+  },
+  'backup.begin': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a backup is about to be made into the folder `object`; `method` names what is in it, the `master_key` perhaps',
+    fields: ['user', 'object', 'method'],
+    sentence: (f) => `${who(f)} makes a backup into ${f.object ?? '?'} (${f.method ?? '?'})`,
+  },
+  'backup.end': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a backup is whole, or, with the result `failure`, was given up; `sha256` is that of its manifest, `digest` the hash of the last row of the audit log in it, `size` the bytes of its files',
+    fields: ['user', 'object', 'method', 'result', 'reason', 'size', 'sha256', 'digest', 'duration'],
+    sentence: (f) => deed(f, 'made', 'make', `the backup ${f.object ?? '?'}`) + heldBecause(f),
+  },
+  'backup.restore': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'the data folder was restored from the backup `object`; `digest` is the hash of the row that the audit log went up to, `sha256` that of the manifest; events that came after that row are not in the log any more',
+    fields: ['user', 'object', 'method', 'reason', 'sha256', 'digest'],
+    sentence: (f) => `${who(f)} restored the backup ${f.object ?? '?'}${because(f)}`,
+  },
+} as const satisfies Record<string, EventKind>

@@ -1,0 +1,142 @@
+/** Events of people and their sessions: signing in, what is done in a session, who watches it. */
+import { CHANNEL, CLIENT, type EventKind, KEY, SESSION, TARGET, WATCH } from '../fields.ts'
+import { because, channel, command, seconds, session, targetOf, transfer, who } from '../phrases.ts'
+
+export const SESSIONS = {
+  'auth.success': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'somebody signed in',
+    fields: ['user', 'profile', ...CLIENT, 'protocol', 'method', ...KEY],
+    sentence: (f) => `${who(f)} signed in by ${f.method ?? '?'}`,
+  },
+  'auth.failure': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'somebody could not sign in; the reason is for the audit and is never told to the client',
+    fields: ['user', ...CLIENT, 'protocol', 'method', 'reason', ...KEY],
+    sentence: (f) => `${who(f)} could not sign in by ${f.method ?? '?'}${because(f)}`,
+  },
+  'auth.locked': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'too many failures: sign-in is held up for the user or the address',
+    fields: ['user', ...CLIENT, 'protocol', 'method', 'reason', 'duration', ...KEY],
+    sentence: (f) =>
+      `sign-in of ${who(f)} is locked${f.duration === undefined ? '' : ` for ${seconds(f.duration)}`}${because(f)}`,
+  },
+  'session.open': {
+    severity: 'notice',
+    trap: true,
+    meaning:
+      'a session to a target began; `method`, where no stored account was used: `mapping` or `interactive`; with a certificate of its own to sign in by, `object` is its serial number and `object_type` is `certificate`',
+    fields: [...SESSION, 'authorization', 'method', 'object_type', 'object'],
+    sentence: (f) => `${who(f)} opened ${session(f)} to ${targetOf(f)}`,
+  },
+  'session.close': {
+    severity: 'notice',
+    trap: true,
+    meaning: 'a session ended; a warning when its result is `failure`',
+    fields: [...SESSION, 'subprotocol', 'result', 'reason', 'duration', 'bytes_in', 'bytes_out'],
+    sentence: (f) =>
+      `${session(f)} of ${who(f)} to ${targetOf(f)} ended${f.duration === undefined ? '' : ` after ${seconds(f.duration)}`}${because(f)}`,
+  },
+  'session.denied': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'a session was refused',
+    fields: [...SESSION, 'reason'],
+    sentence: (f) => `${who(f)} was refused ${targetOf(f)}${because(f)}`,
+  },
+  'session.kill': {
+    severity: 'warning',
+    trap: true,
+    meaning: 'somebody, or a rule, ended a running session; `user` is who ended it',
+    fields: ['session', 'user', 'protocol', ...TARGET, 'reason'],
+    sentence: (f) =>
+      `${session(f)} to ${targetOf(f)} was ended${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
+  },
+  'channel.open': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a shell, a command, a file transfer, a forwarded connection or its listener on the target began within a session',
+    fields: [...CHANNEL, 'destination'],
+    sentence: (f) => `${who(f)} opened ${channel(f)} on ${targetOf(f)}`,
+  },
+  'channel.denied': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'something within a session was refused: the right is missing, or the broker does not relay it',
+    fields: [...CHANNEL, 'reason', 'destination'],
+    sentence: (f) => `${who(f)} was refused ${channel(f)} on ${targetOf(f)}${because(f)}`,
+  },
+  'channel.unrecorded': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'a stream passed the recording quota: it goes on, recorded by hash and count only, and this is written again at its end with size and sha256. Without a direction: the disk is full, and the whole session goes on without a recording, as its connection policy says',
+    fields: [...CHANNEL, 'direction', 'size', 'sha256', 'reason'],
+    sentence: (f) =>
+      f.direction === undefined
+        ? `${session(f)} is not recorded any more${because(f)}`
+        : `${f.subprotocol ?? 'a channel'} of ${session(f)} is recorded by hash and count only${f.size === undefined ? '' : ` (${f.size} bytes)`}${because(f)}`,
+  },
+  command: {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a command line; `object` is the line as it was typed, secrets on it included. A warning when it met a `rule`; `denied`: it did not reach the target. Without `object`, `reason` says what is left out',
+    fields: [...CHANNEL, 'object', 'confidence', 'rule', 'result', 'reason'],
+    sentence: command,
+  },
+  'file.transfer': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a file went to the target (`up`) or came from it (`down`)',
+    fields: [...CHANNEL, 'path', 'direction', 'size', 'sha256', 'result', 'reason'],
+    sentence: transfer,
+  },
+  'file.denied': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'an operation on a file was refused',
+    fields: [...CHANNEL, 'path', 'direction', 'reason'],
+    sentence: (f) => `${who(f)} was refused ${f.path ?? 'a file'} on ${targetOf(f)}${because(f)}`,
+  },
+  'hostkey.new': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      "a target's host key was seen for the first time, or nobody vouches for it; `result` says whether it was pinned or refused, `reason` why",
+    fields: [...SESSION, 'method', 'digest', 'result', 'reason'],
+    sentence: (f) => `${targetOf(f)} showed a new host key ${f.digest ?? '?'}: ${f.result ?? '?'}`,
+  },
+  'hostkey.changed': {
+    severity: 'alert',
+    trap: true,
+    meaning:
+      "a target's host key is not the pinned one, or what vouches for it says otherwise (`reason`): the connection was ended",
+    fields: [...SESSION, 'method', 'digest', 'reason'],
+    sentence: (f) =>
+      f.reason === undefined
+        ? `the host key of ${targetOf(f)} has changed to ${f.digest ?? '?'}: the connection was ended`
+        : `the host key ${f.digest ?? '?'} of ${targetOf(f)} was refused, ${f.reason}: the connection was ended`,
+  },
+  'watch.begin': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'somebody began to watch a running session; `object` is its user',
+    fields: WATCH,
+    sentence: (f) => `${who(f)} watches ${session(f)} of ${f.object ?? '?'}`,
+  },
+  'watch.end': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'somebody no longer watches a session; the reason says who or what ended it, unless the watcher did',
+    fields: [...WATCH, 'duration', 'reason'],
+    sentence: (f) =>
+      `${who(f)} no longer watches ${session(f)} of ${f.object ?? '?'}${f.duration === undefined ? '' : ` after ${seconds(f.duration)}`}${because(f)}`,
+  },
+} as const satisfies Record<string, EventKind>

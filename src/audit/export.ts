@@ -1,0 +1,26 @@
+/**
+ * The audit log as lines for another machine: the event's JSON exactly as it was hashed, with the row's hash as one
+ * more member at its end. Taking that member off gives the bytes that were hashed.
+ */
+import { Buffer } from 'node:buffer'
+import type { AuditRepository, AuditRow } from '../store/store.ts'
+
+const ROWS_AT_A_TIME = 1000
+
+export function exportLine({ json, hash }: Pick<AuditRow, 'json' | 'hash'>): string {
+  return `${json.slice(0, -1)},"hash":"${Buffer.from(hash).toString('hex')}"}\n`
+}
+
+/** The whole log up to its last row now, in pieces of some lines. */
+export async function* exportAudit(
+  repository: Pick<AuditRepository, 'range' | 'last'>,
+): AsyncGenerator<string> {
+  const end = (await repository.last())?.sequence ?? 0
+  for (let next = 0; next <= end; ) {
+    const rows = (await repository.range(next, ROWS_AT_A_TIME)).filter(({ sequence }) => sequence <= end)
+    const last = rows.at(-1)
+    if (!last) return
+    yield rows.map(exportLine).join('')
+    next = last.sequence + 1
+  }
+}

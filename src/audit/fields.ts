@@ -1,0 +1,85 @@
+/** What an event may carry, and what the catalogue says of each kind of event. Field names are contract.md's. */
+
+export type Severity = 'notice' | 'warning' | 'alert'
+
+/** Fields of an event; the same keys in the log, in syslog's structured data and in SNMP notifications. */
+export const EVENT_FIELDS = [
+  'session',
+  'user',
+  'profile',
+  'client_ip',
+  'client_port',
+  'method',
+  'protocol',
+  'subprotocol',
+  'account',
+  'domain',
+  'device',
+  'service',
+  'target_host',
+  'authorization',
+  'result',
+  'reason',
+  'object',
+  'object_type',
+  'changes',
+  'path',
+  'direction',
+  'size',
+  'sha256',
+  'digest',
+  'duration',
+  'bytes_in',
+  'bytes_out',
+  'destination',
+  'confidence',
+  'rule',
+  'signature',
+  'signer',
+] as const
+export type EventField = (typeof EVENT_FIELDS)[number]
+/** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */
+export type EventFields = Partial<Record<EventField, string | number>>
+
+/** Fields that hold a number wherever they are present; all others are text. */
+export const NUMERIC_FIELDS = ['client_port', 'size', 'duration', 'bytes_in', 'bytes_out'] as const
+
+export interface EventKind {
+  readonly severity: Severity
+  readonly trap: boolean
+  readonly meaning: string
+  /** What it may carry; which of them are there depends on how far things had come. */
+  readonly fields: readonly EventField[]
+  readonly sentence: (fields: EventFields) => string
+}
+
+export const CLIENT = ['client_ip', 'client_port'] as const
+/** Of a sign-in by key: its fingerprint, and of a certificate key id, serial and authority. */
+export const KEY = ['digest', 'object_type', 'object'] as const
+export const TARGET = ['account', 'domain', 'device', 'service', 'target_host'] as const
+export const SESSION = ['session', 'user', ...CLIENT, 'protocol', ...TARGET] as const
+export const CHANNEL = [...SESSION, 'subprotocol'] as const
+export const WATCH = [
+  'session',
+  'user',
+  'profile',
+  ...CLIENT,
+  'object_type',
+  'object',
+  'protocol',
+  'account',
+  'domain',
+  'device',
+  'service',
+] as const
+export const OBJECT = [
+  'user',
+  'profile',
+  ...CLIENT,
+  'method',
+  'object_type',
+  'object',
+  'changes',
+  'result',
+  'reason',
+] as const

@@ -1,0 +1,47 @@
+/** What the sentences of events are made of. */
+import type { EventFields } from './fields.ts'
+
+export const who = (f: EventFields) => `${f.user ?? 'somebody'}${f.client_ip ? ` from ${f.client_ip}` : ''}`
+export const because = (f: EventFields) => (f.reason ? `: ${f.reason}` : '')
+export const account = (f: EventFields) => `${f.account ?? '?'}@${f.domain ?? '?'}`
+export const thing = (f: EventFields) => `${f.object_type ?? 'object'} ${f.object ?? '?'}`
+export const seconds = (ms: string | number) => `${(Number(ms) / 1000).toFixed(1)} s`
+export const session = (f: EventFields) => `session ${f.session ?? '?'}`
+
+/** The target's canonical name as far as the fields tell it. */
+export function targetOf(f: EventFields): string {
+  if (!f.device) return 'a target'
+  // no stored account
+  if (f.account && !f.domain) return `${f.account}@${f.device}:${f.service ?? '?'}`
+  return `${account(f)}:${f.device}:${f.service ?? '?'}`
+}
+
+/** What was done; or, when it failed, what could not be. */
+export function deed(f: EventFields, done: string, verb: string, what: string): string {
+  return f.result === 'failure'
+    ? `${who(f)} could not ${verb} ${what}${because(f)}`
+    : `${who(f)} ${done} ${what}`
+}
+
+/** The reason of a deed that did not fail: `deed` has that of one that did. */
+export const heldBecause = (f: EventFields) => (f.result === 'failure' ? '' : because(f))
+
+/** A channel's right, and where a forwarded one goes. */
+export function channel(f: EventFields): string {
+  return `${f.subprotocol ?? 'a channel'}${f.destination === undefined ? '' : ` (${f.destination})`}`
+}
+
+/** `up` is toward the target. */
+export function transfer(f: EventFields): string {
+  const verb = f.direction === 'up' ? 'sent' : 'fetched'
+  const size = f.size === undefined ? '' : ` (${f.size} bytes)`
+  return f.result === 'failure'
+    ? `${who(f)} could not transfer ${f.path ?? 'a file'} on ${targetOf(f)}${because(f)}`
+    : `${who(f)} ${verb} ${f.path ?? 'a file'}${size} ${f.direction === 'up' ? 'to' : 'from'} ${targetOf(f)}`
+}
+
+export function command(f: EventFields): string {
+  const verb = f.result === 'denied' ? 'was refused' : 'ran'
+  const rule = f.rule === undefined ? '' : ` (rule ${f.rule})`
+  return `${who(f)} ${verb} a command on ${targetOf(f)}${rule}${f.object === undefined ? because(f) : `: ${f.object}`}`
+}

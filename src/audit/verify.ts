@@ -1,0 +1,196 @@
+/**
+ * Verifies the audit log: every row through the hashes, the hashes through the signed checkpoints, its end
+ * through what was noted elsewhere. It names the first fault exactly and stops there.
+ */
+import { Buffer } from 'node:buffer'
+import type { AuditRepository, AuditRow } from '../store/store.ts'
+import { chainHash, FIRST, GENESIS, type Head, type StoredEvent } from './chain.ts'
+import { CHECKPOINT_ROWS, judgeCheckpoint } from './checkpoint.ts'
+import type { EventFields } from './fields.ts'
+import { MAX_GROUP } from './log.ts'
+
+const ROWS_AT_A_TIME = 1000
+/** Rows that may stand behind the last checkpoint: those of a crash, of the broker and of a command beside it. */
+export const MAX_UNSIGNED = 4 * (CHECKPOINT_ROWS + MAX_GROUP)
+
+/** What can be wrong with the audit log. The codes are stable: scripts match on them. */
+export const AUDIT_FAULTS = {
+  changed_event: 'an event was changed, or the one before it was replaced',
+  bad_event: 'a row is not what the broker writes, or its columns differ from what was hashed',
+  missing_events: 'events were removed',
+  misplaced_event: 'events were swapped, repeated or put in',
+  bad_signature: 'a checkpoint does not sign this chain: events before it were written anew',
+  unknown_signer: 'a checkpoint is signed by a key that is not trusted',
+  unsigned_events: 'more events without a checkpoint than the broker leaves',
+  cut_tail: 'the log ends before an event that it is known to have had',
+  replaced_log: 'an event that is known from elsewhere is another one here',
+  missing_anchor: 'the note of how far the log reached is missing or was changed',
+} as const
+export type AuditFault = keyof typeof AUDIT_FAULTS
+
+export interface AuditVerdict {
+  /** Rows that are in order, counted from the first. */
+  rows: number
+  /** Hash of the last row that is in order, as hex; undefined: no row is. */
+  head?: string
+  /** Checkpoints that were tried. */
+  checkpoints: number
+  /** Rows in order behind the last checkpoint. */
+  unsigned: number
+  /** The first fault; absent: the whole log is in order. */
+  fault?: { code: AuditFault; sequence: number; message: string }
+}
+
+export interface AuditVerifyOptions {
+  /** Raw Ed25519 keys that sign; absent: checkpoints are not tried. */
+  trusted?: readonly Uint8Array[]
+  /** Rows that the log is known to have, in any order. */
+  known?: readonly Head[]
+  /** Sees every event that is in order. */
+  onEvent?: (event: StoredEvent) => void
+}
+
+class Fault extends Error {
+  readonly code: AuditFault
+
+  constructor(code: AuditFault, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+class AuditVerifier {
+  readonly #options: AuditVerifyOptions
+  #previous: Uint8Array = GENESIS
+  #next = FIRST
+  #checkpoints = 0
+  #signed = FIRST - 1
+
+  constructor(options: AuditVerifyOptions) {
+    this.#options = options
+  }
+
+  get next(): number {
+    return this.#next
+  }
+
+  verdict(fault?: Fault): AuditVerdict {
+    return {
+      rows: this.#next - FIRST,
+      ...(this.#next > FIRST ? { head: Buffer.from(this.#previous).toString('hex') } : {}),
+      checkpoints: this.#checkpoints,
+      unsigned: this.#next - 1 - this.#signed,
+      ...(fault && { fault: { code: fault.code, sequence: this.#next, message: fault.message } }),
+    }
+  }
+
+  /** @throws Fault */
+  row(row: AuditRow): void {
+    const { trusted, known = [], onEvent } = this.#options
+    if (row.sequence !== this.#next) {
+      throw new Fault('missing_events', `row ${this.#next} is missing: the next one is ${row.sequence}`)
+    }
+    const event = eventOf(row)
+    if (!Buffer.from(chainHash(this.#previous, row.json)).equals(row.hash)) {
+      throw new Fault(
+        'changed_event',
+        'the hash does not fit: this row was changed, or the one before it was replaced',
+      )
+    }
+    for (const { sequence, hash } of known) {
+      if (sequence !== row.sequence || Buffer.from(hash).equals(row.hash)) continue
+      throw new Fault('replaced_log', `expected the hash ${Buffer.from(hash).toString('hex')} in this row`)
+    }
+    const isCheckpoint = event.code === 'audit.checkpoint'
+    if (isCheckpoint && trusted) this.#checkpoint(event, trusted)
+    this.#previous = row.hash
+    this.#next++
+    if (isCheckpoint) {
+      this.#checkpoints++
+      this.#signed = row.sequence
+    }
+    onEvent?.(event)
+  }
+
+  #checkpoint({ sequence, time, fields }: StoredEvent, trusted: readonly Uint8Array[]): void {
+    const judged = judgeCheckpoint({ sequence, time, before: this.#previous }, fields, trusted)
+    if (judged === 'unknown_signer') {
+      throw new Fault(
+        judged,
+        `the checkpoint is signed by ${fields.signer}, which is none of the trusted keys`,
+      )
+    }
+    if (judged === 'bad_signature') {
+      throw new Fault(
+        judged,
+        `the checkpoint does not sign the rows before it: rows after ${this.#signed} were written anew`,
+      )
+    }
+  }
+
+  /** @throws Fault */
+  end(): void {
+    for (const { sequence } of this.#options.known ?? []) {
+      if (sequence < this.#next) continue
+      throw new Fault('cut_tail', `the log ends before row ${this.#next}, but it had row ${sequence} already`)
+    }
+    const unsigned = this.#next - 1 - this.#signed
+    if (this.#options.trusted && unsigned > MAX_UNSIGNED) {
+      throw new Fault(
+        'unsigned_events',
+        `expected at most ${MAX_UNSIGNED} rows behind the last checkpoint, there are ${unsigned}`,
+      )
+    }
+  }
+}
+
+function eventOf(row: AuditRow): StoredEvent {
+  let event: { code?: unknown; sequence?: unknown; time?: unknown; fields?: EventFields }
+  try {
+    event = JSON.parse(row.json)
+  } catch {
+    throw new Fault('bad_event', 'the row is no JSON')
+  }
+  if (event.sequence !== row.sequence && Number.isSafeInteger(event.sequence)) {
+    throw new Fault('misplaced_event', `this row holds the event of row ${event.sequence}`)
+  }
+  // the columns that are searched by are not hashed themselves: they have to repeat what was
+  const session = event.fields?.session ?? null
+  const isRepeated = event.code === row.code && event.time === row.time && event.sequence === row.sequence
+  if (!isRepeated || (row.session !== undefined && row.session !== session)) {
+    throw new Fault('bad_event', 'a column differs from what was hashed')
+  }
+  if (!Number.isSafeInteger(row.time) || row.time < 0) throw new Fault('bad_event', 'its time is none')
+  return { ...(event as StoredEvent), fields: event.fields ?? {} }
+}
+
+/** Walks the whole log and stops at the first fault. */
+export async function verifyAudit(
+  repository: Pick<AuditRepository, 'range'>,
+  options: AuditVerifyOptions = {},
+): Promise<AuditVerdict> {
+  const verifier = new AuditVerifier(options)
+  try {
+    // from 0, so that a row before the first would show
+    for (let from = 0; ; from = verifier.next) {
+      const rows = await repository.range(from, ROWS_AT_A_TIME)
+      for (const row of rows) verifier.row(row)
+      if (rows.length < ROWS_AT_A_TIME) break
+    }
+    verifier.end()
+    return verifier.verdict()
+  } catch (error) {
+    if (error instanceof Fault) return verifier.verdict(error)
+    throw error
+  }
+}
+
+/**
+ * What a log must have beside it: the fault when the anchor is gone. One without any checkpoint is no exception, or
+ * whoever writes it anew would leave them out: the broker signs and notes its first events at its first start.
+ */
+export function anchorFault(verdict: AuditVerdict, anchor: Head | undefined): AuditVerdict {
+  if (anchor || verdict.rows === 0 || verdict.fault) return verdict
+  const message = AUDIT_FAULTS.missing_anchor
+  return { ...verdict, fault: { code: 'missing_anchor', sequence: verdict.rows, message } }
+}

@@ -1,0 +1,37 @@
+/**
+ * Files of the data folder as they are in a backup: host keys and certificates' keys lie there in clear text, so here
+ * they are sealed with age to the broker's own identity, which only the master key opens.
+ */
+import { Decrypter, Encrypter } from 'age-encryption'
+import type { RecordingKeys } from '../keeper/keeper.ts'
+import { BackupError, type Owner, readSmall, writeNewFile } from './files.ts'
+
+/** Bytes of a file; lists of revoked keys are the longest. */
+const MAX_FILE = 16 * 1024 * 1024
+/** What sealing adds for one recipient is far less. */
+const MAX_SEALED = MAX_FILE + 64 * 1024
+
+/** Writes the file's content, sealed, into a new one. */
+export async function sealFile(source: string, target: string, recipient: string): Promise<void> {
+  const plain = await readSmall(source, MAX_FILE)
+  const encrypter = new Encrypter()
+  encrypter.addRecipient(recipient)
+  await writeNewFile(target, await encrypter.encrypt(plain))
+  plain.fill(0)
+}
+
+/** Writes what `sealFile` has sealed into a new file, mode 0600. @throws BackupError when it is not for this broker */
+export async function openSealed(
+  source: string,
+  target: string,
+  identity: RecordingKeys['identity'],
+  owner: Owner | undefined,
+): Promise<void> {
+  const decrypter = new Decrypter()
+  decrypter.addIdentity(identity.revealText())
+  const plain = await decrypter.decrypt(await readSmall(source, MAX_SEALED)).catch((error: Error) => {
+    throw new BackupError(`${source} cannot be opened with the keys of this backup: ${error.message}`)
+  })
+  await writeNewFile(target, plain, owner)
+  plain.fill(0)
+}

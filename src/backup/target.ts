@@ -1,0 +1,191 @@
+/**
+ * The data folder that a restore fills. It has to be empty but for what may have survived: recordings and the master
+ * key. All is made ready beside its place first, and moved there at the end, the database last; until then a folder
+ * `restoring` keeps every broker from starting, and a restore that was interrupted can be run again.
+ */
+import { existsSync } from 'node:fs'
+import { chown, mkdir, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { syncDirectory } from '../../recordings/session-file.ts'
+import type { Config } from '../config/config.ts'
+import { holdDataFolder, makeDataFolder, RESTORING } from '../data-folder.ts'
+import { BackupError, makeFolders, type Owner, writeNewFile } from './files.ts'
+import { DATA } from './manifest.ts'
+
+/** What a broker that is stopped leaves, a volume's own, and ours. */
+const LOCKS = ['sallyport.lock', 'sallyport.lock-journal']
+const HARMLESS = [...LOCKS, 'sallyport.pid', 'lost+found', RESTORING]
+/** In `restoring`: the names that are moved into the data folder. */
+const PLACING = 'placing.json'
+const SUFFIX = '.restoring'
+
+export class RestoreTarget {
+  /** Where the database is made ready. */
+  readonly database: string
+  /** Where a master key is. */
+  readonly masterKey: string | undefined
+  /** Where recordings are. */
+  readonly recordings: string
+  /** Who owns the data folder, where that is another user than the one who restores. */
+  owner: Owner | undefined
+  readonly #config: Config
+  readonly #isNew: boolean
+  /** Files that holding the folder makes. */
+  readonly #locks: readonly string[]
+  readonly #release: () => void
+
+  private constructor(config: Config, isNew: boolean) {
+    const { masterKey, database, recordings, dataDir } = config
+    this.#config = config
+    this.#isNew = isNew
+    this.#locks = LOCKS.map((name) => join(dataDir, name)).filter((path) => !existsSync(path))
+    this.#release = holdDataFolder(dataDir)
+    this.database = database.file + SUFFIX
+    this.masterKey = 'file' in masterKey ? masterKey.file + SUFFIX : undefined
+    this.recordings = join(recordings.directory, RESTORING)
+  }
+
+  /**
+   * Makes the folder, or takes one that is as good as empty; what an interrupted restore has left is removed.
+   * @throws BackupError naming what lies there
+   */
+  static async open(config: Config): Promise<RestoreTarget> {
+    const { dataDir } = config
+    const isNew = !existsSync(dataDir)
+    makeDataFolder(dataDir)
+    const target = new RestoreTarget(config, isNew)
+    try {
+      const { uid, gid } = await stat(dataDir)
+      if (uid !== process.geteuid?.()) target.owner = { uid, gid }
+      if (existsSync(join(dataDir, RESTORING))) await target.#clear()
+      await target.#requireEmpty()
+      return target
+    } catch (error) {
+      await target.close()
+      throw error
+    }
+  }
+
+  /** A broker may start here again. A folder that was made and is empty goes. */
+  async close(): Promise<void> {
+    const { dataDir } = this.#config
+    this.#release()
+    // Made by root, they would keep another user's broker from starting.
+    for (const path of this.#locks) await rm(path, { force: true })
+    const isEmpty = (await readdir(dataDir)).length === 0
+    if (this.#isNew && isEmpty) await rmdir(dataDir)
+  }
+
+  async #requireEmpty(): Promise<void> {
+    const { dataDir, database, recordings, masterKey } = this.#config
+    const mayStay = new Set(HARMLESS.map((name) => join(dataDir, name)))
+    mayStay.add(recordings.directory)
+    if ('file' in masterKey) mayStay.add(masterKey.file)
+    const found = (await readdir(dataDir)).filter((name) => {
+      const path = join(dataDir, name)
+      return ![...mayStay].some((one) => one === path || one.startsWith(`${path}/`))
+    })
+    if (found.length > 0) {
+      const shown =
+        found.length > 5 ? `${found.slice(0, 5).join(', ')} and ${found.length - 5} more` : found.join(', ')
+      throw new BackupError(
+        `the data folder ${dataDir} is not empty (${shown}), and a restore writes over nothing: move it away ` +
+          `(mv ${dataDir} ${dataDir}.old), and move its recordings and the master key back if they are to stay`,
+      )
+    }
+    for (const end of ['', '-wal', '-shm']) {
+      if (!existsSync(database.file + end)) continue
+      throw new BackupError(
+        `there is a database ${database.file}${end}, and a restore writes over nothing: move it away`,
+      )
+    }
+  }
+
+  /** From here on no broker starts here, until `place` or `abandon`. */
+  async begin(): Promise<void> {
+    const { dataDir, recordings, database } = this.#config
+    await mkdir(join(dataDir, RESTORING, DATA), { recursive: true, mode: 0o700 })
+    await mkdir(dirname(database.file), { recursive: true, mode: 0o700 })
+    const isMade = await mkdir(recordings.directory, { recursive: true, mode: 0o700 })
+    if (isMade !== undefined && this.owner) await chown(recordings.directory, this.owner.uid, this.owner.gid)
+    await mkdir(this.recordings, { mode: 0o700 })
+    await syncDirectory(dataDir)
+  }
+
+  /** Where a file of the data folder is made ready. @throws BackupError when something else has its place there */
+  async dataFile(place: string): Promise<string> {
+    const { dataDir, database, recordings, masterKey } = this.#config
+    const path = join(dataDir, place)
+    const own = [database.file, recordings.directory, 'file' in masterKey ? masterKey.file : database.file]
+    const isTaken =
+      own.some((one) => one === path || path.startsWith(`${one}/`) || one.startsWith(`${path}/`)) ||
+      [...HARMLESS, 'sallyport.pid', 'search.db'].some(
+        (name) => place === name || place.startsWith(`${name}/`),
+      )
+    if (isTaken) throw new BackupError(`the backup has a file ${place}, where this broker has something else`)
+    await makeFolders(join(dataDir, RESTORING, DATA), dirname(place), this.owner)
+    return join(dataDir, RESTORING, DATA, place)
+  }
+
+  /** Moves all into its place, the database last. What is there of a recording stays. */
+  async place(): Promise<void> {
+    const { dataDir, database, masterKey, recordings } = this.#config
+    const staged = join(dataDir, RESTORING, DATA)
+    await this.#placeRecordings(this.recordings, recordings.directory)
+    await syncDirectory(recordings.directory)
+    const names = await readdir(staged)
+    // Written before the first of them is there: who runs the restore again removes them.
+    await writeNewFile(join(dataDir, RESTORING, PLACING), JSON.stringify(names))
+    await syncDirectory(join(dataDir, RESTORING))
+    for (const name of names) await rename(join(staged, name), join(dataDir, name))
+    if (this.masterKey !== undefined && existsSync(this.masterKey) && 'file' in masterKey) {
+      await rename(this.masterKey, masterKey.file)
+      await syncDirectory(dirname(masterKey.file))
+    }
+    if (this.owner) await chown(this.database, this.owner.uid, this.owner.gid)
+    await rename(this.database, database.file)
+    await syncDirectory(dirname(database.file))
+    await syncDirectory(dataDir)
+    await rm(this.recordings, { recursive: true })
+    await rm(join(dataDir, RESTORING), { recursive: true })
+    await syncDirectory(dataDir)
+  }
+
+  async #placeRecordings(from: string, to: string): Promise<void> {
+    for (const entry of await readdir(from, { withFileTypes: true })) {
+      const [source, target] = [join(from, entry.name), join(to, entry.name)]
+      if (!existsSync(target)) await rename(source, target)
+      else if (entry.isDirectory()) {
+        await this.#placeRecordings(source, target)
+        await syncDirectory(target)
+      }
+    }
+  }
+
+  /** Leaves the folder as it was. */
+  async abandon(): Promise<void> {
+    await this.#clear()
+    const { recordings } = this.#config
+    if (this.#isNew && existsSync(recordings.directory) && (await readdir(recordings.directory)).length === 0)
+      await rmdir(recordings.directory)
+  }
+
+  async #clear(): Promise<void> {
+    const { dataDir, database, recordings } = this.#config
+    const placed = await this.#placed()
+    for (const name of placed ?? []) await rm(join(dataDir, name), { recursive: true, force: true })
+    if (placed) await rm(database.file, { force: true })
+    for (const end of ['', '-wal', '-shm']) await rm(this.database + end, { force: true })
+    if (this.masterKey !== undefined) await rm(this.masterKey, { force: true })
+    if (existsSync(recordings.directory)) await rm(this.recordings, { recursive: true, force: true })
+    await rm(join(dataDir, RESTORING), { recursive: true, force: true })
+  }
+
+  /** What a restore has begun to move into the data folder, where no broker has started since; undefined: nothing. */
+  async #placed(): Promise<string[] | undefined> {
+    const file = join(this.#config.dataDir, RESTORING, PLACING)
+    if (!existsSync(file)) return undefined
+    const names: unknown = JSON.parse(await readFile(file, 'utf8'))
+    return Array.isArray(names) ? names.map((name) => basename(String(name))) : []
+  }
+}

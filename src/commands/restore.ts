@@ -1,0 +1,46 @@
+/** `sallyport restore DIR`. */
+import { restoreBackup } from '../backup/restore.ts'
+import { loadConfig } from '../config/load.ts'
+import { type Command, onlyWord } from './command.ts'
+import { localUser } from './tables.ts'
+
+export const restore: Command = {
+  synopsis: [['restore DIR [--json]', 'put a backup into the data folder, which has to be empty or missing']],
+  options: { json: { type: 'boolean' } },
+  async run({ config: file, options, words }) {
+    const folder = onlyWord(words, 'restore DIR')
+    const config = loadConfig(file)
+    const user = localUser()
+    const { manifest, masterKey } = await restoreBackup({ config, folder, user, now: Date.now })
+    const { sessions, recordings, audit, created } = manifest
+    if (options['json'] === true) {
+      const restored = {
+        data_dir: config.dataDir,
+        created,
+        audit,
+        sessions,
+        recordings,
+        master_key: masterKey,
+      }
+      process.stdout.write(`${JSON.stringify(restored)}\n`)
+      return 0
+    }
+    const lines = [
+      `${config.dataDir} is as it was at ${created}: ${sessions.all} sessions, audit log up to row ${audit.row}, hash ${audit.hash}`,
+      recordings.containers
+        ? `${recordings.all} recordings are in ${config.recordings.directory}`
+        : `the backup has no recordings: copy yours into ${config.recordings.directory} before the start`,
+    ]
+    if (sessions.running > 0) {
+      lines.push(
+        `${sessions.running} sessions ran at that moment: the start closes them, and says what is missing`,
+      )
+    }
+    if (masterKey === 'backup') {
+      lines.push('the master key came from the backup: move it to a place of its own (see sallyport check)')
+    }
+    lines.push('next: sallyport check, then start the broker, then sallyport audit verify')
+    process.stdout.write(`${lines.join('\n')}\n`)
+    return 0
+  },
+}

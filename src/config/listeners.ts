@@ -1,0 +1,73 @@
+/** The part of the schema that says where to listen. */
+import Type, { type TSchema } from 'typebox'
+import { closed, Host, Path } from './values.ts'
+
+const ListenPort = (port: number) =>
+  Type.Integer({
+    minimum: 0,
+    maximum: 65535,
+    default: port,
+    title: 'a port number from 0 to 65535',
+    description: 'TCP port; 0: the system chooses one',
+  })
+/** Where clear text stays on this machine. */
+const LOOPBACK_NETWORKS = ['127.0.0.0/8', '::1/128']
+
+const Off = Type.Literal('off')
+const listener = <T extends TSchema>(schema: T, description: string, standard: object | 'off' = {}) =>
+  Type.Union([Off, schema], {
+    default: standard,
+    title: 'a map with the keys of a listener, or off',
+    description,
+  })
+const AllAddresses = Host({ default: '::', description: 'address to bind to; "::": all, IPv4 too' })
+const withTls = (port: number) =>
+  Type.Object(
+    {
+      host: AllAddresses,
+      port: ListenPort(port),
+      certificate: Type.Optional(Path('certificate chain (PEM); default: a self-signed one in data_dir/tls')),
+      key: Type.Optional(Path('private key (PEM) of the certificate')),
+    },
+    closed,
+  )
+const inClearText = (port: number) =>
+  Type.Object(
+    {
+      host: AllAddresses,
+      port: ListenPort(port),
+      allow: Type.Array(
+        Type.String({ minLength: 2, maxLength: 64, title: 'an address or a network such as 10.0.0.0/8' }),
+        {
+          default: LOOPBACK_NETWORKS,
+          minItems: 1,
+          maxItems: 64,
+          title: 'a list of networks, one at least',
+          description:
+            'clients from elsewhere are turned away: whoever is on the way reads passwords and all else',
+        },
+      ),
+    },
+    closed,
+  )
+
+export const Listen = Type.Object(
+  {
+    https: listener(withTls(443), 'the REST API'),
+    ssh: listener(Type.Object({ host: AllAddresses, port: ListenPort(22) }, closed), 'SSH, SFTP, SCP'),
+    telnet: listener(inClearText(23), 'Telnet in clear text'),
+    rlogin: listener(inClearText(513), 'rlogin, which is always in clear text'),
+    telnets: listener(withTls(992), 'Telnet inside TLS (1.2 or newer); default: off', 'off'),
+    metrics: listener(
+      Type.Object(
+        {
+          host: Host({ default: '127.0.0.1', description: 'address to bind to' }),
+          port: ListenPort(9464),
+        },
+        closed,
+      ),
+      'Prometheus metrics at /metrics, plain HTTP without a password: keep it on loopback',
+    ),
+  },
+  { ...closed, default: {}, description: 'where to listen; "off" switches one off' },
+)

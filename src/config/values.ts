@@ -1,0 +1,9 @@
+/** Kinds of values that several parts of the configuration have. */
+import Type from 'typebox'
+
+export const closed = { additionalProperties: false }
+
+export const Path = (description: string) =>
+  Type.String({ minLength: 1, title: 'the path of a file', description })
+export const Host = (options: { default?: string; description: string }) =>
+  Type.String({ pattern: '^[A-Za-z0-9:._%-]{1,253}$', title: 'a host name or an address', ...options })

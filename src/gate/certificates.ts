@@ -1,0 +1,81 @@
+/**
+ * A session's own certificate: where the account's domain has a certificate authority, the session signs in at the
+ * target with a key that was made for it alone. The authority's key stays in the broker.
+ */
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { canonicalName, type Target } from '../access/targets.ts'
+import type { Right } from '../model/rights.ts'
+import { authorityOf } from '../vault/authority.ts'
+import { certify, NONCE_BYTES, principalFlaw } from '../vault/certificate.ts'
+import type { Vault } from '../vault/credentials.ts'
+import type { Credential } from './messages.ts'
+
+/** Clocks of targets that are slow. */
+export const VALID_BEFORE_NOW_S = 60
+/** From the session's opening to the sign-in at the target; afterwards nobody asks for the certificate any more. */
+export const VALID_FROM_NOW_S = 300
+const ED25519_KEY_BYTES = 32
+
+/** What a target allows only to certificates that say so, and the rights that need it. */
+const EXTENSIONS: readonly (readonly [name: string, rights: readonly Right[]])[] = [
+  ['permit-X11-forwarding', ['SSH_X11']],
+  ['permit-agent-forwarding', ['SSH_AUTH_AGENT']],
+  [
+    'permit-port-forwarding',
+    ['SSH_DIRECT_TCPIP', 'SSH_REVERSE_TCPIP', 'SSH_DIRECT_UNIXSOCK', 'SSH_REVERSE_UNIXSOCK'],
+  ],
+  ['permit-pty', ['SSH_SHELL', 'SSH_REMOTE_COMMAND']],
+]
+
+export interface CertifiedSession {
+  id: string
+  user: string
+  target: Target
+  /** Milliseconds since the epoch. */
+  begin: number
+}
+
+export type SessionCertificate =
+  | { result: 'made'; credential: Credential; serial: bigint }
+  /** The domain has no authority. */
+  | { result: 'none' }
+  /** For the user. */
+  | { result: 'refused'; message: string }
+
+/** A key and its certificate for the session. */
+export async function certificateFor(vault: Vault, session: CertifiedSession): Promise<SessionCertificate> {
+  const { target, begin } = session
+  const pkcs8 = target.domainId === undefined ? undefined : await vault.authorityKey(target.domainId)
+  if (!pkcs8) return { result: 'none' }
+  try {
+    const flaw = principalFlaw(target.accountLogin)
+    if (flaw !== undefined) {
+      const message = `the login of ${canonicalName(target)} cannot be the principal of a certificate: ${flaw}`
+      return { result: 'refused', message }
+    }
+    const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+    const seconds = Math.floor(begin / 1000)
+    const serial = randomBytes(8).readBigUInt64BE()
+    const certificate = certify(authorityOf(pkcs8), {
+      key: publicKey.export({ format: 'der', type: 'spki' }).subarray(-ED25519_KEY_BYTES),
+      nonce: randomBytes(NONCE_BYTES),
+      serial,
+      keyId: keyIdOf(session),
+      principals: [target.accountLogin],
+      validAfter: seconds - VALID_BEFORE_NOW_S,
+      validBefore: seconds + VALID_FROM_NOW_S,
+      extensions: EXTENSIONS.filter(([, rights]) =>
+        rights.some((right) => target.rights.includes(right)),
+      ).map(([name]) => name),
+    })
+    const key = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+    return { result: 'made', credential: { type: 'ssh_certificate', privateKey: key, certificate }, serial }
+  } finally {
+    pkcs8.wipe()
+  }
+}
+
+/** The session stands first: no name can pass for it. */
+function keyIdOf({ id, user, target }: CertifiedSession): string {
+  return `sallyport session=${id} user=${user} account=${canonicalName(target)}`
+}

@@ -1,0 +1,95 @@
+/**
+ * Sessions that somebody watches. The first thing that a watcher gets is a keyframe: the channels that are open and
+ * their screens, drawn from the recording as it lies on the disk; then the frames that follow, as the proxy sends
+ * them. Nobody waits for a watcher: one that does not take what it is sent is dropped, and when a session says more
+ * than anybody can watch, frames are left out and a keyframe makes up for them.
+ */
+import type { Drawer } from '../../recordings/screens/drawer.ts'
+import { canonicalName } from '../access/targets.ts'
+import { jsonText } from '../model/json-text.ts'
+import type { Id } from '../model/objects.ts'
+import { LiveSession, type Watcher } from './live-session.ts'
+import type { CloseRequest, GateNotice, LiveAnswer, LiveRequest } from './messages.ts'
+import type { RunningSession } from './running.ts'
+
+/** Watchers of one session, and of all. */
+export const MAX_WATCHERS_PER_SESSION = 16
+export const MAX_WATCHERS = 200
+
+export type Watching =
+  | { result: 'watching'; stop: () => void }
+  | { result: 'not_running' | 'not_recorded' | 'too_many' }
+
+export interface LiveOptions {
+  drawer: Pick<Drawer, 'state' | 'forget'>
+  notify: (notice: GateNotice) => void
+}
+
+export class LiveSessions {
+  readonly #options: LiveOptions
+  readonly #sessions = new Map<Id, LiveSession>()
+  #count = 0
+
+  constructor(options: LiveOptions) {
+    this.#options = options
+  }
+
+  /** Why nobody can watch the session now; undefined: somebody can. */
+  refusal({ id, recording }: RunningSession): 'not_recorded' | 'too_many' | undefined {
+    if (!recording) return 'not_recorded'
+    const own = this.#sessions.get(id)?.size ?? 0
+    return own >= MAX_WATCHERS_PER_SESSION || this.#count >= MAX_WATCHERS ? 'too_many' : undefined
+  }
+
+  watch(session: RunningSession, watcher: Watcher): Watching {
+    const refusal = this.refusal(session)
+    if (refusal || !session.recording) return { result: refusal ?? 'not_recorded' }
+    const live = this.#sessions.get(session.id) ?? this.#begin(session, session.recording)
+    this.#count++
+    watcher.send(header(session))
+    live.add(watcher)
+    this.#tell(session, `${watcher.name} watches this session`)
+    return { result: 'watching', stop: () => live.remove(watcher) }
+  }
+
+  take(request: LiveRequest): LiveAnswer {
+    const live = this.#sessions.get(request.session)
+    live?.take(request)
+    return { watched: this.#sessions.has(request.session) }
+  }
+
+  /** The session has ended. */
+  over(session: Id, { result, reason }: Pick<CloseRequest, 'result' | 'reason'>): void {
+    const message = { type: 'end', result, ...(reason !== undefined && { reason }) }
+    this.#sessions.get(session)?.over(jsonText(message))
+  }
+
+  #begin(session: RunningSession, { path, key }: NonNullable<RunningSession['recording']>): LiveSession {
+    const live = new LiveSession({
+      ...this.#options,
+      drawn: { session: session.id, path, key: key.reveal() },
+      onLeft: ({ name }) => {
+        this.#count--
+        if (live.size === 0) this.#sessions.delete(session.id)
+        this.#tell(session, `${name} no longer watches this session`)
+      },
+    })
+    this.#sessions.set(session.id, live)
+    return live
+  }
+
+  #tell(session: RunningSession, text: string): void {
+    if (session.tellsWatched) this.#options.notify({ type: 'tell', session: session.id, text })
+  }
+}
+
+function header({ id, user, begin, target }: RunningSession): string {
+  return jsonText({
+    type: 'header',
+    session: id,
+    user,
+    target: canonicalName(target),
+    protocol: target.protocol,
+    begin: new Date(begin).toISOString(),
+  })
+}

@@ -1,0 +1,18 @@
+/**
+ * How the bastion signs in at a target: the values of a connection policy's `authentication_methods`, tried in the
+ * order in which it names them.
+ */
+export const AUTHENTICATION_METHODS = [
+  'PUBKEY_VAULT',
+  'PASSWORD_VAULT',
+  'PASSWORD_MAPPING',
+  'PASSWORD_INTERACTIVE',
+  'PUBKEY_AGENT_FORWARDING',
+] as const
+
+/**
+ * `PUBKEY_VAULT`: the certificate of the domain's authority, then the account's key. `PASSWORD_VAULT`: the account's
+ * password. `PASSWORD_MAPPING`: the password that the user gave to the bastion, under the user's own name.
+ * `PASSWORD_INTERACTIVE`: what the user is asked for. `PUBKEY_AGENT_FORWARDING`: the keys of the agent that the user has forwarded to the bastion.
+ */
+export type AuthenticationMethod = (typeof AUTHENTICATION_METHODS)[number]

@@ -1,0 +1,74 @@
+/**
+ * TCP's urgent data by the C library's own functions. It is the only place of the broker that calls foreign code;
+ * everything else of a socket stays Node's.
+ */
+import type { Server, Socket } from 'node:net'
+import type { UrgentData } from '../../proxies/urgent.ts'
+
+/** Linux's numbers, the same on every processor that Node runs on there. */
+const SOL_SOCKET = 1
+const SO_OOBINLINE = 10
+const MSG_OOB = 0x1
+const MSG_DONTWAIT = 0x40
+const MSG_NOSIGNAL = 0x4000
+
+interface Functions {
+  setOption(descriptor: number, level: number, name: number, value: number[], length: number): number
+  send(descriptor: number, bytes: Uint8Array, length: number, flags: number): number
+  isAtMark(descriptor: number): number
+}
+
+export type OpenedUrgentData = { urgent: UrgentData } | { missing: string }
+
+/** `missing`: why this system has no way to it. */
+export async function openUrgentData(): Promise<OpenedUrgentData> {
+  if (process.platform !== 'linux') return { missing: `not known how on ${process.platform}` }
+  try {
+    return { urgent: urgentDataBy(await loadFunctions()) }
+  } catch (error) {
+    return { missing: (error as Error).message }
+  }
+}
+
+async function loadFunctions(): Promise<Functions> {
+  // There may be no binding for this processor: then only this is missing.
+  const { default: koffi } = await import('koffi')
+  const library = koffi.load(null)
+  return {
+    setOption: library.func('int setsockopt(int, int, int, const int *, uint32_t)'),
+    send: library.func('long send(int, const uint8_t *, size_t, int)'),
+    isAtMark: library.func('int sockatmark(int)'),
+  }
+}
+
+function urgentDataBy({ setOption, send, isAtMark }: Functions): UrgentData {
+  return {
+    keepInPlace(of) {
+      const descriptor = descriptorOf(of)
+      if (descriptor === undefined) return
+      if (setOption(descriptor, SOL_SOCKET, SO_OOBINLINE, [1], 4) !== 0) {
+        throw new Error('the system refuses to keep urgent data in its place (SO_OOBINLINE)')
+      }
+    },
+    write(socket, bytes) {
+      const descriptor = descriptorOf(socket)
+      const isFree = socket.writable && socket.writableLength === 0 && !('encrypted' in socket)
+      const flags = MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL
+      // What fails here fails again below, where the socket tells of it.
+      const sent =
+        descriptor !== undefined && isFree ? Math.max(0, send(descriptor, bytes, bytes.length, flags)) : 0
+      if (sent < bytes.length) socket.write(bytes.subarray(sent))
+    },
+    isNext(socket) {
+      const descriptor = descriptorOf(socket)
+      return descriptor !== undefined && isAtMark(descriptor) === 1
+    },
+  }
+}
+
+/** Node keeps it to itself; undefined: the socket is closed, or not connected yet. */
+function descriptorOf(of: Server | Socket): number | undefined {
+  const { _handle: handle } = of as unknown as { _handle?: { fd?: number } | null }
+  const descriptor = handle?.fd
+  return descriptor !== undefined && descriptor >= 0 ? descriptor : undefined
+}

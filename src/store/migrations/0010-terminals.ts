@@ -1,0 +1,14 @@
+/**
+ * Telnet and rlogin: their policies from the factory, whose names nobody else may have, and how such a policy logs in,
+ * as JSON of what differs from the defaults.
+ */
+export const version = 10
+
+export const sql = `
+alter table connection_policies add column login_options text not null default '{}';
+update connection_policies set policy_name = policy_name || '-' || id, name_key = name_key || '-' || lower(id)
+  where name_key in ('telnet', 'rlogin');
+insert into connection_policies (id, policy_name, name_key, description, protocol, host_key_policy, is_factory)
+  values ('00000000000000000000000302', 'TELNET', 'telnet', 'of services that name no other', 'TELNET', 'first_sight', 1),
+    ('00000000000000000000000303', 'RLOGIN', 'rlogin', 'of services that name no other', 'RLOGIN', 'first_sight', 1);
+`

@@ -1,0 +1,83 @@
+/** What the API answers where a recording cannot be shown in the form that was asked for. */
+import { once } from 'node:events'
+import { connect } from 'node:tls'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { FfmpegMissing } from '../../recordings/export/formats.ts'
+import { RecordingError } from '../../recordings/format/error.ts'
+import { TooManyExports } from '../../src/keeper/exporting/threads.ts'
+import { StillRecording } from '../../src/keeper/exports.ts'
+import { searchEstate } from './estate.ts'
+import { type Harness, startHarness } from './harness.ts'
+
+const SESSION = '01K9T5RZ8Q4W6X2C3V1B0N7M50'
+
+let h: Harness
+let cookie = ''
+let failure: Error = new Error('none yet')
+let choice: unknown
+let opening: ((gone: AbortSignal) => Promise<never>) | undefined
+beforeAll(async () => {
+  h = await startHarness({
+    recordings: {
+      open: async (_session, _format, chosen, gone) => {
+        choice = chosen
+        if (opening) return await opening(gone!)
+        throw failure
+      },
+      close: async () => {},
+    },
+  })
+  cookie = await h.signIn()
+  await searchEstate(h, cookie)
+})
+afterAll(() => h.close())
+
+const get = (suffix: string) => h.call('GET', `/sessions/${SESSION}/recording${suffix}`, { cookie })
+
+it.each([
+  [new StillRecording(SESSION), 409, 'still_recording'],
+  [new RecordingError('wrong_key', 'not among the recipients'), 409, 'sealed_to_auditors'],
+  [new FfmpegMissing(), 501, 'ffmpeg_missing'],
+  [new TooManyExports(), 503, 'busy'],
+  [new RecordingError('damaged_record', 'bytes 1 to 2 were changed'), 500, 'internal'],
+])('%s', async (error, status, code) => {
+  failure = error
+  const answer = await get('.mp4?channel=3')
+  expect([answer.status, answer.body.error]).toEqual([status, code])
+  expect(choice).toEqual({ channel: 3 })
+  expect((await h.events()).filter(({ event }) => event === 'recording.view')).toEqual([])
+})
+
+it.each(['.json?channel=1', '.cast?at=3', '.png?at=-1', '.png?at=x', '.png?channel=1.5'])(
+  'refuses %s',
+  async (suffix) => {
+    expect((await get(suffix)).status).toBe(400)
+  },
+)
+
+it('gives up what nobody waits for any more', async () => {
+  let asked: () => void = () => undefined
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve
+  })
+  const isGone = new Promise<void>((resolve) => {
+    opening = async (gone) => {
+      asked()
+      await once(gone, 'abort')
+      resolve()
+      throw new Error('the export was ended')
+    }
+  })
+  await h.api.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = h.api.server.address() as { port: number }
+  const client = connect({ port, host: '127.0.0.1', ca: h.cert })
+  await once(client, 'secureConnect')
+  client.write(
+    `GET /api/sessions/${SESSION}/recording.mp4 HTTP/1.1\r\nHost: localhost\r\nCookie: ${cookie}\r\n\r\n`,
+  )
+  await isAsked
+  h.log.length = 0
+  client.destroy()
+  await isGone
+  expect(h.log.join()).not.toContain('the request failed')
+})

@@ -1,0 +1,56 @@
+/** Secrets that can be known again, in whatever form they turn up where they should not. */
+import { Buffer } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { filesBelow, formsOf } from '../e2e/recorded.ts'
+
+/** By what it is: `the password of a user`. */
+export class Canaries {
+  readonly #forms = new Map<string, Buffer[]>()
+
+  /** A new secret that is hard to quote: what is unique in it survives JSON, URLs and HTML as it is. */
+  awkward(name: string): string {
+    const secret = `ä "\\'<&%${this.plain(name)}`
+    this.add(name, secret)
+    return secret
+  }
+
+  /** A new secret of letters and digits. */
+  plain(name: string): string {
+    const secret = `Zq${randomBytes(12).toString('hex')}`
+    this.add(name, secret)
+    return secret
+  }
+
+  /** Takes a secret that was made elsewhere. */
+  add(name: string, secret: string | Buffer): void {
+    this.#forms.set(name, [...(this.#forms.get(name) ?? []), ...formsOf(secret)])
+  }
+
+  get names(): string[] {
+    return [...this.#forms.keys()]
+  }
+
+  /** The names of those that are in it, but `allowed`. */
+  in(content: string | Uint8Array, allowed: readonly string[] = []): string[] {
+    const bytes = Buffer.from(content)
+    return this.names.filter(
+      (name) => !allowed.includes(name) && this.#forms.get(name)!.some((form) => bytes.includes(form)),
+    )
+  }
+
+  /** Likewise of the files below a folder, each with the file. */
+  below(folder: string): string[] {
+    return filesBelow(folder).flatMap((file) =>
+      this.in(readFileSync(file)).map((name) => `${name} in ${file}`),
+    )
+  }
+}
+
+/** Of an Ed25519 key in OpenSSH's format without a passphrase: its 32 secret bytes. */
+export function seedOf(privateKey: string, publicKey: string): Buffer {
+  const blob = Buffer.from(privateKey.replace(/-----.*-----|\n/g, ''), 'base64')
+  const point = Buffer.from(publicKey.split(' ')[1] ?? '', 'base64').subarray(-32)
+  const at = blob.lastIndexOf(point)
+  return blob.subarray(at - 32, at)
+}

@@ -1,0 +1,170 @@
+/** A broker's data folder with a session, made without a broker; and what is done to a backup of it. */
+import { createHash } from 'node:crypto'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { RecordingWriter } from '../../recordings/writer.ts'
+import { auditAnchor } from '../../src/audit/anchor.ts'
+import { AuditLog } from '../../src/audit/log.ts'
+import { type BackupOptions, makeBackup } from '../../src/backup/backup.ts'
+import { type Manifest, signManifest } from '../../src/backup/manifest.ts'
+import { type Restored, restoreBackup } from '../../src/backup/restore.ts'
+import type { Config } from '../../src/config/config.ts'
+import { parseConfig } from '../../src/config/load.ts'
+import { hostKeys } from '../../src/data-folder.ts'
+import { type Foundation, openFoundation } from '../../src/foundation.ts'
+import type { SessionRecord } from '../../src/model/objects.ts'
+import { BEGIN, ManualClock } from '../recordings/support.ts'
+
+export interface House {
+  /** For all that a test makes. */
+  folder: string
+  config: Config
+  foundation: Foundation
+  audit: AuditLog
+  /** A session with its recording; `closed`: its end, as the broker tells it. */
+  session(id: string, how: 'closed' | 'running' | 'unknown'): Promise<RecordingWriter>
+  backup(name: string, change?: Partial<BackupOptions>): Promise<Manifest>
+  /** A copy of a backup, to be changed. */
+  copy(name: string): string
+  /** Signs the manifest of that folder as the broker would, when `change` has been at it. */
+  sign(folder: string, change: (manifest: Manifest) => void): void
+  /** The same configuration for a data folder that is not there; the master key is in its place. */
+  elsewhere(name: string): Config
+  close(): Promise<void>
+}
+
+export const SESSIONS = ['01JD0000000000000000000001', '01JD0000000000000000000002'] as const
+const METADATA = {
+  user: 'ops1',
+  client: '198.51.100.7',
+  target: 'root@local:srv1:ssh',
+  host: '192.0.2.1',
+  protocol: 'SSH',
+}
+
+export async function openHouse(): Promise<House> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-house-'))
+  const masterKey = join(folder, 'master.key')
+  const configOf = (name: string) =>
+    parseConfig(
+      `{ data_dir: ${JSON.stringify(join(folder, name))}, master_key: { file: ${masterKey} } }`,
+      join(folder, 'sallyport.yaml'),
+      { env: {}, hostname: 'bastion.example.com' },
+    )
+  const config = configOf('data')
+  const foundation = await openFoundation(config)
+  hostKeys(config.dataDir)
+  const { store, vault, keeper } = foundation
+  const audit = new AuditLog({
+    repository: store.audit,
+    now: Date.now,
+    checkpoints: {
+      key: keeper.keys.signing,
+      anchor: auditAnchor({ ...store, vault }),
+      onError: (error) => {
+        throw error
+      },
+    },
+  })
+  await audit.record('service.start', { object: 'test' })
+  await audit.checkpoint({ always: true })
+  let copies = 0
+  const writers: RecordingWriter[] = []
+  return {
+    folder,
+    config,
+    foundation,
+    audit,
+    async session(id, how) {
+      const grant = await keeper.prepare(id, BEGIN, METADATA)
+      const writer = await RecordingWriter.open(grant, {
+        sign: (statement) => keeper.sign(id, statement),
+        clock: new ManualClock(),
+        onFailure: (error) => {
+          throw error
+        },
+      })
+      if (how !== 'closed') writers.push(writer)
+      if (how !== 'unknown') {
+        await audit.record('session.open', { session: id, user: 'ops1' })
+        await store.sessions.create(sessionRow(id))
+      }
+      if (how === 'closed') {
+        const { state, size, frames, digest } = await writer.close({ result: 'success' })
+        await audit.record('recording.sealed', { session: id, size, digest })
+        await store.sessions.update(id, {
+          end: BEGIN + 1000,
+          result: 'success',
+          recording: { state, size, frames, digest },
+        })
+      }
+      return writer
+    },
+    backup: (name, change = {}) =>
+      makeBackup({
+        config,
+        keeper,
+        audit,
+        folder: join(folder, name),
+        withMasterKey: false,
+        withRecordings: true,
+        user: 'local:test',
+        version: '1.0.0',
+        signal: new AbortController().signal,
+        now: Date.now,
+        ...change,
+      }),
+    copy(name) {
+      const copy = join(folder, `${name}-${++copies}`)
+      cpSync(join(folder, name), copy, { recursive: true })
+      return copy
+    },
+    sign(backup, change) {
+      const path = join(backup, 'manifest.json')
+      const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
+      change(manifest)
+      const bytes = Buffer.from(JSON.stringify(manifest))
+      writeFileSync(path, bytes)
+      writeFileSync(join(backup, 'manifest.sig'), signManifest(bytes, keeper.keys.signing))
+    },
+    elsewhere: configOf,
+    async close() {
+      await audit.close()
+      await store.close()
+      // A test may have closed it, or taken its file away.
+      for (const writer of writers) await writer.close({ result: 'failure' }).catch(() => undefined)
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const sessionRow = (id: string): SessionRecord => ({
+  id,
+  begin: BEGIN,
+  user: 'ops1',
+  sourceIp: '198.51.100.7',
+  protocol: 'SSH',
+  subprotocols: [],
+  account: 'root',
+  domain: 'local',
+  device: 'srv1',
+  service: 'ssh',
+  targetHost: '192.0.2.1',
+  authorization: 'ops:targets',
+  isRecorded: true,
+  bytesIn: 0,
+  bytesOut: 0,
+  recording: { state: 'open', size: 0, frames: 0, digest: '' },
+})
+
+export const restore = (config: Config, folder: string): Promise<Restored> =>
+  restoreBackup({ config, folder, user: 'local:test', now: Date.now, environment: {} })
+
+/** Puts what a changed file measures into its manifest. */
+export function measureAgain(manifest: Manifest, backup: string, name: string): void {
+  const bytes = readFileSync(join(backup, name))
+  const entry = manifest.files.find(({ path }) => path === name)!
+  entry.size = bytes.length
+  entry.sha256 = createHash('sha256').update(bytes).digest('hex')
+}

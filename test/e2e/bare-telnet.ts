@@ -1,0 +1,90 @@
+/** A Telnet client without a terminal, which sends and reads as a test says. */
+import { Buffer } from 'node:buffer'
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { TelnetEndpoint } from '../../proxies/telnet/codec/endpoint.ts'
+import { until } from '../until.ts'
+
+export interface BareOptions {
+  port: number
+  /** The address to come from: 127.0.0.2 and so on are different clients. */
+  from?: string
+  /** Inside TLS, with this certificate. */
+  certificate?: Buffer
+}
+
+export interface BareTelnet {
+  socket: Socket
+  /** Nothing is escaped. */
+  raw(bytes: Uint8Array): void
+  /** What is typed; Enter is `\r`. */
+  type(data: string | Uint8Array): void
+  /** What came, one character for each byte. */
+  shown(): string
+  /** Waits for it, some seconds or `withinMs`. */
+  sees(text: string, withinMs?: number): Promise<void>
+  /** Waits until the other side has closed. */
+  closed(): Promise<void>
+  isClosed(): boolean
+}
+
+const open: Socket[] = []
+
+/** Closes the sockets of a test. */
+export function hangUp(): void {
+  for (const socket of open.splice(0)) socket.destroy()
+}
+
+export async function bareTelnet({ port, from, certificate }: BareOptions): Promise<BareTelnet> {
+  const to = { host: '127.0.0.1', port, ...(from !== undefined && { localAddress: from }) }
+  // The self-signed certificate is in the name of the host, not of this address.
+  const socket = certificate
+    ? connectTls({ ...to, ca: certificate, checkServerIdentity: () => undefined })
+    : connect(to)
+  open.push(socket)
+  let shown = ''
+  let isClosed = false
+  const endpoint = new TelnetEndpoint({
+    role: 'client',
+    terminalType: 'xterm',
+    windowSize: { columns: 132, rows: 43 },
+    now: () => performance.now(),
+    write: (bytes) => void socket.write(bytes),
+    writeUrgent: (bytes) => void socket.write(bytes),
+    visitor: {
+      data: (bytes) => {
+        shown += Buffer.from(bytes).toString('latin1')
+      },
+      command: () => undefined,
+    },
+  })
+  socket.on('data', (bytes) => endpoint.receive(bytes))
+  socket.on('close', () => {
+    isClosed = true
+  })
+  await new Promise<void>((resolve, reject) => {
+    socket.once(certificate ? 'secureConnect' : 'connect', resolve)
+    socket.once('error', reject)
+  })
+  socket.on('error', () => undefined)
+  return {
+    socket,
+    raw: (bytes) => void socket.write(bytes),
+    type: (data) => endpoint.send(Buffer.from(data as Uint8Array)),
+    shown: () => shown,
+    sees: async (text, withinMs) => {
+      await until(
+        () => `${JSON.stringify(text)}; came: ${JSON.stringify(shown.slice(-2000))}`,
+        () => shown.includes(text) || undefined,
+        withinMs,
+      )
+    },
+    closed: async () => {
+      await until(
+        () => `the end; came: ${JSON.stringify(shown.slice(-2000))}`,
+        () => isClosed || undefined,
+      )
+    },
+    isClosed: () => isClosed,
+  }
+}

@@ -1,0 +1,209 @@
+/** Strict recording: what the client was shown is in the recording, whenever the broker is killed. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { recordingsIn } from '../../recordings/catalog.ts'
+import { FILE_NAME, KEY_FILE_NAME } from '../../recordings/format/limits.ts'
+import { FRAME, type Frame } from '../../recordings/frames.ts'
+import { makeIdentity, recipientOf, unwrapKey } from '../../recordings/keys.ts'
+import { RecordingReader } from '../../recordings/reader.ts'
+import { readPieces } from '../../recordings/session-file.ts'
+import { verifyStream } from '../../recordings/verify.ts'
+import { type Broker, startBroker } from '../peers/broker.ts'
+import { writeHomeFile } from '../peers/home.ts'
+import { scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
+import type { RunResult } from '../peers/process.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import { ALL_RIGHTS, type Bastion, type SessionRow, startBastion } from './bastion.ts'
+
+const KILLS = 5
+const SESSIONS = 4
+const LONG = { timeout: 180_000 }
+
+const auditor = await makeIdentity()
+const recipients = [await recipientOf(auditor)]
+
+/** Lines that say where they stand: slow ones, a flood, and a terminal's. */
+const COMMANDS = [
+  'for n in $(seq 100000); do echo $n; sleep 0.003; done',
+  'seq 100000000',
+  'while :; do cat /proc/uptime; sleep 0.001; done',
+  'for n in $(seq 100000); do echo $n >&2; echo $n; sleep 0.002; done',
+]
+
+/** All frames of a recording, as far as they can be read; none of a session that was killed before it had one. */
+async function recorded(directory: string): Promise<Frame[]> {
+  if (!existsSync(join(directory, FILE_NAME))) return []
+  const key = await unwrapKey(readFileSync(join(directory, KEY_FILE_NAME)), auditor)
+  const reader = await RecordingReader.open(readPieces(join(directory, FILE_NAME)), key)
+  const frames: Frame[] = []
+  for await (const frame of reader.frames()) frames.push(frame)
+  return frames
+}
+
+const outputOf = (frames: Frame[], type: number) =>
+  Buffer.concat(frames.filter((frame) => frame.type === type).map(({ payload }) => payload))
+
+function commandOf(frames: Frame[]): string {
+  const open = frames.find(({ type }) => type === FRAME.channelOpen)
+  return open ? String(JSON.parse(Buffer.from(open.payload).toString()).command) : ''
+}
+
+/** What the clients of `kills` brokers had when those were killed in the middle, by the command they ran. */
+async function killed(bastion: Bastion, kills: number): Promise<Map<string, RunResult>> {
+  const had = new Map<string, RunResult>()
+  const { dataFolder, ports } = bastion.broker
+  let broker: Broker = bastion.broker
+  for (let kill = 0; kill < kills; kill++) {
+    const clients = COMMANDS.slice(0, SESSIONS).map(async (command, index) => {
+      const named = `: ${kill}/${index}; ${command}`
+      const flags = index === 2 ? ['-tt'] : []
+      had.set(named, await ssh(bastion.home, bastion.login(), [named], { flags, timeout: 60_000 }))
+    })
+    await sleep(1_000 + Math.random() * 1_200)
+    await broker.kill()
+    await Promise.all(clients)
+    broker = await startBroker({ dataFolder, ports, config: { recordings: { recipients } } })
+  }
+  await broker.stop()
+  return had
+}
+
+describeWithPeers('strict recording', ['sshd', 'ssh', 'scp', 'sftp'], () => {
+  const start = (mode: 'standard' | 'strict') =>
+    startBastion({
+      credential: 'password',
+      subprotocols: ALL_RIGHTS,
+      authorization: { recording_mode: mode },
+      broker: { config: { recordings: { recipients } } },
+    })
+
+  describe('a broker that is killed at any moment', () => {
+    let bastion: Bastion
+    beforeAll(async () => {
+      bastion = await start('strict')
+      await bastion.broker.must('PUT', '/connectionpolicies/SSH', { recording_quota: 8 * 2 ** 30 })
+    })
+    afterAll(() => bastion.stop())
+
+    test(`has on record all that ${KILLS * SESSIONS} clients were shown`, LONG, async () => {
+      const had = await killed(bastion, KILLS)
+      let shown = 0
+      let compared = 0
+      for await (const { directory, session } of recordingsIn(
+        join(bastion.broker.dataFolder, 'recordings'),
+      )) {
+        const frames = await recorded(directory)
+        const client = had.get(commandOf(frames))
+        if (!client) continue
+        compared++
+        const output = outputOf(frames, FRAME.output)
+        expect(output.subarray(0, client.bytes.length).equals(client.bytes), `${session}: output`).toBe(true)
+        const errors = outputOf(frames, FRAME.errorOutput).toString()
+        const lines = client.stderr.split('\n').filter((line) => /^\d+$/.test(line))
+        expect(errors.startsWith(lines.join('\n')), `${session}: standard error`).toBe(true)
+        shown += client.bytes.length
+        const verified = await verifyStream(readPieces(join(directory, FILE_NAME)), { session })
+        expect(verified).toMatchObject({ ok: true, state: 'recovered' })
+      }
+      expect(compared).toBeGreaterThan((KILLS * SESSIONS) / 2)
+      expect(shown).toBeGreaterThan(100_000)
+    })
+  })
+
+  test('without it the last moments are missing, as they may', LONG, async () => {
+    const bastion = await start('standard')
+    try {
+      const had = await killed(bastion, 2)
+      let missing = 0
+      for await (const { directory } of recordingsIn(join(bastion.broker.dataFolder, 'recordings'))) {
+        const frames = await recorded(directory)
+        const client = had.get(commandOf(frames))
+        if (client && outputOf(frames, FRAME.output).length < client.bytes.length) missing++
+      }
+      expect(missing).toBeGreaterThan(0)
+    } finally {
+      await bastion.stop()
+    }
+  })
+
+  test(
+    'on a disk that fills up ends the session, and nothing was shown that is not on record',
+    LONG,
+    async () => {
+      const volume = mkdtempSync(join(tmpdir(), 'sallyport-volume-'))
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=12m,mode=700', 'tmpfs', volume])
+      const bastion = await startBastion({
+        credential: 'password',
+        authorization: { recording_mode: 'strict' },
+        broker: {
+          config: { recordings: { recipients, dir: join(volume, 'recordings'), min_free: '256KiB' } },
+        },
+      })
+      try {
+        const shown = await ssh(bastion.home, bastion.login(), ['cat /dev/urandom'], { timeout: 60_000 })
+        expect(shown.code).toBe(255)
+        expect(shown.stderr).toContain('sallyport: the recording cannot be written')
+        const [session] = await bastion.closedSessions(1)
+        expect(session).toMatchObject({ result: 'failure', recording: { state: 'failed' } })
+        let compared = 0
+        for await (const { directory } of recordingsIn(join(volume, 'recordings'))) {
+          const output = outputOf(await recorded(directory), FRAME.output)
+          expect(output.subarray(0, shown.bytes.length).equals(shown.bytes)).toBe(true)
+          compared++
+        }
+        expect(compared).toBe(1)
+        expect(shown.bytes.length).toBeGreaterThan(1_000_000)
+      } finally {
+        await bastion.stop()
+        execFileSync('umount', ['-l', volume])
+        rmSync(volume, { recursive: true, force: true })
+      }
+    },
+  )
+
+  describe('in use', () => {
+    let bastion: Bastion
+    beforeAll(async () => {
+      bastion = await start('strict')
+    })
+    afterAll(() => bastion.stop())
+
+    test('a shell echoes and ends, its last words included', async () => {
+      const terminal = sshTerminal(bastion.home, bastion.login(), ['sh'])
+      terminal.send('echo one; echo tw\\o\r')
+      await terminal.expect('two')
+      const begin = performance.now()
+      for (let key = 0; key < 20; key++) {
+        terminal.send('x')
+        await terminal.expect('x')
+      }
+      expect((performance.now() - begin) / 20).toBeLessThan(150)
+      terminal.send('\x15echo la\\st; exit 3\r')
+      await terminal.expect('last')
+      expect(await terminal.exit()).toBe(3)
+    })
+
+    test('commands and files pass whole, and the reason of an end is read', LONG, async () => {
+      const bytes = await ssh(bastion.home, bastion.login(), [
+        'head -c 20000000 /dev/zero; echo end >&2; exit 5',
+      ])
+      expect(bytes).toMatchObject({ code: 5, stderr: 'end\n' })
+      expect(bytes.bytes.length).toBe(20_000_000)
+      const file = writeHomeFile(bastion.home, 'file', 'text\n'.repeat(600_000))
+      expect((await scp(bastion.home, bastion.login(), file, { remote: 'strict' }, ['-O'])).code).toBe(0)
+      expect((await sftp(bastion.home, bastion.login(), [`get strict ${file}.back`])).code).toBe(0)
+      expect(readFileSync(`${file}.back`).equals(readFileSync(file))).toBe(true)
+
+      const long = sshTerminal(bastion.home, bastion.login(), ['echo begun; sleep 100'])
+      await long.expect('begun')
+      const [row] = await bastion.broker.must<SessionRow[]>('GET', '/sessions?status=current')
+      await bastion.broker.must('POST', `/sessions/${row!.id}/kill`, { reason: 'enough' })
+      await long.expect('ended by admin: enough')
+      expect(await long.exit()).toBe(255)
+    })
+  })
+})

@@ -1,0 +1,152 @@
+/**
+ * OpenStack Swift as an object store that speaks S3 (its s3api), started without its init system on ports of
+ * 127.0.0.1: one proxy in front of an account, a container and an object server, one replica in a temporary folder.
+ * It checks version 4 signatures, and Content-MD5 of what it takes.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { type Daemon, freePort, run, startDaemon } from './process.ts'
+import { findProgram, type Peer } from './program.ts'
+
+export const SWIFT_PEERS: readonly Peer[] = [
+  'swift-proxy-server',
+  'swift-account-server',
+  'swift-container-server',
+  'swift-object-server',
+  'swift-ring-builder',
+]
+
+const READY_TIMEOUT_MS = 120_000
+const PARTS = ['account', 'container', 'object'] as const
+
+export interface Swift {
+  port: number
+  endpoint: string
+  region: string
+  accessKey: string
+  secretKey: string
+  stop(): Promise<void>
+}
+
+/** Starts it; `port` 0 finds a free one for the proxy. Ready when it answers. */
+export async function startSwift(port = 0): Promise<Swift> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-swift-'))
+  const daemons: Daemon[] = []
+  const stop = async (): Promise<void> => {
+    await Promise.all(daemons.map((daemon) => daemon.stop()))
+    rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    const chosen = port === 0 ? await freePort() : port
+    mkdirSync(join(folder, 'disk', 'sdb1'), { recursive: true })
+    writeFileSync(
+      join(folder, 'swift.conf'),
+      '[swift-hash]\nswift_hash_path_suffix = test\nswift_hash_path_prefix = test\n' +
+        '[storage-policy:0]\nname = gold\ndefault = yes\n',
+    )
+    const ports = new Map<string, number>()
+    for (const part of PARTS) {
+      const own = await freePort()
+      ports.set(part, own)
+      await makeRing(folder, part, own)
+      writeFileSync(join(folder, `${part}.conf`), storageConfig(folder, part, own))
+    }
+    writeFileSync(join(folder, 'proxy.conf'), proxyConfig(folder, chosen))
+    ports.set('proxy', chosen)
+    // Python takes its time to start: all of them together.
+    const started = await Promise.allSettled(
+      [...ports].map(async ([part, own]) => {
+        const file = join(folder, `${part}.conf`)
+        const program = findProgram(`swift-${part as (typeof PARTS)[number] | 'proxy'}-server`)
+        daemons.push(
+          await startDaemon(program, [file, '-v'], () => answers(own), { timeout: READY_TIMEOUT_MS }),
+        )
+      }),
+    )
+    const failed = started.find((one) => one.status === 'rejected')
+    if (failed) throw failed.reason
+    return {
+      port: chosen,
+      endpoint: `http://127.0.0.1:${chosen}`,
+      region: 'us-east-1',
+      accessKey: 'lab:recorder',
+      secretKey: 'recsecret',
+      stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** A storage server has no health check, and says so. */
+async function answers(port: number): Promise<boolean> {
+  return (await fetch(`http://127.0.0.1:${port}/healthcheck`).catch(() => undefined)) !== undefined
+}
+
+async function makeRing(folder: string, part: string, port: number): Promise<void> {
+  const builder = `${part}.builder`
+  for (const args of [
+    [builder, 'create', '4', '1', '1'],
+    [builder, 'add', `r1z1-127.0.0.1:${port}/sdb1`, '1'],
+    [builder, 'rebalance'],
+  ]) {
+    const done = await run(findProgram('swift-ring-builder'), args, { cwd: folder })
+    if (done.code !== 0) throw new Error(`swift-ring-builder ${args.join(' ')}: ${done.stdout}${done.stderr}`)
+  }
+}
+
+const common = (folder: string, port: number): string => `[DEFAULT]
+bind_ip = 127.0.0.1
+bind_port = ${port}
+user = ${userInfo().username}
+swift_dir = ${folder}
+log_address = ${join(folder, 'no-syslog')}
+workers = 0
+`
+
+const storageConfig = (folder: string, part: string, port: number): string => `${common(folder, port)}
+devices = ${join(folder, 'disk')}
+mount_check = false
+fallocate_reserve = 0
+[pipeline:main]
+pipeline = ${part}-server
+[app:${part}-server]
+use = egg:swift#${part}
+recon_cache_path = ${folder}
+`
+
+const proxyConfig = (folder: string, port: number): string => `${common(folder, port)}
+[pipeline:main]
+pipeline = catch_errors gatekeeper healthcheck cache listing_formats bulk s3api tempauth slo dlo proxy-logging proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+allow_account_management = true
+[filter:tempauth]
+use = egg:swift#tempauth
+user_lab_recorder = recsecret .admin
+[filter:s3api]
+use = egg:swift#s3api
+min_segment_size = 1048576
+[filter:cache]
+use = egg:swift#memcache
+memcache_servers = 127.0.0.1:1
+[filter:catch_errors]
+use = egg:swift#catch_errors
+[filter:gatekeeper]
+use = egg:swift#gatekeeper
+[filter:healthcheck]
+use = egg:swift#healthcheck
+[filter:listing_formats]
+use = egg:swift#listing_formats
+[filter:bulk]
+use = egg:swift#bulk
+[filter:slo]
+use = egg:swift#slo
+[filter:dlo]
+use = egg:swift#dlo
+[filter:proxy-logging]
+use = egg:swift#proxy_logging
+`

@@ -1,0 +1,23 @@
+import { DatabaseSync } from 'node:sqlite'
+import { expect, it } from 'vitest'
+import * as terminals from '../../src/store/migrations/0010-terminals.ts'
+import { migrate } from '../../src/store/migrations/migrate.ts'
+
+it('a policy of somebody’s own that is called like the new ones is called otherwise', () => {
+  const database = new DatabaseSync(':memory:')
+  database.exec(`
+    create table connection_policies (id text primary key, policy_name text, name_key text unique, description text,
+      protocol text, host_key_policy text, is_factory integer);
+    insert into connection_policies values ('01OWN', 'Telnet', 'telnet', '', 'SSH', 'pinned', 0)
+  `)
+  migrate(database, 0, [terminals])
+  const rows = database
+    .prepare('select policy_name, name_key, is_factory from connection_policies order by id')
+    .all()
+  expect(rows.map((row) => Object.values(row))).toEqual([
+    ['TELNET', 'telnet', 1],
+    ['RLOGIN', 'rlogin', 1],
+    ['Telnet-01OWN', 'telnet-01own', 0],
+  ])
+  database.close()
+})

@@ -1,0 +1,16 @@
+const WAIT_MS = 10_000
+
+/** Asks again until there is an answer; rejects after some seconds, or `withinMs`. `what` can say what came instead. */
+export async function until<T>(
+  what: string | (() => string),
+  ask: () => T | undefined | Promise<T | undefined>,
+  withinMs = WAIT_MS,
+): Promise<T> {
+  const end = Date.now() + withinMs
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined) return answer
+    if (Date.now() > end) throw new Error(`waited in vain for ${typeof what === 'string' ? what : what()}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
