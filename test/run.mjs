@@ -56,7 +56,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => running?.ki
 
 count(await step('type check', 'tsc', ['--noEmit']))
 count(await step('lint', 'biome', ['check', '--error-on-warnings', '.']))
-const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+const reporters = ['default', 'json', './test/second-attempts.ts'].map((name) => `--reporter=${name}`)
+reporters.push(`--outputFile.json=${report}`)
 countTests(await step('tests', 'vitest', ['run', ...reporters, ...process.argv.slice(2)]))
 rmSync(folder, { recursive: true, force: true })
 

@@ -4,7 +4,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { run } from './process.ts'
@@ -48,6 +48,17 @@ function alive(pid: number): boolean {
   }
 }
 
+/** Ends what a user still runs: programs that have outlived their session would take time from every later test. */
+function endProcessesOf(uid: number): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (statSync(`/proc/${pid}`).uid === uid) process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
 let swept = false
 
 /** Removes users whose test run has ended without removing them. */
@@ -73,15 +84,17 @@ export async function createSystemUser(
   await retry('useradd', ['--create-home', '--skel', '/nonexistent', '--shell', shell, name])
   const remove = async (): Promise<void> => {
     process.off('exit', atExit)
+    endProcessesOf(uid)
     await retry('userdel', ['--remove', '--force', name])
   }
   const atExit = (): void => {
+    endProcessesOf(uid)
     spawnSync('userdel', ['--remove', '--force', name], { stdio: 'ignore' })
   }
+  const uid = Number((await run('id', ['-u', name])).stdout)
   process.on('exit', atExit)
   await retry('chpasswd', [], `${name}:${password}\n`)
   const home = `/home/${name}`
-  const uid = Number((await run('id', ['-u', name])).stdout)
   for (const file of ['.bashrc', '.bash_profile']) {
     writeFileSync(join(home, file), `PS1='${PROMPT}'\nunset HISTFILE PROMPT_COMMAND\n`)
     chmodSync(join(home, file), 0o644)
