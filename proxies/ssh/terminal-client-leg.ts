@@ -65,7 +65,7 @@ export class TerminalClientLeg implements ClientLeg {
   #channel: Opened | undefined
   /** What the bastion has been told last. */
   #size: TerminalSize | undefined
-  /** The bastion has taken the shell: what is typed may go. */
+  /** The bastion has taken the shell, and it is not over: what is typed may go. */
   #isShell = false
   #hasClosed = false
   /** Typed, and waiting for the channel's window. */
@@ -231,7 +231,7 @@ export class TerminalClientLeg implements ClientLeg {
   /** As much of what was typed as the channel takes. */
   #pass(): void {
     const channel = this.#channel
-    while (channel && this.#isShell && !this.#hasClosed && this.#typed.length > 0 && channel.window > 0) {
+    while (channel && this.#isShell && this.#typed.length > 0 && channel.window > 0) {
       const part = this.#typed.subarray(0, Math.min(channel.window, channel.maxPacket))
       this.#typed = this.#typed.subarray(part.length)
       channel.window -= part.length
@@ -248,6 +248,7 @@ export class TerminalClientLeg implements ClientLeg {
   #close(): void {
     if (this.#hasClosed) return
     this.#hasClosed = true
+    this.#isShell = false
     this.#tell(buildClose(this.#channel!.id))
     this.#client.end()
   }
