@@ -10,6 +10,7 @@
 
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
 import { MalformedError } from '../../malformed.ts'
+import type { Quota } from '../../quota.ts'
 import { latin1 } from '../../text.ts'
 import { uint32At } from '../../uint32.ts'
 import { Reader } from '../codec/reader.ts'
@@ -29,8 +30,8 @@ import {
 } from '../codec/sftp.ts'
 import { PacketSplitter, type PacketVisitor } from '../codec/sftp-packets.ts'
 import type { ChannelFrames } from './frames.ts'
-import { type OrderedHash, ReorderBudget } from './hash/ordered-hash.ts'
-import { type Quota, QuotaStream } from './quota.ts'
+import { type OrderedHash, ReorderBudget } from './ordered-hash.ts'
+import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { SftpFile } from './sftp-file.ts'
 import { operationOf } from './sftp-operations.ts'
