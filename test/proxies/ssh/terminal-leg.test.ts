@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { dial } from '../../../proxies/dial.ts'
+import { LINGER_MS } from '../../../proxies/limits.ts'
 import {
   buildChannelOpen,
   buildChannelRequest,
@@ -18,7 +19,6 @@ import { dataOf, MSG, parseChannelRequest, windowAdjustOf } from '../../../proxi
 import { Writer } from '../../../proxies/ssh/codec/writer.ts'
 import { TerminalLeg } from '../../../proxies/ssh/terminal-leg.ts'
 import { TelnetWire } from '../../../proxies/telnet/wire.ts'
-import { LINGER_MS } from '../../../proxies/terminal/limits.ts'
 import { TerminalTarget } from '../../../proxies/terminal/target.ts'
 import { WITHOUT_URGENCY } from '../../../proxies/urgent.ts'
 import { until } from '../../until.ts'
