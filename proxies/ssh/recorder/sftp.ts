@@ -9,6 +9,7 @@
  */
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
 import { MalformedError } from '../../malformed.ts'
+import type { Quota } from '../../quota.ts'
 import { latin1 } from '../../text.ts'
 import { Reader, uint32At } from '../codec/reader.ts'
 import {
@@ -27,8 +28,8 @@ import {
 } from '../codec/sftp.ts'
 import { PacketSplitter, type PacketVisitor } from '../codec/sftp-packets.ts'
 import type { ChannelFrames } from './frames.ts'
-import { type OrderedHash, ReorderBudget } from './hash/ordered-hash.ts'
-import { type Quota, QuotaStream } from './quota.ts'
+import { type OrderedHash, ReorderBudget } from './ordered-hash.ts'
+import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { SftpFile } from './sftp-file.ts'
 import { operationOf } from './sftp-operations.ts'
