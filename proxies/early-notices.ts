@@ -1,0 +1,22 @@
+/** Notices for sessions that the gate has opened and that are still being begun here: the last of each kind. */
+import type { GateNotice } from '../src/gate/messages.ts'
+import { MAX_EARLY_NOTICES } from './limits.ts'
+
+export class EarlyNotices {
+  readonly #kept = new Map<string, Map<GateNotice['type'], GateNotice>>()
+
+  /** The oldest of too many is of a session that was over when it came. */
+  keep(notice: GateNotice): void {
+    const own = this.#kept.get(notice.session) ?? new Map<GateNotice['type'], GateNotice>()
+    this.#kept.set(notice.session, own.set(notice.type, notice))
+    const [oldest] = this.#kept.keys()
+    if (this.#kept.size > MAX_EARLY_NOTICES && oldest !== undefined) this.#kept.delete(oldest)
+  }
+
+  /** What has come for the session, which has begun or ended now. */
+  take(session: string): GateNotice[] {
+    const own = this.#kept.get(session)
+    this.#kept.delete(session)
+    return [...(own?.values() ?? [])]
+  }
+}
