@@ -47,7 +47,7 @@ export interface ClientInfo {
   extended: Uint8Array
 }
 
-/** Of what follows the security header. Texts are copies, `extended` is a view. */
+/** Of what follows the security header. All of it is a copy. */
 export function parseClientInfo(bytes: Uint8Array): ClientInfo {
   const reader = new ByteReader(bytes, 'client info')
   const codePage = reader.uint32()
@@ -75,7 +75,7 @@ export function parseClientInfo(bytes: Uint8Array): ClientInfo {
       `extended information of at most ${EXTENDED_INFO_LIMIT} bytes was expected, found ${reader.remaining}`,
     )
   }
-  const extended = reader.rest()
+  const extended = Buffer.from(reader.rest())
   return { codePage, flags, domain, login, password, alternateShell, workingFolder, extended }
 }
 
@@ -103,6 +103,10 @@ export interface TargetLogon {
   password: string
 }
 
+/** xrdp refuses who lacks any of these. */
+const EVERY_CLIENT =
+  INFO_FLAG.mouse | INFO_FLAG.disableCtrlAltDel | INFO_FLAG.unicode | INFO_FLAG.maximizeShell
+
 /**
  * The client's information with the account of the target: it logs in by itself, nothing is compressed, nobody's
  * smart card is meant, no earlier session is meant, and no program is asked for.
@@ -115,7 +119,7 @@ export function forTarget(info: ClientInfo, logon: TargetLogon): ClientInfo {
     INFO_FLAG.rail |
     INFO_FLAG.hidefRail |
     INFO_FLAG.usingSavedCredentials
-  const set = INFO_FLAG.autologon | INFO_FLAG.logonNotify | INFO_FLAG.logonErrors | INFO_FLAG.unicode
+  const set = EVERY_CLIENT | INFO_FLAG.autologon | INFO_FLAG.logonNotify | INFO_FLAG.logonErrors
   return {
     ...info,
     ...logon,

@@ -64,8 +64,8 @@ function readMessage(reader: ByteReader, head: number): McsMessage {
     case CHOICE.dataIndication:
       return readSendData(reader, 'data-indication')
     case CHOICE.erectDomain:
-      reader.skip(readPerLength(reader))
-      reader.skip(readPerLength(reader))
+      // two numbers that mean nothing in RDP, and that rdesktop writes in a way of its own
+      reader.rest()
       return { kind: 'erect-domain' }
     case CHOICE.disconnect:
       // three bits, the first two in the byte of the choice

@@ -47,8 +47,11 @@ export const DATA_PDU = {
   monitorLayout: 0x37,
 } as const
 
-const STREAM_MEDIUM = 2
+/** streamId of the client and of the server: low and medium priority. */
+const STREAM = { client: 1, server: 2 } as const
 const COMPRESSED = 0x20
+/** Of the header, what the length of the uncompressed data counts: from pduType2 on. */
+const COUNTED = 4
 
 export interface SharePdu {
   /** One of CONTROL_PDU, or one that nobody knows. */
@@ -123,8 +126,8 @@ export function buildShareData(data: ShareData, source: number = SERVER_USER): B
   const body = new ByteWriter(DATA_HEADER + data.body.length)
     .uint32(data.shareId)
     .uint8(0)
-    .uint8(STREAM_MEDIUM)
-    .uint16(CONTROL_HEADER + DATA_HEADER + data.body.length)
+    .uint8(source === SERVER_USER ? STREAM.server : STREAM.client)
+    .uint16(COUNTED + data.body.length)
     .uint8(data.type)
     .uint8(0)
     .uint16(0)

@@ -3,6 +3,7 @@
  * from MCS over the Client Info to licensing, and from there on messages of the I/O channel, of virtual channels and
  * of the fast path in both directions.
  */
+import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../malformed.ts'
 import { type ClientData, parseClientData } from '../codec/client-data.ts'
 import { type ClientInfo, parseClientInfo } from '../codec/client-info.ts'
@@ -31,7 +32,7 @@ export const SETUP_LIMIT = 16 * 1024
 export const SETUP_MESSAGES = 100
 
 export interface FrontVisitor {
-  /** What the client says of itself. Views that are valid during the call only. */
+  /** What the client says of itself: a copy. */
   settings(data: ClientData): void
   /** Login and password; whoever has them calls `licensed`, or `sendIo` with a target's licensing, or `end`. */
   logon(info: ClientInfo): void
@@ -147,7 +148,7 @@ export class FrontConnection {
 
   #connect(pdu: Uint8Array): void {
     const { requestedProtocols, visitor } = this.#options
-    const data = parseClientData(parseBlocks(parseConnectInitial(pdu)))
+    const data = parseClientData(parseBlocks(Buffer.from(parseConnectInitial(pdu))))
     this.#channels = data.channels.length
     this.#state = 'logon'
     visitor.settings(data)
