@@ -4,15 +4,20 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generate } from 'selfsigned'
+import { until } from '../../until.ts'
 import { type Daemon, freePort, startDaemon } from '../process.ts'
 import { findProgram } from '../program.ts'
 
 /** What it needs, for describeWithPeers. */
 export const XRDP_PEERS = ['xrdp', 'xrdp-sesman', 'xorgxrdp', 'xterm'] as const
 
-/** xrdp asks sesman at the port of /etc/xrdp/sesman.ini, whatever it is told: one at a time can run on a machine. */
+/**
+ * xrdp asks sesman at the port of /etc/xrdp/sesman.ini, whatever it is told: one at a time can run on a machine. Keep
+ * tests with it in one file, or let them wait for each other.
+ */
 const SESMAN_PORT = 3350
 const SOCKETS = '/run/xrdp'
+const PATIENCE_MS = 40_000
 const STOP_GRACE_MS = 1_000
 
 export interface Xrdp {
@@ -23,6 +28,11 @@ export interface Xrdp {
 
 /** `program` is what each desktop shows, as a line for sh; it ends the session when it ends. */
 export async function startXrdp(program: string): Promise<Xrdp> {
+  await until(
+    `port ${SESMAN_PORT}, which another sesman has`,
+    async () => !(await isListening(SESMAN_PORT)) || undefined,
+    PATIENCE_MS,
+  )
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-xrdp-'))
   chmodSync(folder, 0o755)
   const at = (name: string) => join(folder, name)
@@ -42,6 +52,8 @@ export async function startXrdp(program: string): Promise<Xrdp> {
     DefaultWindowManager: at('startwm.sh'),
     EnableUserWindowManager: 'false',
     KillDisconnected: 'true',
+    // A mount in the user's home would outlive the user.
+    EnableFuseMount: 'false',
     LogFile: at('sesman.log'),
     EnableSyslog: 'false',
   })
@@ -70,12 +82,15 @@ export async function startXrdp(program: string): Promise<Xrdp> {
   return { port, log: logs, stop }
 }
 
-/** Debian's file with other values for these keys where they stand first: later sections have `port` too. */
+/**
+ * Debian's file with other values for these keys where they stand first, in a comment too: later sections have `port` as
+ * well.
+ */
 function copyIni(name: string, path: string, values: Record<string, string>): void {
   const left = new Map(Object.entries(values))
   const lines = readFileSync(join('/etc/xrdp', name), 'utf8').split('\n')
   const changed = lines.map((line) => {
-    const key = /^(\w+)=/.exec(line)?.[1] ?? ''
+    const key = /^#?(\w+)=/.exec(line)?.[1] ?? ''
     const value = left.get(key)
     left.delete(key)
     return value === undefined ? line : `${key}=${value}`

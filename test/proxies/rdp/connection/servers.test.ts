@@ -20,8 +20,8 @@ describeWithPeers('xrdp as a target', [...XRDP_PEERS], () => {
   })
   afterAll(async () => {
     session?.close()
-    await user.remove()
     await xrdp.stop()
+    await user.remove()
   })
 
   test('signs the injected account in and draws its desktop', async () => {
