@@ -83,6 +83,8 @@ export class LocalDisplay {
   readonly #now: () => number
   readonly #input = new ViewerInput()
   #events: Input[] = []
+  /** In this turn. */
+  #dealtWith = 0
   /** The next events, and the next part of an update, have a turn of their own. */
   #eventsTurn: NodeJS.Immediate | undefined
   #updateTurn: NodeJS.Immediate | undefined
@@ -291,22 +293,27 @@ export class LocalDisplay {
   #queue(event: Input): void {
     if (!this.#screen || this.#events.length >= MAX_EVENTS) return
     this.#events.push(event)
-    if (!this.#eventsTurn) this.#work()
+    this.#work()
   }
 
   /** What a key costs, as a search of thousands of targets, nobody can make the others wait for many times over. */
   #work(): void {
-    for (const event of this.#events.splice(0, EVENTS_A_TURN)) {
+    while (
+      this.#events.length > 0 &&
+      this.#dealtWith < EVENTS_A_TURN &&
+      this.#screen?.outcome === undefined
+    ) {
+      const event = this.#events.shift()!
+      this.#dealtWith++
       if ('press' in event) this.#screen?.key(event.press)
       else this.#screen?.pointer(event.pointer)
-      if (this.#screen?.outcome !== undefined) break
     }
-    this.#settle()
-    if (this.#events.length === 0) return
-    this.#eventsTurn = setImmediate(() => {
+    this.#eventsTurn ??= setImmediate(() => {
       this.#eventsTurn = undefined
-      this.#work()
+      this.#dealtWith = 0
+      if (this.#events.length > 0) this.#work()
     })
+    this.#settle()
   }
 
   #tick(): void {
