@@ -32,12 +32,28 @@ export const FRAME = {
   denied: 12,
   /** The session ended. JSON End. The last frame of a recording that was closed in order. */
   end: 13,
+  /** Bytes that the target sent to be drawn on a graphic channel, in its protocol's own form. */
+  graphics: 14,
+  /** How pixels look in the `graphics` that follow: a PIXEL_FORMAT (RFC 6143 7.4). */
+  pixelFormat: 15,
+  /** The pointer was moved, or a button pressed or let go: varints (recordings/graphics/events.ts). */
+  pointer: 16,
+  /** A key was pressed or let go: flags and varints (recordings/graphics/events.ts). */
+  key: 17,
+  /** Text was copied from one side's clipboard to the other's. JSON Clipboard. */
+  clipboard: 18,
+  /** Who takes part in a graphic session beside its user. JSON Participant. */
+  participant: 19,
+  /** The size that the target gave a graphic channel's desktop: varint width, varint height. */
+  desktopSize: 20,
 } as const
 export type FrameType = (typeof FRAME)[keyof typeof FRAME]
 
 /** Whether a frame carries a piece of a byte stream; every other payload is a whole of its own. */
 export function isStream(type: FrameType): boolean {
-  return type === FRAME.output || type === FRAME.errorOutput || type === FRAME.input
+  return (
+    type === FRAME.output || type === FRAME.errorOutput || type === FRAME.input || type === FRAME.graphics
+  )
 }
 
 export interface ChannelOpen {
@@ -55,6 +71,7 @@ export interface ChannelOpen {
     | 'forwarded-streamlocal'
     | 'x11'
     | 'auth-agent'
+    | 'vnc'
   /** The right under which it was opened. */
   subprotocol: string
   /** Of a forwarded connection: host:port or the path of a socket, where it goes to or was accepted. */
@@ -63,6 +80,8 @@ export interface ChannelOpen {
   command?: string
   /** Present where the channel has a terminal. */
   terminal?: { type: string; columns: number; rows: number }
+  /** Present where the channel is graphic: the desktop as the target announced it, in pixels. */
+  desktop?: { width: number; height: number; name?: string }
 }
 export interface Command {
   line: string
@@ -98,6 +117,26 @@ export interface Unrecorded {
 export interface Denied {
   what: string
   reason: string
+}
+export interface Clipboard {
+  /** `up` to the target, `down` from it. */
+  direction: 'up' | 'down'
+  /** Of the whole text in UTF-8. */
+  bytes: number
+  /** Its beginning; absent where it may not be kept. */
+  text?: string
+  /** Whose clipboard, up; absent: the session's user. */
+  participant?: number
+}
+export interface Participant {
+  /** 0 is the session's user; guests are counted from 1. */
+  participant: number
+  name: string
+  what: 'joined' | 'left' | 'thrown_out' | 'took_control' | 'gave_control'
+  /** Of somebody who joins. */
+  mode?: 'view' | 'control'
+  /** Who threw out, or took or gave control, where it was somebody else. */
+  by?: string
 }
 export interface End {
   result: string

@@ -1,10 +1,11 @@
 /** What people come in by: a listener for each protocol, and the connections behind all of them. */
 import { constants } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
+import { Connections } from '../proxies/connections.ts'
 import { rloginBack } from '../proxies/rlogin/back.ts'
 import { RloginClientWire, rloginRefusal } from '../proxies/rlogin/client-wire.ts'
-import { Connections } from '../proxies/ssh/connections.ts'
 import { SshProxy } from '../proxies/ssh/proxy.ts'
+import { SignedIn } from '../proxies/ssh/signed-in.ts'
 import { TerminalClientLeg } from '../proxies/ssh/terminal-client-leg.ts'
 import { telnetBack } from '../proxies/telnet/back.ts'
 import { TelnetClientWire, telnetRefusal } from '../proxies/telnet/client-wire.ts'
@@ -37,13 +38,15 @@ export interface Listener {
 export class Fronts {
   readonly #warn: Warn
   readonly #connections: Connections
+  readonly #signedIn: SignedIn
   #ssh: SshProxy | undefined
   readonly #terminals = new Map<TerminalListener, TerminalFront>()
   /** What is to be bound, in the order in which it is said. */
   readonly listeners: Listener[] = []
 
-  private constructor(connections: Connections, warn: Warn) {
+  private constructor(connections: Connections, signedIn: SignedIn, warn: Warn) {
     this.#connections = connections
+    this.#signedIn = signedIn
     this.#warn = warn
   }
 
@@ -51,12 +54,14 @@ export class Fronts {
   static async open(config: Config, gate: Gate, warn: Warn): Promise<Fronts> {
     const urgent = await urgentData(warn)
     const { motd } = config.ssh
-    const connections = new Connections({
+    const connections = new Connections(gate)
+    const signedIn = new SignedIn({
       gate,
+      connections,
       backs: { TELNET: telnetBack(urgent), RLOGIN: rloginBack(urgent) },
       ...(motd !== undefined && { motd }),
     })
-    const fronts = new Fronts(connections, warn)
+    const fronts = new Fronts(connections, signedIn, warn)
     if (config.listen.ssh) fronts.#openSsh(config, config.listen.ssh, gate)
     for (const name of Object.keys(TERMINAL_LISTENERS) as TerminalListener[]) {
       const security = await securityOf(name, config)
@@ -70,7 +75,7 @@ export class Fronts {
     const { dataDir, loginGrace, ssh } = config
     const proxy = new SshProxy({
       gate,
-      connections: this.#connections,
+      signedIn: this.#signedIn,
       hostKeys: hostKeys(dataDir).map((key) => key.private),
       nextHostKeys: nextHostKeys(dataDir),
       hostCertificates: this.#hostCertificates(config),
@@ -99,7 +104,7 @@ export class Fronts {
       ...(ssh.banner !== undefined && { banner: ssh.banner }),
       onSignedIn: (identity, source, client, ahead) => {
         const leg = new TerminalClientLeg(client, ahead)
-        this.#connections.begin({ identity, source, protocol: kind.protocol, client: leg })
+        this.#signedIn.begin({ identity, source, protocol: kind.protocol, client: leg })
         leg.begin()
       },
     })
@@ -129,7 +134,7 @@ export class Fronts {
     }
     return () => {
       const { banner, motd } = config.ssh
-      this.#connections.motd = motd
+      this.#signedIn.motd = motd
       if (this.#ssh) {
         this.#ssh.hostCertificates = hostCertificates
         this.#ssh.banner = banner

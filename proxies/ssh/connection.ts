@@ -4,20 +4,24 @@
 import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/gate/messages.ts'
 import { formatLogin } from '../../src/model/login.ts'
 import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
+import type { Connections } from '../connections.ts'
 import { CredentialRefusedError, INTERNAL, TargetError } from '../errors.ts'
+import { farewell } from '../farewell.ts'
+import type { SessionResult } from '../session.ts'
 import type { TerminalBacks } from '../terminal/back.ts'
 import { connectTarget } from './back.ts'
-import { farewell } from './farewell.ts'
 import type { ClientLeg } from './leg.ts'
 import { MAX_LOGON_REFUSALS } from './limits.ts'
 import { Lobby } from './lobby.ts'
 import type { LocalChannel } from './local.ts'
 import { Relay } from './relay.ts'
-import { type SessionResult, SshSession } from './session.ts'
+import { SshSession } from './session.ts'
 import { TerminalLeg } from './terminal-leg.ts'
 
 export interface ConnectionOptions {
   gate: Gate
+  /** Has the session once it has begun, so that the gate's notices reach it. */
+  connections: Connections
   identity: Identity
   source: Source
   /** Of the front. */
@@ -28,8 +32,6 @@ export interface ConnectionOptions {
   backs: TerminalBacks
   /** What a terminal is shown once, at the beginning of a shell or of the menu. */
   motd: string | undefined
-  /** A session has begun or ended here: the proxy hands its stop notices on. */
-  onSession: (id: string, session: SshSession | undefined) => void
   /** Nothing is left of the connection. */
   onGone: () => void
 }
@@ -174,7 +176,7 @@ export class SshConnection {
     signal: AbortSignal,
     chosen: LocalChannel | undefined,
   ): Promise<Relay | Refusal> {
-    const { gate, identity, source, protocol, client, ident, backs, onSession } = this.#options
+    const { gate, identity, source, protocol, client, ident, backs, connections } = this.#options
     let session: SshSession | undefined
     let question: LogonQuestion | undefined
     try {
@@ -182,9 +184,9 @@ export class SshConnection {
       if (answer.result === 'denied') return { message: answer.message }
       if (answer.result === 'logon_needed') return this.#toAsk(answer.question, choice.logon)
       question = answer.session.question
-      session = await SshSession.begin(answer.session, gate)
+      session = await SshSession.of(answer.session, gate)
       this.#session = session
-      onSession(session.id, session)
+      connections.begun(session)
       session.onStop = (_result, reason) => this.#abandon.abort(reason)
       const { rights, limits } = session
       const may = { has: (right: Right) => rights.has(right), terminal: limits?.noTerminal !== true }
@@ -207,7 +209,7 @@ export class SshConnection {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       if (session) {
-        onSession(session.id, undefined)
+        connections.over(session)
         this.#session = undefined
         await session.end('failure', reason)
       }
@@ -227,12 +229,12 @@ export class SshConnection {
 
   /** After the client has gone, or the relay has ended. Never rejects. */
   async #leave(): Promise<void> {
-    const { gate, identity, onSession, onGone } = this.#options
+    const { gate, identity, connections, onGone } = this.#options
     try {
       await this.#connecting
       if (this.#session) {
         await this.#session.end('success')
-        onSession(this.#session.id, undefined)
+        connections.over(this.#session)
       }
       await gate.leave({ identity: identity.token })
     } catch {

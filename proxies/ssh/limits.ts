@@ -21,16 +21,10 @@ export const MAX_LATE = 64
 export const MAX_OWED = 4096
 /** Listeners on the target that one connection may have at a time. */
 export const MAX_BINDS = 64
-/** Refused channels and requests of one connection, each an event in the audit log, before it is ended. */
-export const MAX_DENIALS = 1_000
 /** Bytes of a channel's data that one side may send before the other takes them, whatever window it names. */
 export const MAX_WINDOW = 2 * 1024 * 1024
 /** The largest payload of one CHANNEL_DATA message; ssh2 refuses packets over 35,000 bytes. */
 export const MAX_CHANNEL_PACKET = 32 * 1024
-/** Bytes waiting in a socket's write buffer from which on the other side is not read any more. */
-export const SEND_HIGH_WATER = 256 * 1024
-/** Bytes waiting to be sent to a peer from which on that peer itself is not read any more. */
-export const FLOOD_MARK = 1024 * 1024
 /** A key exchange that takes longer than this ends the connection. */
 export const KEX_TIMEOUT_MS = 60_000
 /** What one leg's keys are used for, in either direction, before new ones are agreed (RFC 4253 9, RFC 4344 3.1). */
@@ -53,27 +47,5 @@ export const MAX_LOGON_REFUSALS = 3
 export const LOGON_TIMEOUT_MS = 120_000
 /** What the bastion itself grants a client to type in its menu. */
 export const MENU_WINDOW = 4096
-/** How long a client whose session was ended here has to read why and leave. */
-export const FAREWELL_MS = 1_000
-/** How long a closing connection may take to drain its last messages. */
-export const LINGER_MS = 5_000
 /** How long somebody who has signed in may take to open a channel, or sit in the menu without a key. */
 export const LOBBY_IDLE_MS = 600_000
-/** Seconds before a time limit at which terminals are told; a quarter of shorter limits. */
-export const TIME_LIMIT_WARNING_S = 60
-/** Events of one session that wait for the audit log; above that its peers are not read. */
-export const MAX_PENDING_EVENTS = 64
-/** How long the end of a recording may take, for a disk that hangs. */
-export const RECORDING_CLOSE_MS = 30_000
-/** Attempts to account for a session at its end, and the pause between them. */
-export const CLOSE_ATTEMPTS = 5
-export const CLOSE_RETRY_MS = 1_000
-/** Sessions that are still being opened and have notices. */
-export const MAX_EARLY_NOTICES = 1_000
-/** Bytes that wait for the disk in a strictly recorded session; above that its target is not read. */
-export const STRICT_HELD = 1024 * 1024
-/**
- * Bytes of a session's recording beside its streams: operations on files, command lines, denials. Above that the
- * session ends.
- */
-export const MAX_RECORDED_FACTS = 256 * 1024 * 1024

@@ -7,6 +7,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Logon, LogonQuestion, TargetEntry } from '../../src/gate/messages.ts'
+import { MAX_DENIALS } from '../limits.ts'
 import { MalformedError } from '../malformed.ts'
 import { displayText } from '../text.ts'
 import { ClientAgent } from './agent/client-agent.ts'
@@ -27,7 +28,6 @@ import type { ClientLeg } from './leg.ts'
 import {
   AGENT_REQUEST_MS,
   LOBBY_IDLE_MS,
-  MAX_DENIALS,
   MAX_FORWARDED_CHANNELS,
   MAX_QUEUED,
   MAX_SESSION_CHANNELS,

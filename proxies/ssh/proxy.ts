@@ -1,13 +1,13 @@
 /** The SSH proxy as the broker starts it: one listener and its front. */
 import type { Gate } from '../../src/gate/messages.ts'
 import { Door } from '../accept.ts'
-import { type Connections, IDENT } from './connections.ts'
 import { type HostCertificate, SshFront } from './front.ts'
+import { IDENT, type SignedIn } from './signed-in.ts'
 
 export interface SshProxyOptions {
   gate: Gate
   /** Where those who have signed in go on. */
-  connections: Connections
+  signedIn: SignedIn
   /** Private host keys in OpenSSH's PEM form, one of a type, in the order of preference. */
   hostKeys: string[]
   /** Keys that clients are told of before they are used. */
@@ -33,7 +33,7 @@ export class SshProxy {
       ident: IDENT,
       onSignedIn: (identity, source, client, socket) => {
         this.#door.signedIn(socket)
-        options.connections.begin({ identity, source, protocol: 'SSH', client })
+        options.signedIn.begin({ identity, source, protocol: 'SSH', client })
       },
     })
     this.#door = new Door({

@@ -4,21 +4,22 @@
  * what is of a channel goes to the table of channels (channels.ts), and that of one channel to it.
  */
 import { Buffer } from 'node:buffer'
+import { end, farewell } from '../farewell.ts'
 import { MalformedError } from '../malformed.ts'
+import { ProvenOutput } from '../proven-output.ts'
+import type { SessionResult } from '../session.ts'
 import { displayText } from '../text.ts'
+import { TimeLimits } from '../time-limits.ts'
 import type { Channel, ChannelHost } from './channel.ts'
 import { Channels } from './channels.ts'
 import { buildRequestFailure } from './codec/build.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest, recipientOf } from './codec/messages.ts'
 import { isRight, ruleOf } from './decisions.ts'
-import { end, farewell } from './farewell.ts'
 import { GlobalRequests } from './forwarding/requests.ts'
 import { Keepalive } from './keepalive.ts'
 import type { ClientLeg, Leg } from './leg.ts'
 import type { AdoptedChannel } from './lobby.ts'
-import { ProvenOutput } from './proven-output.ts'
-import type { SessionResult, SshSession } from './session.ts'
-import { TimeLimits } from './time-limits.ts'
+import type { SshSession } from './session.ts'
 
 export interface RelayOptions {
   /** The lowest channel number that the lobby has not given to the client. */

@@ -1,146 +1,56 @@
-/**
- * One session of the gate as the proxy holds it: its rights, its recording, its events, its end. Everything
- * that ends a session comes together here: the broker's word, a recording that cannot be written, the audit.
- */
-import { setTimeout as sleep } from 'node:timers/promises'
+/** A session whose channels are SSH's: what may be opened in it, and what records it. */
 import { FRAME } from '../../recordings/frames.ts'
-import { NoSpaceError } from '../../recordings/free-space.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { FileJudge } from '../../src/model/file-judge.ts'
 import { type FileDirection, parseFileRule } from '../../src/model/file-rules.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { SshOptions } from '../../src/model/ssh-options.ts'
-import { TargetError } from '../errors.ts'
+import { Quota } from '../quota.ts'
+import { ProxySession } from '../session.ts'
 import type { PtyRequest } from './codec/requests.ts'
 import { CommandLog } from './commands/log.ts'
-import { EventQueue } from './event-queue.ts'
-import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from './limits.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
-import { Quota } from './recorder/quota.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import { commandText, type MainRequest } from './request.ts'
-import { SessionRecording } from './session-recording.ts'
 import type { FileDenial } from './sftp/filter.ts'
 
 const now = () => performance.now()
 
-export type SessionResult = 'success' | 'failure' | 'killed'
-
-export class SshSession {
-  readonly id: string
-  readonly target: OpenSession['target']
-  readonly rights: ReadonlySet<Right>
+export class SshSession extends ProxySession {
   /** What the certificate of the sign-in holds it to. */
   readonly limits: OpenSession['limits']
   readonly options: SshOptions
-  /** Output waits for its recording. */
-  readonly isStrict: boolean
   readonly fileRules: FileJudge
-  /** Channel data passed on: from the client toward the target, and back. */
-  bytesIn = 0
-  bytesOut = 0
-  /** Signs of the user: what was typed, and whatever moves where there is no terminal. */
-  signs = 0
-  /** The relay's: the session has to end now. */
-  onStop: ((result: SessionResult, reason: string) => void) | undefined
-  /** The relay's: a line for the user. */
-  onTell: ((text: string) => void) | undefined
-  /** The relay's: the recording takes more again. */
-  onDrain: (() => void) | undefined
-
-  readonly #gate: Gate
-  readonly #used = new Set<Right>()
   readonly #quota: Quota
   readonly #terminalQuota: Quota
-  readonly recording: SessionRecording
-  readonly #events: EventQueue
   readonly #commands: CommandLog
-  #stopped: { result: SessionResult; reason: string } | undefined
-  #ending: Promise<void> | undefined
-  #denials = 0
 
-  private constructor(session: OpenSession, gate: Gate) {
-    this.id = session.id
-    this.target = session.target
-    this.rights = new Set(session.rights)
-    this.limits = session.limits
-    this.options = session.options
-    this.isStrict = session.isStrict ?? false
-    this.fileRules = new FileJudge(session.options.fileRules.map(parseFileRule))
-    const { recordingQuota, pastRecordingQuota, terminalQuota, pastTerminalQuota } = session.options
+  private constructor(opened: OpenSession, gate: Gate) {
+    super(opened, gate)
+    const { options } = opened
+    this.limits = opened.limits
+    this.options = options
+    this.fileRules = new FileJudge(options.fileRules.map(parseFileRule))
+    const { recordingQuota, pastRecordingQuota, terminalQuota, pastTerminalQuota } = options
     // Not in the middle of what uses the quota up.
     const full = () =>
       queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
     this.#quota = Quota.ofStreams(recordingQuota, pastRecordingQuota === 'end' ? full : undefined)
-    this.#terminalQuota = Quota.ofTerminals(terminalQuota, pastTerminalQuota === 'end' ? full : undefined)
-    this.#gate = gate
-    this.recording = new SessionRecording({
-      sign: (statement) => gate.sign({ session: session.id, statement }),
-      onFailure: (error) => this.#recordingFailed(error),
-      onFull: () => this.stop('failure', 'the recording of this session is full'),
-      live: (request) => gate.live({ session: session.id, ...request }),
-      onDrain: () => this.onDrain?.(),
-    })
-    this.#events = new EventQueue({
-      send: (code, fields) => gate.event({ session: session.id, code, fields }),
-      onFailure: () => this.stop('failure', 'the audit log cannot be written'),
-      onDrain: () => this.onDrain?.(),
-    })
+    this.#terminalQuota = Quota.ofScreens(terminalQuota, pastTerminalQuota === 'end' ? full : undefined)
     this.#commands = new CommandLog({
-      rules: session.options.commandRules,
+      rules: options.commandRules,
       now,
-      tell: (code, fields) => this.#events.tell(code, fields),
+      tell: (code, fields) => this.tell(code, fields),
       kill: (reason) => this.stop('killed', reason),
     })
   }
 
-  /**
-   * Takes over what the gate has opened and begins its recording. When that fails, so does the session
-   * (invariant 2): it is accounted at the gate and this throws.
-   */
-  static async begin(opened: OpenSession, gate: Gate): Promise<SshSession> {
+  /** Takes over what the gate has opened. @throws TargetError when it cannot be recorded */
+  static async of(opened: OpenSession, gate: Gate): Promise<SshSession> {
     const session = new SshSession(opened, gate)
-    if (opened.recording) {
-      try {
-        await session.recording.begin(opened.recording)
-      } catch (error) {
-        await session.end(
-          'failure',
-          `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`,
-        )
-        throw new TargetError('the session cannot be recorded, so it is not opened: tell an administrator')
-      }
-    }
+    await session.begin(opened)
     return session
-  }
-
-  #recordingFailed(error: Error): void {
-    const reason = `the recording cannot be written: ${error.message}`
-    if (!(error instanceof NoSpaceError) || this.isStrict || this.options.pastMinFree === 'end') {
-      this.stop('failure', reason)
-      return
-    }
-    this.recording.abandon(reason)
-    this.#events.tell('channel.unrecorded', { reason: `${reason}; the session goes on, as its policy says` })
-    this.onTell?.('this session is not recorded from here on')
-  }
-
-  /** Has to end, and why; before the relay listens the reason is kept for it. */
-  stop(result: SessionResult, reason: string): void {
-    if (this.#stopped) return
-    this.#stopped = { result, reason }
-    this.onStop?.(result, reason)
-  }
-
-  /** Why the session had to end before the relay took over. */
-  get stopped(): { result: SessionResult; reason: string } | undefined {
-    return this.#stopped
-  }
-
-  /** True while the recording has not taken what it was given: nothing more should be read. */
-  get isFull(): boolean {
-    return this.#events.isFull || this.recording.isFull
   }
 
   /**
@@ -162,42 +72,23 @@ export class SshSession {
         what: subprotocol,
         reason: `rule ${JSON.stringify(rule.text)}`,
       })
-      const told = this.#events.write('command', { ...fields, result: 'denied' })
+      const told = this.audit('command', { ...fields, result: 'denied' })
       this.#commands.kill(rule.text)
       return told
     }
-    this.#used.add(subprotocol)
-    const opened = this.#events.write('channel.open', { subprotocol })
-    return line === undefined ? opened : this.#events.write('command', fields)
+    const opened = this.opens(subprotocol)
+    return line === undefined ? opened : this.audit('command', fields)
   }
 
   /** A connection, or a listener on the target, is allowed: resolves when the audit log has it. */
   forwards(right: Right, destination: string | undefined): Promise<void> {
-    this.#used.add(right)
-    return this.#events.write('channel.open', {
-      subprotocol: right,
-      ...(destination !== undefined && { destination }),
-    })
+    return this.opens(right, { ...(destination !== undefined && { destination }) })
   }
 
-  /**
-   * Something was refused. Refusing does not wait for the audit log, but a log that fails ends the session, and so
-   * do refusals without end: the log is everybody's.
-   */
-  denied(what: string, reason: string, destination?: string): void {
-    if (this.#isTooMuch()) return
-    this.#events.tell('channel.denied', {
-      subprotocol: what,
-      reason,
-      ...(destination !== undefined && { destination }),
-    })
-    this.recording.writeJson(FRAME.denied, 0, { what, reason })
-  }
-
-  /** The same for an operation on a file, within a channel that was granted. */
+  /** As `denied`, for an operation on a file within a channel that was granted. */
   deniedFile(channel: number, subprotocol: Right, { operation, path, direction, reason }: FileDenial): void {
-    if (this.#isTooMuch()) return
-    this.#events.tell('file.denied', {
+    if (!this.mayDeny()) return
+    this.tell('file.denied', {
       subprotocol,
       path,
       ...(direction !== undefined && { direction }),
@@ -209,12 +100,6 @@ export class SshSession {
   /** SFTP is passed on as it comes to who has the whole right and no rules beside. */
   get filtersSftp(): boolean {
     return !this.rights.has('SFTP_SESSION') || !this.fileRules.isEmpty
-  }
-
-  /** Counts a refusal. */
-  #isTooMuch(): boolean {
-    if (this.#denials++ === MAX_DENIALS) this.stop('failure', 'too many requests that are not allowed')
-    return this.#denials > MAX_DENIALS
   }
 
   /**
@@ -241,7 +126,7 @@ export class SshSession {
       terminalQuota: this.#terminalQuota,
       events: {
         onTransfer: ({ path, direction, size, sha256, result }) =>
-          this.#events.tell('file.transfer', {
+          this.tell('file.transfer', {
             subprotocol: this.#rightTo(direction, right),
             path,
             direction,
@@ -250,7 +135,7 @@ export class SshSession {
             ...(result === 'ok' ? { result: 'success' } : { result: 'failure', reason: result }),
           }),
         onUnrecorded: ({ direction, bytes, sha256, reason }) =>
-          this.#events.tell('channel.unrecorded', {
+          this.tell('channel.unrecorded', {
             subprotocol: right,
             direction,
             reason,
@@ -279,7 +164,7 @@ export class SshSession {
   #rightTo(direction: FileDirection, right: Right): Right {
     const own = direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
     if ((right !== 'SSH_SCP_UP' && right !== 'SSH_SCP_DOWN') || !this.rights.has(own)) return right
-    this.#used.add(own)
+    this.uses(own)
     return own
   }
 
@@ -288,33 +173,7 @@ export class SshSession {
     return new ForwardRecorder(this.recording, channel, forwarded)
   }
 
-  /** Seals the recording and accounts for the session. Safe to call again: the first call counts. */
-  end(result: SessionResult, reason?: string): Promise<void> {
-    this.#ending ??= this.#close(this.#stopped?.result ?? result, this.#stopped?.reason ?? reason)
-    return this.#ending
-  }
-
-  /** Never rejects: a session whose end cannot be accounted for is found by the broker's next start. */
-  async #close(result: SessionResult, reason: string | undefined): Promise<void> {
-    const end = { result, ...(reason !== undefined && { reason }) }
-    await this.recording.settled()
-    const recording = await this.recording.seal(end)
+  protected override tellRest(): void {
     this.#commands.flush()
-    await this.#events.settled()
-    for (let attempt = 1; attempt <= CLOSE_ATTEMPTS; attempt++) {
-      try {
-        await this.#gate.close({
-          session: this.id,
-          ...end,
-          bytesIn: this.bytesIn,
-          bytesOut: this.bytesOut,
-          rightsUsed: [...this.#used],
-          ...(recording && { recording }),
-        })
-        return
-      } catch {
-        await sleep(attempt * CLOSE_RETRY_MS)
-      }
-    }
   }
 }

@@ -5,6 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { wordsOf } from '../errors.ts'
+import { SEND_HIGH_WATER } from '../limits.ts'
 import type { TerminalClient } from '../terminal/client.ts'
 import {
   buildChannelOpen,
@@ -27,7 +28,7 @@ import {
 } from './codec/messages.ts'
 import { Writer } from './codec/writer.ts'
 import type { ClientLeg } from './leg.ts'
-import { MAX_CHANNEL_PACKET, SEND_HIGH_WATER } from './limits.ts'
+import { MAX_CHANNEL_PACKET } from './limits.ts'
 
 /** The one channel's number at this end. */
 const CHANNEL = 0

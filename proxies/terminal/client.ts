@@ -5,12 +5,12 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
+import { FLOOD_MARK, KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from '../limits.ts'
 import { MalformedError } from '../malformed.ts'
 import { ReadTurn } from '../read-turns.ts'
 import { takeReads } from '../shared-read.ts'
 import type { UrgentData } from '../urgent.ts'
 import type { ClientProtocol, ClientWire } from './client-wire.ts'
-import { FLOOD_MARK, KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from './limits.ts'
 import type { Terminal, TerminalSize } from './wire.ts'
 
 export class TerminalClient {

@@ -8,10 +8,10 @@ import type { Gate, Identity, Source } from '../../src/gate/messages.ts'
 import { isFrom, plainAddress } from '../../src/model/networks.ts'
 import type { TerminalProtocol } from '../../src/model/rights.ts'
 import { Door } from '../accept.ts'
+import { LINGER_MS } from '../limits.ts'
 import type { UrgentData } from '../urgent.ts'
 import { TerminalClient } from './client.ts'
 import type { ClientProtocol } from './client-wire.ts'
-import { LINGER_MS } from './limits.ts'
 import { TerminalSignIn } from './sign-in.ts'
 
 export interface TerminalFrontOptions {

@@ -1,5 +1,6 @@
 /** Frames that are no terminal output as a line of text that is harmless to show. */
 import { FRAME, type Frame, type FrameType } from '../frames.ts'
+import { parseDesktopSize, parseKey, parsePointer } from '../graphics/events.ts'
 import { harmless } from '../terminal-filter.ts'
 import { countOf, jsonOf, sizeOf } from './payload.ts'
 
@@ -21,6 +22,8 @@ export function fieldsOf(frame: Frame): Record<string, unknown> | undefined {
     case FRAME.output:
     case FRAME.errorOutput:
     case FRAME.input:
+    case FRAME.graphics:
+    case FRAME.pixelFormat:
       return undefined
     case FRAME.inputWithheld: {
       const bytes = countOf(frame.payload)
@@ -30,13 +33,21 @@ export function fieldsOf(frame: Frame): Record<string, unknown> | undefined {
       const size = sizeOf(frame.payload)
       return size && { ...size }
     }
+    case FRAME.desktopSize:
+      return copyOf(parseDesktopSize(frame.payload))
+    case FRAME.pointer:
+      return copyOf(parsePointer(frame.payload))
+    case FRAME.key:
+      return copyOf(parseKey(frame.payload))
     case FRAME.channelClose:
       return {}
-    default: {
-      const value = jsonOf(frame.payload)
-      return typeof value === 'object' && value !== null ? { ...value } : undefined
-    }
+    default:
+      return copyOf(jsonOf(frame.payload))
   }
+}
+
+function copyOf(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null ? { ...value } : undefined
 }
 
 /** `[12.345 file operation=open path=/etc/motd result=ok]`: time in seconds. */

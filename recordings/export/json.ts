@@ -1,4 +1,4 @@
-/** Every frame of every channel as a line of JSON. */
+/** Every frame of every channel as a line of JSON, but for what is pixels. */
 import { Buffer, isUtf8 } from 'node:buffer'
 import { FRAME, type Frame, isStream } from '../frames.ts'
 import { fieldsOf, frameName } from './describe.ts'
@@ -11,6 +11,7 @@ import { jsonLine, StreamDecoders } from './payload.ts'
 export async function* exportJson(frames: AsyncIterable<Frame>): AsyncGenerator<string> {
   const decoders = new StreamDecoders()
   for await (const frame of frames) {
+    if (frame.type === FRAME.graphics || frame.type === FRAME.pixelFormat) continue
     const { channel } = frame
     yield jsonLine({
       time: frame.time / 1e6,

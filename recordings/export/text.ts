@@ -29,6 +29,11 @@ export async function* exportText(frames: AsyncIterable<Frame>, channel: number)
       case FRAME.inputWithheld:
       case FRAME.resize:
         break
+      case FRAME.graphics:
+      case FRAME.pixelFormat:
+      case FRAME.pointer:
+      case FRAME.key:
+        break
       default:
         page.breakLine()
         page.line(describeFrame(frame))

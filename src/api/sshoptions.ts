@@ -6,12 +6,12 @@ import { commandRulesFlaw, MAX_COMMAND_RULE_LENGTH, MAX_COMMAND_RULES } from '..
 import { FileRuleError, MAX_FILE_RULE_LENGTH, MAX_FILE_RULES, parseFileRule } from '../model/file-rules.ts'
 import { forwardRuleError } from '../model/forward-rules.ts'
 import { LEGACY_ALGORITHMS } from '../model/legacy-algorithms.ts'
+import { PAST_MIN_FREE } from '../model/session-options.ts'
 import {
   MAX_QUOTA,
   MAX_SUBSYSTEM_NAME,
   MAX_SUBSYSTEMS,
   MIN_QUOTA,
-  PAST_MIN_FREE,
   PAST_QUOTA,
   type SshOptions,
   subsystemError,

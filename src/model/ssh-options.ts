@@ -5,12 +5,9 @@
 import { AUTHENTICATION_METHODS, type AuthenticationMethod } from './authentication-methods.ts'
 import { parseFileRule } from './file-rules.ts'
 import type { LegacyAlgorithm } from './legacy-algorithms.ts'
+import { SESSION_OPTIONS, type SessionOptions } from './session-options.ts'
 
-export interface SshOptions {
-  /** Seconds without a sign of the user's until the session ends; 0: no end. */
-  idleTimeout: number
-  /** Seconds that a session lasts at most; 0: no end. */
-  maxDuration: number
+export interface SshOptions extends SessionOptions {
   /** How the bastion signs in at the target, in the order in which it tries; nothing else is tried. */
   authenticationMethods: readonly AuthenticationMethod[]
   /** What may be used toward the target beside what is good. */
@@ -31,10 +28,6 @@ export interface SshOptions {
   /** Bytes of a session's terminals that are recorded. */
   terminalQuota: number
   pastTerminalQuota: PastQuota
-  /** What becomes of a running session when the recordings' volume has less free space than it must have. */
-  pastMinFree: PastMinFree
-  /** The user is told when somebody watches. */
-  tellWatched: boolean
   /** Names of subsystems beside sftp that may be asked for, exactly. */
   subsystems: readonly string[]
 }
@@ -42,10 +35,6 @@ export interface SshOptions {
 /** `hash`: what follows is recorded by count and SHA-256. `end`: the session ends. */
 export const PAST_QUOTA = ['hash', 'end'] as const
 export type PastQuota = (typeof PAST_QUOTA)[number]
-
-/** `go_on`: its recording is closed there, and the session goes on without one. */
-export const PAST_MIN_FREE = ['end', 'go_on'] as const
-export type PastMinFree = (typeof PAST_MIN_FREE)[number]
 
 const MIB = 1024 * 1024
 /** Bytes that a quota may be. */
@@ -66,8 +55,7 @@ export function subsystemError(name: string): string | undefined {
 }
 
 export const SSH_OPTIONS: Readonly<SshOptions> = {
-  idleTimeout: 0,
-  maxDuration: 0,
+  ...SESSION_OPTIONS,
   authenticationMethods: ['PUBKEY_VAULT', 'PASSWORD_VAULT', 'PASSWORD_MAPPING', 'PASSWORD_INTERACTIVE'],
   legacyAlgorithms: [],
   hostCaKeys: [],
@@ -80,8 +68,6 @@ export const SSH_OPTIONS: Readonly<SshOptions> = {
   terminalQuota: 1024 * MIB,
   // A flood must not be the way to a terminal that is not recorded.
   pastTerminalQuota: 'end',
-  pastMinFree: 'end',
-  tellWatched: true,
   subsystems: [],
 }
 

@@ -53,6 +53,19 @@ const PROGRAMS = {
   xauth: 'xauth',
   xdpyinfo: 'x11-utils',
   Xvfb: 'xvfb',
+  Xtigervnc: 'tigervnc-standalone-server',
+  tigervncpasswd: 'tigervnc-tools',
+  xtigervncviewer: 'tigervnc-viewer',
+  x11vnc: 'x11vnc',
+  gvnccapture: 'gvncviewer',
+  vncsnapshot: 'vncsnapshot',
+  remmina: 'remmina',
+  'dbus-launch': 'dbus-x11',
+  convert: 'imagemagick',
+  display: 'imagemagick',
+  import: 'imagemagick',
+  xdotool: 'xdotool',
+  xterm: 'xterm',
   'ansible-playbook': 'ansible-core',
   mosh: 'mosh',
   unbound: 'unbound',
@@ -82,9 +95,15 @@ const PYTHON_MODULES = {
 } as const
 
 export type PythonModule = keyof typeof PYTHON_MODULES
-/** Library → its header and the Debian package that has it. */
+/** Debian's name of this machine's kind, in paths of libraries. */
+const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu'
+/** Library → a file of it and the Debian package that has it. */
 const LIBRARIES = {
-  libcli: { header: '/usr/include/libcli.h', debian: 'libcli-dev' },
+  libcli: { file: '/usr/include/libcli.h', debian: 'libcli-dev' },
+  'remmina-plugin-vnc': {
+    file: `/usr/lib/${MULTIARCH}/remmina/plugins/remmina-plugin-vnc.so`,
+    debian: 'remmina-plugin-vnc',
+  },
 } as const
 
 export type Peer = ProgramName | keyof typeof LIBRARIES | 'python3' | `python3-${PythonModule}`
@@ -122,8 +141,8 @@ function missingPackage(peer: Peer): string | undefined {
     }
   }
   if (peer in LIBRARIES) {
-    const { header, debian } = LIBRARIES[peer as keyof typeof LIBRARIES]
-    return existsSync(header) ? undefined : debian
+    const { file, debian } = LIBRARIES[peer as keyof typeof LIBRARIES]
+    return existsSync(file) ? undefined : debian
   }
   const name = peer as ProgramName
   return locate(name) === undefined ? PROGRAMS[name] : undefined

@@ -11,18 +11,11 @@ import type {
   Unrecorded,
 } from '../../../recordings/frames.ts'
 import { FRAME } from '../../../recordings/frames.ts'
-
-import { type ContentHash, hashHere, type NewHash } from './hash/content-hash.ts'
+import { type ContentHash, type Hashing, hashHere, type NewHash } from '../../hash/content-hash.ts'
 
 export type StreamFrame = typeof FRAME.output | typeof FRAME.errorOutput | typeof FRAME.input
 
 const NOTHING = new Uint8Array(0)
-
-/** How content is hashed, and who is told that the channel's last frame is written. */
-export interface Hashing {
-  newHash: NewHash
-  onClosed(): void
-}
 
 export class ChannelFrames {
   /** For what the channel's frames name by its hash. */

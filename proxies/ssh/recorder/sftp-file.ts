@@ -3,7 +3,7 @@ import type { FileOperation } from '../../../recordings/frames.ts'
 import type { Direction } from '../codec/classify.ts'
 import { FXF } from '../codec/sftp.ts'
 import type { ChannelFrames } from './frames.ts'
-import { OrderedHash, type ReorderBudget } from './hash/ordered-hash.ts'
+import { OrderedHash, type ReorderBudget } from './ordered-hash.ts'
 
 /** Why a transfer that went well has no hash. */
 const NOT_IN_ORDER = 'ok, no hash: not transferred in order from the beginning'

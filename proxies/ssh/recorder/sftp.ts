@@ -7,10 +7,13 @@
  * version than 3, packets over their limits, answers to nothing, requests on a handle that the target has not
  * given (a guessed handle would write a file that nobody sees), more state than the limits below.
  */
+
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
 import { MalformedError } from '../../malformed.ts'
+import type { Quota } from '../../quota.ts'
 import { latin1 } from '../../text.ts'
-import { Reader, uint32At } from '../codec/reader.ts'
+import { uint32At } from '../../uint32.ts'
+import { Reader } from '../codec/reader.ts'
 import {
   ATTR_SIZE,
   FX_EOF,
@@ -27,8 +30,8 @@ import {
 } from '../codec/sftp.ts'
 import { PacketSplitter, type PacketVisitor } from '../codec/sftp-packets.ts'
 import type { ChannelFrames } from './frames.ts'
-import { type OrderedHash, ReorderBudget } from './hash/ordered-hash.ts'
-import { type Quota, QuotaStream } from './quota.ts'
+import { type OrderedHash, ReorderBudget } from './ordered-hash.ts'
+import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { SftpFile } from './sftp-file.ts'
 import { operationOf } from './sftp-operations.ts'

@@ -10,11 +10,12 @@
  */
 import { Buffer } from 'node:buffer'
 import { type Exit, FRAME, type Unrecorded } from '../../../recordings/frames.ts'
+import type { ContentHash } from '../../hash/content-hash.ts'
+import type { Quota } from '../../quota.ts'
 import type { Direction, GitCommand, RsyncCommand } from '../codec/classify.ts'
 import { gitPreamble, type Preamble, rsyncPreamble } from '../codec/preamble.ts'
 import type { ChannelFrames } from './frames.ts'
-import type { ContentHash } from './hash/content-hash.ts'
-import { type Quota, QuotaStream } from './quota.ts'
+import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { WholeRecorder } from './whole.ts'
 

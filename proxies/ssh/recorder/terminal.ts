@@ -3,10 +3,11 @@
  * the rest of the input is a count. Command lines are those that are read from the screen (commands/).
  */
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
+import type { Quota } from '../../quota.ts'
 import type { CommandWatch } from '../commands/watch.ts'
 import { Echo } from './echo.ts'
 import type { ChannelFrames } from './frames.ts'
-import { type Quota, QuotaStream } from './quota.ts'
+import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 
 export class TerminalRecorder implements ChannelRecorder {

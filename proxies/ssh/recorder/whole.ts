@@ -3,9 +3,10 @@
  * command. Standard output and standard error share the outgoing direction's quota, count and hash.
  */
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
+import type { Quota } from '../../quota.ts'
 import type { ScriptWatch } from '../commands/script.ts'
 import type { ChannelFrames } from './frames.ts'
-import { type Quota, QuotaStream } from './quota.ts'
+import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 
 export class WholeRecorder implements ChannelRecorder {

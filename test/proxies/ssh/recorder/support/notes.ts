@@ -1,8 +1,8 @@
 /** Takes down what a recorder writes and says. */
 import { Buffer } from 'node:buffer'
+import { Quota } from '../../../../../proxies/quota.ts'
 import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
 import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
-import { Quota } from '../../../../../proxies/ssh/recorder/quota.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
 import type { FileDenial } from '../../../../../proxies/ssh/sftp/filter.ts'
 import {

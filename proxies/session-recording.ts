@@ -1,13 +1,13 @@
 /** The recording of one session: the file, the hashes that its frames wait for, and how full it is. */
 import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type End, type FrameSink, type FrameType, isStream } from '../../recordings/frames.ts'
-import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../recordings/writer.ts'
-import type { LiveAnswer, LiveRequest, RecordingGrant } from '../../src/gate/messages.ts'
-import { LiveTap } from '../live-tap.ts'
+import { type End, type FrameSink, type FrameType, isStream } from '../recordings/frames.ts'
+import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../recordings/writer.ts'
+import type { LiveAnswer, LiveRequest, RecordingGrant } from '../src/gate/messages.ts'
+import type { Hashing } from './hash/content-hash.ts'
+import { HashAccount, hasher } from './hash/hasher.ts'
 import { MAX_RECORDED_FACTS, RECORDING_CLOSE_MS } from './limits.ts'
-import type { Hashing } from './recorder/frames.ts'
-import { HashAccount, hasher } from './recorder/hash/hasher.ts'
+import { LiveTap } from './live-tap.ts'
 
 /** What a frame costs beside its payload, about. */
 const FRAME_OVERHEAD = 16

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ContentHash } from '../../../../../proxies/ssh/recorder/hash/content-hash.ts'
-import { HashAccount, Hasher, LAG_LIMIT } from '../../../../../proxies/ssh/recorder/hash/hasher.ts'
+import type { ContentHash } from '../../../proxies/hash/content-hash.ts'
+import { HashAccount, Hasher, LAG_LIMIT } from '../../../proxies/hash/hasher.ts'
 
 const hasher = new Hasher()
 const account = () => new HashAccount(hasher, () => undefined)

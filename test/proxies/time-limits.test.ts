@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { TimeLimits } from '../../../proxies/ssh/time-limits.ts'
+import { TimeLimits } from '../../proxies/time-limits.ts'
 
 const MINUTE = 60_000
 

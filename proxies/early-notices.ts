@@ -1,5 +1,5 @@
 /** Notices for sessions that the gate has opened and that are still being begun here: the last of each kind. */
-import type { GateNotice } from '../../src/gate/messages.ts'
+import type { GateNotice } from '../src/gate/messages.ts'
 import { MAX_EARLY_NOTICES } from './limits.ts'
 
 export class EarlyNotices {

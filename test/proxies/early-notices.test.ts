@@ -1,8 +1,8 @@
 /** What the gate says of a session before its proxy knows it. */
 import { expect, test } from 'vitest'
-import { EarlyNotices } from '../../../proxies/ssh/early-notices.ts'
-import { MAX_EARLY_NOTICES } from '../../../proxies/ssh/limits.ts'
-import type { GateNotice } from '../../../src/gate/messages.ts'
+import { EarlyNotices } from '../../proxies/early-notices.ts'
+import { MAX_EARLY_NOTICES } from '../../proxies/limits.ts'
+import type { GateNotice } from '../../src/gate/messages.ts'
 
 const watch = (session: string, sync: number): GateNotice => ({ type: 'watch', session, sync })
 const stop = (session: string): GateNotice => ({ type: 'stop', session, reason: 'enough' })

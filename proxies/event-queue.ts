@@ -1,6 +1,6 @@
 /** The events of one session on their way to the audit log: one at a time, so that no session fills the log's queue. */
-import type { EventCode } from '../../src/audit/catalogue.ts'
-import type { EventFields } from '../../src/audit/fields.ts'
+import type { EventCode } from '../src/audit/catalogue.ts'
+import type { EventFields } from '../src/audit/fields.ts'
 import { MAX_PENDING_EVENTS } from './limits.ts'
 
 export interface EventQueueOptions {

@@ -1,14 +1,14 @@
 /**
- * How long a session may last, and how long without a sign of its user: options of the connection policy. A terminal
+ * How long a session may last, and how long without a sign of its user: options of the connection policy. The user
  * is told before; signs of the user are counted where data passes, so that time costs nothing there.
  */
-import type { SshOptions } from '../../src/model/ssh-options.ts'
+import type { SessionOptions } from '../src/model/session-options.ts'
 import { TIME_LIMIT_WARNING_S } from './limits.ts'
 
 export interface TimeLimited {
   /** Grows with every sign of the user. */
   readonly signs: number
-  /** Shown in every terminal of the session. */
+  /** Shown to the user. */
   warn(text: string): void
   end(reason: string): void
 }
@@ -19,7 +19,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** The clock's unit is milliseconds. */
 export class TimeLimits {
-  readonly #options: Pick<SshOptions, 'idleTimeout' | 'maxDuration'>
+  readonly #options: Pick<SessionOptions, 'idleTimeout' | 'maxDuration'>
   readonly #session: TimeLimited
   readonly #now: () => number
   readonly #begin: number
@@ -29,7 +29,7 @@ export class TimeLimits {
   readonly #warned = { idle: false, duration: false }
 
   constructor(
-    options: Pick<SshOptions, 'idleTimeout' | 'maxDuration'>,
+    options: Pick<SessionOptions, 'idleTimeout' | 'maxDuration'>,
     session: TimeLimited,
     now: () => number = () => performance.now(),
   ) {

@@ -7,11 +7,20 @@
  */
 import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ClientLeg } from './leg.ts'
 import { RECORDING_CLOSE_MS, STRICT_HELD } from './limits.ts'
 
+/** The client's side of a session, as far as it is sent to. */
+export interface ProvenClient {
+  /** Takes what is to be sent; it goes by `sendNow` later on. */
+  onSend: ((payload: Uint8Array) => void) | undefined
+  /** More may be sent. */
+  onDrain: (() => void) | undefined
+  /** Past `onSend`. */
+  sendNow(payload: Uint8Array): void
+}
+
 export interface ProvenOutputOptions {
-  client: ClientLeg
+  client: ProvenClient
   /** Resolves when all that was recorded until now is on the disk under a checkpoint; rejects when it never will be. */
   flush: () => Promise<void>
 }

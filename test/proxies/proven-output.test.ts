@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { STRICT_HELD } from '../../../proxies/ssh/limits.ts'
-import { ProvenOutput } from '../../../proxies/ssh/proven-output.ts'
-import type { Transport } from '../../../proxies/ssh/transport.ts'
+import { STRICT_HELD } from '../../proxies/limits.ts'
+import { ProvenOutput } from '../../proxies/proven-output.ts'
+import type { Transport } from '../../proxies/ssh/transport.ts'
 
 type Leg = Pick<Transport, 'onSend' | 'onDrain' | 'sendNow'>
 

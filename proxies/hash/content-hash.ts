@@ -12,6 +12,12 @@ export interface ContentHash {
 
 export type NewHash = () => ContentHash
 
+/** How content is hashed, and who is told that the last frame of what is recorded there is written. */
+export interface Hashing {
+  newHash: NewHash
+  onClosed(): void
+}
+
 /** Computed by the caller's thread. */
 export function hashHere(): ContentHash {
   const hash = createHash('sha256')

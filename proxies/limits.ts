@@ -1,0 +1,32 @@
+/** The numbers that bound what any peer, and any session, can make a proxy hold, do or wait for. */
+
+/** Bytes waiting in a socket's write buffer from which on the other side is not read any more. */
+export const SEND_HIGH_WATER = 256 * 1024
+/** Bytes waiting to be sent to a peer from which on that peer itself is not read any more. */
+export const FLOOD_MARK = 1024 * 1024
+/** A peer that vanishes is noticed by TCP, from here on within ten seconds, where its protocol asks for no answer. */
+export const KEEPALIVE_MS = 30_000
+/** How long a client whose session was ended here has to read why and leave. */
+export const FAREWELL_MS = 1_000
+/** How long a closing connection may take to drain its last messages. */
+export const LINGER_MS = 5_000
+/** Refusals in one session, each an event in the audit log, before it is ended. */
+export const MAX_DENIALS = 1_000
+/** Seconds before a time limit at which the user is told; a quarter of shorter limits. */
+export const TIME_LIMIT_WARNING_S = 60
+/** Events of one session that wait for the audit log; above that its peers are not read. */
+export const MAX_PENDING_EVENTS = 64
+/** How long the end of a recording may take, for a disk that hangs. */
+export const RECORDING_CLOSE_MS = 30_000
+/** Attempts to account for a session at its end, and the pause between them. */
+export const CLOSE_ATTEMPTS = 5
+export const CLOSE_RETRY_MS = 1_000
+/** Sessions that are still being opened and have notices. */
+export const MAX_EARLY_NOTICES = 1_000
+/** Bytes that wait for the disk in a strictly recorded session; above that its target is not read. */
+export const STRICT_HELD = 1024 * 1024
+/**
+ * Bytes of a session's recording beside its streams: operations on files, command lines, denials. Above that the
+ * session ends.
+ */
+export const MAX_RECORDED_FACTS = 256 * 1024 * 1024

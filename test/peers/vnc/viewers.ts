@@ -1,0 +1,154 @@
+/** Real VNC viewers that go to a port of loopback, on a screen of their own where they show a window. */
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Daemon, run, startDaemon } from '../process.ts'
+import { findProgram } from '../program.ts'
+import { type Picture, readPpm, type Screen } from '../screen.ts'
+import { openTerminal } from '../terminal.ts'
+import { passwordFile } from './servers.ts'
+
+/** What they need, for describeWithPeers. */
+export const TIGER_VIEWER_PEERS = ['xtigervncviewer', 'tigervncpasswd', 'Xvfb', 'import'] as const
+export const GVNC_PEERS = ['gvnccapture', 'convert', 'python3'] as const
+export const REMMINA_PEERS = ['remmina', 'remmina-plugin-vnc', 'dbus-launch', 'Xvfb', 'import'] as const
+export const SNAPSHOT_PEERS = ['vncsnapshot', 'tigervncpasswd', 'convert'] as const
+
+const VNC_BASE_PORT = 5900
+
+export interface ViewerLogin {
+  port: number
+  user?: string
+  password?: string
+}
+
+/** A viewer's window, or its message, is on the screen's display. */
+export interface Viewer {
+  /** What it says on stderr. */
+  log(): string
+  ended: Promise<number | null>
+  stop(): Promise<void>
+}
+
+/** A viewer with an empty home folder, which is not waited for. */
+async function startViewer(
+  command: string,
+  args: (home: string) => readonly string[],
+  screen: Screen,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Viewer> {
+  const home = mkdtempSync(join(tmpdir(), 'sallyport-viewer-'))
+  const daemon: Daemon = await startDaemon(command, args(home), () => true, {
+    env: { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: home, DISPLAY: screen.display, ...env },
+  })
+  return {
+    log: () => daemon.log(),
+    ended: daemon.ended,
+    stop: async () => {
+      await daemon.stop()
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface TigerOptions extends ViewerLogin {
+  /** Security types, as TigerVNC names them; absent: all that it has, in its own order. */
+  types?: readonly string[]
+  /** PEM file of the authority that has issued the server's certificate. */
+  ca?: string
+  args?: readonly string[]
+}
+
+/** TigerVNC's viewer, in its encoding without loss: its window lies in the screen's upper left corner. */
+export function tigerViewer(
+  screen: Screen,
+  { port, user, password, types, ca, args = [] }: TigerOptions,
+): Promise<Viewer> {
+  return startViewer(
+    findProgram('xtigervncviewer'),
+    () => [
+      ...['-Log', '*:stderr:30', '-AlertOnFatalError=0', '-ReconnectOnError=0', '-MenuKey', ''],
+      ...['-AutoSelect=0', '-NoJPEG', '-PreferredEncoding', 'Tight'],
+      ...(types ? ['-SecurityTypes', types.join(',')] : []),
+      ...(ca === undefined ? [] : ['-X509CA', ca]),
+      ...args,
+      `127.0.0.1::${port}`,
+    ],
+    screen,
+    {
+      ...(user !== undefined && { VNC_USERNAME: user }),
+      ...(password !== undefined && { VNC_PASSWORD: password }),
+    },
+  )
+}
+
+/** Remmina's window has a bar of its own above the desktop. */
+export function remmina(screen: Screen, { port, user = '', password = '' }: ViewerLogin): Promise<Viewer> {
+  const who = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`
+  return startViewer(
+    findProgram('dbus-launch'),
+    () => ['--exit-with-session', findProgram('remmina'), '-c', `vnc://${who}@127.0.0.1:${port}`],
+    screen,
+  )
+}
+
+export interface Capture {
+  /** What was to be seen; undefined: it did not come so far. */
+  picture?: Picture
+  said: string
+}
+
+/** gtk-vnc without a window: signs in, takes a picture of what it is shown, and leaves. */
+export async function gvncCapture(
+  { port, user = '', password = '' }: ViewerLogin,
+  { ca, timeout = 20_000 }: { ca?: string; timeout?: number } = {},
+): Promise<Capture> {
+  const home = mkdtempSync(join(tmpdir(), 'sallyport-gvnc-'))
+  if (ca !== undefined) {
+    mkdirSync(join(home, '.pki', 'CA'), { recursive: true })
+    copyFileSync(ca, join(home, '.pki', 'CA', 'cacert.pem'))
+  }
+  const file = join(home, 'picture.png')
+  const terminal = openTerminal(findProgram('gvnccapture'), [`127.0.0.1:${port - VNC_BASE_PORT}`, file], {
+    env: { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: home },
+  })
+  try {
+    for (;;) {
+      const asked = await terminal.expect(/Username: |[Pp]assword: /, timeout)
+      const answer = asked.endsWith('Username: ') ? user : password
+      // It throws away what is typed before it has switched the echo off for a password.
+      do terminal.send(`${answer}\r`)
+      while ((await terminal.expect(/\n/, timeout)).includes(answer) && answer !== user)
+    }
+  } catch {
+    // It asks no more: it has ended, or it hangs.
+  }
+  const picture = existsSync(file) ? await convert(file) : undefined
+  await terminal.close()
+  rmSync(home, { recursive: true, force: true })
+  return { said: terminal.output(), ...(picture && { picture }) }
+}
+
+/** Signs in without a user name, by classic VNC authentication, and takes one picture, which a JPEG has made inexact. */
+export async function vncSnapshot({ port, password }: ViewerLogin): Promise<Capture> {
+  const home = mkdtempSync(join(tmpdir(), 'sallyport-snapshot-'))
+  const file = join(home, 'picture.jpg')
+  const secret = await passwordFile(password ?? '')
+  try {
+    // With other encodings it never ends: "Zero size rect".
+    const args = ['-encodings', 'raw', '-quality', '100', '-passwd', secret.path]
+    const server = `127.0.0.1:${port - VNC_BASE_PORT}`
+    const done = await run(findProgram('vncsnapshot'), [...args, server, file])
+    const picture = existsSync(file) ? await convert(file) : undefined
+    return { said: `${done.stdout}${done.stderr}`, ...(picture && { picture }) }
+  } finally {
+    secret.remove()
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+async function convert(file: string): Promise<Picture> {
+  const done = await run(findProgram('convert'), [file, '-depth', '8', 'ppm:-'])
+  if (done.code !== 0) throw new Error(`convert: ${done.stderr}`)
+  return readPpm(done.bytes)
+}
