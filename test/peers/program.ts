@@ -64,6 +64,9 @@ const PROGRAMS = {
   'freerdp-shadow-cli': 'freerdp2-shadow-x11',
   xfreerdp: 'freerdp2-x11',
   'winpr-hash': 'winpr-utils',
+  rdesktop: 'rdesktop',
+  xrdp: 'xrdp',
+  'xrdp-sesman': 'xrdp',
   'dbus-launch': 'dbus-x11',
   convert: 'imagemagick',
   display: 'imagemagick',
@@ -109,6 +112,7 @@ const LIBRARIES = {
     file: `/usr/lib/${MULTIARCH}/gssntlmssp/gssntlmssp.so`,
     debian: 'gss-ntlmssp',
   },
+  xorgxrdp: { file: '/usr/lib/xorg/modules/libxorgxrdp.so', debian: 'xorgxrdp' },
   'remmina-plugin-vnc': {
     file: `/usr/lib/${MULTIARCH}/remmina/plugins/remmina-plugin-vnc.so`,
     debian: 'remmina-plugin-vnc',

@@ -2,7 +2,7 @@
 import type { Buffer } from 'node:buffer'
 import { Secret } from '../../../src/model/secret.ts'
 import { MalformedError } from '../../malformed.ts'
-import { utf16, utf16Text } from '../ntlm/text.ts'
+import { utf16Bytes, utf16Text } from '../codec/utf16.ts'
 import { context, contextTag, DerReader, integer, octets, sequence, TAG } from './der.ts'
 import { CredSspError } from './errors.ts'
 
@@ -19,10 +19,10 @@ const WHAT = 'credssp: credentials'
 
 /** The caller overwrites the bytes when they were sealed. */
 export function buildCredentials({ domain, user, password }: Credentials): Buffer {
-  const secret = utf16(password.revealText())
+  const secret = utf16Bytes(password.revealText())
   const inner = sequence(
-    context(0, octets(utf16(domain))),
-    context(1, octets(utf16(user))),
+    context(0, octets(utf16Bytes(domain))),
+    context(1, octets(utf16Bytes(user))),
     context(2, octets(secret)),
   )
   const whole = sequence(context(0, integer(PASSWORD)), context(1, octets(inner)))
@@ -50,8 +50,8 @@ export function parseCredentials(bytes: Uint8Array): Credentials {
     throw new MalformedError(`${WHAT}: their end was expected, found more`)
   }
   return {
-    domain: utf16Text(domain!, `${WHAT}: the domain`),
-    user: utf16Text(user!, `${WHAT}: the user`),
-    password: Secret.of(utf16Text(password!, `${WHAT}: the password`)),
+    domain: utf16Text(domain!),
+    user: utf16Text(user!),
+    password: Secret.of(utf16Text(password!)),
   }
 }

@@ -5,6 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
 import { MalformedError } from '../../malformed.ts'
+import { utf16Bytes } from '../codec/utf16.ts'
 import { CredSspError } from '../credssp/errors.ts'
 import type { Acceptor, AcceptorStep } from '../credssp/mechanism.ts'
 import { NTLM_OID } from '../credssp/oids.ts'
@@ -21,7 +22,6 @@ import {
 import { ACCEPTED_FLAGS, AV, AV_FLAG_MIC, NEEDED_FLAGS, SERVER_FLAGS } from './numbers.ts'
 import { Rc4 } from './rc4.ts'
 import { NtlmSession } from './session.ts'
-import { utf16 } from './text.ts'
 
 export interface NtlmAcceptorOptions {
   /** What the server is called: its first 15 characters in capitals are its NetBIOS name. */
@@ -91,10 +91,10 @@ export class NtlmAcceptor implements Acceptor {
     const { name, random, now } = this.#options
     const netbios = name.slice(0, NETBIOS_LIMIT).toUpperCase()
     const pairs: AvPair[] = [
-      { id: AV.DOMAIN_NAME, value: utf16(netbios) },
-      { id: AV.COMPUTER_NAME, value: utf16(netbios) },
-      { id: AV.DNS_DOMAIN_NAME, value: utf16(name) },
-      { id: AV.DNS_COMPUTER_NAME, value: utf16(name) },
+      { id: AV.DOMAIN_NAME, value: utf16Bytes(netbios) },
+      { id: AV.COMPUTER_NAME, value: utf16Bytes(netbios) },
+      { id: AV.DNS_DOMAIN_NAME, value: utf16Bytes(name) },
+      { id: AV.DNS_COMPUTER_NAME, value: utf16Bytes(name) },
       { id: AV.TIMESTAMP, value: fileTime(now()) },
     ]
     const flags = ((offered & ACCEPTED_FLAGS) | SERVER_FLAGS) >>> 0

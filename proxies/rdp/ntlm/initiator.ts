@@ -1,6 +1,7 @@
 /** NTLMv2 as the client speaks it (MS-NLMP 3.1.5): NEGOTIATE, and AUTHENTICATE in answer to a CHALLENGE. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../malformed.ts'
+import { utf16Bytes } from '../codec/utf16.ts'
 import { CredSspError } from '../credssp/errors.ts'
 import type { Initiator } from '../credssp/mechanism.ts'
 import { NTLM_OID } from '../credssp/oids.ts'
@@ -10,7 +11,6 @@ import { buildAuthenticate, buildNegotiate, MIC_OFFSET, parseChallenge } from '.
 import { AV, AV_FLAG_MIC, NEEDED_FLAGS, OFFERED_FLAGS } from './numbers.ts'
 import { Rc4 } from './rc4.ts'
 import { NtlmSession } from './session.ts'
-import { utf16 } from './text.ts'
 
 export interface NtlmInitiatorOptions {
   user: string
@@ -97,7 +97,7 @@ export class NtlmInitiator implements Initiator {
     pairs.push(
       { id: AV.FLAGS, value: flags },
       { id: AV.CHANNEL_BINDINGS, value: channelBindings ?? Buffer.alloc(16) },
-      { id: AV.TARGET_NAME, value: utf16(service) },
+      { id: AV.TARGET_NAME, value: utf16Bytes(service) },
     )
     const timestamp = avValue(theirs, AV.TIMESTAMP)
     if (timestamp !== undefined && timestamp.length !== 8) {

@@ -1,8 +1,9 @@
 /** What NTLMv2 computes from a password (MS-NLMP 3.3.2 and 3.4.5), and the check of a client's proof. */
 import { Buffer } from 'node:buffer'
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { utf16Bytes } from '../codec/utf16.ts'
 import { md4 } from './md4.ts'
-import { utf16, windowsUpperCase } from './text.ts'
+import { windowsUpperCase } from './upper-case.ts'
 
 /** Bytes of a proof; what it is made over follows it in a client's response. */
 export const PROOF_LENGTH = 16
@@ -32,7 +33,7 @@ function md5(...parts: Uint8Array[]): Buffer {
 
 /** The NT hash of a password, 16 bytes: who has it can log in with it, so it is as secret as the password. */
 export function ntHash(password: string): Buffer {
-  const bytes = utf16(password)
+  const bytes = utf16Bytes(password)
   const hash = md4(bytes)
   bytes.fill(0)
   return hash
@@ -40,7 +41,7 @@ export function ntHash(password: string): Buffer {
 
 /** NTOWFv2: the key of a user's proofs. */
 export function responseKey(hash: Uint8Array, user: string, domain: string): Buffer {
-  return hmacMd5(hash, utf16(windowsUpperCase(user) + domain))
+  return hmacMd5(hash, utf16Bytes(windowsUpperCase(user) + domain))
 }
 
 /** Makes a proof over `temp` (the client's challenge), and the session's base key that comes of it. */

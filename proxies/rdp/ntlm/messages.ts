@@ -1,8 +1,8 @@
 /** NTLM's three messages (MS-NLMP 2.2.1), read and written. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../malformed.ts'
+import { utf16Bytes, utf16Text } from '../codec/utf16.ts'
 import { FLAG } from './numbers.ts'
-import { utf16, utf16Text } from './text.ts'
 
 /** Bytes of a message: Windows sends some hundreds. */
 export const NTLM_MESSAGE_LIMIT = 16 * 1024
@@ -68,7 +68,7 @@ export function parseChallenge(bytes: Uint8Array): Challenge {
 
 /** `targetName`: who the server is, of the kind that the flags say. */
 export function buildChallenge(challenge: Challenge, targetName: string): Buffer {
-  const name = utf16(targetName)
+  const name = utf16Bytes(targetName)
   const head = Buffer.alloc(CHALLENGE_HEAD)
   writeHead(head, TYPE.CHALLENGE)
   writeField(head, 12, name.length, CHALLENGE_HEAD)
@@ -89,14 +89,13 @@ export function parseAuthenticate(bytes: Uint8Array): Authenticate {
       'ntlm: an AUTHENTICATE message in Unicode was expected, found one in OEM characters',
     )
   }
-  const text = (offset: number, name: string): string =>
-    utf16Text(field(message, offset, what), `ntlm: ${name}`)
+  const text = (offset: number): string => utf16Text(field(message, offset, what))
   return {
     flags,
     ntResponse: field(message, 20, what),
-    domain: text(28, 'the domain'),
-    user: text(36, 'the user'),
-    workstation: text(44, 'the workstation'),
+    domain: text(28),
+    user: text(36),
+    workstation: text(44),
     encryptedSessionKey: field(message, 52, what),
     mic:
       firstFieldAt(message) < AUTHENTICATE_HEAD ? undefined : message.subarray(MIC_OFFSET, AUTHENTICATE_HEAD),
@@ -108,9 +107,9 @@ export function buildAuthenticate(message: Omit<Authenticate, 'mic'>): Buffer {
   const head = Buffer.alloc(AUTHENTICATE_HEAD)
   writeHead(head, TYPE.AUTHENTICATE)
   const fields: [offset: number, value: Uint8Array][] = [
-    [28, utf16(message.domain)],
-    [36, utf16(message.user)],
-    [44, utf16(message.workstation)],
+    [28, utf16Bytes(message.domain)],
+    [36, utf16Bytes(message.user)],
+    [44, utf16Bytes(message.workstation)],
     [12, Buffer.alloc(24)],
     [20, message.ntResponse],
     [52, message.encryptedSessionKey],

@@ -1,10 +1,16 @@
 /** Connections over which real programs and our machines speak CredSSP: X.224, TLS, and then TSRequests. */
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
 import { randomBytes, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { generate } from 'selfsigned'
+import {
+  buildConnectionConfirm,
+  buildConnectionRequest,
+  RESPONSE_FLAG,
+  SECURITY_PROTOCOL,
+} from '../../../../proxies/rdp/codec/x224.ts'
 import { channelBindings, subjectPublicKey } from '../../../../proxies/rdp/credssp/certificate.ts'
 import { CredSspClient } from '../../../../proxies/rdp/credssp/client.ts'
 import type { Credentials } from '../../../../proxies/rdp/credssp/credentials.ts'
@@ -17,9 +23,14 @@ import { NtlmInitiator } from '../../../../proxies/rdp/ntlm/initiator.ts'
 import { judgeProof, type NtlmProof, ntHash } from '../../../../proxies/rdp/ntlm/keys.ts'
 import { Secret } from '../../../../src/model/secret.ts'
 
-/** Asks for TLS or CredSSP, and is answered with CredSSP (MS-RDPBCGR 2.2.1.1, 2.2.1.2). */
-const REQUEST = Buffer.from('030000130ee000000000000100080003000000', 'hex')
-const CONFIRM = Buffer.from('030000130ed000001234000200080002000000', 'hex')
+const REQUEST = buildConnectionRequest({
+  negotiation: { flags: 0, protocols: SECURITY_PROTOCOL.tls | SECURITY_PROTOCOL.credssp },
+})
+const CONFIRM = buildConnectionConfirm({
+  result: 'selected',
+  flags: RESPONSE_FLAG.extendedClientData,
+  protocol: SECURITY_PROTOCOL.credssp,
+})
 
 export interface Identity {
   cert: string

@@ -1,13 +1,14 @@
 /** NTLMv2 against the example of MS-NLMP 4.2: user "User" of "Domain" with "Password", on "COMPUTER". */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
+import { utf16Bytes } from '../../../../proxies/rdp/codec/utf16.ts'
 import { buildAvPairs } from '../../../../proxies/rdp/ntlm/av-pairs.ts'
 import { directionKeys, judgeProof, ntHash, prove, responseKey } from '../../../../proxies/rdp/ntlm/keys.ts'
 import { parseAuthenticate, parseChallenge } from '../../../../proxies/rdp/ntlm/messages.ts'
 import { AV } from '../../../../proxies/rdp/ntlm/numbers.ts'
 import { Rc4 } from '../../../../proxies/rdp/ntlm/rc4.ts'
 import { NtlmSession } from '../../../../proxies/rdp/ntlm/session.ts'
-import { utf16, windowsUpperCase } from '../../../../proxies/rdp/ntlm/text.ts'
+import { windowsUpperCase } from '../../../../proxies/rdp/ntlm/upper-case.ts'
 
 const bytes = (hex: string): Buffer => Buffer.from(hex, 'hex')
 
@@ -64,8 +65,8 @@ describe('keys', () => {
 describe('messages (4.2.4.3)', () => {
   test('target info', () => {
     const pairs = [
-      { id: AV.DOMAIN_NAME, value: utf16('Domain') },
-      { id: AV.COMPUTER_NAME, value: utf16('Server') },
+      { id: AV.DOMAIN_NAME, value: utf16Bytes('Domain') },
+      { id: AV.COMPUTER_NAME, value: utf16Bytes('Server') },
     ]
     expect(buildAvPairs(pairs).toString('hex')).toBe(TARGET_INFO)
   })
@@ -99,7 +100,7 @@ describe('messages (4.2.4.3)', () => {
 
 describe('sealed messages', () => {
   test('the example (4.2.4.4)', () => {
-    const sealed = new NtlmSession(SESSION_KEY, 'client').wrap(utf16('Plaintext'))
+    const sealed = new NtlmSession(SESSION_KEY, 'client').wrap(utf16Bytes('Plaintext'))
     expect(sealed.toString('hex')).toBe(
       '010000007fb38ec5c55d49760000000054e50165bf1936dc996020c1811b0f06fb5f',
     )
