@@ -18,6 +18,7 @@ import { withLock } from './lock.mjs'
 export const PEER_PACKAGES = [
   'openssh-server',
   'openssh-client',
+  'openssl',
   'rsync',
   'lftp',
   'sshfs',

@@ -25,6 +25,8 @@ export interface Leg {
   readonly closed: boolean
   /** Why it has gone, for the user, where that is known. */
   readonly failure?: string | undefined
+  /** Nothing can be asked of it any more: all that it had is over, though the connection is still there. */
+  readonly isSpent?: boolean
   /** Sends one message; its bytes are copied before this returns. After the end: nothing. */
   send(payload: Uint8Array): void
   /** True when the peer has given a sign of life since the last call. */

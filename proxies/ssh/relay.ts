@@ -109,6 +109,8 @@ export class Relay implements ChannelHost {
 
   gone(channel: Channel): void {
     this.#channels.remove(channel)
+    // A client that keeps its connection for more (ControlMaster) could only be refused on it.
+    if (this.target.isSpent && this.#channels.size === 0) this.#over('success')
   }
 
   setDeciding(deciding: boolean): void {

@@ -4,9 +4,11 @@
  * session, is there for it by the same code.
  */
 import { Buffer } from 'node:buffer'
+import { isDeepStrictEqual } from 'node:util'
 import { wordsOf } from '../errors.ts'
 import { SEND_HIGH_WATER } from '../limits.ts'
 import type { TerminalClient } from '../terminal/client.ts'
+import type { TerminalSize } from '../terminal/wire.ts'
 import {
   buildChannelOpen,
   buildChannelRequest,
@@ -35,6 +37,11 @@ const CHANNEL = 0
 const NOTHING = Buffer.alloc(0)
 /** Bytes of output that may be under way; what waits for the client's socket is bounded by its own mark. */
 const WINDOW = SEND_HIGH_WATER
+/**
+ * Bytes that are typed before the target takes any. Beyond them the client is not read; until then it is, because only
+ * who reads notices that a client has gone.
+ */
+export const MAX_TYPED = 64 * 1024
 /** RFC 4335 3: the device chooses its own length of a break. */
 const BREAK_LENGTH = new Writer(4).uint32(0).finish()
 
@@ -57,7 +64,9 @@ export class TerminalClientLeg implements ClientLeg {
 
   readonly #client: TerminalClient
   #channel: Opened | undefined
-  /** The bastion has taken the shell: what is typed may go. */
+  /** What the bastion has been told last. */
+  #size: TerminalSize | undefined
+  /** The bastion has taken the shell, and it is not over: what is typed may go. */
   #isShell = false
   #hasClosed = false
   /** Typed, and waiting for the channel's window. */
@@ -75,10 +84,7 @@ export class TerminalClientLeg implements ClientLeg {
     this.#typed = Buffer.from(ahead)
     client.onTyped = (bytes) => this.#type(bytes)
     client.onResize = (size) => {
-      if (!this.#isShell) return
-      const { columns, rows, widthPixels, heightPixels } = size
-      const data = new Writer(16).uint32(columns).uint32(rows).uint32(widthPixels).uint32(heightPixels)
-      this.#tell(buildChannelRequest(this.#channel!.id, 'window-change', false, data.finish()))
+      if (this.#isShell) this.#tellSize(size)
     }
     client.onBreak = () => {
       if (this.#isShell) this.#tell(buildChannelRequest(this.#channel!.id, 'break', false, BREAK_LENGTH))
@@ -163,6 +169,8 @@ export class TerminalClientLeg implements ClientLeg {
       }
       case MSG.channelSuccess:
         this.#isShell = true
+        // The window may have changed while the shell was waited for.
+        this.#tellSize(this.#client.terminal)
         this.#pass()
         return
       case MSG.channelFailure:
@@ -190,8 +198,17 @@ export class TerminalClientLeg implements ClientLeg {
     const { sender: id, window, maxPacket } = parseChannelOpenConfirmation(payload)
     this.#channel = { id, window, maxPacket: Math.min(maxPacket, MAX_CHANNEL_PACKET) }
     const { type: terminal, ...size } = this.#client.terminal
+    this.#size = size
     this.#tell(buildPtyRequest(id, false, { terminal, ...size, modes: NOTHING }))
     this.#tell(buildShell(id, true))
+  }
+
+  #tellSize({ columns, rows, widthPixels, heightPixels }: TerminalSize): void {
+    const size = { columns, rows, widthPixels, heightPixels }
+    if (isDeepStrictEqual(size, this.#size)) return
+    this.#size = size
+    const data = new Writer(16).uint32(columns).uint32(rows).uint32(widthPixels).uint32(heightPixels)
+    this.#tell(buildChannelRequest(this.#channel!.id, 'window-change', false, data.finish()))
   }
 
   #show(output: Uint8Array): void {
@@ -215,7 +232,7 @@ export class TerminalClientLeg implements ClientLeg {
   /** As much of what was typed as the channel takes. */
   #pass(): void {
     const channel = this.#channel
-    while (channel && this.#isShell && !this.#hasClosed && this.#typed.length > 0 && channel.window > 0) {
+    while (channel && this.#isShell && this.#typed.length > 0 && channel.window > 0) {
       const part = this.#typed.subarray(0, Math.min(channel.window, channel.maxPacket))
       this.#typed = this.#typed.subarray(part.length)
       channel.window -= part.length
@@ -225,13 +242,14 @@ export class TerminalClientLeg implements ClientLeg {
   }
 
   #flow(): void {
-    if (!this.closed) this.#client.paused = this.#paused || this.#typed.length > 0
+    if (!this.closed) this.#client.paused = this.#paused || this.#typed.length > MAX_TYPED
   }
 
   /** The one channel is over, and the connection with it. */
   #close(): void {
     if (this.#hasClosed) return
     this.#hasClosed = true
+    this.#isShell = false
     this.#tell(buildClose(this.#channel!.id))
     this.#client.end()
   }

@@ -86,6 +86,11 @@ export class TerminalLeg implements Leg {
     return this.#failure
   }
 
+  /** The one channel is over. */
+  get isSpent(): boolean {
+    return this.#hasClosed
+  }
+
   get congested(): boolean {
     return this.#target.congested
   }

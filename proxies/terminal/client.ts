@@ -51,6 +51,8 @@ export class TerminalClient {
     })
     // What is wrong with the connection is its end.
     socket.on('error', () => socket.destroy())
+    // What breaks TLS after its handshake is told so alone where no tls.Server has made the socket.
+    socket.on('_tlsError', () => socket.destroy())
     socket.once('close', () => {
       this.#closed = true
       this.#turn.gone()

@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import { KEEPALIVE_MS, SEND_HIGH_WATER } from '../limits.ts'
+import { KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from '../limits.ts'
 import { MalformedError } from '../malformed.ts'
 import { ReadTurn } from '../read-turns.ts'
 import { takeReads } from '../shared-read.ts'
@@ -121,6 +121,8 @@ export class TerminalTarget {
     this.#login = undefined
     this.#stopTimers()
     this.#socket.end()
+    // A target that does not close its side, or does not read, would keep the connection.
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
   }
 
   destroy(): void {

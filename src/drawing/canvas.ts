@@ -38,4 +38,27 @@ export class Canvas {
       }
     }
   }
+
+  /** The same, each of the font's pixels a square of `scale` pixels. */
+  scaledGlyph(
+    left: number,
+    top: number,
+    codePoint: number,
+    colour: number,
+    scale: number,
+    isBold = false,
+  ): void {
+    if (scale === 1) {
+      this.glyph(left, top, codePoint, colour, isBold)
+      return
+    }
+    const rows = glyphOf(codePoint)
+    for (let y = 0; y < GLYPH_HEIGHT; y++) {
+      const row = rows[y]!
+      const bits = isBold ? row | (row >> 1) : row
+      for (let x = 0; x < GLYPH_WIDTH; x++) {
+        if ((bits & (0x80 >> x)) !== 0) this.fill(left + x * scale, top + y * scale, scale, scale, colour)
+      }
+    }
+  }
 }

@@ -353,8 +353,16 @@ describe('import', () => {
     expect(lone.body.details).toMatchObject([{ row: 2, column: 5, field: 'passphrase' }])
     const bad = await take('accounts', table('root;srv1;;nonsense;'))
     expect(bad.body.details).toMatchObject([{ row: 2, column: 4, field: 'private_key' }])
+    const gear = (cell: string) => `#account_name;device;password;enable\nroot;srv1;;${cell}\n`
+    expect(results(await take('accounts', gear('=third')))).toEqual(['updated'])
+    expect((await get('/accounts/root@local')).body.credentials).toEqual(
+      expect.arrayContaining([{ type: 'password' }, { type: 'ssh_key' }, { type: 'enable' }]),
+    )
+    expect(results(await take('accounts', gear('')))).toEqual(['unchanged'])
+    const long = await take('accounts', gear('x'.repeat(70_000)))
+    expect(long.body.details).toMatchObject([{ row: 2, column: 4, field: 'enable' }])
     const text = JSON.stringify(await h.events()) + h.log.join('') + bad.text
-    expect(text).not.toMatch(/=first|second|PRIVATE|nonsense/)
+    expect(text).not.toMatch(/=first|second|=third|PRIVATE|nonsense/)
 
     expect((await take('users', '#user_name;password\nops1;=a long password\nops2;\n')).status).toBe(200)
     expect(await h.signIn('ops1', '=a long password')).toMatch(/sallyport_session/)

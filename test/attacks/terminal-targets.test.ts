@@ -1,5 +1,6 @@
 /** Telnet and rlogin targets that are broken, hostile, or just not what was expected. */
 import { Buffer } from 'node:buffer'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { CONTROL_BURST } from '../../proxies/telnet/codec/endpoint.ts'
 import { framesOf, streamOf } from '../e2e/recorded.ts'
@@ -157,6 +158,25 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
     expect(target.received().toString()).toBe('ops1\r\0ops1 password\r\0')
   })
 
+  test('has its session ended with its terminal, where the client stays for more', async () => {
+    const { login } = await reach(async (socket, heard) => {
+      await letsIn(socket, heard)
+      await heard('exit\r')
+      socket.end()
+    })
+    const options = [
+      `ControlPath=${join(bastion.home.folder, 'm')}`,
+      'ControlMaster=yes',
+      'ControlPersist=yes',
+    ]
+    const terminal = sshTerminal(bastion.home, { ...login, options })
+    terminals.push(terminal)
+    await terminal.expect('sw1> ')
+    terminal.send('exit\r')
+    expect(await terminal.exit()).toBe(0)
+    expect(await bastion.closed()).toMatchObject({ result: 'success' })
+  })
+
   test('gets and gives every byte', async () => {
     const { terminal, target } = await open(async (socket, heard) => {
       await letsIn(socket, heard)
@@ -209,6 +229,32 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
       await terminal.expect('sw1> ')
       expect(target.received().toString('latin1')).toContain('\0admin\0admin\0')
       expect(target.ports.every((port) => port >= 512 && port < 1024)).toBe(true)
+    })
+
+    test('and is told nobody whom it could trust, where a person names the login', async () => {
+      const { target, login } = await reach(accepts, { ...rlogin, by: 'interactive_logins' })
+      const [who, device] = login.user.split('+')
+      const terminal = sshTerminal(bastion.home, { ...login, user: `${who}+root@${device}` })
+      terminals.push(terminal)
+      await terminal.expect('Password: ')
+      expect(target.received().toString('latin1')).toContain('\0?\0root\0')
+    })
+
+    test('and asks for the window’s size together with its first words', async () => {
+      const { terminal, target } = await open(async (socket, heard) => {
+        await accepts(socket, heard)
+        await heard('go\r')
+        // Without urgency, which a target's system may lose: it is where it stands that tells.
+        socket.write('\x80and more', 'latin1')
+      }, rlogin)
+      await terminal.expect('sw1> ')
+      terminal.send('go\r')
+      await terminal.expect('and more')
+      await until(
+        'the size',
+        () => target.received().includes(Buffer.from('\xff\xffss', 'latin1')) || undefined,
+      )
+      expect(terminal.bytes().includes(0x80)).toBe(false)
     })
 
     test('and refuses', async () => {

@@ -11,6 +11,8 @@ export interface BareOptions {
   from?: string
   /** Inside TLS, with this certificate. */
   certificate?: Buffer
+  /** Instead of a connection of its own, for TLS. */
+  over?: Socket
 }
 
 export interface BareTelnet {
@@ -35,11 +37,11 @@ export function hangUp(): void {
   for (const socket of open.splice(0)) socket.destroy()
 }
 
-export async function bareTelnet({ port, from, certificate }: BareOptions): Promise<BareTelnet> {
+export async function bareTelnet({ port, from, certificate, over }: BareOptions): Promise<BareTelnet> {
   const to = { host: '127.0.0.1', port, ...(from !== undefined && { localAddress: from }) }
   // The self-signed certificate is in the name of the host, not of this address.
   const socket = certificate
-    ? connectTls({ ...to, ca: certificate, checkServerIdentity: () => undefined })
+    ? connectTls({ ...(over ? { socket: over } : to), ca: certificate, checkServerIdentity: () => undefined })
     : connect(to)
   open.push(socket)
   let shown = ''

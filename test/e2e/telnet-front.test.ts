@@ -1,13 +1,15 @@
 /** What a Telnet session has in common with an SSH session, and what comes through it whole. */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { COMMAND } from '../../proxies/telnet/codec/numbers.ts'
 import { ADMIN_PASSWORD, callApi } from '../peers/broker.ts'
 import { watchLive } from '../peers/live.ts'
-import { describeWithPeers } from '../peers/program.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { openTerminal, type Terminal } from '../peers/terminal.ts'
 import { until } from '../until.ts'
 import { type BareTelnet, bareTelnet, hangUp } from './bare-telnet.ts'
 import type { Bastion, SessionRow } from './bastion.ts'
@@ -16,9 +18,10 @@ import { startTerminalPeople, TELNET_CLIENTS, type TerminalPeople } from './term
 const INETUTILS = TELNET_CLIENTS[0]!
 const PASTE = 10 * 1024 * 1024
 
-describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet'], () => {
+describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet', 'openssl'], () => {
   let people: TerminalPeople
   let bastion: Bastion
+  const terminals: Terminal[] = []
 
   beforeAll(async () => {
     people = await startTerminalPeople()
@@ -27,6 +30,7 @@ describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet'], (
   afterAll(() => bastion.stop())
   afterEach(async () => {
     hangUp()
+    for (const terminal of terminals.splice(0)) await terminal.close()
     await people.closeTerminals()
   })
 
@@ -220,7 +224,7 @@ describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet'], (
     expect(terminal.bytes().includes(0xf2)).toBe(false)
   })
 
-  test('inside TLS has no warning, and nothing older than TLS 1.2', async () => {
+  test('inside TLS has no warning, and is whole', async () => {
     const telnet = await bareTelnet({ port: bastion.broker.ports.telnets!, certificate: certificate() })
     const { id } = await shell(telnet)
     expect(telnet.shown()).not.toContain('not encrypted')
@@ -228,6 +232,54 @@ describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet'], (
     await telnet.sees('43 132')
     await telnet.sees('all of it')
     telnet.type('exit\r')
+    await telnet.closed()
+    await ended(id)
+  })
+
+  const sClient = (...options: string[]) => {
+    const terminal = openTerminal(
+      findProgram('openssl'),
+      ['s_client', ...options, '-connect', `127.0.0.1:${bastion.broker.ports.telnets}`],
+      { columns: 132, lines: 43 },
+    )
+    terminals.push(terminal)
+    return terminal
+  }
+
+  test('openssl s_client, which speaks no Telnet, gets as far', async () => {
+    const terminal = sClient('-quiet')
+    await terminal.expect('login: ')
+    terminal.send(`${people.login}\r`)
+    await terminal.expect('Password: ')
+    terminal.send(`${bastion.password}\r`)
+    await terminal.expect(bastion.account.prompt)
+    terminal.send('echo "at $(stty size)"\r')
+    await terminal.expect('at 24 80')
+    terminal.send('exit\r')
+    await terminal.exit()
+  })
+
+  test('inside TLS takes nothing older than TLS 1.2', async () => {
+    // Its own security level would keep it from trying.
+    const [old, taken] = ['-tls1_1', '-tls1_2'].map((one) => sClient(one, '-cipher', 'DEFAULT@SECLEVEL=0'))
+    await taken!.expect('Cipher    : ECDHE')
+    await old!.expect('no peer certificate available')
+    expect(await old!.exit()).toBe(1)
+  })
+
+  test('inside TLS is not negotiated anew', async () => {
+    const terminal = sClient('-tls1_2')
+    await terminal.expect('login: ')
+    terminal.send('R\r')
+    await terminal.expect(/RENEGOTIATING[\s\S]*no renegotiation/)
+    await terminal.exit()
+  })
+
+  test('inside TLS ends with what breaks it', async () => {
+    const raw = connect(bastion.broker.ports.telnets!, '127.0.0.1')
+    const telnet = await bareTelnet({ over: raw, port: 0, certificate: certificate() })
+    const { id } = await shell(telnet)
+    raw.write(randomBytes(64))
     await telnet.closed()
     await ended(id)
   })

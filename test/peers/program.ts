@@ -26,6 +26,7 @@ const PROGRAMS = {
   git: 'git',
   less: 'less',
   lftp: 'lftp',
+  openssl: 'openssl',
   plink: 'putty-tools',
   pscp: 'putty-tools',
   psftp: 'putty-tools',

@@ -15,23 +15,27 @@ export class ServerStream {
   readonly #visitor: ServerStreamVisitor
   /** Bytes that are missing to the last character, if the output is UTF-8. */
   #missing = 0
+  #hasAskedForSize = false
 
   constructor(visitor: ServerStreamVisitor) {
     this.#visitor = visitor
   }
 
   /**
-   * `isUrgent`: the first byte was announced as urgent. A request for the window's size is known without that when it
-   * comes alone and cannot be a character's.
+   * `isUrgent`: the first byte was announced as urgent. Where a read begins with it, it never is: so the first request for
+   * the window's size, and later ones that come alone, are known without that when they cannot be a character's.
    */
   feed(chunk: Uint8Array, isUrgent: boolean): void {
     const [first] = chunk
     if (first === undefined) return
-    const isAlone = chunk.length === 1 && (first & CONTROL.WINDOW) !== 0 && this.#missing === 0
-    if (!isControl(first) || !(isUrgent || isAlone)) {
+    const isFirstRequest = first === CONTROL.WINDOW && !this.#hasAskedForSize
+    const isAlone = chunk.length === 1 && (first & CONTROL.WINDOW) !== 0
+    const isKnown = isUrgent || ((isFirstRequest || isAlone) && this.#missing === 0)
+    if (!isControl(first) || !isKnown) {
       this.#output(chunk)
       return
     }
+    if ((first & CONTROL.WINDOW) !== 0) this.#hasAskedForSize = true
     this.#visitor.control(first)
     if (chunk.length > 1) this.#output(chunk.subarray(1))
   }

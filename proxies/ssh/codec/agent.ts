@@ -2,10 +2,12 @@
  * The protocol of key agents (draft-ietf-sshm-ssh-agent), from the side of who asks: each message is a uint32 length,
  * a byte with its type, and its fields. Throws MalformedError.
  */
+
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../malformed.ts'
 import { latin1 } from '../../text.ts'
-import { Reader, uint32At } from './reader.ts'
+import { uint32At } from '../../uint32.ts'
+import { Reader } from './reader.ts'
 import { Writer } from './writer.ts'
 
 /** As OpenSSH's own agent and clients have it. */

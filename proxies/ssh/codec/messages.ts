@@ -4,8 +4,10 @@
  * section 6). Parsers throw MalformedError; byte strings they return are views into the payload. The payloads
  * of channel requests are in requests.ts, the builders in build.ts.
  */
+
 import { MalformedError } from '../../malformed.ts'
-import { Reader, uint32At } from './reader.ts'
+import { uint32At } from '../../uint32.ts'
+import { Reader } from './reader.ts'
 import { setUint32At } from './writer.ts'
 
 /** RFC 4254 section 9, RFC 4250 section 4.1.2. */

@@ -4,16 +4,10 @@
  */
 import { MalformedError } from '../../malformed.ts'
 import { latin1 } from '../../text.ts'
+import { uint32At } from '../../uint32.ts'
 
 /** RFC 4251 section 6: the names of requests, channel types and algorithms. */
 export const NAME_LIMIT = 64
-
-/** The uint32 (big-endian) at `offset`. The caller has checked the bounds. */
-export function uint32At(bytes: Uint8Array, offset: number): number {
-  return (
-    bytes[offset]! * 0x1000000 + ((bytes[offset + 1]! << 16) | (bytes[offset + 2]! << 8) | bytes[offset + 3]!)
-  )
-}
 
 export class Reader {
   readonly #bytes: Uint8Array

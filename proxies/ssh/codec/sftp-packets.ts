@@ -3,9 +3,10 @@
  * byte type, body) without holding them: the visitor says how much of a body it needs to see in one piece, the
  * rest is handed on as it comes.
  */
+
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../malformed.ts'
-import { uint32At } from './reader.ts'
+import { uint32At } from '../../uint32.ts'
 
 /** OpenSSH's SFTP_MAX_MSG_LENGTH is 256 KiB; a data packet of that size has a header beside. */
 export const PACKET_LIMIT = 256 * 1024 + 1024

@@ -3,10 +3,11 @@
  * session of it by naming the server's program. Its files would not be seen one by one, so it is cut. This keeps
  * ordinary clients honest; a command can move files in ways that cannot be told from anything else.
  */
+
 import { Buffer } from 'node:buffer'
 import type { Exit } from '../../../recordings/frames.ts'
 import { MalformedError } from '../../malformed.ts'
-import { uint32At } from '../codec/reader.ts'
+import { uint32At } from '../../uint32.ts'
 import { FXP, REQUEST_LIMIT } from '../codec/sftp.ts'
 import type { ChannelRecorder } from './recorder.ts'
 

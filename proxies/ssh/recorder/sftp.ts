@@ -7,11 +7,13 @@
  * version than 3, packets over their limits, answers to nothing, requests on a handle that the target has not
  * given (a guessed handle would write a file that nobody sees), more state than the limits below.
  */
+
 import { type Exit, FRAME } from '../../../recordings/frames.ts'
 import { MalformedError } from '../../malformed.ts'
 import type { Quota } from '../../quota.ts'
 import { latin1 } from '../../text.ts'
-import { Reader, uint32At } from '../codec/reader.ts'
+import { uint32At } from '../../uint32.ts'
+import { Reader } from '../codec/reader.ts'
 import {
   ATTR_SIZE,
   FX_EOF,

@@ -7,13 +7,15 @@
  *
  * A stream that cannot be followed throws MalformedError.
  */
+
 import type { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import type { FileDirection } from '../../../src/model/file-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { MalformedError } from '../../malformed.ts'
 import { latin1 } from '../../text.ts'
-import { Reader, uint32At } from '../codec/reader.ts'
+import { uint32At } from '../../uint32.ts'
+import { Reader } from '../codec/reader.ts'
 import {
   FX_PERMISSION_DENIED,
   FXP,

@@ -153,7 +153,8 @@ class Planner {
     try {
       return await this.#planOne(entry, names)
     } catch (error) {
-      this.#reader.problems.addError(error, entry.row, this.#reader.columns)
+      const cellOf = (field: string) => this.#table.cellOf?.(field, entry.body) ?? field
+      this.#reader.problems.addError(error, entry.row, this.#reader.columns, cellOf)
       return undefined
     }
   }

@@ -23,9 +23,15 @@ export class Problems {
   /**
    * What went wrong with a row, at the columns of the fields at fault.
    * @param columns the place of each column that the table has
+   * @param cellOf what a field was in the table
    * @throws what is not the row's fault
    */
-  addError(error: unknown, row: number, columns: ReadonlyMap<string, number>): void {
+  addError(
+    error: unknown,
+    row: number,
+    columns: ReadonlyMap<string, number>,
+    cellOf: (field: string) => string,
+  ): void {
     const known = error instanceof CsvError ? error : apiErrorOf(error)
     if (known instanceof CsvError) {
       this.add({ ...known.place, message: known.message })
@@ -34,7 +40,7 @@ export class Problems {
     if (NOT_OF_A_ROW.includes(known.code)) throw error
     const details = known.details.length > 0 ? known.details : [{ message: ERRORS[known.code].description }]
     for (const { field, message } of details) {
-      const name = field === undefined ? undefined : columnName(field, columns)
+      const name = field === undefined ? undefined : columnName(cellOf(field), columns)
       const column = name === undefined ? undefined : columns.get(name)
       this.add({
         row,

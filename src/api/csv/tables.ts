@@ -44,6 +44,8 @@ export interface Table {
   ofDevice: Member | undefined
   /** Turns cells into fields where one is not the other. @returns the column at fault with what is wrong */
   finish?: (body: Body) => { column: string; message: string } | undefined
+  /** Turns a field of a body back into the cell that it was, where its last part is no column's name. */
+  cellOf?: (field: string, body: Body) => string
 }
 
 const DEVICE: Column = { name: 'device', kind: 'word', path: ['device'] }
@@ -98,12 +100,13 @@ function ofDevice(name: CsvName, resource: AnyResource, key: readonly string[]):
   return { name, columns, key, required: key, single: undefined, ofDevice: member(resource, key.at(-1)) }
 }
 
+/** Of an account: columns of their own, for the API's `credentials`. */
+const SECRETS = ['password', 'enable', 'private_key', 'passphrase']
+
 function accounts(context: ResourceContext, store: Store): Table {
   const resource: AnyResource = accountResource(context)
   const fields = columnsOf(resource.create.schema, []).filter(({ name }) => name !== 'credentials')
-  const secrets = ['password', 'private_key', 'passphrase'].map(
-    (name): Column => ({ name, kind: 'secret', path: [name] }),
-  )
+  const secrets = SECRETS.map((name): Column => ({ name, kind: 'secret', path: [name] }))
   return {
     name: 'accounts',
     columns: [...fields, ...secrets],
@@ -112,6 +115,7 @@ function accounts(context: ResourceContext, store: Store): Table {
     single: { resource, find: (_request, body) => accountAt(store, body) },
     ofDevice: undefined,
     finish: withCredentials,
+    cellOf: secretCell,
   }
 }
 
@@ -131,18 +135,26 @@ async function accountAt(store: Store, body: Body): Promise<Account | undefined>
 
 /** The secrets' cells as the API's `credentials`. */
 function withCredentials(body: Body): { column: string; message: string } | undefined {
-  const { password, private_key, passphrase } = body
-  for (const field of ['password', 'private_key', 'passphrase']) delete body[field]
+  const { password, enable, private_key, passphrase } = body
+  for (const field of SECRETS) delete body[field]
   if (passphrase !== undefined && private_key === undefined)
     return { column: 'passphrase', message: 'a passphrase goes with a private key in the same row' }
   const credentials = [
     ...(password === undefined ? [] : [{ type: 'password', password }]),
+    ...(enable === undefined ? [] : [{ type: 'enable', password: enable }]),
     ...(private_key === undefined
       ? []
       : [{ type: 'ssh_key', private_key, ...(passphrase === undefined ? {} : { passphrase }) }]),
   ]
   if (credentials.length > 0) body['credentials'] = credentials
   return undefined
+}
+
+/** The second password is a `password` of its own kind. */
+function secretCell(field: string, body: Body): string {
+  const [, index] = /^credentials\/(\d+)\//.exec(field) ?? []
+  const credentials = (body['credentials'] ?? []) as { type: string }[]
+  return credentials[Number(index)]?.type === 'enable' ? 'enable' : field
 }
 
 /** What is the same for two rows that name the same object. */

@@ -2,8 +2,9 @@
 import { Buffer } from 'node:buffer'
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { dial } from '../../../proxies/dial.ts'
+import { LINGER_MS } from '../../../proxies/limits.ts'
 import {
   buildChannelOpen,
   buildChannelRequest,
@@ -34,7 +35,7 @@ let messages: Buffer[]
 
 beforeEach(async () => {
   const connection = Promise.withResolvers<Socket>()
-  server = createServer(connection.resolve)
+  server = createServer({ allowHalfOpen: true }, connection.resolve)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const name = 'sw1'
@@ -178,10 +179,30 @@ describe('what it shows', () => {
   })
 })
 
-test('the client closes: so does the connection', async () => {
-  await begin()
-  const gone = new Promise((resolve) => device.on('end', resolve))
-  await tell(buildClose(0))
-  await gone
-  expect(messages.at(-1)?.[0]).toBe(MSG.channelClose)
+describe('the client closes', () => {
+  test('and so does the connection', async () => {
+    await begin()
+    const gone = new Promise((resolve) => device.on('end', resolve))
+    expect(leg.isSpent).toBe(false)
+    await tell(buildClose(0))
+    await gone
+    expect(messages.at(-1)?.[0]).toBe(MSG.channelClose)
+    expect(leg.isSpent).toBe(true)
+  })
+
+  test('and a target that stays is left soon', async () => {
+    await begin()
+    const reset = new Promise((resolve) => device.on('error', resolve))
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    try {
+      await tell(buildClose(0))
+      vi.advanceTimersByTime(LINGER_MS)
+    } finally {
+      vi.useRealTimers()
+    }
+    // There is nobody any more to take what it says.
+    const talk = setInterval(() => device.write('still here'), 20)
+    await reset
+    clearInterval(talk)
+  })
 })

@@ -30,6 +30,11 @@ test.each<[string, Chunk[], (string | number)[]]>([
   ],
   ['a space, alone', [[' ']], [' ']],
   ['a byte that is none, announced', [['a', true]], ['a']],
+  ['the first request for the size, with output after it', [['a'], ['\x80b']], ['a', WINDOW, 'b']],
+  ['the same at the beginning', [['\x80b']], [WINDOW, 'b']],
+  ['not one after it, where it stands with other bytes', [['\x80'], ['\x80b']], [WINDOW, '\x80b']],
+  ['the end of a character, with more after it', [['\xe2\x82'], ['\x80b']], ['\xe2\x82', '\x80b']],
+  ['other control bytes, with output after them', [['\x90b']], ['\x90b']],
   ['one in the middle of output', [['a\x80b']], ['a\x80b']],
   ['nothing', [['', true]], []],
 ])('%s', (_, chunks, events) => expect(read(chunks)).toEqual(events))

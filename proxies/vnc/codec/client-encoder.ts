@@ -1,0 +1,102 @@
+/** What a viewer sends (RFC 6143 section 7.5), as the bastion sends it to a target of its own accord. */
+import { Buffer } from 'node:buffer'
+import { type Area, CLIENT_MESSAGE } from './client-messages.ts'
+import { encodePixelFormat, type PixelFormat } from './pixel-format.ts'
+import { encodeScreens, type Screen } from './screens.ts'
+
+export function encodeSetPixelFormat(format: PixelFormat): Buffer {
+  return Buffer.concat([Buffer.of(CLIENT_MESSAGE.SET_PIXEL_FORMAT, 0, 0, 0), encodePixelFormat(format)])
+}
+
+/** In the order of preference. */
+export function encodeSetEncodings(encodings: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(4 + 4 * encodings.length)
+  bytes[0] = CLIENT_MESSAGE.SET_ENCODINGS
+  bytes.writeUInt16BE(encodings.length, 2)
+  encodings.forEach((encoding, index) => {
+    bytes.writeInt32BE(encoding, 4 + 4 * index)
+  })
+  return bytes
+}
+
+export function encodeUpdateRequest(isIncremental: boolean, area: Area): Buffer {
+  return withArea(CLIENT_MESSAGE.UPDATE_REQUEST, isIncremental, area)
+}
+
+export function encodeContinuousUpdates(isEnabled: boolean, area: Area): Buffer {
+  return withArea(CLIENT_MESSAGE.CONTINUOUS_UPDATES, isEnabled, area)
+}
+
+function withArea(type: number, flag: boolean, { x, y, width, height }: Area): Buffer {
+  const bytes = Buffer.alloc(10)
+  bytes[0] = type
+  bytes[1] = flag ? 1 : 0
+  bytes.writeUInt16BE(x, 2)
+  bytes.writeUInt16BE(y, 4)
+  bytes.writeUInt16BE(width, 6)
+  bytes.writeUInt16BE(height, 8)
+  return bytes
+}
+
+export function encodeKey(isDown: boolean, keysym: number): Buffer {
+  const bytes = Buffer.alloc(8)
+  bytes[0] = CLIENT_MESSAGE.KEY
+  bytes[1] = isDown ? 1 : 0
+  bytes.writeUInt32BE(keysym, 4)
+  return bytes
+}
+
+/** `buttons`: the eight that any server knows. */
+export function encodePointer(x: number, y: number, buttons: number): Buffer {
+  const bytes = Buffer.alloc(6)
+  bytes[0] = CLIENT_MESSAGE.POINTER
+  bytes[1] = buttons & 0xff
+  bytes.writeUInt16BE(x, 2)
+  bytes.writeUInt16BE(y, 4)
+  return bytes
+}
+
+/** Latin-1. */
+export function encodeClientCutText(text: Uint8Array): Buffer {
+  return cutText(CLIENT_MESSAGE.CUT_TEXT, text)
+}
+
+export function encodeExtendedClientCutText(flags: number, body: Uint8Array): Buffer {
+  return extendedCutText(CLIENT_MESSAGE.CUT_TEXT, flags, body)
+}
+
+export function encodeClientFence(flags: number, payload: Uint8Array): Buffer {
+  return fence(CLIENT_MESSAGE.FENCE, flags, payload)
+}
+
+export function encodeSetDesktopSize(width: number, height: number, screens: readonly Screen[]): Buffer {
+  const head = Buffer.of(CLIENT_MESSAGE.SET_DESKTOP_SIZE, 0, 0, 0, 0, 0, screens.length, 0)
+  head.writeUInt16BE(width, 2)
+  head.writeUInt16BE(height, 4)
+  return Buffer.concat([head, encodeScreens(screens)])
+}
+
+/** A cut text of either side, which differ in their type only. */
+export function cutText(type: number, text: Uint8Array): Buffer {
+  const head = Buffer.of(type, 0, 0, 0, 0, 0, 0, 0)
+  head.writeUInt32BE(text.length, 4)
+  return Buffer.concat([head, text])
+}
+
+/** An extended cut text of either side: its length is negative. */
+export function extendedCutText(type: number, flags: number, body: Uint8Array): Buffer {
+  const head = Buffer.alloc(12)
+  head[0] = type
+  head.writeInt32BE(-4 - body.length, 4)
+  head.writeUInt32BE(flags >>> 0, 8)
+  return Buffer.concat([head, body])
+}
+
+/** A fence of either side. */
+export function fence(type: number, flags: number, payload: Uint8Array): Buffer {
+  const head = Buffer.alloc(9)
+  head[0] = type
+  head.writeUInt32BE(flags >>> 0, 4)
+  head[8] = payload.length
+  return Buffer.concat([head, payload])
+}

@@ -1,0 +1,116 @@
+/** Extended clipboard (community specification): what the flags and the body of an extended cut text say. */
+import { Buffer } from 'node:buffer'
+import { constants, deflateSync, inflateSync } from 'node:zlib'
+import { MalformedError } from '../../malformed.ts'
+import { uint32At } from '../../uint32.ts'
+import { CLIPBOARD_DATA_LIMIT } from './limits.ts'
+
+export const FORMAT = { TEXT: 1, RTF: 2, HTML: 4, DIB: 8, FILES: 16 } as const
+export const ACTION = {
+  CAPS: 1 << 24,
+  REQUEST: 1 << 25,
+  PEEK: 1 << 26,
+  NOTIFY: 1 << 27,
+  PROVIDE: 1 << 28,
+} as const
+
+const FORMATS = 0xffff
+const ACTIONS = ACTION.REQUEST | ACTION.PEEK | ACTION.NOTIFY | ACTION.PROVIDE
+
+export type ClipboardMessage =
+  /** What the sender takes, and how many bytes of each format (lowest bit first) without having asked. */
+  | { action: 'caps'; formats: number; actions: number; sizes: number[] }
+  | { action: 'request' | 'peek' | 'notify'; formats: number }
+  /** The data of each format's bit. Text is UTF-8 with CR LF and a zero byte at its end. */
+  | { action: 'provide'; items: Map<number, Uint8Array> }
+
+/** `body`: what follows the flags. Throws MalformedError, also for data that inflates past its limit. */
+export function parseClipboard(flags: number, body: Uint8Array): ClipboardMessage {
+  const formats = flags & FORMATS
+  if (flags & ACTION.CAPS) {
+    const count = bits(formats).length
+    if (body.length < 4 * count) {
+      throw new MalformedError(
+        `vnc: a size for each of ${count} clipboard formats was expected, found ${body.length} bytes`,
+      )
+    }
+    const sizes = Array.from({ length: count }, (_, index) => uint32At(body, 4 * index))
+    return { action: 'caps', formats, actions: flags & ACTIONS, sizes }
+  }
+  switch (flags & ACTIONS) {
+    case ACTION.REQUEST:
+      return { action: 'request', formats }
+    case ACTION.PEEK:
+      return { action: 'peek', formats }
+    case ACTION.NOTIFY:
+      return { action: 'notify', formats }
+    case ACTION.PROVIDE:
+      return { action: 'provide', items: readItems(formats, inflated(body)) }
+    default:
+      throw new MalformedError(
+        `vnc: one action of the clipboard was expected, found flags 0x${(flags >>> 0).toString(16)}`,
+      )
+  }
+}
+
+function inflated(body: Uint8Array): Buffer {
+  try {
+    // Senders flush the stream and do not end it.
+    return inflateSync(body, { maxOutputLength: CLIPBOARD_DATA_LIMIT, finishFlush: constants.Z_SYNC_FLUSH })
+  } catch (error) {
+    throw new MalformedError(
+      `vnc: at most ${CLIPBOARD_DATA_LIMIT} bytes of clipboard were expected, compressed by zlib: ${(error as Error).message}`,
+    )
+  }
+}
+
+function readItems(formats: number, data: Buffer): Map<number, Uint8Array> {
+  const items = new Map<number, Uint8Array>()
+  let at = 0
+  for (const format of bits(formats)) {
+    const size = at + 4 <= data.length ? uint32At(data, at) : undefined
+    if (size === undefined || data.length - at - 4 < size) {
+      throw new MalformedError(
+        `vnc: the clipboard's data of format ${format} was expected, found ${data.length - at} bytes`,
+      )
+    }
+    items.set(format, data.subarray(at + 4, at + 4 + size))
+    at += 4 + size
+  }
+  return items
+}
+
+export function encodeClipboard(message: ClipboardMessage): { flags: number; body: Buffer } {
+  switch (message.action) {
+    case 'caps': {
+      const sizes = Buffer.alloc(4 * message.sizes.length)
+      message.sizes.forEach((size, index) => {
+        sizes.writeUInt32BE(size, 4 * index)
+      })
+      return { flags: ACTION.CAPS | message.actions | message.formats, body: sizes }
+    }
+    case 'provide': {
+      const entries = [...message.items].sort(([a], [b]) => a - b)
+      const parts = entries.flatMap(([, data]) => {
+        const size = Buffer.alloc(4)
+        size.writeUInt32BE(data.length)
+        return [size, data]
+      })
+      const formats = entries.reduce((sum, [format]) => sum | format, 0)
+      return { flags: ACTION.PROVIDE | formats, body: deflateSync(Buffer.concat(parts)) }
+    }
+    case 'request':
+      return { flags: ACTION.REQUEST | message.formats, body: Buffer.alloc(0) }
+    case 'peek':
+      return { flags: ACTION.PEEK | message.formats, body: Buffer.alloc(0) }
+    case 'notify':
+      return { flags: ACTION.NOTIFY | message.formats, body: Buffer.alloc(0) }
+  }
+}
+
+/** The bits that are set, lowest first. */
+function bits(mask: number): number[] {
+  const set: number[] = []
+  for (let bit = 1; bit <= mask; bit <<= 1) if (mask & bit) set.push(bit)
+  return set
+}

@@ -1,0 +1,125 @@
+/** RFC 6143 section 7.4: how a pixel's bytes give its colour. */
+import { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+import { uint16At } from '../../uint16.ts'
+
+export const PIXEL_FORMAT_BYTES = 16
+
+export interface PixelFormat {
+  bitsPerPixel: 8 | 16 | 32
+  depth: number
+  isBigEndian: boolean
+  /** Else pixels are places in the colour map. */
+  isTrueColour: boolean
+  redMax: number
+  greenMax: number
+  blueMax: number
+  redShift: number
+  greenShift: number
+  blueShift: number
+}
+
+/** 32 bits little-endian, `0x00rrggbb`: what most viewers ask for. */
+export const RGB888: PixelFormat = {
+  bitsPerPixel: 32,
+  depth: 24,
+  isBigEndian: false,
+  isTrueColour: true,
+  redMax: 255,
+  greenMax: 255,
+  blueMax: 255,
+  redShift: 16,
+  greenShift: 8,
+  blueShift: 0,
+}
+
+/** The 16 bytes at `offset`; the caller has checked that they are there. Throws MalformedError. */
+export function parsePixelFormat(bytes: Uint8Array, offset = 0): PixelFormat {
+  const bitsPerPixel = bytes[offset]!
+  if (bitsPerPixel !== 8 && bitsPerPixel !== 16 && bitsPerPixel !== 32) {
+    throw new MalformedError(`vnc: 8, 16 or 32 bits a pixel were expected, found ${bitsPerPixel}`)
+  }
+  const format: PixelFormat = {
+    bitsPerPixel,
+    depth: bytes[offset + 1]!,
+    isBigEndian: bytes[offset + 2] !== 0,
+    isTrueColour: bytes[offset + 3] !== 0,
+    redMax: uint16At(bytes, offset + 4),
+    greenMax: uint16At(bytes, offset + 6),
+    blueMax: uint16At(bytes, offset + 8),
+    redShift: bytes[offset + 10]!,
+    greenShift: bytes[offset + 11]!,
+    blueShift: bytes[offset + 12]!,
+  }
+  if (bitsPerPixel < format.depth) {
+    throw new MalformedError(
+      `vnc: a depth of at most ${bitsPerPixel} bits was expected, found ${format.depth}`,
+    )
+  }
+  if (!format.isTrueColour) {
+    if (bitsPerPixel !== 8) {
+      throw new MalformedError(`vnc: a colour map was expected with 8 bits a pixel, found ${bitsPerPixel}`)
+    }
+    return format
+  }
+  checkColour('red', format.redMax, format.redShift, bitsPerPixel)
+  checkColour('green', format.greenMax, format.greenShift, bitsPerPixel)
+  checkColour('blue', format.blueMax, format.blueShift, bitsPerPixel)
+  return format
+}
+
+function checkColour(name: string, max: number, shift: number, bits: number): void {
+  // A maximum is 2^n - 1, so one more has no bit in common with it.
+  const width = 32 - Math.clz32(max)
+  if ((max & (max + 1)) !== 0 || bits < shift + width) {
+    throw new MalformedError(
+      `vnc: ${name} of n bits, shifted inside the pixel's ${bits}, was expected, found a maximum of ${max}, shifted by ${shift}`,
+    )
+  }
+}
+
+export function encodePixelFormat(format: PixelFormat): Buffer {
+  const bytes = Buffer.alloc(PIXEL_FORMAT_BYTES)
+  bytes[0] = format.bitsPerPixel
+  bytes[1] = format.depth
+  bytes[2] = format.isBigEndian ? 1 : 0
+  bytes[3] = format.isTrueColour ? 1 : 0
+  bytes.writeUInt16BE(format.redMax, 4)
+  bytes.writeUInt16BE(format.greenMax, 6)
+  bytes.writeUInt16BE(format.blueMax, 8)
+  bytes[10] = format.redShift
+  bytes[11] = format.greenShift
+  bytes[12] = format.blueShift
+  return bytes
+}
+
+export function samePixelFormat(a: PixelFormat, b: PixelFormat): boolean {
+  return encodePixelFormat(a).equals(encodePixelFormat(b))
+}
+
+export function bytesPerPixel(format: PixelFormat): 1 | 2 | 4 {
+  return (format.bitsPerPixel / 8) as 1 | 2 | 4
+}
+
+/** Of a TPIXEL (community specification, Tight Encoding): three bytes where a colour is 8 bits each of depth 24. */
+export function bytesPerTightPixel(format: PixelFormat): 1 | 2 | 3 | 4 {
+  const { redMax, greenMax, blueMax } = format
+  const isPacked =
+    format.isTrueColour &&
+    format.bitsPerPixel === 32 &&
+    format.depth === 24 &&
+    redMax === 255 &&
+    greenMax === 255 &&
+    blueMax === 255
+  return isPacked ? 3 : bytesPerPixel(format)
+}
+
+/** Of a CPIXEL (RFC 6143 section 7.7.5): three bytes where the colours leave one end of the four free. */
+export function bytesPerCompactPixel(format: PixelFormat): 1 | 2 | 3 | 4 {
+  if (!format.isTrueColour || format.bitsPerPixel !== 32 || 24 < format.depth) return bytesPerPixel(format)
+  const mask =
+    (format.redMax << format.redShift) |
+    (format.greenMax << format.greenShift) |
+    (format.blueMax << format.blueShift)
+  return (mask & 0xff000000) === 0 || (mask & 0xff) === 0 ? 3 : 4
+}

@@ -1,0 +1,64 @@
+import { Buffer } from 'node:buffer'
+import { expect, test } from 'vitest'
+import { ENCODING, encodingName, isPassed, isPixelEncoding } from '../../../../proxies/vnc/codec/encodings.ts'
+import {
+  bytesPerCompactPixel,
+  bytesPerTightPixel,
+  encodePixelFormat,
+  parsePixelFormat,
+  RGB888,
+  samePixelFormat,
+} from '../../../../proxies/vnc/codec/pixel-format.ts'
+import { encodeServerInit, parseServerInit } from '../../../../proxies/vnc/codec/server-init.ts'
+
+test('a pixel format of RFC 6143 7.4', () => {
+  // TigerVNC's Xvnc of depth 24.
+  const bytes = Buffer.from('20180001 00ff00ff00ff 100800 000000'.replaceAll(' ', ''), 'hex')
+  expect(parsePixelFormat(bytes)).toEqual(RGB888)
+  expect(encodePixelFormat(RGB888).toString('hex')).toBe(bytes.toString('hex'))
+  expect(samePixelFormat(RGB888, { ...RGB888 })).toBe(true)
+  expect(samePixelFormat(RGB888, { ...RGB888, isBigEndian: true })).toBe(false)
+})
+
+test('compressed pixels of three bytes', () => {
+  const upper = { ...RGB888, redShift: 24, greenShift: 16, blueShift: 8 }
+  const deep = {
+    ...RGB888,
+    depth: 30,
+    redMax: 1023,
+    greenMax: 1023,
+    blueMax: 1023,
+    redShift: 20,
+    greenShift: 10,
+  }
+  expect([RGB888, upper, deep].map(bytesPerCompactPixel)).toEqual([3, 3, 4])
+  expect([RGB888, upper, deep, { ...RGB888, depth: 32 }].map(bytesPerTightPixel)).toEqual([3, 3, 4, 4])
+})
+
+test('ServerInit, wherever it was cut', () => {
+  const init = { width: 640, height: 480, format: RGB888, name: 'host:1 – Büro' }
+  const bytes = encodeServerInit(init)
+  for (let length = 0; length < bytes.length; length++) {
+    expect(parseServerInit(bytes.subarray(0, length))).toBeUndefined()
+  }
+  expect(parseServerInit(Buffer.concat([bytes, Buffer.of(0)]))).toEqual({ init, length: bytes.length })
+})
+
+test('ServerInit past the limits', () => {
+  const init = { width: 640, height: 480, format: RGB888, name: '' }
+  expect(() => parseServerInit(encodeServerInit({ ...init, width: 65535, height: 65535 }))).toThrow(
+    /a screen of/,
+  )
+  const long = encodeServerInit(init)
+  long.writeUInt32BE(0xffffffff, 20)
+  expect(() => parseServerInit(long)).toThrow(/4096 bytes/)
+})
+
+test('encodings', () => {
+  expect(ENCODING.EXTENDED_CLIPBOARD).toBe(-1063131698)
+  expect([7, -32, -247, -412, -768].every(isPassed)).toBe(true)
+  // CoRRE, H.264, QEMU's audio, xvp, gii: nothing draws or filters them.
+  expect([4, 50, -259, -309, -305, -260, 0x574d5664].some(isPassed)).toBe(false)
+  expect([ENCODING.ZRLE, ENCODING.CURSOR].map(isPixelEncoding)).toEqual([true, false])
+  expect([encodingName(-308), encodingName(99)]).toEqual(['extended-desktop-size', '99'])
+})
