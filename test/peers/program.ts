@@ -61,6 +61,12 @@ const PROGRAMS = {
   gvnccapture: 'gvncviewer',
   vncsnapshot: 'vncsnapshot',
   remmina: 'remmina',
+  'freerdp-shadow-cli': 'freerdp2-shadow-x11',
+  xfreerdp: 'freerdp2-x11',
+  'winpr-hash': 'winpr-utils',
+  rdesktop: 'rdesktop',
+  xrdp: 'xrdp',
+  'xrdp-sesman': 'xrdp',
   'dbus-launch': 'dbus-x11',
   convert: 'imagemagick',
   display: 'imagemagick',
@@ -91,6 +97,7 @@ const PYTHON = '/usr/bin/python3'
 const MODULES_FOLDER = '/usr/lib/python3/dist-packages'
 const PYTHON_MODULES = {
   asyncssh: 'python3-asyncssh',
+  gssapi: 'python3-gssapi',
   paramiko: 'python3-paramiko',
   pexpect: 'python3-pexpect',
 } as const
@@ -101,6 +108,11 @@ const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux
 /** Library → a file of it and the Debian package that has it. */
 const LIBRARIES = {
   libcli: { file: '/usr/include/libcli.h', debian: 'libcli-dev' },
+  'gss-ntlmssp': {
+    file: `/usr/lib/${MULTIARCH}/gssntlmssp/gssntlmssp.so`,
+    debian: 'gss-ntlmssp',
+  },
+  xorgxrdp: { file: '/usr/lib/xorg/modules/libxorgxrdp.so', debian: 'xorgxrdp' },
   'remmina-plugin-vnc': {
     file: `/usr/lib/${MULTIARCH}/remmina/plugins/remmina-plugin-vnc.so`,
     debian: 'remmina-plugin-vnc',
