@@ -2,10 +2,12 @@
  * The table of a session's channels: how either peer opens one (RFC 4254 5.1), by the rights of the session, and which
  * numbers they have. What one channel does is in channel.ts and its subclasses.
  */
+
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../src/model/rights.ts'
 import { wordsOf } from '../errors.ts'
 import { MalformedError } from '../malformed.ts'
+import { missingRight } from '../missing-right.ts'
 import { displayText } from '../text.ts'
 import type { Channel, ChannelHost, Opened } from './channel.ts'
 import { buildChannelOpen, buildChannelOpenFailure, buildClose } from './codec/build.ts'
@@ -24,7 +26,6 @@ import { type Grants, openByClient, openByTarget } from './forwarding/opens.ts'
 import type { GlobalRequests } from './forwarding/requests.ts'
 import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS } from './limits.ts'
 import type { AdoptedChannel } from './lobby.ts'
-import { missingRight } from './request.ts'
 import { SessionChannel } from './session-channel.ts'
 
 const NOTHING = new Uint8Array(0)

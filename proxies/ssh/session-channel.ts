@@ -2,11 +2,13 @@
  * A session channel (RFC 4254 6). The rights of the session are asked at its main request; until that is granted,
  * nothing but preparations passes, and afterwards everything passes by the recorder.
  */
+
 import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import type { Right } from '../../src/model/rights.ts'
 import { usesAgent } from '../../src/model/ssh-options.ts'
 import { MalformedError } from '../malformed.ts'
+import { missingRight } from '../missing-right.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
 import {
   buildChannelFailure,
@@ -32,15 +34,7 @@ import { mayPass } from './environment.ts'
 import { Flow } from './flow.ts'
 import { type X11Grant, x11Grant } from './forwarding/x11.ts'
 import { MAX_OWED } from './limits.ts'
-import {
-  type Asked,
-  askedOf,
-  asSent,
-  type MainRequest,
-  mainRequest,
-  missingRight,
-  unjudgedScp,
-} from './request.ts'
+import { type Asked, askedOf, asSent, type MainRequest, mainRequest, unjudgedScp } from './request.ts'
 import { InitVersion } from './sftp/init-version.ts'
 
 /** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */

@@ -32,11 +32,12 @@ export interface Target
   authorizationNames: string[]
 }
 
-/** What each front can lead to: where there is a terminal, terminals of every kind. */
+/** What each front can lead to: where there is a terminal, terminals of every kind; a screen to screens of its kind. */
 const REACHED_BY: Readonly<Record<Protocol, readonly Protocol[]>> = {
   SSH: ['SSH', 'TELNET', 'RLOGIN'],
   TELNET: ['SSH', 'TELNET', 'RLOGIN'],
   RLOGIN: ['SSH', 'TELNET', 'RLOGIN'],
+  VNC: ['VNC'],
 }
 
 export type Resolution =

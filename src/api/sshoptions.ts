@@ -34,7 +34,7 @@ const forwardRules = (description: string) =>
     description: `${description}. A HOST is a name (* for any characters), an address or a network, which holds literal addresses only; a PORT is a number, a range or *`,
   })
 
-const quota = (description: string) =>
+export const quota = (description: string) =>
   Type.Integer({ minimum: MIN_QUOTA, maximum: MAX_QUOTA, description: `bytes ${description}` })
 
 const pastQuota = oneOf(

@@ -133,6 +133,7 @@ function writeConfig(folder: string, sshPort: number, httpsPort: number): string
     `  ssh: { host: 127.0.0.1, port: ${sshPort} }`,
     '  telnet: off',
     '  rlogin: off',
+    '  vnc: off',
     '  metrics: off',
     'recordings: { min_free: 64MiB }',
     `log: { level: warn, file: ${join(folder, 'sallyport.log')} }`,

@@ -18,6 +18,11 @@ export interface ClearTextListen extends ListenAddress {
   allow: string[]
 }
 
+export interface VncListen extends TlsListen {
+  /** Networks that viewers may come from which leave the desktop in clear text. */
+  allowClear: string[]
+}
+
 /** `host`: an address. */
 export interface DnsServer {
   host: string
@@ -80,6 +85,7 @@ export interface Config {
     telnet?: ClearTextListen
     rlogin?: ClearTextListen
     telnets?: TlsListen
+    vnc?: VncListen
     metrics?: ListenAddress
   }
   ssh: {

@@ -31,21 +31,25 @@ const withTls = (port: number) =>
     },
     closed,
   )
+/** Those of this machine unless others are named. */
+const Networks = (description: string) =>
+  Type.Array(
+    Type.String({ minLength: 2, maxLength: 64, title: 'an address or a network such as 10.0.0.0/8' }),
+    {
+      default: LOOPBACK_NETWORKS,
+      minItems: 1,
+      maxItems: 64,
+      title: 'a list of networks, one at least',
+      description,
+    },
+  )
 const inClearText = (port: number) =>
   Type.Object(
     {
       host: AllAddresses,
       port: ListenPort(port),
-      allow: Type.Array(
-        Type.String({ minLength: 2, maxLength: 64, title: 'an address or a network such as 10.0.0.0/8' }),
-        {
-          default: LOOPBACK_NETWORKS,
-          minItems: 1,
-          maxItems: 64,
-          title: 'a list of networks, one at least',
-          description:
-            'clients from elsewhere are turned away: whoever is on the way reads passwords and all else',
-        },
+      allow: Networks(
+        'clients from elsewhere are turned away: whoever is on the way reads passwords and all else',
       ),
     },
     closed,
@@ -58,6 +62,18 @@ export const Listen = Type.Object(
     telnet: listener(inClearText(23), 'Telnet in clear text'),
     rlogin: listener(inClearText(513), 'rlogin, which is always in clear text'),
     telnets: listener(withTls(992), 'Telnet inside TLS (1.2 or newer); default: off', 'off'),
+    vnc: listener(
+      Type.Object(
+        {
+          ...withTls(5900).properties,
+          allow_clear: Networks(
+            "where viewers may come from that leave the desktop in clear text (VNC password by ticket, Apple's sign-in): whoever is on the way sees it",
+          ),
+        },
+        closed,
+      ),
+      'VNC, inside TLS where the viewer can do it',
+    ),
     metrics: listener(
       Type.Object(
         {

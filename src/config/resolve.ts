@@ -15,6 +15,7 @@ import type {
   SyslogTarget,
   TlsListen,
   TrapTarget,
+  VncListen,
 } from './config.ts'
 import { type ConfigFile, MAX_BANNER, type SecretSource } from './schema.ts'
 import { parseDuration, parseSize } from './units.ts'
@@ -98,7 +99,10 @@ class Resolver {
     return lines
   }
 
-  withTls(name: 'https' | 'telnets', listen: Exclude<ConfigFile['listen']['https'], 'off'>): TlsListen {
+  withTls(
+    name: 'https' | 'telnets' | 'vnc',
+    listen: Exclude<ConfigFile['listen']['https'], 'off'>,
+  ): TlsListen {
     const { certificate, key } = listen
     if ((certificate === undefined) !== (key === undefined)) {
       this.fail(['listen', name], 'certificate and key belong together: give both, or none')
@@ -112,11 +116,20 @@ class Resolver {
   }
 
   inClearText(name: 'telnet' | 'rlogin', listen: ClearTextListen): ClearTextListen {
-    for (const [i, network] of listen.allow.entries()) {
-      const flaw = networkError(network)
-      if (flaw !== undefined) this.fail(['listen', name, 'allow', i], `${flaw}, got ${network}`)
-    }
+    this.#networks(['listen', name, 'allow'], listen.allow)
     return listen
+  }
+
+  vnc(listen: Exclude<ConfigFile['listen']['vnc'], 'off'>): VncListen {
+    this.#networks(['listen', 'vnc', 'allow_clear'], listen.allow_clear)
+    return { ...this.withTls('vnc', listen), allowClear: listen.allow_clear }
+  }
+
+  #networks(path: Path, networks: readonly string[]): void {
+    for (const [i, network] of networks.entries()) {
+      const flaw = networkError(network)
+      if (flaw !== undefined) this.fail([...path, i], `${flaw}, got ${network}`)
+    }
   }
 
   dnsServer(server: DnsServer, i: number): DnsServer {
@@ -254,7 +267,7 @@ export function resolveConfig(
 ): { config: Config; problems: Problem[] } {
   const dataDir = resolve(dirname(file), content.data_dir)
   const resolver = new Resolver(dataDir, surroundings.env)
-  const { https, ssh, telnet, rlogin, telnets, metrics } = content.listen
+  const { https, ssh, telnet, rlogin, telnets, vnc, metrics } = content.listen
   const { user_ca: userCa, host_certificates: hostCertificates, banner, motd } = content.ssh
   const { revoked_keys: revokedKeys, revoked_host_keys: revokedHostKeys } = content.ssh
   const master = content.master_key
@@ -268,6 +281,7 @@ export function resolveConfig(
       ...(telnet === 'off' ? {} : { telnet: resolver.inClearText('telnet', telnet) }),
       ...(rlogin === 'off' ? {} : { rlogin: resolver.inClearText('rlogin', rlogin) }),
       ...(telnets === 'off' ? {} : { telnets: resolver.withTls('telnets', telnets) }),
+      ...(vnc === 'off' ? {} : { vnc: resolver.vnc(vnc) }),
       ...(metrics === 'off' ? {} : { metrics }),
     },
     ssh: {

@@ -3,6 +3,7 @@ import { canonicalName } from '../access/targets.ts'
 import type { AuthenticationMethod } from '../model/authentication-methods.ts'
 import type { TargetKind } from '../model/objects.ts'
 import { isTerminalProtocol, type Protocol } from '../model/rights.ts'
+import { needsNoCredential, type VncOptions } from '../model/vnc-options.ts'
 import { type Credential as Stored, type Vault, wipe } from '../vault/credentials.ts'
 import { type CertifiedSession, certificateFor } from './certificates.ts'
 import type { Credential } from './messages.ts'
@@ -15,13 +16,13 @@ export type SessionCredentials =
 
 /**
  * Only what the methods name leaves the vault, in their order; the domain's certificate before the account's key. Where
- * no stored account is used it is the password of `logon`.
+ * no stored account is used it is the password of `logon`. `isOptional`: there may be none.
  */
 export async function credentialsFor(
   vault: Vault,
   session: CertifiedSession,
   methods: readonly AuthenticationMethod[],
-  logon?: { password: string },
+  { isOptional, logon }: { isOptional: boolean; logon?: { password: string } },
 ): Promise<SessionCredentials> {
   const { accountId } = session.target
   if (accountId === undefined) {
@@ -48,9 +49,7 @@ export async function credentialsFor(
   } finally {
     for (const one of stored) wipe(one)
   }
-  // Some gear asks for no password, and some servers trust hosts.
-  const needsNone = isTerminalProtocol(session.target.protocol) || methods.includes('PUBKEY_AGENT_FORWARDING')
-  if (credentials.length === 0 && !needsNone) {
+  if (credentials.length === 0 && !isOptional) {
     const left = stored.length > 0 ? ` for ${methods.join(', ')}, which its connection policy names` : ''
     return {
       result: 'refused',
@@ -58,6 +57,17 @@ export async function credentialsFor(
     }
   }
   return { result: 'found', credentials, ...(serial !== undefined && { serial }) }
+}
+
+/** Whether a session may begin without any credential. */
+export function isCredentialOptional(
+  protocol: Protocol,
+  methods: readonly AuthenticationMethod[],
+  { securityTypes }: Pick<VncOptions, 'securityTypes'>,
+): boolean {
+  if (protocol === 'VNC') return securityTypes.some(needsNoCredential)
+  // Some gear asks for no password, and some servers trust hosts.
+  return isTerminalProtocol(protocol) || methods.includes('PUBKEY_AGENT_FORWARDING')
 }
 
 const PERSONAL: Readonly<Record<Exclude<TargetKind, 'account'>, AuthenticationMethod>> = {
@@ -71,8 +81,8 @@ export function methodsFor(
   methods: readonly AuthenticationMethod[],
 ): readonly AuthenticationMethod[] {
   if (kind !== 'account') return methods.filter((one) => one === PERSONAL[kind])
-  // What shows a terminal only takes no keys.
-  if (isTerminalProtocol(protocol)) return methods.filter((one) => one === 'PASSWORD_VAULT')
+  // The others take no keys.
+  if (protocol !== 'SSH') return methods.filter((one) => one === 'PASSWORD_VAULT')
   const personal = Object.values(PERSONAL)
   return methods.filter((one) => !personal.includes(one))
 }

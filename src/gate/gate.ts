@@ -111,14 +111,14 @@ export class BrokerGate implements Gate {
     return await this.#opening.open(this.#signIns.get(request.identity), request)
   }
 
-  async hostKey({ session, key }: HostKeyRequest): Promise<HostKeyAnswer> {
+  async hostKey({ session, key, kind }: HostKeyRequest): Promise<HostKeyAnswer> {
     const running = this.#running.get(session)
     // A right that went while the session was being opened.
     const flaw = await this.#review.flawOf(running)
     if (flaw !== undefined) await this.#end(running, flaw)
     // Ended before its proxy could hear of it: no credential goes out any more.
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
-    return await this.#hostKeys.judge(running, key)
+    return await this.#hostKeys.judge(running, key, kind)
   }
 
   async event({ session, code, fields }: EventRequest): Promise<void> {

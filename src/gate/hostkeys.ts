@@ -9,7 +9,7 @@ import type { Audit } from '../audit/catalogue.ts'
 import { isCertificateType } from '../identity/certificate.ts'
 import { fingerprintOf, flawOfRsa, MAX_RSA_BITS, PublicKeyError } from '../identity/publickey.ts'
 import { Reader } from '../identity/reader.ts'
-import type { HostKey, Id } from '../model/objects.ts'
+import { type HostKey, type Id, PINNING } from '../model/objects.ts'
 import type { HostKeyRepository } from '../store/store.ts'
 import {
   certifiedKey,
@@ -20,8 +20,9 @@ import {
   type HostTrust,
   type ShownKey,
 } from './hosttrust.ts'
-import type { HostKeyAnswer } from './messages.ts'
+import type { HostKeyAnswer, HostKeyRequest } from './messages.ts'
 import { type RunningSession, sessionFields } from './running.ts'
+import { type BareKind, publicKeyIn } from './target-keys.ts'
 
 /** Keys are under 2 KiB for RSA of 8192 bits; certificates have more to say. */
 const MAX_KEY = 16 * 1024
@@ -51,7 +52,33 @@ export class HostKeyJudge {
   }
 
   /** The key, or the certificate about it, as the target showed it. */
-  async judge(session: RunningSession, key: Uint8Array): Promise<HostKeyAnswer> {
+  async judge(
+    session: RunningSession,
+    key: Uint8Array,
+    kind: HostKeyRequest['kind'] = 'ssh',
+  ): Promise<HostKeyAnswer> {
+    return kind === 'ssh' ? await this.#judgeSsh(session, key) : await this.#judgeBare(session, key, kind)
+  }
+
+  /** A key by itself: nobody but an administrator can vouch for it. */
+  async #judgeBare(session: RunningSession, key: Uint8Array, kind: BareKind): Promise<HostKeyAnswer> {
+    const { deviceName, hostKeyPolicy, protocol } = session.target
+    const blob = publicKeyIn(key, kind)
+    if (!blob) {
+      const what = kind === 'x509' ? 'certificate' : 'RSA key'
+      return { result: 'refused', message: `${deviceName} showed a malformed or too weak ${what}` }
+    }
+    const shown: ShownKey = { type: kind, blob }
+    const revoked = doubtOfRevocation(this.trust, shown)
+    if (revoked) return await this.#doubted(session, shown, revoked)
+    if (!PINNING.includes(hostKeyPolicy)) {
+      const reason = `host_key_policy is ${hostKeyPolicy}, which says nothing of ${protocol}`
+      return await this.#doubted(session, shown, { reason, isContradiction: false })
+    }
+    return await this.#inTurn(session.target.serviceId, () => this.#judgePinned(session, shown))
+  }
+
+  async #judgeSsh(session: RunningSession, key: Uint8Array): Promise<HostKeyAnswer> {
     const { deviceName, hostKeyPolicy } = session.target
     const type = keyType(key)
     if (type === undefined) return { result: 'refused', message: `${deviceName} showed a malformed host key` }
@@ -178,7 +205,7 @@ export async function knownTypes(
   keys: Pick<HostKeyRepository, 'ofService'>,
   { serviceId, hostKeyPolicy }: Pick<Target, 'serviceId' | 'hostKeyPolicy'>,
 ): Promise<string[]> {
-  if (hostKeyPolicy === 'ca' || hostKeyPolicy === 'dns') return []
+  if (!PINNING.includes(hostKeyPolicy)) return []
   const known = await keys.ofService(serviceId)
   return [...new Set(known.filter(({ state }) => state === 'accepted').map(({ keyType }) => keyType))]
 }

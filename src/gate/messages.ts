@@ -12,6 +12,7 @@ import type { EventFields } from '../audit/fields.ts'
 import type { LoginOptions } from '../model/login-options.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import type { SshOptions } from '../model/ssh-options.ts'
+import type { VncOptions } from '../model/vnc-options.ts'
 
 /** Where a client comes from, as the accepting socket saw it. */
 export interface Source {
@@ -153,7 +154,7 @@ export interface OpenSession {
   isPersonal?: true
   /** They are the person's own, who may be asked again when the target refuses them. */
   question?: LogonQuestion
-  /** Types of the target's host keys that are accepted (`ssh-ed25519`, …): one of these is what it is asked to show. */
+  /** Types of the target's host keys that are accepted (`ssh-ed25519`, …, `x509`): one of these is what it is asked to show. */
   hostKeyTypes: string[]
   /** It is to show a certificate about its host key; only then may it be asked for one. */
   wantsHostCertificate: boolean
@@ -163,6 +164,8 @@ export interface OpenSession {
   options: SshOptions
   /** Of TELNET and RLOGIN. */
   loginOptions: LoginOptions
+  /** Of VNC; `securityTypes` has those only that may be used with this target and these credentials. */
+  vncOptions: VncOptions
   /** undefined: the authorization says that this session is not recorded. */
   recording?: RecordingGrant
   /** Nothing goes to the client before what was recorded of it is on the disk under a checkpoint. */
@@ -197,8 +200,13 @@ export interface RecordingGrant {
 
 export interface HostKeyRequest {
   session: string
-  /** The blob of the key (RFC 4253 6.6), or of the certificate about it, that the target has proved to hold. */
+  /** What the target has proved to hold, or is about to by what is encrypted to it. */
   key: Uint8Array
+  /**
+   * What `key` is. `ssh`, the default: the blob of a host key (RFC 4253 6.6), or of a certificate about it. `x509`: the
+   * certificate (RFC 5280 4.1) of TLS, in DER. `rsa`: a SubjectPublicKeyInfo, in DER.
+   */
+  kind?: 'ssh' | 'x509' | 'rsa'
 }
 export type HostKeyAnswer = { result: 'accepted' } | { result: 'refused'; message: string }
 

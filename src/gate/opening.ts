@@ -11,11 +11,12 @@ import { flawOfStanding } from '../identity/standing.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import { formatTarget, parseTargetName } from '../model/login.ts'
 import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
-import type { Right } from '../model/rights.ts'
+import { canAsk, type Right } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
+import { usableTypes } from '../model/vnc-options.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
-import { credentialsFor, methodsFor } from './credentials.ts'
+import { credentialsFor, isCredentialOptional, methodsFor } from './credentials.ts'
 import { knownTypes } from './hostkeys.ts'
 import { claimAccount } from './lock.ts'
 import { logonFor, logsInItself } from './logons.ts'
@@ -32,6 +33,9 @@ import type { SignedIn } from './signins.ts'
 /** Running sessions of one user, and of all: a connection costs memory, files and a place at the target. */
 export const MAX_SESSIONS_PER_USER = 500
 export const MAX_SESSIONS = 10_000
+
+const NO_SECURITY_TYPE =
+  'of the security_types in the connection policy none is left that goes with the stored credential and with the host keys that are pinned'
 
 export interface OpeningOptions {
   store: Store
@@ -161,7 +165,10 @@ export class Opening {
       accountId === undefined && !logsInItself(found)
         ? logonFor(found, kept, request.logon, request.target === undefined)
         : undefined
-    if (logon && 'ask' in logon) return { result: 'logon_needed', question: logon.ask }
+    if (logon && 'ask' in logon) {
+      if (canAsk(found.protocol)) return { result: 'logon_needed', question: logon.ask }
+      return await deny('this target takes your own password: sign in with that, and with nothing else')
+    }
     const target = logon ? { ...found, accountName: logon.login, accountLogin: logon.login } : found
     const session: RunningSession = {
       id: ulid(),
@@ -175,8 +182,18 @@ export class Opening {
       ...(key && { key }),
       hostCaKeys: policy.ssh.hostCaKeys,
     }
-    const signIn = await credentialsFor(vault, session, methods, logon)
+    const signIn = await credentialsFor(vault, session, methods, {
+      isOptional: isCredentialOptional(found.protocol, methods, policy.vnc),
+      ...(logon && { logon }),
+    })
     if (signIn.result === 'refused') return await deny(signIn.message)
+    const hostKeyTypes = await knownTypes(store.hostKeys, target)
+    const securityTypes = usableTypes(policy.vnc.securityTypes, {
+      hasCredential: signIn.credentials.length > 0,
+      hasToShowKey: target.hostKeyPolicy === 'pinned',
+      keyTypes: hostKeyTypes,
+    })
+    if (target.protocol === 'VNC' && securityTypes.length === 0) return await deny(NO_SECURITY_TYPE)
     const canonical = canonicalName(target)
     let recording: RecordingGrant | undefined
     if (target.isRecorded) {
@@ -240,12 +257,13 @@ export class Opening {
         credentials,
         ...(accountId === undefined && logsInItself(found) && { isPersonal: true as const }),
         ...(logon && { question: logon.question }),
-        hostKeyTypes: await knownTypes(store.hostKeys, target),
+        hostKeyTypes,
         wantsHostCertificate: target.hostKeyPolicy === 'ca',
         rights: target.rights,
         ...(limits && { limits: sessionLimits(limits) }),
         options: { ...policy.ssh, authenticationMethods: methods },
         loginOptions: policy.login,
+        vncOptions: { ...policy.vnc, securityTypes },
         ...(recording && { recording }),
         ...(target.isStrict && { isStrict: true as const }),
       },

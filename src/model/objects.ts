@@ -6,6 +6,7 @@
 import type { LoginOptions } from './login-options.ts'
 import type { Protocol, Right } from './rights.ts'
 import type { SshOptions } from './ssh-options.ts'
+import type { VncOptions } from './vnc-options.ts'
 
 export type Id = string
 
@@ -67,6 +68,14 @@ export interface Device {
  */
 export const HOST_KEY_POLICIES = ['first_sight', 'pinned', 'ca', 'dns'] as const
 export type HostKeyPolicy = (typeof HOST_KEY_POLICIES)[number]
+/** Those that go by what is pinned. */
+export const PINNING: readonly HostKeyPolicy[] = ['first_sight', 'pinned']
+
+/** Why a policy is none for the protocol, for an administrator. */
+export function hostKeyPolicyFlaw(protocol: Protocol, policy: HostKeyPolicy | undefined): string | undefined {
+  if (protocol !== 'VNC' || policy === undefined || PINNING.includes(policy)) return undefined
+  return `expected ${PINNING.join(' or ')}: ${policy} vouches for SSH's host keys only`
+}
 
 export interface Service {
   id: Id
@@ -92,6 +101,7 @@ export interface ConnectionPolicy {
   ssh: SshOptions
   /** Of TELNET and RLOGIN. */
   login: LoginOptions
+  vnc: VncOptions
   isFactory: boolean
 }
 
@@ -113,6 +123,7 @@ export const FACTORY_CONNECTION_POLICIES: Readonly<Record<Protocol, Id>> = {
   SSH: '00000000000000000000000301',
   TELNET: '00000000000000000000000302',
   RLOGIN: '00000000000000000000000303',
+  VNC: '00000000000000000000000304',
 }
 
 export interface Domain {
@@ -197,11 +208,11 @@ export interface HostKey {
   id: Id
   deviceId: Id
   serviceId: Id
-  /** SSH's name of the key's type, for example `ssh-ed25519`. */
+  /** SSH's name of the key's type, for example `ssh-ed25519`; `x509` of a certificate in TLS, `rsa` of VNC's RA2. */
   keyType: string
-  /** OpenSSH's form: `SHA256:` and base64 without padding. */
+  /** OpenSSH's form: `SHA256:` and base64 without padding, of `key`. */
   fingerprint: string
-  /** The key blob (RFC 4253 6.6), base64. */
+  /** The key blob (RFC 4253 6.6), of `x509` and `rsa` the SubjectPublicKeyInfo (RFC 5280 4.1); base64. */
   key: string
   firstSeen: number
   /** `accepted` is trusted; `offered` was shown by the target and refused: an administrator may accept it. */

@@ -5,14 +5,19 @@
  * "not available yet" and not "unknown", but it never enters the store.
  */
 
-export const PROTOCOLS = ['SSH', 'TELNET', 'RLOGIN'] as const
+export const PROTOCOLS = ['SSH', 'TELNET', 'RLOGIN', 'VNC'] as const
 export type Protocol = (typeof PROTOCOLS)[number]
 
 /** Where a target shows a terminal and has nothing else. */
 export type TerminalProtocol = Extract<Protocol, 'TELNET' | 'RLOGIN'>
 
 export function isTerminalProtocol(protocol: Protocol): protocol is TerminalProtocol {
-  return protocol !== 'SSH'
+  return protocol === 'TELNET' || protocol === 'RLOGIN'
+}
+
+/** Whether a client of the protocol has a way to ask its user for more than a name and a password. */
+export function canAsk(protocol: Protocol): boolean {
+  return protocol !== 'VNC'
 }
 
 /** The rights that the code enforces today. */
@@ -30,15 +35,15 @@ export const RIGHTS = [
   'SSH_AUTH_AGENT',
   'TELNET',
   'RLOGIN',
+  'VNC',
+  'VNC_CLIPBOARD_UP',
+  'VNC_CLIPBOARD_DOWN',
 ] as const
 export type Right = (typeof RIGHTS)[number]
 
 /** Protocols and rights of contract.md that come with later work: refused with `not_available_yet`. */
-export const LATER_PROTOCOLS: readonly string[] = ['VNC', 'RDP']
+export const LATER_PROTOCOLS: readonly string[] = ['RDP']
 export const LATER_RIGHTS: readonly string[] = [
-  'VNC',
-  'VNC_CLIPBOARD_UP',
-  'VNC_CLIPBOARD_DOWN',
   'RDP',
   'RDP_CLIPBOARD_UP',
   'RDP_CLIPBOARD_DOWN',
@@ -64,6 +69,7 @@ export const PLAIN_RIGHTS: Readonly<Record<Protocol, Right>> = {
   SSH: 'SSH_SHELL',
   TELNET: 'TELNET',
   RLOGIN: 'RLOGIN',
+  VNC: 'VNC',
 }
 
 /** The protocol that a right belongs to. */
@@ -84,6 +90,10 @@ export function protocolOf(right: Right): Protocol {
     case 'TELNET':
     case 'RLOGIN':
       return right
+    case 'VNC':
+    case 'VNC_CLIPBOARD_UP':
+    case 'VNC_CLIPBOARD_DOWN':
+      return 'VNC'
   }
 }
 

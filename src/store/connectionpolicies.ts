@@ -3,6 +3,7 @@ import { nameKey } from '../model/names.ts'
 import type { ConnectionPolicy, HostKeyPolicy } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
 import { formatSshOptions, parseSshOptions } from '../model/ssh-options.ts'
+import { formatVncOptions, parseVncOptions } from '../model/vnc-options.ts'
 import { FactoryError } from './errors.ts'
 import { key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import type { ConnectionPolicyRow, Db, StoreContext } from './schema.ts'
@@ -44,6 +45,7 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
             host_key_policy: object.hostKeyPolicy,
             ssh_options: formatSshOptions(object.ssh),
             login_options: formatLoginOptions(object.login),
+            vnc_options: formatVncOptions(object.vnc),
             is_factory: 0,
           })
           .execute()
@@ -63,6 +65,7 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
           host_key_policy: change.hostKeyPolicy,
           ssh_options: change.ssh && formatSshOptions(change.ssh),
           login_options: change.login && formatLoginOptions(change.login),
+          vnc_options: change.vnc && formatVncOptions(change.vnc),
         })
         return (await find(tx, id))!
       }),
@@ -100,6 +103,7 @@ function policy(row: ConnectionPolicyRow): ConnectionPolicy {
     hostKeyPolicy: row.host_key_policy as HostKeyPolicy,
     ssh: parseSshOptions(row.ssh_options),
     login: parseLoginOptions(row.login_options),
+    vnc: parseVncOptions(row.vnc_options),
     isFactory: row.is_factory !== 0,
   }
 }

@@ -85,6 +85,7 @@ export interface ConnectionPolicyRow extends NamedRow {
   host_key_policy: string
   ssh_options: string
   login_options: string
+  vnc_options: string
   is_factory: Flag
 }
 

@@ -28,6 +28,7 @@ describe('a configuration that is in order', () => {
         ssh: { host: '::', port: 22 },
         telnet: { host: '::', port: 23, allow: ['127.0.0.0/8', '::1/128'] },
         rlogin: { host: '::', port: 513, allow: ['127.0.0.0/8', '::1/128'] },
+        vnc: { host: '::', port: 5900, allowClear: ['127.0.0.0/8', '::1/128'] },
         metrics: { host: '127.0.0.1', port: 9464 },
       },
       ssh: { userCa: [], hostCertificates: [] },
@@ -111,7 +112,8 @@ log: { level: debug, file: sallyport.log }
   })
 
   test('switches listeners off', () => {
-    const text = 'listen: { https: off, ssh: { port: 2222 }, telnet: off, rlogin: off, metrics: off }'
+    const text =
+      'listen: { https: off, ssh: { port: 2222 }, telnet: off, rlogin: off, vnc: off, metrics: off }'
     expect(parse(text).listen).toEqual({ ssh: { host: '::', port: 2222 } })
   })
 
@@ -124,6 +126,14 @@ log: { level: debug, file: sallyport.log }
   test('takes the networks of clear text as they are', () => {
     const { telnet } = parse('listen: { telnet: { allow: [10.0.0.0/8, 192.0.2.1] } }').listen
     expect(telnet).toEqual({ host: '::', port: 23, allow: ['10.0.0.0/8', '192.0.2.1'] })
+    const { vnc } = parse('listen: { vnc: { allow_clear: [10.0.0.0/8], certificate: a, key: b } }').listen
+    expect(vnc).toEqual({
+      host: '::',
+      port: 5900,
+      certificate: '/etc/data/a',
+      key: '/etc/data/b',
+      allowClear: ['10.0.0.0/8'],
+    })
   })
 
   test('gives a TLS receiver of syslog its own port', () => {
@@ -358,6 +368,11 @@ describe('a fault', () => {
       'listen: { rlogin: { allow: [10.0.0.0/33] } }',
       'listen.rlogin.allow[0]: expected an address or a network',
     ],
+    [
+      'clear text from a bad network',
+      'listen: { vnc: { allow_clear: [10.0.0.0/33] } }',
+      'listen.vnc.allow_clear[0]: expected an address or a network',
+    ],
     ['nobody', 'listen: { telnet: { allow: [] } }', 'listen.telnet.allow: expected a list of networks'],
     [
       'half a certificate',
@@ -375,7 +390,6 @@ describe('a fault', () => {
 
   test.each([
     'workers: 0',
-    'listen: { vnc: {} }',
     'listen: { rdp: {} }',
     'snmp: { agent: {} }',
     'database: { url: "postgres://db/x" }',

@@ -29,6 +29,7 @@ async function configure(name: string, keys: Record<string, unknown> = {}) {
     telnet: await listener(),
     rlogin: await listener(),
     telnets: await listener(),
+    vnc: await listener(),
     metrics: await listener(),
   }
   const configFile = join(folder, `${name}.yaml`)

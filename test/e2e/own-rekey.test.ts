@@ -29,6 +29,7 @@ import type { RekeyLimits, Transport } from '../../proxies/ssh/transport.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
+import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
 import { newSshKey } from '../../src/ssh-keys.ts'
 import { createHome, type Home } from '../peers/home.ts'
 import { generateKey, type SshKey } from '../peers/keys.ts'
@@ -228,6 +229,7 @@ describeWithPeers('toward a target', ['sshd', 'ssh-keygen'], () => {
         hostKeyTypes: [],
         wantsHostCertificate: false,
         loginOptions: LOGIN_OPTIONS,
+        vncOptions: VNC_OPTIONS,
         options: SSH_OPTIONS,
       }
       const gate = { hostKey: async () => ({ result: 'accepted' }) } as unknown as Gate

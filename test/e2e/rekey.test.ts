@@ -22,6 +22,7 @@ import type { Transport } from '../../proxies/ssh/transport.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
+import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
 import { scp, ssh } from '../peers/openssh.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 
@@ -79,6 +80,7 @@ async function legToTarget(): Promise<Transport> {
     hostKeyTypes: [],
     wantsHostCertificate: false,
     loginOptions: LOGIN_OPTIONS,
+    vncOptions: VNC_OPTIONS,
     options: SSH_OPTIONS,
   }
   // All that connectTarget asks of the gate.

@@ -3,11 +3,12 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Target } from '../../src/access/targets.ts'
 import { certificateFor, VALID_BEFORE_NOW_S, VALID_FROM_NOW_S } from '../../src/gate/certificates.ts'
-import { credentialsFor } from '../../src/gate/credentials.ts'
+import { credentialsFor, isCredentialOptional } from '../../src/gate/credentials.ts'
 import { type Certificate, parseCertificate } from '../../src/identity/certificate.ts'
 import type { AuthenticationMethod } from '../../src/model/authentication-methods.ts'
 import { RIGHTS, type Right } from '../../src/model/rights.ts'
 import { Secret } from '../../src/model/secret.ts'
+import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
 import { readAuthorityKey } from '../../src/vault/authority.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
 import { opensshKey } from '../identity/keys.ts'
@@ -90,7 +91,9 @@ test.each(['a,root', 'a root', 'root,'])('the login %j gets none', async (accoun
 
 describe('the methods of the policy', () => {
   const found = async (...methods: AuthenticationMethod[]) => {
-    const answer = await credentialsFor(vault, await session(), methods)
+    const answer = await credentialsFor(vault, await session(), methods, {
+      isOptional: isCredentialOptional('SSH', methods, VNC_OPTIONS),
+    })
     return answer.result === 'found' ? answer.credentials.map(({ type }) => type) : answer.message
   }
   beforeEach(() =>

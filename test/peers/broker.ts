@@ -31,6 +31,8 @@ export interface BrokerPorts {
   telnet?: number
   rlogin?: number
   telnets?: number
+  /** Where `vnc` asks for it. */
+  vnc?: number
 }
 
 export interface BrokerOptions {
@@ -42,6 +44,8 @@ export interface BrokerOptions {
   ports?: BrokerPorts
   /** Listen for Telnet, rlogin and Telnet inside TLS too, with these keys; default: no. */
   terminals?: { telnet?: object; rlogin?: object; telnets?: object }
+  /** Listen for VNC too, with these keys; default: no. */
+  vnc?: object
   env?: NodeJS.ProcessEnv
 }
 
@@ -86,12 +90,13 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
 async function startOnce(options: BrokerOptions): Promise<Broker> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-broker-'))
   const dataFolder = options.dataFolder ?? join(folder, 'data')
-  const { terminals } = options
+  const { terminals, vnc } = options
   const ports = options.ports ?? {
     https: await freePort(),
     ssh: await freePort(),
     metrics: await freePort(),
     ...(terminals && { telnet: await freePort(), rlogin: await freePort(), telnets: await freePort() }),
+    ...(vnc && { vnc: await freePort() }),
   }
   const listener = (port: number): object => ({ host: '127.0.0.1', port })
   const terminal = (name: 'telnet' | 'rlogin' | 'telnets'): object | 'off' => {
@@ -105,6 +110,7 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
     telnet: terminal('telnet'),
     rlogin: terminal('rlogin'),
     telnets: terminal('telnets'),
+    vnc: ports.vnc === undefined ? 'off' : { ...listener(ports.vnc), ...vnc },
     metrics: listener(ports.metrics),
   }
   const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', ...options.config }

@@ -3,10 +3,12 @@
  * the bastion or by the target, and a bind goes on to the target when the audit log has it. What the target has granted
  * is kept, for only its connections are accepted.
  */
+
 import type { Buffer } from 'node:buffer'
 import { isForwardAllowed } from '../../../src/model/forward-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { MalformedError } from '../../malformed.ts'
+import { missingRight } from '../../missing-right.ts'
 import type { ChannelHost } from '../channel.ts'
 import { buildGlobalRequest, buildRequestFailure, buildRequestSuccess } from '../codec/build.ts'
 import {
@@ -24,7 +26,6 @@ import {
 } from '../codec/forwarding.ts'
 import type { GlobalRequest } from '../codec/messages.ts'
 import { MAX_BINDS, MAX_OWED } from '../limits.ts'
-import { missingRight } from '../request.ts'
 
 /** Where the target listens, or is to listen, for the client. */
 export type Bind = { kind: 'tcp'; address: Address } | { kind: 'socket'; path: string }

@@ -1,16 +1,18 @@
 import { type Static, Type } from 'typebox'
 import { LOGIN_OPTIONS } from '../../model/login-options.ts'
-import { type ConnectionPolicy, HOST_KEY_POLICIES } from '../../model/objects.ts'
+import { type ConnectionPolicy, HOST_KEY_POLICIES, hostKeyPolicyFlaw } from '../../model/objects.ts'
 import { PROTOCOLS, type Protocol } from '../../model/rights.ts'
 import { SSH_OPTIONS } from '../../model/ssh-options.ts'
+import { VNC_OPTIONS } from '../../model/vnc-options.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
-import { checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
+import { check, checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
 import { LoginFields, LoginUpdate, loginFieldsOf, loginOptionsOf } from '../loginoptions.ts'
 import { resource } from '../resource.ts'
 import { SshFields, SshUpdate, sshFieldsOf, sshOptionsOf } from '../sshoptions.ts'
+import { VncFields, VncUpdate, vncFieldsOf, vncOptionsOf } from '../vncoptions.ts'
 
 const policyName = name('unique', 'strict-ssh')
 const protocol = oneOf(PROTOCOLS, 'of the services that may name it')
@@ -22,7 +24,6 @@ const hostKeyPolicy = oneOf(
 /** Fields that mean something in policies of these protocols only. */
 const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
   ...[
-    'host_key_policy',
     'legacy_algorithms',
     'host_ca_keys',
     'forward_to',
@@ -32,7 +33,13 @@ const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
     'past_recording_quota',
     'subsystems',
   ].map((field): [string, Protocol[]] => [field, ['SSH']]),
+  ['host_key_policy', ['SSH', 'VNC']],
+  ...['terminal_quota', 'past_terminal_quota', 'command_rules'].map((field): [string, Protocol[]] => [
+    field,
+    ['SSH', 'TELNET', 'RLOGIN'],
+  ]),
   ...Object.keys(LoginFields.properties).map((field): [string, Protocol[]] => [field, ['TELNET', 'RLOGIN']]),
+  ...Object.keys(VncFields.properties).map((field): [string, Protocol[]] => [field, ['VNC']]),
   ['client_user', ['RLOGIN']],
   ['privileged_port', ['RLOGIN']],
 ])
@@ -61,6 +68,7 @@ const Create = exact({
   host_key_policy: Type.Optional(hostKeyPolicy),
   ...SshUpdate.properties,
   ...LoginUpdate.properties,
+  ...VncUpdate.properties,
 })
 const Update = partial(Create)
 const View = exact({
@@ -71,13 +79,19 @@ const View = exact({
   host_key_policy: hostKeyPolicy,
   ...SshFields.properties,
   ...LoginFields.properties,
+  ...VncFields.properties,
   is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
 })
 
-const DEFAULTS = { hostKeyPolicy: 'first_sight', ssh: SSH_OPTIONS, login: LOGIN_OPTIONS } as const
+const DEFAULTS = {
+  hostKeyPolicy: 'first_sight',
+  ssh: SSH_OPTIONS,
+  login: LOGIN_OPTIONS,
+  vnc: VNC_OPTIONS,
+} as const
 
-function optionFields({ hostKeyPolicy, ssh, login }: Pick<ConnectionPolicy, keyof typeof DEFAULTS>) {
-  return { host_key_policy: hostKeyPolicy, ...sshFieldsOf(ssh), ...loginFieldsOf(login) }
+function optionFields({ hostKeyPolicy, ssh, login, vnc }: Pick<ConnectionPolicy, keyof typeof DEFAULTS>) {
+  return { host_key_policy: hostKeyPolicy, ...sshFieldsOf(ssh), ...loginFieldsOf(login), ...vncFieldsOf(vnc) }
 }
 
 export function connectionPolicyResource(context: ResourceContext) {
@@ -87,7 +101,9 @@ export function connectionPolicyResource(context: ResourceContext) {
     body: Static<typeof Update>,
     own?: ConnectionPolicy,
   ): Promise<Partial<Omit<ConnectionPolicy, 'id'>>> => {
-    refuseOthers(body.protocol ?? own?.protocol ?? 'SSH', body, optionFields(own ?? DEFAULTS))
+    const protocol = body.protocol ?? own?.protocol ?? 'SSH'
+    refuseOthers(protocol, body, optionFields(own ?? DEFAULTS))
+    check('host_key_policy', hostKeyPolicyFlaw(protocol, body.host_key_policy ?? own?.hostKeyPolicy))
     await checkName('policy_name', body.policy_name, own, store.connectionPolicies, 'policyName')
     return {
       ...(body.policy_name !== undefined && { policyName: body.policy_name }),
@@ -96,6 +112,7 @@ export function connectionPolicyResource(context: ResourceContext) {
       ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy }),
       ssh: sshOptionsOf(body, own?.ssh ?? SSH_OPTIONS),
       login: loginOptionsOf(body, own?.login ?? LOGIN_OPTIONS),
+      vnc: vncOptionsOf(body, own?.vnc ?? VNC_OPTIONS),
     }
   }
 

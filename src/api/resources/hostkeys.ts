@@ -10,9 +10,14 @@ const View = exact({
   ...shown,
   device: Type.String(),
   service: Type.String(),
-  key_type: Type.String({ examples: ['ssh-ed25519'] }),
+  key_type: Type.String({
+    description: 'x509: of a certificate in TLS; rsa: of RA2 in VNC',
+    examples: ['ssh-ed25519'],
+  }),
   fingerprint: Type.String({ description: 'SHA256:…, as OpenSSH shows it' }),
-  key: Type.String({ description: 'base64 of the key (RFC 4253 6.6)' }),
+  key: Type.String({
+    description: 'base64 of the key (RFC 4253 6.6); of x509 and rsa of its SubjectPublicKeyInfo',
+  }),
   first_seen: Type.String({ format: 'date-time' }),
   state: oneOf(['accepted', 'offered'] as const, '`accepted` is trusted; `offered` was shown and refused'),
 })

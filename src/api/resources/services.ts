@@ -4,9 +4,10 @@ import {
   type Device,
   FACTORY_CONNECTION_POLICIES,
   HOST_KEY_POLICIES,
+  hostKeyPolicyFlaw,
   type Service,
 } from '../../model/objects.ts'
-import { PROTOCOLS } from '../../model/rights.ts'
+import { isTerminalProtocol, PROTOCOLS } from '../../model/rights.ts'
 import type { ApiRequest } from '../caller.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
@@ -46,7 +47,7 @@ const View = exact({
   host_key_policy: hostKeyPolicy,
 })
 const labelOf = (device: unknown, service: unknown) => `${device}:${service}`
-const DEFAULT_PORTS = { SSH: 22, TELNET: 23, RLOGIN: 513 } as const
+const DEFAULT_PORTS = { SSH: 22, TELNET: 23, RLOGIN: 513, VNC: 5900 } as const
 
 export function serviceResource(context: ResourceContext) {
   const { store } = context.deps
@@ -76,10 +77,11 @@ export function serviceResource(context: ResourceContext) {
       const message = `"${policy.policyName}" is for ${policy.protocol}, the service speaks ${protocol}`
       throw fieldError('invalid_field', 'connection_policy', message)
     }
-    const hasHostKey = protocol === 'SSH'
-    if (!hasHostKey && body.host_key_policy != null) {
+    if (protocol !== undefined && isTerminalProtocol(protocol) && body.host_key_policy != null) {
       throw fieldError('invalid_field', 'host_key_policy', `${protocol} has no host keys`)
     }
+    const hostKeyPolicy = body.host_key_policy === undefined ? own?.hostKeyPolicy : body.host_key_policy
+    if (protocol) check('host_key_policy', hostKeyPolicyFlaw(protocol, hostKeyPolicy ?? undefined))
     return {
       ...(connectionPolicyId !== undefined && { connectionPolicyId }),
       ...(body.service_name !== undefined && { serviceName: body.service_name }),

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { TargetGroup } from '../../model/objects.ts'
+import { canAsk } from '../../model/rights.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -53,7 +54,10 @@ export function targetGroupResource(context: ResourceContext) {
     }
     const { interactive_logins: interactive, account_mappings: mappings } = body.session ?? {}
     if (interactive) {
-      change.interactiveServiceIds = await serviceIds(store, 'session/interactive_logins', interactive)
+      const field = 'session/interactive_logins'
+      change.interactiveServiceIds = await serviceIds(store, field, interactive, ({ protocol }) =>
+        canAsk(protocol) ? undefined : `a ${protocol} client can ask nobody for a login`,
+      )
     }
     if (mappings) change.mappingServiceIds = await serviceIds(store, 'session/account_mappings', mappings)
     const accounts = body.password_retrieval?.accounts

@@ -14,6 +14,7 @@ import * as retention from './0007-retention.ts'
 import * as uploads from './0008-uploads.ts'
 import * as recordingMode from './0009-recording-mode.ts'
 import * as terminals from './0010-terminals.ts'
+import * as vnc from './0011-vnc.ts'
 
 export interface Migration {
   version: number
@@ -32,6 +33,7 @@ const MIGRATIONS: readonly Migration[] = [
   uploads,
   recordingMode,
   terminals,
+  vnc,
 ]
 
 /** Of a database that this program has opened. */

@@ -11,6 +11,7 @@ import type { Credential, Gate, OpenSession } from '../../../src/gate/messages.t
 import type { AuthenticationMethod } from '../../../src/model/authentication-methods.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
 import { SSH_OPTIONS } from '../../../src/model/ssh-options.ts'
+import { VNC_OPTIONS } from '../../../src/model/vnc-options.ts'
 import { newSshKey } from '../../../src/ssh-keys.ts'
 
 const { publicKey, privateKey } = generateKeyPairSync('ed25519')
@@ -78,6 +79,7 @@ async function connect(
     hostKeyTypes: [],
     wantsHostCertificate: false,
     loginOptions: LOGIN_OPTIONS,
+    vncOptions: VNC_OPTIONS,
     options: { ...SSH_OPTIONS, authenticationMethods },
   }
   const gate = { hostKey: async () => ({ result: 'accepted' }) } as unknown as Gate

@@ -1,0 +1,109 @@
+/**
+ * What a connection policy says of VNC sessions beside what all have: stored as JSON that holds what differs from the
+ * defaults, and handed to the proxy with the session.
+ */
+
+/**
+ * Ways to secure a connection to a target and to sign in there (RFB's security types, and VeNCrypt's and Tight's within),
+ * the strongest first. Those of `x509` show a certificate, those of `ra2` an RSA key, which are pinned; the rest show
+ * nothing, so that somebody in between can be the target.
+ */
+export const VNC_SECURITY_TYPES = [
+  'x509plain',
+  'x509vnc',
+  'ra2_256',
+  'ra2',
+  'x509none',
+  'tlsplain',
+  'tlsvnc',
+  'tlsnone',
+  'apple_dh',
+  'mslogon2',
+  'vncauth',
+  'plain',
+  'none',
+] as const
+export type VncSecurityType = (typeof VNC_SECURITY_TYPES)[number]
+
+export interface VncOptions {
+  /** Nothing that the user does reaches the target. */
+  viewOnly: boolean
+  /** The recording has that keys were pressed, and not which. */
+  maskKeys: boolean
+  /** The user is shown that the session is recorded before the desktop is. */
+  sessionNotice: boolean
+  /** Of those that the target offers the first one is taken; others are refused. */
+  securityTypes: readonly VncSecurityType[]
+  /** Bytes of a session's desktop that are recorded; past it the session ends. */
+  desktopQuota: number
+}
+
+const GIB = 1024 * 1024 * 1024
+
+/** Left out is what has no password, sends it in clear, or (`mslogon2`) by an exchange of 64 bits. */
+export const VNC_OPTIONS: Readonly<VncOptions> = {
+  viewOnly: false,
+  maskKeys: true,
+  sessionNotice: true,
+  securityTypes: ['x509plain', 'x509vnc', 'ra2_256', 'ra2', 'tlsplain', 'tlsvnc', 'apple_dh', 'vncauth'],
+  desktopQuota: 64 * GIB,
+}
+
+/** What a security type shows of the target's identity: the kind of key that is pinned. */
+export const VNC_KEY_TYPES = ['x509', 'rsa'] as const
+export type VncKeyType = (typeof VNC_KEY_TYPES)[number]
+
+/** undefined: the type shows no key. */
+export function keyTypeOf(type: VncSecurityType): VncKeyType | undefined {
+  if (type.startsWith('x509')) return 'x509'
+  return type.startsWith('ra2') ? 'rsa' : undefined
+}
+
+/** Whether somebody without a credential can come in by it. */
+export function needsNoCredential(type: VncSecurityType): boolean {
+  return type.endsWith('none')
+}
+
+/** Those of a policy's types that a session may use, in their order. */
+export function usableTypes(
+  types: readonly VncSecurityType[],
+  {
+    hasCredential,
+    hasToShowKey,
+    keyTypes,
+  }: {
+    hasCredential: boolean
+    /** A target without a key is not believed. */
+    hasToShowKey: boolean
+    /** Of the keys that are pinned: with any of them, nothing else will do, or it would be the way around. */
+    keyTypes: readonly string[]
+  },
+): VncSecurityType[] {
+  return types.filter((type) => {
+    const shown = keyTypeOf(type)
+    if (shown === undefined ? hasToShowKey || keyTypes.length > 0 : !isWanted(shown)) return false
+    return hasCredential || needsNoCredential(type)
+  })
+  function isWanted(type: VncKeyType): boolean {
+    return keyTypes.length === 0 || keyTypes.includes(type)
+  }
+}
+
+/** For the database: only what is no default. */
+export function formatVncOptions(options: VncOptions): string {
+  const names = Object.keys(VNC_OPTIONS) as (keyof VncOptions)[]
+  const given = names.filter((name) => JSON.stringify(options[name]) !== JSON.stringify(VNC_OPTIONS[name]))
+  return JSON.stringify(Object.fromEntries(given.map((name) => [name, options[name]])))
+}
+
+/** @throws Error for an option or a security type that this program does not know: it could not be enforced */
+export function parseVncOptions(text: string): VncOptions {
+  const given = JSON.parse(text) as Partial<VncOptions>
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(VNC_OPTIONS, name))
+  if (unknown !== undefined)
+    throw new Error(`a connection policy has the option "${unknown}", which this program does not know`)
+  const type = given.securityTypes?.find((name) => !VNC_SECURITY_TYPES.includes(name))
+  if (type !== undefined)
+    throw new Error(`a connection policy has the security type "${type}", which this program does not know`)
+  return { ...VNC_OPTIONS, ...given }
+}

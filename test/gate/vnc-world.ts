@@ -1,0 +1,100 @@
+/** A gate with one VNC target, which ops1 may open: root@local:srv1:vnc. */
+import { AuditLog } from '../../src/audit/log.ts'
+import { BrokerGate } from '../../src/gate/gate.ts'
+import type { OpenAnswer, OpenRequest, OpenSession } from '../../src/gate/messages.ts'
+import { Identities } from '../../src/identity/chain.ts'
+import { Lockout } from '../../src/identity/lockout.ts'
+import { PasswordHasher } from '../../src/identity/password.ts'
+import { openRecordingKeys, RecordingKeeper } from '../../src/keeper/keeper.ts'
+import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { VNC_OPTIONS, type VncOptions } from '../../src/model/vnc-options.ts'
+import { openVault, type Vault } from '../../src/vault/credentials.ts'
+import { type Estate, newService, smallEstate } from '../store/fixture.ts'
+import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+
+export const SOURCE = { address: '192.0.2.7', port: 4711 }
+export const LOGIN = 'ops1:root@srv1:vnc'
+
+export interface VncWorld {
+  temporary: TemporaryStore
+  /** Its service speaks SSH. */
+  estate: Estate
+  /** The id of the VNC service. */
+  service: string
+  gate: BrokerGate
+  vault: Vault
+  /** Milliseconds since the epoch; a test moves it. */
+  clock: { now: number }
+  /** Signs in by password; answers with the token. */
+  signIn(login?: string): Promise<string>
+  open(more?: Partial<OpenRequest>): Promise<OpenAnswer>
+  opened(): Promise<OpenSession>
+  /** Of the policy from the factory. */
+  setPolicy(options: Partial<VncOptions>): Promise<void>
+  /** What the audit log has, the newest last: code and fields. */
+  events(): Promise<[code: string, fields: Record<string, unknown>][]>
+}
+
+export async function vncWorld(): Promise<VncWorld> {
+  const temporary = await temporaryStore()
+  const { store } = temporary
+  const estate = await smallEstate(store)
+  const { id: service } = await store.services.create(
+    newService(estate.device.id, { serviceName: 'vnc', protocol: 'VNC', port: 5900 }),
+  )
+  await store.targetGroups.update(estate.targetGroup.id, {
+    sessionAccounts: [{ accountId: estate.account.id, serviceId: service }],
+  })
+  await store.authorizations.update(estate.authorization.id, { subprotocols: ['VNC', 'VNC_CLIPBOARD_UP'] })
+  const vault = await openVault(store, { file: `${temporary.path}.key` })
+  await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('screen') }])
+  const clock = { now: Date.now() }
+  const now = () => clock.now
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), now)
+  await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
+  const recordings = new RecordingKeeper({
+    root: `${temporary.path}.recordings`,
+    keys: await openRecordingKeys(store.settings, vault),
+    recipients: [],
+    brokerKey: true,
+    minimumFree: 0,
+  })
+  await recordings.start()
+  const audit = new AuditLog({ repository: store.audit, now })
+  const drawer = { state: async () => [], forget: () => undefined }
+  const gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now })
+  const world: VncWorld = {
+    temporary,
+    estate,
+    service,
+    gate,
+    vault,
+    clock,
+    async signIn(login = LOGIN) {
+      const proof = { method: 'password', password: 'ops1 password' } as const
+      const answer = await gate.authenticate({ protocol: 'VNC', source: SOURCE, login, proof })
+      if (answer.result !== 'accepted') throw new Error(answer.result)
+      return answer.identity.token
+    },
+    async open(more = {}) {
+      const identity = more.identity ?? (await world.signIn())
+      return await gate.open({ protocol: 'VNC', source: SOURCE, ...more, identity })
+    },
+    async opened() {
+      const answer = await world.open()
+      if (answer.result !== 'opened') throw new Error(JSON.stringify(answer))
+      return answer.session
+    },
+    async setPolicy(options) {
+      await store.connectionPolicies.update(FACTORY_CONNECTION_POLICIES.VNC, {
+        vnc: { ...VNC_OPTIONS, ...options },
+      })
+    },
+    async events() {
+      const rows = await store.audit.range(0, 1000)
+      return rows.map(({ code, json }) => [code, JSON.parse(json).fields])
+    },
+  }
+  return world
+}
