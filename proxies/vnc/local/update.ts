@@ -1,0 +1,74 @@
+/** Parts of a screen as rectangles in a viewer's pixel format. */
+import { Buffer } from 'node:buffer'
+import type { Canvas } from '../../../src/drawing/canvas.ts'
+import { COLOUR, PALETTE } from '../../desktop/palette.ts'
+import type { Rectangle } from '../../desktop/scene.ts'
+import { ENCODING } from '../codec/encodings.ts'
+import { bytesPerPixel, type PixelFormat } from '../codec/pixel-format.ts'
+import { pixelOf, putPixel } from '../codec/pixels.ts'
+import { encodeColourMap, encodeRectangleHeader } from '../codec/server-encoder.ts'
+import { encodeArrow } from './cursor.ts'
+import { encodeHextile } from './hextile.ts'
+
+/** Pixels that one rectangle has at most, where a row has not more. */
+const BAND_PIXELS = 128 * 1024
+
+/** What a viewer wants its pixels to be. */
+export class PixelEncoder {
+  readonly format: PixelFormat
+  /** The bytes of each colour of the screens. */
+  readonly #pixels: readonly Uint8Array[]
+
+  constructor(format: PixelFormat) {
+    this.format = format
+    this.#pixels = Array.from({ length: PALETTE.length / 3 }, (_, colour) => {
+      const [red, green, blue] = PALETTE.subarray(3 * colour)
+      const pixel = format.isTrueColour ? pixelOf(format, red!, green!, blue!) : colour
+      const bytes = new Uint8Array(bytesPerPixel(format))
+      putPixel(bytes, 0, pixel, format)
+      return bytes
+    })
+  }
+
+  /** A message, for a viewer whose pixels are places in a colour map. */
+  colourMap(): Buffer {
+    const parts = Array.from({ length: PALETTE.length / 3 }, (_, colour) => {
+      const [red, green, blue] = PALETTE.subarray(3 * colour)
+      return { red: 257 * red!, green: 257 * green!, blue: 257 * blue! }
+    })
+    return encodeColourMap(0, parts)
+  }
+
+  /** A rectangle whose upper left corner stands there: Hextile where the viewer knows it, else Raw. */
+  rectangle(left: number, top: number, canvas: Canvas, knowsHextile: boolean): Buffer {
+    const area = { x: left, y: top, width: canvas.width, height: canvas.height }
+    return Buffer.concat([
+      encodeRectangleHeader(area, knowsHextile ? ENCODING.HEXTILE : ENCODING.RAW),
+      knowsHextile ? encodeHextile(canvas, this.#pixels, this.format) : this.#raw(canvas),
+    ])
+  }
+
+  arrow(): Buffer {
+    return encodeArrow(this.#pixels[COLOUR.bar]!, this.#pixels[COLOUR.field]!, this.format)
+  }
+
+  #raw({ pixels }: Canvas): Buffer {
+    const size = bytesPerPixel(this.format)
+    const bytes = Buffer.allocUnsafe(pixels.length * size)
+    for (let at = 0; at < pixels.length; at++) {
+      const pixel = this.#pixels[pixels[at]!]!
+      for (let byte = 0; byte < size; byte++) bytes[at * size + byte] = pixel[byte]!
+    }
+    return bytes
+  }
+}
+
+/** The same area, in pieces of whole rows that are drawn and sent one at a time. */
+export function bandsOf({ left, top, width, height }: Rectangle): Rectangle[] {
+  const rows = Math.max(1, Math.floor(BAND_PIXELS / width))
+  const bands: Rectangle[] = []
+  for (let from = 0; from < height; from += rows) {
+    bands.push({ left, top: top + from, width, height: Math.min(rows, height - from) })
+  }
+  return bands
+}
