@@ -14,7 +14,7 @@ import type { SessionResult } from '../session.ts'
 import { openVncTarget, type VncTarget } from './back.ts'
 import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit, type ServerInit } from './codec/server-init.ts'
-import type { VncSignedIn } from './front.ts'
+import type { SignedInViewer } from './front.ts'
 import { NOTICE_SECONDS, OWN_SIZE } from './limits.ts'
 import { LocalDisplay } from './local/display.ts'
 import { type LastWords, VncRelay } from './relay.ts'
@@ -22,7 +22,7 @@ import { VncSession } from './session.ts'
 import { desktopName } from './texts.ts'
 import { Viewer } from './viewer.ts'
 
-export interface ConnectionOptions extends VncSignedIn {
+export interface ConnectionOptions extends SignedInViewer {
   gate: Gate
   /** The name that it shows itself by. */
   bastion: string
@@ -165,7 +165,7 @@ export class VncConnection implements ProxyConnection {
 
   /** The session that the gate opens, and its target; or why there is none. Never rejects. */
   async #open(choice: Pick<OpenRequest, 'target'>, interrupt?: AbortSignal): Promise<Opened | string> {
-    const { gate, identity, source, connections, shared } = this.#options
+    const { gate, identity, source, connections, isShared } = this.#options
     const signals = [this.#abandon.signal, ...(interrupt ? [interrupt] : [])]
     let session: VncSession | undefined
     try {
@@ -178,7 +178,7 @@ export class VncConnection implements ProxyConnection {
       const stopped = new AbortController()
       session.onStop = (_result, reason) => stopped.abort(reason)
       const signal = AbortSignal.any([...signals, stopped.signal])
-      const target = await openVncTarget(answer.session, { gate, signal, shared })
+      const target = await openVncTarget(answer.session, { gate, signal, isShared })
       const opened = { session, target }
       if (session.stopped || signal.aborted) {
         target.pipe.destroy()
