@@ -1,0 +1,64 @@
+/** The connection as a handshake sees it, whoever carries it. */
+import { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+import type { FrameOpener, FrameSealer } from './frames.ts'
+
+/** What TLS shows of the server: nothing (anonymous Diffie-Hellman), or a certificate. */
+export type TlsIdentity = 'anonymous' | 'certificate'
+
+export interface Channel {
+  /** Exactly so many bytes, which are the caller's. Rejects with EndedError when the peer goes before. */
+  read(bytes: number): Promise<Buffer>
+  write(bytes: Uint8Array): void
+  /** From now on all is in frames of RA2, both ways. */
+  startFrames(sealer: FrameSealer, opener: FrameOpener): void
+}
+
+export interface ServerChannel extends Channel {
+  /** Resolves when the TLS handshake is over; rejects with EndedError. */
+  startTls(identity: TlsIdentity): Promise<unknown>
+}
+
+export interface ClientChannel extends Channel {
+  /** Resolves to the server's certificate (DER), which nobody has judged yet; undefined: it showed none. */
+  startTls(identity: TlsIdentity): Promise<Uint8Array | undefined>
+}
+
+/** The peer has gone in the middle of the handshake. */
+export class EndedError extends Error {
+  override name = 'EndedError'
+}
+
+export async function readUint8(channel: Channel): Promise<number> {
+  return (await channel.read(1))[0]!
+}
+
+export async function readUint16(channel: Channel): Promise<number> {
+  return (await channel.read(2)).readUInt16BE()
+}
+
+export async function readUint32(channel: Channel): Promise<number> {
+  return (await channel.read(4)).readUInt32BE()
+}
+
+/** A length in four bytes, and so many bytes. `what` is for the error. Throws MalformedError. */
+export async function readString(channel: Channel, maximum: number, what: string): Promise<Buffer> {
+  return await channel.read(bounded(await readUint32(channel), maximum, what))
+}
+
+export function bounded(length: number, maximum: number, what: string): number {
+  if (length <= maximum) return length
+  throw new MalformedError(`vnc: ${what} of at most ${maximum} was expected, found ${length}`)
+}
+
+export function uint16(number: number): Buffer {
+  const bytes = Buffer.alloc(2)
+  bytes.writeUInt16BE(number)
+  return bytes
+}
+
+export function uint32(number: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(number)
+  return bytes
+}

@@ -1,0 +1,149 @@
+/**
+ * The encryption of RA2: each frame is its length in two bytes, which are authenticated with it, the message in AES-EAX
+ * and a tag of 16 bytes; the nonce is the number of the frame, little-endian. EAX (Bellare, Rogaway, Wagner) is CTR and
+ * CMAC (RFC 4493), which OpenSSL does not have as one.
+ */
+import { Buffer } from 'node:buffer'
+import { createCipheriv, timingSafeEqual } from 'node:crypto'
+import { MalformedError } from '../../malformed.ts'
+
+const BLOCK = 16
+const ZERO = Buffer.alloc(BLOCK)
+const TAG = 16
+const HEADER = 2
+/** Bytes in one frame that are sent: what TigerVNC sends at most. */
+export const SENT_FRAME = 8192
+
+const NONCE = 0
+const ASSOCIATED = 1
+const MESSAGE = 2
+
+/** AES-128 or AES-256 by the key's length. */
+export class Eax {
+  readonly #key: Uint8Array
+  readonly #bits: number
+  readonly #whole: Buffer
+  readonly #padded: Buffer
+
+  constructor(key: Uint8Array) {
+    this.#key = key
+    this.#bits = key.length * 8
+    const cipher = createCipheriv(`aes-${this.#bits}-ecb`, key, null).setAutoPadding(false)
+    this.#whole = doubled(cipher.update(ZERO))
+    this.#padded = doubled(this.#whole)
+  }
+
+  /** The message encrypted, and its tag. */
+  seal(nonce: Uint8Array, associated: Uint8Array, message: Uint8Array): [sealed: Buffer, tag: Buffer] {
+    const start = this.#mac(NONCE, nonce)
+    const sealed = this.#counted(start, message)
+    return [sealed, this.#tag(start, associated, sealed)]
+  }
+
+  /** undefined: somebody has changed it, or it is under another key. */
+  open(nonce: Uint8Array, associated: Uint8Array, sealed: Uint8Array, tag: Uint8Array): Buffer | undefined {
+    const start = this.#mac(NONCE, nonce)
+    if (!timingSafeEqual(this.#tag(start, associated, sealed), tag)) return undefined
+    return this.#counted(start, sealed)
+  }
+
+  #tag(start: Buffer, associated: Uint8Array, sealed: Uint8Array): Buffer {
+    return xor(xor(start, this.#mac(ASSOCIATED, associated)), this.#mac(MESSAGE, sealed))
+  }
+
+  #counted(start: Buffer, bytes: Uint8Array): Buffer {
+    return createCipheriv(`aes-${this.#bits}-ctr`, this.#key, start).update(bytes)
+  }
+
+  /** CMAC of a block that tells what it is of, and the data. */
+  #mac(of: number, data: Uint8Array): Buffer {
+    const padding = data.length === 0 ? 0 : (BLOCK - (data.length % BLOCK)) % BLOCK
+    const blocks = Buffer.alloc(BLOCK + data.length + padding)
+    blocks[BLOCK - 1] = of
+    blocks.set(data, BLOCK)
+    if (padding > 0) blocks[BLOCK + data.length] = 0x80
+    const last = blocks.subarray(-BLOCK)
+    xor(last, padding > 0 ? this.#padded : this.#whole).copy(last)
+    const cipher = createCipheriv(`aes-${this.#bits}-cbc`, this.#key, ZERO).setAutoPadding(false)
+    return Buffer.from(cipher.update(blocks).subarray(-BLOCK))
+  }
+}
+
+/** The bytes as a polynomial over two, times x (RFC 4493 section 2.3). */
+function doubled(bytes: Buffer): Buffer {
+  const result = Buffer.alloc(BLOCK)
+  for (let at = 0; at < BLOCK; at++) result[at] = (bytes[at]! << 1) | ((bytes[at + 1] ?? 0) >> 7)
+  if (bytes[0]! & 0x80) result[BLOCK - 1]! ^= 0x87
+  return result
+}
+
+function xor(one: Uint8Array, other: Uint8Array): Buffer {
+  return Buffer.from(one.map((byte, at) => byte ^ other[at]!))
+}
+
+/** The number of the next frame. */
+class FrameCount {
+  readonly nonce = Buffer.alloc(BLOCK)
+
+  next(): void {
+    for (let at = 0; at < BLOCK; at++) {
+      this.nonce[at] = (this.nonce[at]! + 1) & 0xff
+      if (this.nonce[at] !== 0) return
+    }
+  }
+}
+
+/** One direction of a connection, toward the peer. */
+export class FrameSealer {
+  readonly #eax: Eax
+  readonly #count = new FrameCount()
+
+  constructor(key: Uint8Array) {
+    this.#eax = new Eax(key)
+  }
+
+  /** As many frames as it takes. */
+  seal(bytes: Uint8Array): Buffer {
+    const pieces: Buffer[] = []
+    for (let at = 0; at < bytes.length; at += SENT_FRAME) {
+      const message = bytes.subarray(at, at + SENT_FRAME)
+      const header = Buffer.from([message.length >> 8, message.length & 0xff])
+      pieces.push(header, ...this.#eax.seal(this.#count.nonce, header, message))
+      this.#count.next()
+    }
+    return Buffer.concat(pieces)
+  }
+}
+
+/** One direction of a connection, from the peer. */
+export class FrameOpener {
+  readonly #eax: Eax
+  readonly #count = new FrameCount()
+  /** The begin of a frame whose end has not come yet: under 64 KiB. */
+  #pending: Buffer = Buffer.alloc(0)
+
+  constructor(key: Uint8Array) {
+    this.#eax = new Eax(key)
+  }
+
+  /** What the frames hold that are whole now. Throws MalformedError. */
+  open(bytes: Uint8Array): Buffer {
+    const all = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes])
+    const opened: Buffer[] = []
+    let at = 0
+    while (all.length - at >= HEADER) {
+      const header = all.subarray(at, at + HEADER)
+      const length = (header[0]! << 8) | header[1]!
+      const end = at + HEADER + length + TAG
+      if (all.length < end) break
+      const tag = all.subarray(end - TAG, end)
+      const message = this.#eax.open(this.#count.nonce, header, all.subarray(at + HEADER, end - TAG), tag)
+      if (!message) throw new MalformedError('vnc: a frame came whose tag is wrong')
+      this.#count.next()
+      opened.push(message)
+      at = end
+    }
+    this.#pending = Buffer.from(all.subarray(at))
+    return Buffer.concat(opened)
+  }
+}

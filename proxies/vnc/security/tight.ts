@@ -1,0 +1,58 @@
+/** The begin of Tight's security type toward a server: no tunnel, and one of its ways to sign in. */
+import { MalformedError } from '../../malformed.ts'
+import { latin1 } from '../../text.ts'
+import { bounded, type Channel, readUint32, uint32 } from './channel.ts'
+import { TIGHT_AUTH } from './numbers.ts'
+
+const CAPABILITY_BYTES = 16
+/** Capabilities in one list: servers have a dozen at most. */
+const MAX_CAPABILITIES = 256
+const NO_TUNNEL = { code: 0, name: 'TGHTNOTUNNEL' }
+
+/** Who and what it is: the code alone says too little. */
+const NAMES: Readonly<Record<number, string>> = {
+  [TIGHT_AUTH.NONE]: 'STDVNOAUTH__',
+  [TIGHT_AUTH.VNC]: 'STDVVNCAUTH_',
+  [TIGHT_AUTH.UNIX_LOGIN]: 'TGHTULGNAUTH',
+}
+
+interface Capability {
+  code: number
+  name: string
+}
+
+/**
+ * Asks for no tunnel, and resolves to what the server takes then, as numbers of TIGHT_AUTH; none: it asks for nothing.
+ * Throws MalformedError.
+ */
+export async function readTightTypes(channel: Channel): Promise<number[] | 'none'> {
+  const tunnels = await readCapabilities(channel)
+  if (tunnels.length > 0) {
+    if (!tunnels.some(({ code, name }) => code === NO_TUNNEL.code && name === NO_TUNNEL.name)) {
+      throw new MalformedError('vnc: no tunnel was expected among those of Tight, found others only')
+    }
+    channel.write(uint32(NO_TUNNEL.code))
+  }
+  const types = await readCapabilities(channel)
+  if (types.length === 0) return 'none'
+  return types.filter(({ code, name }) => NAMES[code] === name).map(({ code }) => code)
+}
+
+async function readCapabilities(channel: Channel): Promise<Capability[]> {
+  const count = bounded(await readUint32(channel), MAX_CAPABILITIES, 'a list of capabilities')
+  const list: Capability[] = []
+  for (let at = 0; at < count; at++) {
+    const bytes = await channel.read(CAPABILITY_BYTES)
+    list.push({ code: bytes.readInt32BE(), name: latin1(bytes.subarray(4)) })
+  }
+  return list
+}
+
+/** What Tight adds to ServerInit: three lists of capabilities, which nothing here needs. Throws MalformedError. */
+export async function skipTightInit(channel: Channel): Promise<void> {
+  const counts = await channel.read(8)
+  for (const at of [0, 2, 4]) {
+    const count = bounded(counts.readUInt16BE(at), MAX_CAPABILITIES, 'a list of capabilities')
+    await channel.read(count * CAPABILITY_BYTES)
+  }
+}
