@@ -44,8 +44,6 @@ export interface BrokerOptions {
   ports?: BrokerPorts
   /** Listen for Telnet, rlogin and Telnet inside TLS too, with these keys; default: no. */
   terminals?: { telnet?: object; rlogin?: object; telnets?: object }
-  /** Listen for VNC, with these keys; default: no. */
-  vnc?: object
   /** Listen for VNC too, with these keys; default: no. */
   vnc?: object
   env?: NodeJS.ProcessEnv
