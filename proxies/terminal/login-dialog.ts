@@ -153,7 +153,7 @@ export class LoginDialog {
 
   #refusal(): string {
     const { name, login, options } = this.#given
-    const words = this.#heard.lastWords
+    const words = this.#heard.reason
     const said = words === '' ? '' : `: it said "${words}"`
     if (this.#stage === 'login') return `${name} refused the login ${login}${said}`
     if (this.#stage === 'secret') return `${name} refused the secret for ${options.enableCommand}${said}`

@@ -50,7 +50,17 @@ export class Heard {
   }
 
   get saysFailure(): boolean {
-    return linesOf(this.#bytes).some((line) => this.#patterns.loginFailure.test(line))
+    return this.#failure !== undefined
+  }
+
+  get #failure(): string | undefined {
+    return linesOf(this.#bytes).findLast((line) => this.#patterns.loginFailure.test(line))
+  }
+
+  /** The line that tells of a failure, or the last one, for people. */
+  get reason(): string {
+    const line = this.#failure
+    return line === undefined ? this.lastWords : wordsOf(line.trim())
   }
 
   get isSilent(): boolean {

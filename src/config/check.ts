@@ -56,7 +56,7 @@ export function knownKeys(schema: TSchema): string[] {
 }
 
 function describe(value: unknown, secret: boolean): string {
-  if (Array.isArray(value)) return 'a list'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (isMap(value)) return 'a map'
   if (value === null) return 'nothing'
   if (secret) return `a ${typeof value} that is not shown here`

@@ -6,8 +6,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { COMMAND } from '../../proxies/telnet/codec/numbers.ts'
-import { ADMIN_PASSWORD, callApi } from '../peers/broker.ts'
-import { watchLive } from '../peers/live.ts'
+import { watchAsAdmin } from '../peers/live.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { openTerminal, type Terminal } from '../peers/terminal.ts'
 import { until } from '../until.ts'
@@ -63,10 +62,7 @@ describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet', 'o
   test('is watched while it runs', async () => {
     const telnet = await bareTelnet({ port: bastion.broker.ports.telnet! })
     const { id } = await shell(telnet)
-    const who = { user: 'admin', password: ADMIN_PASSWORD }
-    const answer = await callApi(bastion.broker.ports.https, certificate(), 'POST', '/session', who)
-    const [cookie = ''] = [answer.headers['set-cookie'] ?? []].flat()
-    const watcher = await watchLive(bastion.broker, id, { headers: { cookie: cookie.split(';')[0]! } })
+    const watcher = await watchAsAdmin(bastion.broker, id)
     await telnet.sees('admin watches this session')
     telnet.type('echo wat\\ched\r')
     await until('the output', async () => (await watcher.screen()).includes('watched') || undefined)

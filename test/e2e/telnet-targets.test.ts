@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Login } from '../peers/home.ts'
 import { INETD_PEERS, type Inetd, startInetd } from '../peers/inetd.ts'
+import { watchAsAdmin } from '../peers/live.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import type { Terminal } from '../peers/terminal.ts'
@@ -103,6 +104,29 @@ describeWithPeers('a Unix system', canCreateUsers() ? [...INETD_PEERS, 'ssh'] : 
       await terminal.expect('ended by admin: enough')
       expect(await terminal.exit()).toBe(255)
       expect(await bastion.closed()).toMatchObject({ result: 'killed' })
+    })
+
+    root('is watched, held to the rules for commands, and ended when nothing is done', async () => {
+      const policy = `/connectionpolicies/${protocol}`
+      await bastion.broker.must('PUT', policy, { command_rules: ['kill forbidden'], idle_timeout: 2 })
+      const terminal = open(login)
+      await terminal.expect(user.prompt)
+      const [running] = await bastion.broker.must<{ id: string }[]>('GET', '/sessions?status=current')
+      const watcher = await watchAsAdmin(bastion.broker, running!.id)
+      await terminal.expect('admin watches this session')
+      terminal.send("echo wat''ched\r")
+      await until('the output', async () => (await watcher.screen()).includes('watched') || undefined)
+      terminal.send('echo forbidden\r')
+      expect(await terminal.exit()).toBe(255)
+      await watcher.closed
+      expect(await bastion.closed()).toMatchObject({ result: 'killed' })
+      expect(terminal.output()).not.toContain('\r\nforbidden')
+
+      const idle = open(login)
+      await idle.expect('sallyport: nothing was done for 2 seconds')
+      expect(await idle.exit()).toBe(255)
+      expect(await bastion.closed()).toMatchObject({ result: 'failure' })
+      await bastion.broker.must('PUT', policy, { command_rules: [], idle_timeout: 0 })
     })
 
     root('takes no command', async () => {

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { MalformedError } from '../../proxies/malformed.ts'
 import { ClientStream } from '../../proxies/rlogin/codec/client-stream.ts'
 import { AnswerReader, HandshakeReader } from '../../proxies/rlogin/codec/handshake.ts'
+import { ServerStream } from '../../proxies/rlogin/codec/server-stream.ts'
 import { cut, type Event, hex, keep } from '../proxies/stream-events.ts'
 
 const RUNS = { numRuns: 3_000 }
@@ -87,4 +88,59 @@ test('keys and windows', () => {
     RUNS,
   )
   expect(windows).toBeGreaterThan(100)
+})
+
+test('output and control bytes: all of it is one or the other, a control byte only where a read begins', () => {
+  const read = fc.record({
+    bytes: fc.oneof(
+      bytes,
+      fc
+        .constantFrom('\x80', '\x80text', '\x90', 'ö', '€', '\xe2')
+        .map((text) => Buffer.from(text, 'latin1')),
+      fc.string({ unit: 'grapheme', maxLength: 5 }).map((text) => Buffer.from(text)),
+    ),
+    isUrgent: fc.boolean(),
+  })
+  let controls = 0
+  fc.assert(
+    fc.property(fc.array(read, { maxLength: 12 }), (reads) => {
+      const events: Event[] = []
+      const stream = new ServerStream({
+        data: (data) => events.push(['data', hex(data)]),
+        control: (byte) => events.push(['control', byte]),
+      })
+      for (const { bytes, isUrgent } of reads) {
+        events.length = 0
+        stream.feed(bytes, isUrgent)
+        const told = events.map(([kind, value]) =>
+          kind === 'control' ? hex(Uint8Array.of(value as number)) : value,
+        )
+        expect(told.join('')).toBe(hex(bytes))
+        const places = events.flatMap(([kind], index) => (kind === 'control' ? [index] : []))
+        expect(places.every((place) => place === 0)).toBe(true)
+        controls += places.length
+      }
+    }),
+    RUNS,
+  )
+  expect(controls).toBeGreaterThan(100)
+})
+
+test('text in UTF-8 that nothing marks as urgent is text, however it is cut', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), places, (text, ends) => {
+      let shown = ''
+      const stream = new ServerStream({
+        data: (data) => {
+          shown += hex(data)
+        },
+        control: () => {
+          shown += '<control>'
+        },
+      })
+      for (const piece of cut(Buffer.from(text), ends)) stream.feed(piece, false)
+      expect(shown).toBe(hex(Buffer.from(text)))
+    }),
+    RUNS,
+  )
 })

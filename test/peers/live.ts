@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import xterm from '@xterm/headless'
 import { WebSocket } from 'ws'
-import type { Broker } from './broker.ts'
+import { ADMIN_PASSWORD, type Broker, callApi } from './broker.ts'
 
 export interface LiveMessage {
   type: string
@@ -112,4 +112,13 @@ export async function watchLive(
       await closed
     },
   }
+}
+
+/** The administrator watches, by a sign-in of their own. */
+export async function watchAsAdmin(broker: Broker, session: string): Promise<LiveWatcher> {
+  const certificate = readFileSync(join(broker.dataFolder, 'tls', 'cert.pem'))
+  const who = { user: 'admin', password: ADMIN_PASSWORD }
+  const answer = await callApi(broker.ports.https, certificate, 'POST', '/session', who)
+  const [cookie = ''] = [answer.headers['set-cookie'] ?? []].flat()
+  return await watchLive(broker, session, { headers: { cookie: cookie.split(';')[0]! } })
 }

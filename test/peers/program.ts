@@ -61,6 +61,10 @@ const PROGRAMS = {
   gvnccapture: 'gvncviewer',
   vncsnapshot: 'vncsnapshot',
   remmina: 'remmina',
+  rdesktop: 'rdesktop',
+  xfreerdp: 'freerdp2-x11',
+  xrdp: 'xrdp',
+  'xrdp-sesman': 'xrdp',
   'dbus-launch': 'dbus-x11',
   convert: 'imagemagick',
   display: 'imagemagick',
@@ -101,6 +105,7 @@ const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux
 /** Library → a file of it and the Debian package that has it. */
 const LIBRARIES = {
   libcli: { file: '/usr/include/libcli.h', debian: 'libcli-dev' },
+  xorgxrdp: { file: '/usr/lib/xorg/modules/libxorgxrdp.so', debian: 'xorgxrdp' },
   'remmina-plugin-vnc': {
     file: `/usr/lib/${MULTIARCH}/remmina/plugins/remmina-plugin-vnc.so`,
     debian: 'remmina-plugin-vnc',

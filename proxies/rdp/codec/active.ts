@@ -1,0 +1,103 @@
+/** Demand Active and Confirm Active (MS-RDPBCGR 2.2.1.13): each side's capability sets, from which a session begins. */
+import { Buffer } from 'node:buffer'
+import { SERVER_USER } from './mcs.ts'
+import { ByteReader } from './reader.ts'
+import { buildShare, CONTROL_PDU } from './share.ts'
+import { ByteWriter } from './writer.ts'
+
+/** The specification has thirty types. */
+export const CAPABILITY_LIMIT = 64
+const SET_HEADER = 4
+/** Who asks: the server's user. */
+const ORIGINATOR = SERVER_USER
+const SOURCE = Buffer.from('RDP\0')
+
+export interface Capability {
+  /** One of CAPABILITY, or one that nobody knows. */
+  type: number
+  /** Without the header. */
+  body: Uint8Array
+}
+
+export interface ActivePdu {
+  shareId: number
+  capabilities: Capability[]
+}
+
+/** Of what follows the share control header; views. */
+export function parseDemandActive(body: Uint8Array): ActivePdu {
+  const reader = new ByteReader(body, 'demand active')
+  const shareId = reader.uint32()
+  // A session id may follow, which is 0 always, and which old servers leave out.
+  return { shareId, capabilities: readSets(reader) }
+}
+
+/** Of what follows the share control header; views. */
+export function parseConfirmActive(body: Uint8Array): ActivePdu {
+  const reader = new ByteReader(body, 'confirm active')
+  const shareId = reader.uint32()
+  reader.expect('originator', reader.uint16(), ORIGINATOR)
+  return { shareId, capabilities: readSets(reader) }
+}
+
+function readSets(reader: ByteReader): Capability[] {
+  const sourceLength = reader.uint16()
+  const length = reader.uint16()
+  reader.skip(sourceLength)
+  if (length < SET_HEADER || reader.remaining < length) {
+    reader.fail(
+      `capability sets of ${SET_HEADER} to ${reader.remaining} bytes were expected, found ${length}`,
+    )
+  }
+  const count = reader.uint16()
+  reader.skip(2)
+  if (CAPABILITY_LIMIT < count) {
+    reader.fail(`at most ${CAPABILITY_LIMIT} capability sets were expected, found ${count}`)
+  }
+  return Array.from({ length: count }, () => {
+    const type = reader.uint16()
+    const setLength = reader.uint16()
+    if (setLength < SET_HEADER) {
+      reader.fail(`a capability set of at least ${SET_HEADER} bytes was expected, found ${setLength}`)
+    }
+    return { type, body: reader.bytes(setLength - SET_HEADER) }
+  })
+}
+
+/** A share PDU of the server's. */
+export function buildDemandActive({ shareId, capabilities }: ActivePdu): Buffer {
+  const sets = buildSets(capabilities)
+  const body = new ByteWriter(sets.length + 32)
+    .uint32(shareId)
+    .uint16(SOURCE.length)
+    .uint16(sets.length)
+    .bytes(SOURCE)
+    .bytes(sets)
+    .uint32(0)
+    .finish()
+  return buildShare(CONTROL_PDU.demandActive, SERVER_USER, body)
+}
+
+/** A share PDU of the client with this user. */
+export function buildConfirmActive({ shareId, capabilities }: ActivePdu, user: number): Buffer {
+  const sets = buildSets(capabilities)
+  const body = new ByteWriter(sets.length + 32)
+    .uint32(shareId)
+    .uint16(ORIGINATOR)
+    .uint16(SOURCE.length)
+    .uint16(sets.length)
+    .bytes(SOURCE)
+    .bytes(sets)
+    .finish()
+  return buildShare(CONTROL_PDU.confirmActive, user, body)
+}
+
+function buildSets(capabilities: readonly Capability[]): Buffer {
+  const writer = new ByteWriter(512).uint16(capabilities.length).uint16(0)
+  for (const { type, body } of capabilities)
+    writer
+      .uint16(type)
+      .uint16(body.length + SET_HEADER)
+      .bytes(body)
+  return writer.finish()
+}

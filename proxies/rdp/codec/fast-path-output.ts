@@ -1,0 +1,95 @@
+/** Pictures on the fast path (MS-RDPBCGR 2.2.9.1.2): updates, which may come in fragments. */
+import { Buffer } from 'node:buffer'
+import { fastPathHeader, readFastPath } from './fast-path.ts'
+import { FAST_PATH_LIMIT } from './framer.ts'
+import type { ByteReader } from './reader.ts'
+import type { Update } from './updates.ts'
+
+/** Bytes of one update in all its fragments: a desktop of 2048 x 2048 in one piece, uncompressed. */
+export const UPDATE_LIMIT = 16 * 1024 * 1024
+
+const CODE_BITS = 0x0f
+const FRAGMENT = { single: 0, last: 1, first: 2, next: 3 } as const
+const UPDATE_HEADER = 3
+/** What a fragment of ours carries: FreeRDP's servers and Windows stay below 16 KiB too. */
+const PIECE_LIMIT = Math.min(16_000, FAST_PATH_LIMIT - 3 - UPDATE_HEADER)
+
+/** Puts a target's updates together again. */
+export class UpdateAssembler {
+  readonly #limit: number
+  #code: number | undefined
+  #pieces: Buffer[] = []
+  #length = 0
+
+  constructor(limit: number = UPDATE_LIMIT) {
+    this.#limit = limit
+  }
+
+  /** Bytes of an update that has not come whole. */
+  get pending(): number {
+    return this.#length
+  }
+
+  /** Calls `take` with each update that is whole; its data is valid during the call only. Throws MalformedError. */
+  feed(pdu: Uint8Array, take: (update: Update) => void): void {
+    const { reader } = readFastPath(pdu, 'fast-path output')
+    while (reader.remaining > 0) {
+      const head = reader.uint8()
+      if (head >> 6) {
+        reader.fail(`updates that are not compressed were expected, found flags ${head >> 6}`)
+      }
+      const data = reader.bytes(reader.uint16())
+      const update = this.#piece(reader, head & CODE_BITS, (head >> 4) & 3, data)
+      if (update) take(update)
+    }
+  }
+
+  #piece(reader: ByteReader, code: number, fragment: number, data: Uint8Array): Update | undefined {
+    const isBegin = fragment === FRAGMENT.single || fragment === FRAGMENT.first
+    if (isBegin !== (this.#code === undefined)) {
+      reader.fail(
+        isBegin ? 'the rest of an update was expected, found another' : 'the begin of an update was expected',
+      )
+    }
+    if (fragment === FRAGMENT.single) return { code, data }
+    if (!isBegin && code !== this.#code)
+      reader.fail(`the rest of update ${this.#code} was expected, found ${code}`)
+    this.#code = code
+    this.#length += data.length
+    if (this.#limit < this.#length) {
+      reader.fail(`an update of at most ${this.#limit} bytes was expected, found more`)
+    }
+    // The PDU's bytes are the framer's.
+    if (data.length > 0) this.#pieces.push(Buffer.from(data))
+    if (fragment !== FRAGMENT.last) return undefined
+    const whole = Buffer.concat(this.#pieces, this.#length)
+    this.#code = undefined
+    this.#pieces = []
+    this.#length = 0
+    return { code, data: whole }
+  }
+}
+
+/** PDUs with this update, in fragments where it is long. */
+export function buildFastPathUpdate({ code, data }: Update): Buffer[] {
+  const pdus: Buffer[] = []
+  const count = Math.max(1, Math.ceil(data.length / PIECE_LIMIT))
+  for (let index = 0; index < count; index++) {
+    const piece = data.subarray(index * PIECE_LIMIT, (index + 1) * PIECE_LIMIT)
+    const head = code | (fragmentOf(index, count) << 4)
+    pdus.push(
+      Buffer.concat([
+        fastPathHeader(0, UPDATE_HEADER + piece.length),
+        Uint8Array.of(head, piece.length & 0xff, piece.length >> 8),
+        piece,
+      ]),
+    )
+  }
+  return pdus
+}
+
+function fragmentOf(index: number, count: number): number {
+  if (count === 1) return FRAGMENT.single
+  if (index === 0) return FRAGMENT.first
+  return index === count - 1 ? FRAGMENT.last : FRAGMENT.next
+}

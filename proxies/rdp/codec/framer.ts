@@ -1,0 +1,131 @@
+/**
+ * Cuts what an RDP peer sends into PDUs: TPKT (RFC 1006 section 6: 03 00 and a length) and fast path (MS-RDPBCGR
+ * 2.2.8.1.2 and 2.2.9.1.2: a length of one or two bytes).
+ */
+import { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+
+export const TPKT_VERSION = 3
+/** TPKT's length is 16 bits wide. */
+export const TPKT_LIMIT = 0xffff
+/** A fast path's length is 15 bits wide. */
+export const FAST_PATH_LIMIT = 0x7fff
+
+const TPKT_HEADER = 4
+/** TPKT header and the shortest TPDU, of X.224 class 0: LI, code, EOT. */
+const TPKT_LEAST = 7
+const NOTHING = Buffer.alloc(0)
+
+/** What a PDU's first byte says it is. */
+export function isFastPath(first: number): boolean {
+  return (first & 3) === 0
+}
+
+export interface FramerOptions {
+  /** Bytes of one PDU, its headers included; default: what the length fields can say. */
+  limit?: number
+  /** Whether fast-path PDUs may come: from the first Demand Active on. */
+  fastPath?: boolean
+}
+
+/** One direction of a connection. It holds at most one PDU and what came in one piece with its end. */
+export class Framer {
+  #limit: number
+  #fastPath: boolean
+  #held: Buffer = NOTHING
+  #heldLength = 0
+
+  constructor(options: FramerOptions = {}) {
+    this.#limit = options.limit ?? TPKT_LIMIT
+    this.#fastPath = options.fastPath ?? false
+  }
+
+  /** From here on PDUs of so many bytes, and fast path too. */
+  allow(options: Required<FramerOptions>): void {
+    this.#limit = options.limit
+    this.#fastPath = options.fastPath
+  }
+
+  /** Bytes of a PDU that has not come whole. */
+  get pending(): number {
+    return this.#heldLength
+  }
+
+  /**
+   * Calls `take` with each PDU that is whole: views that are valid during the call only. It stops when `take`
+   * answers false, and returns what was not looked at; otherwise nothing is left. Throws MalformedError.
+   */
+  feed(chunk: Uint8Array, take: (pdu: Uint8Array) => boolean): Uint8Array {
+    let rest = chunk
+    while (rest.length > 0) {
+      if (this.#heldLength === 0) {
+        const length = this.#lengthOf(rest)
+        if (length === undefined || rest.length < length) {
+          this.#hold(rest, length)
+          return NOTHING
+        }
+        const goesOn = take(rest.subarray(0, length))
+        rest = rest.subarray(length)
+        if (!goesOn) return rest
+        continue
+      }
+      // As much as completes the header, then as much as completes the PDU.
+      const known = this.#lengthOf(this.#held.subarray(0, this.#heldLength))
+      const wanted = (known ?? this.#heldLength + 1) - this.#heldLength
+      const piece = rest.subarray(0, wanted)
+      rest = rest.subarray(piece.length)
+      this.#hold(piece, known)
+      if (known === undefined || this.#heldLength < known) continue
+      const pdu = this.#held.subarray(0, known)
+      this.#held = NOTHING
+      this.#heldLength = 0
+      if (!take(pdu)) return rest
+    }
+    return NOTHING
+  }
+
+  #hold(piece: Uint8Array, length: number | undefined): void {
+    const needed = Math.max(this.#heldLength + piece.length, length ?? TPKT_HEADER)
+    if (this.#held.length < needed) {
+      const larger = Buffer.allocUnsafe(needed)
+      larger.set(this.#held.subarray(0, this.#heldLength))
+      this.#held = larger
+    }
+    this.#held.set(piece, this.#heldLength)
+    this.#heldLength += piece.length
+  }
+
+  /** Of the PDU that begins here; undefined: more bytes are needed to know. */
+  #lengthOf(bytes: Uint8Array): number | undefined {
+    const first = bytes[0]!
+    if (first === TPKT_VERSION) {
+      if (bytes.length < TPKT_HEADER) return undefined
+      return this.#checked('TPKT', (bytes[2]! << 8) | bytes[3]!, TPKT_LEAST)
+    }
+    if (!this.#fastPath || !isFastPath(first)) {
+      const wanted = this.#fastPath ? 'TPKT or a fast-path PDU' : 'TPKT'
+      throw new MalformedError(`rdp: ${wanted} was expected, found a first byte of 0x${first.toString(16)}`)
+    }
+    if (bytes.length < 2) return undefined
+    const second = bytes[1]!
+    if (second < 0x80) return this.#checked('fast path', second, 3)
+    if (bytes.length < 3) return undefined
+    return this.#checked('fast path', ((second & 0x7f) << 8) | bytes[2]!, 4)
+  }
+
+  #checked(what: string, length: number, least: number): number {
+    if (length < least || this.#limit < length) {
+      throw new MalformedError(
+        `rdp: ${what}: a length of ${least} to ${this.#limit} bytes was expected, found ${length}`,
+      )
+    }
+    return length
+  }
+}
+
+/** A TPKT around these; throws RangeError when they are too long for one. */
+export function buildTpkt(...parts: Uint8Array[]): Buffer {
+  const length = parts.reduce((sum, part) => sum + part.length, TPKT_HEADER)
+  if (TPKT_LIMIT < length) throw new RangeError(`a TPKT of ${length} bytes cannot be sent`)
+  return Buffer.concat([Uint8Array.of(TPKT_VERSION, 0, length >> 8, length & 0xff), ...parts], length)
+}

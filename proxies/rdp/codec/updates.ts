@@ -1,0 +1,78 @@
+/**
+ * Updates of the picture, the same whether they come on the slow path (MS-RDPBCGR 2.2.9.1.1) or the fast path
+ * (2.2.9.1.2): a code and data, whose inside nobody looks at here.
+ */
+import { Buffer } from 'node:buffer'
+import { ByteReader } from './reader.ts'
+
+/** updateCode of the fast path. */
+export const UPDATE = {
+  orders: 0,
+  bitmap: 1,
+  palette: 2,
+  synchronize: 3,
+  surfaceCommands: 4,
+  pointerHidden: 5,
+  pointerDefault: 6,
+  pointerPosition: 8,
+  pointerColour: 9,
+  pointerCached: 10,
+  pointerNew: 11,
+  pointerLarge: 12,
+} as const
+
+export interface Update {
+  /** One of UPDATE, or one that nobody knows. */
+  code: number
+  /** As on the fast path: that of bitmaps and palettes begins with updateType. */
+  data: Uint8Array
+}
+
+/** updateType of the slow path, at the same time the fast path's code. */
+const SLOW_UPDATES: ReadonlySet<number> = new Set([
+  UPDATE.orders,
+  UPDATE.bitmap,
+  UPDATE.palette,
+  UPDATE.synchronize,
+])
+
+const POINTER_MESSAGE = { system: 1, position: 3, colour: 6, cached: 7, pointer: 8 } as const
+const SYSTEM_POINTER = { hidden: 0, default: 0x7f00 } as const
+const NOTHING = new Uint8Array(0)
+
+/** Of share data of type `update`. */
+export function parseSlowUpdate(body: Uint8Array): Update {
+  const reader = new ByteReader(body, 'slow-path update')
+  const type = reader.expect('update type', reader.uint16(), ...SLOW_UPDATES)
+  if (type === UPDATE.synchronize) return { code: UPDATE.synchronize, data: NOTHING }
+  if (type !== UPDATE.orders) return { code: type, data: body }
+  // The fast path has neither type nor padding here: a count and orders.
+  reader.skip(2)
+  const count = reader.bytes(2)
+  reader.skip(2)
+  return { code: type, data: Buffer.concat([count, reader.rest()]) }
+}
+
+/** Of share data of type `pointer`. */
+export function parseSlowPointer(body: Uint8Array): Update {
+  const reader = new ByteReader(body, 'slow-path pointer')
+  const type = reader.uint16()
+  reader.skip(2)
+  switch (type) {
+    case POINTER_MESSAGE.system: {
+      const shape = reader.uint32()
+      const isHidden = reader.expect('system pointer', shape, ...Object.values(SYSTEM_POINTER)) === 0
+      return { code: isHidden ? UPDATE.pointerHidden : UPDATE.pointerDefault, data: NOTHING }
+    }
+    case POINTER_MESSAGE.position:
+      return { code: UPDATE.pointerPosition, data: reader.rest() }
+    case POINTER_MESSAGE.colour:
+      return { code: UPDATE.pointerColour, data: reader.rest() }
+    case POINTER_MESSAGE.cached:
+      return { code: UPDATE.pointerCached, data: reader.rest() }
+    case POINTER_MESSAGE.pointer:
+      return { code: UPDATE.pointerNew, data: reader.rest() }
+    default:
+      return reader.fail(`a pointer message that RDP has was expected, found ${type}`)
+  }
+}

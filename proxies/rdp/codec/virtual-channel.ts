@@ -1,0 +1,110 @@
+/** Static virtual channels (MS-RDPBCGR 2.2.6.1): messages in chunks. */
+import { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+import { ByteReader } from './reader.ts'
+import { ByteWriter } from './writer.ts'
+
+/** CHANNEL_CHUNK_LENGTH: what a chunk holds where nobody has said otherwise. */
+export const CHUNK_LENGTH = 1600
+/** What a chunk of a peer may hold: VCChunkSize goes no further. */
+export const CHUNK_LIMIT = 16_256
+const HEADER = 8
+
+export const CHUNK_FLAG = {
+  first: 0x1,
+  last: 0x2,
+  showProtocol: 0x10,
+  suspend: 0x20,
+  resume: 0x40,
+  shadowPersistent: 0x80,
+  compressed: 0x200000,
+} as const
+
+/** Of one channel in one direction: chunks in, messages out. */
+export class ChannelAssembler {
+  readonly #name: string
+  readonly #limit: number
+  #whole: Buffer | undefined
+  /** Of the message that has begun, as its first chunk says. */
+  #total = 0
+  #length = 0
+
+  /** `name` of the channel, for errors; `limit`: bytes of one message. */
+  constructor(name: string, limit: number) {
+    this.#name = name
+    this.#limit = limit
+  }
+
+  /** Bytes that wait for the rest of their message. */
+  get pending(): number {
+    return this.#length
+  }
+
+  /**
+   * The message that this chunk completes, valid until the next call; undefined: more is to come. Throws
+   * MalformedError.
+   */
+  feed(data: Uint8Array): Uint8Array | undefined {
+    const reader = new ByteReader(data, `channel ${this.#name}`)
+    const length = reader.uint32()
+    const flags = reader.uint32()
+    if (flags & CHUNK_FLAG.compressed) reader.fail('a chunk that is not compressed was expected')
+    // Without data they say that the channel rests.
+    if (flags & (CHUNK_FLAG.suspend | CHUNK_FLAG.resume)) return undefined
+    const chunk = reader.rest()
+    if (CHUNK_LIMIT < chunk.length) {
+      reader.fail(`a chunk of at most ${CHUNK_LIMIT} bytes was expected, found ${chunk.length}`)
+    }
+    if (flags & CHUNK_FLAG.first) {
+      if (this.#whole) reader.fail('the rest of a message was expected, found the begin of another')
+      if (this.#limit < length) {
+        reader.fail(`a message of at most ${this.#limit} bytes was expected, found ${length}`)
+      }
+      if (flags & CHUNK_FLAG.last) {
+        if (chunk.length !== length)
+          reader.fail(`a message of ${length} bytes was expected, found ${chunk.length}`)
+        return chunk
+      }
+      this.#whole = Buffer.allocUnsafe(Math.min(length, 4 * CHUNK_LIMIT))
+      this.#total = length
+    }
+    if (!this.#whole) return reader.fail('the begin of a message was expected, found the rest of one')
+    return this.#append(this.#whole, chunk, (flags & CHUNK_FLAG.last) !== 0)
+  }
+
+  #append(whole: Buffer, chunk: Uint8Array, isLast: boolean): Uint8Array | undefined {
+    const together = this.#length + chunk.length
+    if (this.#total < together || (isLast && together < this.#total)) {
+      throw new MalformedError(
+        `channel ${this.#name}: a message of ${this.#total} bytes was expected, found ${isLast ? together : 'more'}`,
+      )
+    }
+    let buffer = whole
+    if (buffer.length < together) {
+      // Who promises much has the memory only when it comes.
+      buffer = Buffer.allocUnsafe(Math.min(Math.max(together, buffer.length * 2), this.#total))
+      buffer.set(whole.subarray(0, this.#length))
+    }
+    buffer.set(chunk, this.#length)
+    this.#whole = isLast ? undefined : buffer
+    this.#length = isLast ? 0 : together
+    return isLast ? buffer.subarray(0, together) : undefined
+  }
+}
+
+/** The chunks of a message, each with its header: what one Send Data carries. */
+export function buildChunks(message: Uint8Array, chunkLength = CHUNK_LENGTH): Buffer[] {
+  const chunks: Buffer[] = []
+  const count = Math.max(1, Math.ceil(message.length / chunkLength))
+  for (let index = 0; index < count; index++) {
+    const piece = message.subarray(index * chunkLength, (index + 1) * chunkLength)
+    const flags =
+      (index === 0 ? CHUNK_FLAG.first : 0) |
+      (index === count - 1 ? CHUNK_FLAG.last : 0) |
+      (count === 1 ? 0 : CHUNK_FLAG.showProtocol)
+    chunks.push(
+      new ByteWriter(HEADER + piece.length).uint32(message.length).uint32(flags).bytes(piece).finish(),
+    )
+  }
+  return chunks
+}

@@ -1,0 +1,118 @@
+/**
+ * The first message of a client, in clear text, and its answer (MS-RDPBCGR 1.3.1.1, connection initiation): who it
+ * says it is, and whether TLS alone or CredSSP within it comes next. RDP's own security is refused.
+ */
+import { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+import { Framer, TPKT_VERSION } from '../codec/framer.ts'
+import { type Preconnection, parsePreconnection, preconnectionLength } from '../codec/preconnection.ts'
+import {
+  buildConnectionConfirm,
+  type ConnectionRequest,
+  NEGOTIATION_FAILURE,
+  type NegotiationFailure,
+  parseConnectionRequest,
+  REQUEST_FLAG,
+  RESPONSE_FLAG,
+  SECURITY_PROTOCOL,
+} from '../codec/x224.ts'
+
+/** A connection request's length is one byte. */
+const REQUEST_LIMIT = 4 + 255
+
+/** CredSSP (NLA) toward clients: not at all, for those that have it, or for all. */
+export type CredsspPolicy = 'off' | 'offered' | 'required'
+
+export interface ClientHello {
+  request: ConnectionRequest
+  /** As the client has sent them, for its server core data; 0 where it knows of no negotiation. */
+  requestedProtocols: number
+  preconnection?: Preconnection
+}
+
+export type FrontNegotiated =
+  /** TLS begins after the answer; within it CredSSP where that is the protocol. */
+  | { result: 'agreed'; protocol: 'tls' | 'credssp'; answer: Buffer; hello: ClientHello }
+  /** The connection ends after the answer. */
+  | { result: 'refused'; failure: NegotiationFailure; reason: string; answer: Buffer; hello: ClientHello }
+
+export class FrontNegotiation {
+  readonly #credssp: CredsspPolicy
+  readonly #framer = new Framer({ limit: REQUEST_LIMIT })
+  #held: Buffer = Buffer.alloc(0)
+  #preconnection: Preconnection | undefined
+
+  constructor(credssp: CredsspPolicy) {
+    this.#credssp = credssp
+  }
+
+  /**
+   * undefined: more is needed. Throws MalformedError, also when the client goes on before it has been answered: that
+   * would be clear text within what TLS is to protect.
+   */
+  receive(chunk: Uint8Array): FrontNegotiated | undefined {
+    const rest = this.#skipPreconnection(chunk)
+    let request: ConnectionRequest | undefined
+    const left = this.#framer.feed(rest, (pdu) => {
+      request = parseConnectionRequest(pdu)
+      return false
+    })
+    if (!request) return undefined
+    if (left.length > 0) {
+      throw new MalformedError(`rdp: nothing was expected before the answer, found ${left.length} more bytes`)
+    }
+    return this.#judge(request)
+  }
+
+  /** A preconnection PDU begins with its length, and not with TPKT's version. */
+  #skipPreconnection(chunk: Uint8Array): Uint8Array {
+    if (this.#preconnection || this.#framer.pending > 0 || chunk.length === 0) return chunk
+    if (this.#held.length === 0 && chunk[0] === TPKT_VERSION) return chunk
+    this.#held = Buffer.concat([this.#held, chunk])
+    const length = preconnectionLength(this.#held)
+    if (length === undefined || this.#held.length < length) return new Uint8Array(0)
+    this.#preconnection = parsePreconnection(this.#held.subarray(0, length))
+    const rest = this.#held.subarray(length)
+    this.#held = Buffer.alloc(0)
+    return rest
+  }
+
+  #judge(request: ConnectionRequest): FrontNegotiated {
+    const protocols = request.negotiation?.protocols ?? SECURITY_PROTOCOL.rdp
+    const hello: ClientHello = { request, requestedProtocols: protocols }
+    if (this.#preconnection) hello.preconnection = this.#preconnection
+    const refused = (failure: NegotiationFailure, reason: string): FrontNegotiated => ({
+      result: 'refused',
+      failure,
+      reason,
+      answer: buildConnectionConfirm({ result: 'failure', code: failure }),
+      hello,
+    })
+    const flags = request.negotiation?.flags ?? 0
+    if (flags & (REQUEST_FLAG.restrictedAdmin | REQUEST_FLAG.redirectedAuthentication)) {
+      return refused(
+        NEGOTIATION_FAILURE.inconsistentFlags,
+        'the client wants to delegate no password (restricted admin, remote guard)',
+      )
+    }
+    const hasCredssp = (protocols & SECURITY_PROTOCOL.credssp) !== 0
+    if (this.#credssp !== 'off' && hasCredssp) return agreed('credssp', SECURITY_PROTOCOL.credssp, hello)
+    if (this.#credssp === 'required') {
+      return refused(
+        NEGOTIATION_FAILURE.credsspRequired,
+        'the client does not offer network level authentication',
+      )
+    }
+    if ((protocols & SECURITY_PROTOCOL.tls) !== 0) return agreed('tls', SECURITY_PROTOCOL.tls, hello)
+    return refused(NEGOTIATION_FAILURE.tlsRequired, 'the client does not offer TLS')
+  }
+}
+
+function agreed(protocol: 'tls' | 'credssp', number: number, hello: ClientHello): FrontNegotiated {
+  const answer = buildConnectionConfirm({
+    result: 'selected',
+    flags: RESPONSE_FLAG.extendedClientData,
+    protocol: number,
+  })
+  return { result: 'agreed', protocol, answer, hello }
+}

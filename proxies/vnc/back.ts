@@ -1,0 +1,195 @@
+/**
+ * The client side toward a target that has a desktop: the connection, the sign-in by the strongest way that the policy
+ * allows and the credential fits, and what the target says of its desktop.
+ */
+import { Buffer } from 'node:buffer'
+import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import type { VncSecurityType } from '../../src/model/vnc-options.ts'
+import { dial, givenUp } from '../dial.ts'
+import { CredentialRefusedError, TargetError, wordsOf } from '../errors.ts'
+import { MalformedError } from '../malformed.ts'
+import { parseServerInit, type ServerInit } from './codec/server-init.ts'
+import { Pipe } from './pipe.ts'
+import { type ClientChannel, EndedError } from './security/channel.ts'
+import {
+  type Container,
+  RefusedError,
+  type SignedIn,
+  type SignInOptions,
+  signIn,
+  skipTightInit,
+} from './security/client.ts'
+import { anonymousOptions, certificateOptions } from './tls.ts'
+
+/** From the connection to the desktop: a server may take its time with a password that is wrong. */
+const HANDSHAKE_MS = 30_000
+/** Characters of a desktop's name that are kept. */
+const MAX_NAME = 256
+/** Bytes of ServerInit before the name, whose length stands in the last four. */
+const INIT_HEAD = 24
+
+export interface VncBackOptions {
+  gate: Pick<Gate, 'hostKey'>
+  /** Gives up; its reason is a text for the user. */
+  signal: AbortSignal
+  /** Others may see the desktop at the same time. */
+  isShared: boolean
+}
+
+/** The pipe is paused, and begins with what follows ServerInit. */
+export interface VncTarget {
+  pipe: Pipe
+  init: ServerInit
+  security: VncSecurityType
+}
+
+/** Throws TargetError. */
+export async function openVncTarget(session: OpenSession, options: VncBackOptions): Promise<VncTarget> {
+  const attempt = new Attempt(session, options)
+  const without = new Set<Container>()
+  for (;;) {
+    try {
+      return await attempt.run(without)
+    } catch (error) {
+      const refusal = error instanceof RefusedError ? error.refusal : undefined
+      // Who has looked into one cannot go back to the others on the same connection.
+      if (refusal?.kind !== 'no-type' || refusal.within === undefined || without.has(refusal.within)) {
+        throw attempt.explained(error)
+      }
+      attempt.saw(refusal.offered)
+      without.add(refusal.within)
+    }
+  }
+}
+
+class Attempt {
+  readonly #session: OpenSession
+  readonly #options: VncBackOptions
+  readonly #name: string
+  /** What was offered and did not do, over all connections. */
+  readonly #offered = new Set<string>()
+
+  constructor(session: OpenSession, options: VncBackOptions) {
+    const { device, host, port } = session.target
+    this.#session = session
+    this.#options = options
+    this.#name = `${device} (${host}:${port})`
+  }
+
+  async run(without: ReadonlySet<Container>): Promise<VncTarget> {
+    const { target } = this.#session
+    const { signal } = this.#options
+    const pipe = new Pipe(await dial(target.host, target.port, { name: this.#name, signal }))
+    const late = new TargetError(`${this.#name} did not let the bastion in within ${HANDSHAKE_MS / 1000} s`)
+    const timer = setTimeout(() => pipe.destroy(late), HANDSHAKE_MS)
+    const give = (): void => pipe.destroy(givenUp(signal))
+    signal.addEventListener('abort', give)
+    if (signal.aborted) give()
+    try {
+      const channel = channelOf(pipe, target.host)
+      const signedIn = await signIn(channel, this.#signIn(without))
+      const init = await readInit(channel, signedIn)
+      return { pipe, init, security: signedIn.security }
+    } catch (error) {
+      const { failure } = pipe
+      pipe.destroy()
+      throw failure instanceof TargetError ? failure : error
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', give)
+    }
+  }
+
+  saw(offered: readonly string[]): void {
+    for (const type of offered) this.#offered.add(type)
+  }
+
+  /** What the user reads of it. */
+  explained(error: unknown): unknown {
+    if (error instanceof MalformedError) {
+      return new TargetError(`${this.#name} broke the VNC protocol: ${error.message}`)
+    }
+    if (error instanceof EndedError) {
+      return new TargetError(
+        `${this.#name} ended the connection before the sign-in was over: ${error.message}`,
+      )
+    }
+    return error instanceof RefusedError ? this.#refused(error) : error
+  }
+
+  #refused({ refusal }: RefusedError): TargetError {
+    const name = this.#name
+    switch (refusal.kind) {
+      case 'busy':
+        return new TargetError(`${name} takes no connection now${this.#said(refusal.reason)}`)
+      case 'credential': {
+        const why = refusal.isTooMany ? 'too many attempts have failed' : 'it did not take the credential'
+        return new CredentialRefusedError(
+          `${name} refused the sign-in by ${refusal.security}: ${why}${this.#said(refusal.reason)}`,
+        )
+      }
+      default: {
+        this.saw(refusal.offered)
+        const offered = [...this.#offered].join(', ') || 'nothing'
+        return new TargetError(
+          `${name} offers no way to sign in that the connection policy allows and the account fits: it has ${wordsOf(offered)}`,
+        )
+      }
+    }
+  }
+
+  /** The target's own words; one that knows the password may say it. */
+  #said(reason: string | undefined): string {
+    if (reason === undefined || reason.trim() === '') return ''
+    const { password = '' } = this.#credential()
+    return `, and says: ${wordsOf(password === '' ? reason : reason.replaceAll(password, '…'))}`
+  }
+
+  #credential(): { password: string | undefined } {
+    const found = this.#session.credentials.find(({ type }) => type === 'password')
+    return { password: found && 'password' in found ? found.password : undefined }
+  }
+
+  #signIn(without: ReadonlySet<Container>): SignInOptions {
+    const { id, target, vncOptions } = this.#session
+    return {
+      allowed: vncOptions.securityTypes,
+      without,
+      user: target.login,
+      ...this.#credential(),
+      isShared: this.#options.isShared,
+      judge: async (kind, key) => {
+        const answer = await this.#options.gate.hostKey({ session: id, key, kind })
+        if (answer.result === 'refused') throw new TargetError(answer.message)
+      },
+    }
+  }
+}
+
+function channelOf(pipe: Pipe, host: string): ClientChannel {
+  return {
+    read: (bytes) => pipe.read(bytes),
+    write: (bytes) => pipe.write(bytes),
+    startFrames: (sealer, opener) => pipe.startFrames(sealer, opener),
+    startTls: (identity) =>
+      pipe.startTls(identity === 'anonymous' ? anonymousOptions() : certificateOptions(host)),
+  }
+}
+
+async function readInit(channel: ClientChannel, { isTight }: SignedIn): Promise<ServerInit> {
+  const head = await channel.read(INIT_HEAD)
+  // What is past its limits is refused before the name is waited for.
+  const { init } = parseServerInit(head) ?? (await readName(channel, head))
+  if (isTight) await skipTightInit(channel)
+  return { ...init, name: cleaned(init.name) }
+}
+
+async function readName(channel: ClientChannel, head: Buffer): Promise<{ init: ServerInit }> {
+  const name = await channel.read(head.readUInt32BE(INIT_HEAD - 4))
+  return parseServerInit(Buffer.concat([head, name]))!
+}
+
+/** For titles of windows and for lists. */
+function cleaned(name: string): string {
+  return name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ').slice(0, MAX_NAME)
+}

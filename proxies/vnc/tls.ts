@@ -1,0 +1,47 @@
+/** TLS within VeNCrypt: with a certificate as everywhere, or anonymous, which hides what is said and shows nobody. */
+import { constants } from 'node:crypto'
+import { isIP } from 'node:net'
+import {
+  type ConnectionOptions,
+  createSecureContext,
+  type SecureContext,
+  type SecureContextOptions,
+} from 'node:tls'
+
+/**
+ * Diffie-Hellman without any signature, which TLS 1.3 does not have; TigerVNC and gtk-vnc know some of these each. OpenSSL
+ * takes them for no security at all.
+ */
+const ANONYMOUS = {
+  ciphers:
+    'ADH-AES256-GCM-SHA384:ADH-AES128-GCM-SHA256:AECDH-AES256-SHA:AECDH-AES128-SHA:ADH-AES256-SHA:@SECLEVEL=0',
+  minVersion: 'TLSv1.2',
+  maxVersion: 'TLSv1.2',
+} as const
+
+/** Node's own limit on renegotiations does not reach a socket that is wrapped by hand. */
+const SERVER = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
+
+/** For viewers, by the certificate. Throws for files that do not go together. */
+export function certificateContext(files: Pick<SecureContextOptions, 'cert' | 'key'>): SecureContext {
+  return createSecureContext({ ...SERVER, ...files })
+}
+
+/** For viewers, without one. */
+export function anonymousContext(): SecureContext {
+  return createSecureContext({ ...SERVER, ...ANONYMOUS, dhparam: 'auto' })
+}
+
+/** Toward a target: what it shows is judged by whoever asks, not by authorities. */
+export function certificateOptions(host: string): ConnectionOptions {
+  return {
+    minVersion: 'TLSv1.2',
+    // Old gear has keys of 1024 bits; what is pinned is the key.
+    ciphers: 'DEFAULT:@SECLEVEL=1',
+    ...(isIP(host) === 0 && { servername: host }),
+  }
+}
+
+export function anonymousOptions(): ConnectionOptions {
+  return ANONYMOUS
+}

@@ -1,0 +1,259 @@
+/** RDP from a peer that sends anything, on either side: a message or the one error, the same wherever chunks end. */
+import { Buffer } from 'node:buffer'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { TargetError } from '../../proxies/errors.ts'
+import { MalformedError } from '../../proxies/malformed.ts'
+import { parseConfirmActive, parseDemandActive } from '../../proxies/rdp/codec/active.ts'
+import { readDesktop, stripConfirm, stripDemand } from '../../proxies/rdp/codec/capabilities.ts'
+import { parseClientData } from '../../proxies/rdp/codec/client-data.ts'
+import { parseClientInfo } from '../../proxies/rdp/codec/client-info.ts'
+import { parseBlocks } from '../../proxies/rdp/codec/data-blocks.ts'
+import { buildFastPathUpdate, UpdateAssembler } from '../../proxies/rdp/codec/fast-path-output.ts'
+import { FAST_PATH_LIMIT, Framer, TPKT_LIMIT } from '../../proxies/rdp/codec/framer.ts'
+import {
+  buildFastPathInput,
+  type InputEvent,
+  parseFastPathInput,
+  parseSlowInput,
+} from '../../proxies/rdp/codec/input.ts'
+import { parseLicense } from '../../proxies/rdp/codec/licensing.ts'
+import { buildDataIndication, buildDataRequest, parseMcs } from '../../proxies/rdp/codec/mcs.ts'
+import { parseConnectInitial, parseConnectResponse } from '../../proxies/rdp/codec/mcs-connect.ts'
+import { parsePreconnection } from '../../proxies/rdp/codec/preconnection.ts'
+import { parseSecured } from '../../proxies/rdp/codec/security-header.ts'
+import { parseServerData } from '../../proxies/rdp/codec/server-data.ts'
+import { parseSessionInfo, withoutReconnectCookie } from '../../proxies/rdp/codec/session-pdus.ts'
+import { parseShare, parseShareData } from '../../proxies/rdp/codec/share.ts'
+import { parseSlowPointer, parseSlowUpdate, type Update } from '../../proxies/rdp/codec/updates.ts'
+import { buildChunks, ChannelAssembler } from '../../proxies/rdp/codec/virtual-channel.ts'
+import { parseConnectionConfirm, parseConnectionRequest } from '../../proxies/rdp/codec/x224.ts'
+import * as example from '../proxies/rdp/codec/examples.ts'
+import { joinEnds } from '../proxies/rdp/connection/pair.ts'
+import { cut, hex } from '../proxies/stream-events.ts'
+import { edited, edits } from './corpus.ts'
+
+/** What a parser makes of it; throws what is not MalformedError. */
+function read(parse: () => unknown): boolean {
+  try {
+    parse()
+    return true
+  } catch (error) {
+    if (!(error instanceof MalformedError)) throw error
+    expect(error.message).toMatch(/expected|refuses/)
+    return false
+  }
+}
+
+const INTERESTING = [0, 1, 2, 3, 4, 7, 8, 0x0f, 0x10, 0x7f, 0x80, 0x81, 0x82, 0xfe, 0xff]
+const byte = fc.oneof(fc.constantFrom(...INTERESTING), fc.nat(255))
+const anything = fc.array(byte, { maxLength: 200 }).map((list) => Buffer.from(list))
+const sets = example.CLIENT_SETS
+const demand = Buffer.concat([Buffer.from([0xea, 3, 1, 0, 0, 0]), Buffer.from([sets.length & 0xff, 1]), sets])
+const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
+  ['X.224 request', parseConnectionRequest, example.CONNECTION_REQUEST],
+  ['X.224 confirm', parseConnectionConfirm, example.CONNECTION_CONFIRM],
+  ['preconnection', parsePreconnection, Buffer.from('140000000000000002000000000000000100610000', 'hex')],
+  [
+    'client data',
+    (bytes) => parseClientData(parseBlocks(parseConnectInitial(bytes))),
+    example.CONNECT_INITIAL,
+  ],
+  ['server data', (bytes) => parseServerData(parseConnectResponse(bytes)), example.CONNECT_RESPONSE],
+  ['MCS', parseMcs, buildDataRequest(1007, 1003, Buffer.from('abc'))],
+  ['client info', parseClientInfo, example.CLIENT_INFO],
+  ['license', (bytes) => parseLicense(parseSecured(bytes).body), example.VALID_CLIENT],
+  [
+    'confirm active',
+    (bytes) =>
+      parseShare(bytes).map(({ body }) => stripConfirm(parseConfirmActive(body).capabilities).length),
+    example.CONFIRM_ACTIVE,
+  ],
+  [
+    'demand active',
+    (bytes) => {
+      const { capabilities } = parseDemandActive(bytes)
+      return [stripDemand(capabilities), readDesktop(capabilities)]
+    },
+    demand,
+  ],
+  ['share data', (bytes) => parseShare(bytes).map(parseShareData), example.FINALIZATION.cooperate],
+  [
+    'session info',
+    (bytes) => [parseSessionInfo(bytes), withoutReconnectCookie(bytes)],
+    Buffer.from(`030000002a00010000001c000000${'00'.repeat(28)}`, 'hex'),
+  ],
+  ['slow update', parseSlowUpdate, Buffer.from('0100010000000000', 'hex')],
+  ['slow pointer', parseSlowPointer, Buffer.from('01000000007f0000', 'hex')],
+  ['slow input', parseSlowInput, Buffer.from('0100000000000000040000001e000000', 'hex')],
+  ['fast input', parseFastPathInput, Buffer.from('0405001e', 'hex')],
+  [
+    'fast output',
+    (bytes) => new UpdateAssembler().feed(bytes, () => {}),
+    buildFastPathUpdate({ code: 1, data: Buffer.from('some text') })[0]!,
+  ],
+  [
+    'channel',
+    (bytes) => new ChannelAssembler('cliprdr', 4096).feed(bytes),
+    buildChunks(Buffer.from('some text'))[0]!,
+  ],
+]
+
+describe.each(PARSERS)('%s', (_, parse, valid) => {
+  test('anything, and what is nearly right, is read or refused', () => {
+    expect(read(() => parse(valid))).toBe(true)
+    let refused = 0
+    fc.assert(
+      fc.property(anything, edits, (bytes, changes) => {
+        if (!read(() => parse(bytes))) refused++
+        if (!read(() => parse(edited(Buffer.from(valid), changes)))) refused++
+      }),
+      { numRuns: 300 },
+    )
+    expect(refused).toBeGreaterThan(50)
+  })
+})
+
+describe('a stream', () => {
+  const pdu = fc.oneof(
+    anything.map((data) => buildDataIndication(1003, data)),
+    anything.map((data) => buildFastPathUpdate({ code: 1, data })[0]!),
+    anything,
+  )
+  const framed = (chunks: Uint8Array[], fastPath: boolean) => {
+    const framer = new Framer({ fastPath })
+    const pdus: string[] = []
+    let error = ''
+    try {
+      for (const chunk of chunks) {
+        framer.feed(chunk, (one) => {
+          pdus.push(hex(one))
+          return true
+        })
+      }
+    } catch (thrown) {
+      if (!(thrown instanceof MalformedError)) throw thrown
+      error = thrown.message
+    }
+    expect(framer.pending).toBeLessThanOrEqual(TPKT_LIMIT)
+    return { pdus, error }
+  }
+
+  test('is cut into the same PDUs wherever chunks end', () => {
+    fc.assert(
+      fc.property(
+        fc.array(pdu, { maxLength: 8 }),
+        fc.array(fc.nat(2000), { maxLength: 12 }),
+        fc.boolean(),
+        (pdus, places, fastPath) => {
+          const bytes = Buffer.concat(pdus)
+          expect(framed(cut(bytes, places), fastPath)).toEqual(framed([bytes], fastPath))
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+
+  test('is left where its taker stops', () => {
+    const bytes = Buffer.concat([buildDataIndication(1003, Buffer.from('a')), Buffer.from('rest')])
+    for (const at of [0, 3, 9]) {
+      const framer = new Framer()
+      framer.feed(bytes.subarray(0, at), () => false)
+      expect(Buffer.from(framer.feed(bytes.subarray(at), () => false)).toString()).toBe('rest')
+    }
+  })
+})
+
+test('input is read as it was written', () => {
+  const number = fc.nat(0xffff)
+  const signed = fc.integer({ min: -0x8000, max: 0x7fff })
+  const event: fc.Arbitrary<InputEvent> = fc.oneof(
+    fc.record({
+      kind: fc.constant('key' as const),
+      code: fc.nat(255),
+      extended: fc.constantFrom(0 as const, 1 as const, 2 as const),
+      isDown: fc.boolean(),
+    }),
+    fc.record({ kind: fc.constant('character' as const), code: number, isDown: fc.boolean() }),
+    fc.record({
+      kind: fc.constantFrom('pointer' as const, 'pointer-extended' as const),
+      flags: number,
+      x: number,
+      y: number,
+    }),
+    fc.record({ kind: fc.constant('pointer-relative' as const), flags: number, x: signed, y: signed }),
+    fc.record({ kind: fc.constant('locks' as const), flags: fc.nat(15) }),
+  )
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 40 }), (events) => {
+      expect(parseFastPathInput(buildFastPathInput(events))).toEqual(events)
+    }),
+  )
+})
+
+test('an update in fragments is put together again', () => {
+  fc.assert(
+    fc.property(fc.nat(15), fc.nat(3 * FAST_PATH_LIMIT), (code, length) => {
+      const data = Buffer.alloc(length, 'update ')
+      const found: Update[] = []
+      const assembler = new UpdateAssembler()
+      for (const pdu of buildFastPathUpdate({ code, data })) {
+        expect(pdu.length).toBeLessThanOrEqual(FAST_PATH_LIMIT)
+        assembler.feed(pdu, (update) => found.push({ ...update, data: Buffer.from(update.data) }))
+      }
+      expect(found.map((update) => [update.code, hex(update.data)])).toEqual([[code, hex(data)]])
+      expect(assembler.pending).toBe(0)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('a message in chunks is put together again, and one that lies about its length is refused', () => {
+  fc.assert(
+    fc.property(fc.nat(20_000), fc.integer({ min: 1, max: 5000 }), fc.integer(), (length, chunk, lie) => {
+      const message = Buffer.alloc(length, 'message ')
+      const chunks = buildChunks(message, chunk)
+      const assembler = new ChannelAssembler('rdpdr', 20_000)
+      const found = chunks.map((one) => assembler.feed(one)).filter((one) => one !== undefined)
+      expect(found.map(hex)).toEqual([hex(message)])
+      expect(assembler.pending).toBe(0)
+      const other = new ChannelAssembler('rdpdr', 20_000)
+      if (lie >>> 0 === length) return
+      chunks[0]!.writeUInt32LE(lie >>> 0)
+      const read = () => chunks.some((one) => other.feed(one))
+      expect(read).toThrow(MalformedError)
+      expect(other.pending).toBeLessThanOrEqual(20_000)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('a connection whose messages are changed on their way ends in order, and never answers without measure', () => {
+  let ended = 0
+  fc.assert(
+    fc.property(
+      fc.nat(30),
+      fc.constantFrom('front' as const, 'back' as const),
+      edits,
+      (nth, end, changes) => {
+        const { back, run, heard } = joinEnds()
+        let count = 0
+        let carried = 0
+        try {
+          back.start()
+          run((to, bytes) => {
+            carried += bytes.length
+            return to === end && count++ === nth ? edited(Buffer.from(bytes), changes) : bytes
+          })
+        } catch (error) {
+          if (!(error instanceof MalformedError) && !(error instanceof TargetError)) throw error
+          ended++
+        }
+        expect(carried).toBeLessThan(5_000)
+        expect(heard.back.length + heard.front.length).toBeLessThan(10)
+      },
+    ),
+    { numRuns: 500 },
+  )
+  expect(ended).toBeGreaterThan(20)
+})

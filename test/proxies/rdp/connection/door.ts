@@ -1,0 +1,140 @@
+/** A server of the front's end of RDP on loopback, behind TLS, with a desktop of its own for who signs in. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createSecureContext, TLSSocket } from 'node:tls'
+import { generate } from 'selfsigned'
+import type { ClientData } from '../../../../proxies/rdp/codec/client-data.ts'
+import type { ClientInfo } from '../../../../proxies/rdp/codec/client-info.ts'
+import type { InputEvent } from '../../../../proxies/rdp/codec/input.ts'
+import { DISCONNECT_REASON } from '../../../../proxies/rdp/codec/mcs.ts'
+import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
+import { FrontDesktop } from '../../../../proxies/rdp/connection/front-desktop.ts'
+import {
+  type FrontNegotiated,
+  FrontNegotiation,
+} from '../../../../proxies/rdp/connection/front-negotiation.ts'
+
+export interface DoorOptions {
+  /** Told to the client once it has the desktop, and then the connection ends (ERROR_INFO). */
+  refusal?: number
+  /** Draws on the desktop. */
+  paint?: (desktop: FrontDesktop, size: { width: number; height: number }) => void
+}
+
+export interface Visit {
+  negotiated?: FrontNegotiated
+  core?: ClientData['core']
+  channels?: ClientData['channels']
+  info?: ClientInfo
+  input: InputEvent[]
+  painted: number
+  /** What the connection ended by, when it was no ordinary end. */
+  error?: unknown
+  ended: boolean
+}
+
+export interface Door {
+  port: number
+  visits: Visit[]
+  close(): Promise<void>
+}
+
+export async function openDoor(options: DoorOptions = {}): Promise<Door> {
+  const made = await generate([{ name: 'commonName', value: 'front' }], { keySize: 2048 })
+  const context = createSecureContext({ key: made.private, cert: made.cert })
+  const visits: Visit[] = []
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    const visit: Visit = { input: [], painted: 0, ended: false }
+    visits.push(visit)
+    socket.on('close', () => {
+      visit.ended = true
+    })
+    const negotiation = new FrontNegotiation('off')
+    const hello = (chunk: Buffer): void => {
+      try {
+        const negotiated = negotiation.receive(chunk)
+        if (!negotiated) return
+        visit.negotiated = negotiated
+        socket.off('data', hello)
+        socket.pause()
+        socket.write(negotiated.answer)
+        if (negotiated.result === 'refused') socket.end()
+        else
+          serve(new TLSSocket(socket, { isServer: true, secureContext: context }), negotiated, visit, options)
+      } catch (error) {
+        visit.error = error
+        socket.destroy()
+      }
+    }
+    socket.on('data', hello)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    visits,
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+function serve(tls: TLSSocket, { hello }: FrontNegotiated, visit: Visit, options: DoorOptions): void {
+  let desktop: FrontDesktop | undefined
+  let size = { width: 0, height: 0 }
+  const front = new FrontConnection({
+    requestedProtocols: hello.requestedProtocols,
+    write: (bytes) => tls.write(bytes),
+    visitor: {
+      settings: ({ core, channels }) => {
+        visit.core = core
+        visit.channels = channels
+        size = { width: core.width, height: core.height }
+      },
+      logon: (info) => {
+        visit.info = info
+        front.licensed()
+        desktop = new FrontDesktop({
+          desktop: { ...size, depth: 16 },
+          user: front.user,
+          sendIo: (data) => front.sendIo(data),
+          sendFastPath: (pdu) => front.sendFastPath(pdu),
+          visitor: {
+            paint: () => {
+              visit.painted++
+              if (options.refusal !== undefined) {
+                desktop!.tellError(options.refusal)
+                front.end(DISCONNECT_REASON.providerInitiated)
+                tls.end()
+              } else options.paint?.(desktop!, size)
+            },
+            input: (events) => visit.input.push(...events),
+            shutdown: () => {
+              front.end(DISCONNECT_REASON.userRequested)
+              tls.end()
+            },
+          },
+        })
+      },
+      license: () => {},
+      io: (data) => desktop?.receiveIo(data),
+      channel: () => {},
+      fastPath: (pdu) => desktop?.receiveFastPath(pdu),
+      disconnect: () => tls.end(),
+    },
+  })
+  tls.on('error', () => {})
+  tls.on('data', (chunk: Buffer) => {
+    try {
+      front.receive(chunk)
+    } catch (error) {
+      visit.error = error
+      tls.destroy()
+    }
+  })
+}
