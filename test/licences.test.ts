@@ -15,6 +15,7 @@ const ALLOWED = new Set([
   'ISC',
   'MIT',
   'Unlicense',
+  'Zlib',
 ])
 
 /** Weak copyleft on its own files only: good enough for tools that are not shipped with the product. */

@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { COMMAND } from '../../proxies/telnet/codec/numbers.ts'
 import { openUrgentData } from '../../src/sockets/urgent.ts'
+import { startFalseTerminal } from '../attacks/false-terminal.ts'
 import { INETD_PEERS, type Inetd, startInetd } from '../peers/inetd.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { canCreateUsers, createSystemUser, type SystemUser } from '../peers/users.ts'
@@ -76,6 +77,24 @@ describeWithPeers(
         expect(streamOf(await framesOf(bastion.broker, row.id), 'output').toString()).toContain('at 43 132')
       },
     )
+
+    root('who leaves while the bastion logs in is noticed, with keys that nobody has taken', async () => {
+      const silent = await startFalseTerminal((socket) => void socket.write('please wait ...'))
+      const login = await bastion.add({
+        device: 'silent',
+        protocol: 'TELNET',
+        port: silent.port,
+        credentials: [{ type: 'password', password: 'not asked for' }],
+      })
+      const telnet = await bareTelnet({ port: bastion.broker.ports.telnet! })
+      telnet.type(`${login.user}\r${login.password}\rls -l\r`)
+      await telnet.sees('please wait ...')
+      telnet.socket.destroy()
+      // Long before the login would have come to nothing.
+      const { result, reason } = await bastion.closed()
+      expect({ result, reason }).toEqual({ result: 'success', reason: null })
+      await silent.stop()
+    })
 
     root('a break, an interrupt and every byte reach a Telnet target', async () => {
       const login = await bastion.add({
