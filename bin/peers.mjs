@@ -75,6 +75,7 @@ export const PEER_PACKAGES = [
   'xorgxrdp',
   'dbus-x11',
   'imagemagick',
+  'xclip',
   'xdotool',
   'xterm',
   'swift-proxy',
