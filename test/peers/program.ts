@@ -61,8 +61,10 @@ const PROGRAMS = {
   gvnccapture: 'gvncviewer',
   vncsnapshot: 'vncsnapshot',
   remmina: 'remmina',
-  rdesktop: 'rdesktop',
+  'freerdp-shadow-cli': 'freerdp2-shadow-x11',
   xfreerdp: 'freerdp2-x11',
+  'winpr-hash': 'winpr-utils',
+  rdesktop: 'rdesktop',
   xrdp: 'xrdp',
   'xrdp-sesman': 'xrdp',
   'dbus-launch': 'dbus-x11',
@@ -97,6 +99,7 @@ const PYTHON = '/usr/bin/python3'
 const MODULES_FOLDER = '/usr/lib/python3/dist-packages'
 const PYTHON_MODULES = {
   asyncssh: 'python3-asyncssh',
+  gssapi: 'python3-gssapi',
   paramiko: 'python3-paramiko',
   pexpect: 'python3-pexpect',
 } as const
@@ -107,6 +110,10 @@ const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux
 /** Library → a file of it and the Debian package that has it. */
 const LIBRARIES = {
   libcli: { file: '/usr/include/libcli.h', debian: 'libcli-dev' },
+  'gss-ntlmssp': {
+    file: `/usr/lib/${MULTIARCH}/gssntlmssp/gssntlmssp.so`,
+    debian: 'gss-ntlmssp',
+  },
   xorgxrdp: { file: '/usr/lib/xorg/modules/libxorgxrdp.so', debian: 'xorgxrdp' },
   'remmina-plugin-vnc': {
     file: `/usr/lib/${MULTIARCH}/remmina/plugins/remmina-plugin-vnc.so`,

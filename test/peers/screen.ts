@@ -32,7 +32,9 @@ export interface Screen {
 /** An X server of 1024 × 768 with 24 bits unless said otherwise; without a window manager. */
 export async function startScreen(width = 1024, height = 768): Promise<Screen> {
   const args = ['-displayfd', '1', '-screen', '0', `${width}x${height}x24`, '-ac', '-nolisten', 'tcp']
-  const daemon = await startDaemon(findProgram('Xvfb'), [...args, '-nocursor'], DISPLAY_LINE)
+  // Without -noreset it begins anew when its last client leaves, and throws out who comes just then.
+  const more = ['-nocursor', '-noreset']
+  const daemon = await startDaemon(findProgram('Xvfb'), [...args, ...more], DISPLAY_LINE)
   return screenOf(daemon)
 }
 

@@ -1,0 +1,148 @@
+/**
+ * CredSSP as the client speaks it (MS-CSSP 3.1.5), inside TLS: proves the account, checks that the target has the key
+ * that TLS has shown, and only then hands the password over. No socket, no clock.
+ */
+import type { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
+import { buildCredentials, type Credentials } from './credentials.ts'
+import { CredSspError } from './errors.ts'
+import type { Initiator, SecurityContext } from './mechanism.ts'
+import { refusalOf } from './status.ts'
+import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
+
+/** Messages of a target until the end: NTLM takes two, Kerberos with SPNEGO four. */
+export const ROUND_LIMIT = 10
+
+export interface CredSspClientOptions {
+  mechanism: Initiator
+  /** Of the certificate that TLS has shown (`subjectPublicKey`). */
+  publicKey: Uint8Array
+  credentials: Credentials
+  /** 5 where nothing else is said: older ones are open to a man in the middle (CVE-2018-0886). */
+  minimumVersion?: number
+  random(length: number): Uint8Array
+}
+
+export interface ClientStep {
+  /** For the target. */
+  send?: Buffer
+  /** The credentials are in `send`: RDP goes on. Where the target does not, a last TSRequest says why. */
+  isDone: boolean
+}
+
+type Stage = 'proving' | 'binding' | 'done'
+
+export class CredSspClient {
+  readonly #options: CredSspClientOptions
+  readonly #nonce: Uint8Array
+  #stage: Stage = 'proving'
+  #version = 0
+  #rounds = 0
+
+  constructor(options: CredSspClientOptions) {
+    this.#options = options
+    this.#nonce = options.random(NONCE_LENGTH)
+  }
+
+  /** What the client sends first. */
+  start(): Buffer {
+    return buildTsRequest({ version: VERSION, negoToken: this.#options.mechanism.start() })
+  }
+
+  /** A whole TSRequest of the target's. Throws MalformedError, and CredSspError when it is over. */
+  receive(bytes: Uint8Array): ClientStep {
+    const request = parseTsRequest(bytes)
+    if (request.errorCode) throw refusalOf(request.errorCode)
+    this.#count()
+    this.#agree(request.version)
+    switch (this.#stage) {
+      case 'proving':
+        return this.#prove(request)
+      case 'binding':
+        return this.#bind(request)
+      case 'done':
+        throw new MalformedError('credssp: no TSRequest was expected after the credentials')
+    }
+  }
+
+  /** Why the sign-in has come to nothing when the target closes the connection now. */
+  get brokenOff(): CredSspError {
+    const words =
+      this.#stage === 'proving'
+        ? 'the target closed the connection when it was asked for NLA'
+        : 'the target closed the connection instead of letting the account in, and gave no reason: most likely the user name or the password is wrong'
+    return new CredSspError('ended', words)
+  }
+
+  #count(): void {
+    this.#rounds += 1
+    if (ROUND_LIMIT < this.#rounds) {
+      throw new MalformedError(`credssp: an end within ${ROUND_LIMIT} messages was expected, found more`)
+    }
+  }
+
+  #agree(version: number): void {
+    const minimum = this.#options.minimumVersion ?? HASHED_VERSION
+    const agreed = Math.min(version, VERSION)
+    if (agreed < minimum) {
+      throw new CredSspError(
+        'weak',
+        `the target speaks version ${version} of CredSSP, and version ${minimum} is the oldest that is allowed`,
+      )
+    }
+    if (this.#version !== 0 && agreed !== this.#version) {
+      throw new MalformedError(`credssp: version ${this.#version} was expected as before, found ${version}`)
+    }
+    this.#version = agreed
+  }
+
+  #prove({ negoToken }: TsRequest): ClientStep {
+    if (!negoToken) throw new MalformedError('credssp: a token was expected from the target, found none')
+    const { mechanism } = this.#options
+    const answer = mechanism.step(negoToken)
+    const request: TsRequest = { version: VERSION, negoToken: answer }
+    const { context } = mechanism
+    if (context) {
+      this.#stage = 'binding'
+      request.pubKeyAuth = context.wrap(bindingOf('client', this.#binding))
+      if (HASHED_VERSION <= this.#version) request.clientNonce = this.#nonce
+    }
+    return { send: buildTsRequest(request), isDone: false }
+  }
+
+  #bind({ negoToken, pubKeyAuth }: TsRequest): ClientStep {
+    const { mechanism } = this.#options
+    if (negoToken) mechanism.step(negoToken)
+    if (!pubKeyAuth) {
+      if (negoToken) return { isDone: false }
+      throw new MalformedError('credssp: the proof of the public key was expected, found none')
+    }
+    const { context } = mechanism
+    if (!context || !mechanism.isComplete) {
+      throw new MalformedError(
+        'credssp: a last token of the target was expected before the public key, found none',
+      )
+    }
+    const found = context.unwrap(pubKeyAuth)
+    if (!found || !isBinding('server', this.#binding, found)) {
+      throw new CredSspError(
+        'altered',
+        'the target does not have the key that its TLS certificate shows: somebody stands between, or it does not know the password',
+      )
+    }
+    this.#stage = 'done'
+    return { send: this.#handOver(context), isDone: true }
+  }
+
+  #handOver(context: SecurityContext): Buffer {
+    const plain = buildCredentials(this.#options.credentials)
+    const authInfo = context.wrap(plain)
+    plain.fill(0)
+    return buildTsRequest({ version: VERSION, authInfo })
+  }
+
+  get #binding(): Binding {
+    return { version: this.#version, publicKey: this.#options.publicKey, nonce: this.#nonce }
+  }
+}

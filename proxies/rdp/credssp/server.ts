@@ -1,0 +1,178 @@
+/**
+ * CredSSP as the server speaks it (MS-CSSP 3.1.5), inside TLS. Who keeps the secrets judges the client's proof in
+ * between. No socket, no clock.
+ */
+import type { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+import type { NtlmProof } from '../ntlm/keys.ts'
+import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
+import { type Credentials, parseCredentials } from './credentials.ts'
+import { CredSspError, type RefusalReason } from './errors.ts'
+import type { Acceptor, AcceptorStep, SecurityContext } from './mechanism.ts'
+import { STATUS } from './status.ts'
+import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
+
+/** Messages of a client until the end: mstsc sends four at most. */
+export const CLIENT_ROUND_LIMIT = 10
+
+export interface CredSspServerOptions {
+  acceptor: Acceptor
+  /** Of our own certificate (`subjectPublicKey`). */
+  publicKey: Uint8Array
+  /** 5 where nothing else is said: older ones are open to a man in the middle (CVE-2018-0886). */
+  minimumVersion?: number
+}
+
+export type ServerStep =
+  /** Read on. */
+  | { kind: 'more'; send?: Buffer }
+  /** Answer by `judged` before anything else. */
+  | { kind: 'judge'; proof: NtlmProof }
+  /** RDP goes on. */
+  | { kind: 'done'; credentials: Credentials }
+  /** The client is told where its version knows how, then the connection ends. */
+  | { kind: 'refused'; error: CredSspError; send?: Buffer }
+
+type Stage = 'proving' | 'judging' | 'binding' | 'credentials' | 'over'
+
+const NO_BYTES = new Uint8Array(0)
+
+export class CredSspServer {
+  readonly #options: CredSspServerOptions
+  #stage: Stage = 'proving'
+  #version = 0
+  #rounds = 0
+  #nonce: Uint8Array = NO_BYTES
+  /** What came together with a token that is being judged. */
+  #pubKeyAuth: Uint8Array | undefined
+  #context: SecurityContext | undefined
+
+  constructor(options: CredSspServerOptions) {
+    this.#options = options
+  }
+
+  /** A whole TSRequest of the client's. Throws MalformedError. */
+  receive(bytes: Uint8Array): ServerStep {
+    const request = parseTsRequest(bytes)
+    this.#rounds += 1
+    if (CLIENT_ROUND_LIMIT < this.#rounds) {
+      throw new MalformedError(
+        `credssp: an end within ${CLIENT_ROUND_LIMIT} messages was expected, found more`,
+      )
+    }
+    return this.#refusing(() => this.#take(request))
+  }
+
+  /** The session's base key of a proof that was right (`judgeProof`), undefined for a wrong one. Throws as `receive`. */
+  judged(key: Uint8Array | undefined): ServerStep {
+    if (this.#stage !== 'judging') throw new Error('nothing is to be judged')
+    return this.#refusing(() => this.#go(this.#options.acceptor.judged(key)))
+  }
+
+  #take(request: TsRequest): ServerStep {
+    this.#agree(request)
+    switch (this.#stage) {
+      case 'proving': {
+        if (!request.negoToken)
+          throw new MalformedError('credssp: a token was expected from the client, found none')
+        this.#pubKeyAuth = request.pubKeyAuth
+        return this.#go(this.#options.acceptor.step(request.negoToken))
+      }
+      case 'binding':
+        return { kind: 'more', send: this.#bind(request.pubKeyAuth, undefined) }
+      case 'credentials':
+        return { kind: 'done', credentials: this.#open(request.authInfo) }
+      default:
+        throw new MalformedError('credssp: no TSRequest was expected now')
+    }
+  }
+
+  #agree({ version, clientNonce }: TsRequest): void {
+    const minimum = this.#options.minimumVersion ?? HASHED_VERSION
+    const agreed = Math.min(version, VERSION)
+    if (this.#version !== 0 && agreed !== this.#version) {
+      throw new MalformedError(`credssp: version ${this.#version} was expected as before, found ${version}`)
+    }
+    this.#version = agreed
+    if (agreed < minimum) {
+      throw new CredSspError(
+        'weak',
+        `the client speaks version ${version} of CredSSP, and version ${minimum} is the oldest that is allowed`,
+      )
+    }
+    if (!clientNonce || this.#nonce.length > 0) return
+    if (clientNonce.length !== NONCE_LENGTH) {
+      throw new MalformedError(
+        `credssp: a nonce of ${NONCE_LENGTH} bytes was expected, found ${clientNonce.length}`,
+      )
+    }
+    this.#nonce = clientNonce
+  }
+
+  #go(step: AcceptorStep): ServerStep {
+    switch (step.kind) {
+      case 'token':
+        return { kind: 'more', send: buildTsRequest({ version: VERSION, negoToken: step.token }) }
+      case 'judge':
+        this.#stage = 'judging'
+        return { kind: 'judge', proof: step.proof }
+      case 'refused':
+        throw new CredSspError('password', 'the user name or the password is wrong')
+      case 'in': {
+        this.#context = step.context
+        if (this.#pubKeyAuth) return { kind: 'more', send: this.#bind(this.#pubKeyAuth, step.token) }
+        this.#stage = 'binding'
+        if (!step.token) return { kind: 'more' }
+        return { kind: 'more', send: buildTsRequest({ version: VERSION, negoToken: step.token }) }
+      }
+    }
+  }
+
+  #bind(pubKeyAuth: Uint8Array | undefined, token: Uint8Array | undefined): Buffer {
+    if (!pubKeyAuth) throw new MalformedError('credssp: the proof of the public key was expected, found none')
+    if (HASHED_VERSION <= this.#version && this.#nonce.length === 0) {
+      throw new MalformedError('credssp: a nonce was expected with the proof of the public key, found none')
+    }
+    const binding: Binding = {
+      version: this.#version,
+      publicKey: this.#options.publicKey,
+      nonce: this.#nonce,
+    }
+    const found = this.#context!.unwrap(pubKeyAuth)
+    if (!found || !isBinding('client', binding, found)) {
+      throw new CredSspError('altered', 'the client sees another key than ours: somebody stands between')
+    }
+    this.#stage = 'credentials'
+    const answer = this.#context!.wrap(bindingOf('server', binding))
+    return buildTsRequest({ version: VERSION, negoToken: token, pubKeyAuth: answer })
+  }
+
+  #open(authInfo: Uint8Array | undefined): Credentials {
+    if (!authInfo) throw new MalformedError('credssp: credentials were expected, found none')
+    const plain = this.#context!.unwrap(authInfo)
+    if (!plain) throw new CredSspError('altered', "the client's credentials were altered on their way")
+    this.#stage = 'over'
+    const credentials = parseCredentials(plain)
+    plain.fill(0)
+    return credentials
+  }
+
+  /** Turns a CredSspError into the last message. */
+  #refusing(work: () => ServerStep): ServerStep {
+    try {
+      return work()
+    } catch (error) {
+      if (!(error instanceof CredSspError)) throw error
+      this.#stage = 'over'
+      // 2.2.1: versions 2 and 5 have no error code.
+      if (this.#version < 3 || this.#version === 5) return { kind: 'refused', error }
+      const errorCode = statusOf(error.reason)
+      return { kind: 'refused', error, send: buildTsRequest({ version: VERSION, errorCode }) }
+    }
+  }
+}
+
+function statusOf(reason: RefusalReason): number {
+  if (reason === 'altered') return STATUS.MESSAGE_ALTERED
+  return reason === 'password' ? STATUS.LOGON_FAILURE : STATUS.UNSUPPORTED_FUNCTION
+}

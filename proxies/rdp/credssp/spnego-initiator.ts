@@ -1,0 +1,75 @@
+/** SPNEGO as the client speaks it (RFC 4178): offers mechanisms, and signs the list when one of them is through. */
+import { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+import { CredSspError } from './errors.ts'
+import type { Initiator, SecurityContext } from './mechanism.ts'
+import { SPNEGO_OID } from './oids.ts'
+import { buildInit, buildMechanismList, buildResponse, parseResponse, STATE } from './spnego-tokens.ts'
+
+export class SpnegoInitiator implements Initiator {
+  readonly oid = SPNEGO_OID
+  readonly #mechanisms: readonly [Initiator, ...Initiator[]]
+  readonly #list: Buffer
+  #chosen: Initiator
+  #isAgreed = false
+  #isComplete = false
+
+  /** `mechanisms`: the most wanted first. */
+  constructor(mechanisms: readonly [Initiator, ...Initiator[]]) {
+    this.#mechanisms = mechanisms
+    this.#list = buildMechanismList(mechanisms.map(({ oid }) => oid))
+    this.#chosen = mechanisms[0]
+  }
+
+  get context(): SecurityContext | undefined {
+    return this.#chosen.context
+  }
+
+  get isComplete(): boolean {
+    return this.#isComplete
+  }
+
+  start(): Buffer {
+    return buildInit(this.#list, this.#chosen.start())
+  }
+
+  step(token: Uint8Array): Buffer | undefined {
+    if (this.#isComplete) throw new MalformedError('spnego: no further token was expected')
+    const response = parseResponse(token)
+    if (response.state === STATE.REJECT) {
+      throw new CredSspError('other', 'the target refused every mechanism that was offered')
+    }
+    const begun = this.#agree(response.mechanism)
+    if (begun) return buildResponse({ token: begun })
+    return this.context ? this.#finish(this.context, response.signature) : this.#go(response.token)
+  }
+
+  #go(token: Uint8Array | undefined): Buffer {
+    if (!token) throw new MalformedError('spnego: a token of the mechanism was expected, found none')
+    const answer = this.#chosen.step(token)
+    const signature = this.context?.signMechanisms(this.#list)
+    return buildResponse({ token: answer, signature })
+  }
+
+  /** The first token of a mechanism that the target wants more than our first one. */
+  #agree(mechanism: Uint8Array | undefined): Uint8Array | undefined {
+    if (this.#isAgreed || mechanism === undefined) return undefined
+    this.#isAgreed = true
+    const chosen = this.#mechanisms.find(({ oid }) => Buffer.from(oid).equals(mechanism))
+    if (!chosen) {
+      throw new MalformedError(
+        `spnego: a mechanism that was offered was expected, found ${Buffer.from(mechanism).toString('hex')}`,
+      )
+    }
+    if (chosen === this.#chosen) return undefined
+    this.#chosen = chosen
+    return chosen.start()
+  }
+
+  #finish(context: SecurityContext, signature: Uint8Array | undefined): undefined {
+    if (!signature || !context.areMechanismsSigned(this.#list, signature)) {
+      throw new CredSspError('altered', 'the list of mechanisms was altered on its way to the target')
+    }
+    this.#isComplete = true
+  }
+}

@@ -1,0 +1,115 @@
+/** NTLMv2 as the client speaks it (MS-NLMP 3.1.5): NEGOTIATE, and AUTHENTICATE in answer to a CHALLENGE. */
+import { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
+import { utf16Bytes } from '../codec/utf16.ts'
+import { CredSspError } from '../credssp/errors.ts'
+import type { Initiator } from '../credssp/mechanism.ts'
+import { NTLM_OID } from '../credssp/oids.ts'
+import { type AvPair, avValue, buildAvPairs, parseAvPairs } from './av-pairs.ts'
+import { fileTime, hmacMd5, prove, responseKey } from './keys.ts'
+import { buildAuthenticate, buildNegotiate, MIC_OFFSET, parseChallenge } from './messages.ts'
+import { AV, AV_FLAG_MIC, NEEDED_FLAGS, OFFERED_FLAGS } from './numbers.ts'
+import { Rc4 } from './rc4.ts'
+import { NtlmSession } from './session.ts'
+
+export interface NtlmInitiatorOptions {
+  user: string
+  /** Empty for an account of the target itself. */
+  domain: string
+  /** Of the password (`ntHash`); overwritten when it has been used. */
+  hash: Buffer
+  /** What the bastion is called: targets log it. */
+  workstation: string
+  /** The service principal name, `TERMSRV/host`. */
+  service: string
+  /** MD5 of the channel bindings; undefined where the certificate has no hash for it. */
+  channelBindings: Uint8Array | undefined
+  random(length: number): Uint8Array
+  /** Milliseconds since 1970. */
+  now(): number
+}
+
+/** These the client sets by itself. */
+const OWN_PAIRS: ReadonlySet<number> = new Set([AV.FLAGS, AV.TARGET_NAME, AV.CHANNEL_BINDINGS])
+
+export class NtlmInitiator implements Initiator {
+  readonly oid = NTLM_OID
+  readonly #options: NtlmInitiatorOptions
+  readonly #negotiate = buildNegotiate(OFFERED_FLAGS)
+  #context: NtlmSession | undefined
+
+  constructor(options: NtlmInitiatorOptions) {
+    this.#options = options
+  }
+
+  get context(): NtlmSession | undefined {
+    return this.#context
+  }
+
+  get isComplete(): boolean {
+    return this.#context !== undefined
+  }
+
+  start(): Buffer {
+    return this.#negotiate
+  }
+
+  step(token: Uint8Array): Buffer {
+    if (this.#context) throw new MalformedError('ntlm: no further message was expected after the CHALLENGE')
+    const challenge = parseChallenge(token)
+    const missing = (NEEDED_FLAGS & ~challenge.flags) >>> 0
+    if (missing !== 0) {
+      throw new CredSspError(
+        'weak',
+        `the target's NTLM leaves out what protects the password (flags 0x${missing.toString(16)})`,
+      )
+    }
+    const { user, domain, hash, workstation, random } = this.#options
+    const key = responseKey(hash, user, domain)
+    hash.fill(0)
+    const { response, sessionBaseKey } = prove(
+      key,
+      challenge.serverChallenge,
+      this.#temp(challenge.targetInfo),
+    )
+    key.fill(0)
+    const sessionKey = random(16)
+    const message = buildAuthenticate({
+      flags: (challenge.flags & OFFERED_FLAGS) >>> 0,
+      user,
+      domain,
+      workstation,
+      ntResponse: response,
+      encryptedSessionKey: new Rc4(sessionBaseKey).apply(sessionKey),
+    })
+    hmacMd5(sessionKey, this.#negotiate, token, message).copy(message, MIC_OFFSET)
+    this.#context = new NtlmSession(sessionKey, 'client')
+    return message
+  }
+
+  /** The client's challenge (2.2.2.7), over which the proof is made: with it come the bindings and that there is a MIC. */
+  #temp(targetInfo: Uint8Array): Buffer {
+    const { channelBindings, service, random, now } = this.#options
+    const theirs = parseAvPairs(targetInfo)
+    const pairs: AvPair[] = theirs.filter(({ id }) => !OWN_PAIRS.has(id))
+    const flags = Buffer.alloc(4)
+    flags.writeUInt32LE(AV_FLAG_MIC)
+    pairs.push(
+      { id: AV.FLAGS, value: flags },
+      { id: AV.CHANNEL_BINDINGS, value: channelBindings ?? Buffer.alloc(16) },
+      { id: AV.TARGET_NAME, value: utf16Bytes(service) },
+    )
+    const timestamp = avValue(theirs, AV.TIMESTAMP)
+    if (timestamp !== undefined && timestamp.length !== 8) {
+      throw new MalformedError(`ntlm: a timestamp of 8 bytes was expected, found ${timestamp.length}`)
+    }
+    return Buffer.concat([
+      Buffer.from([1, 1, 0, 0, 0, 0, 0, 0]),
+      timestamp ?? fileTime(now()),
+      random(8),
+      Buffer.alloc(4),
+      buildAvPairs(pairs),
+      Buffer.alloc(4),
+    ])
+  }
+}

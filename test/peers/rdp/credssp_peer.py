@@ -1,0 +1,184 @@
+"""CredSSP as Windows speaks it: SPNEGO around NTLM with signed mechanisms, by MIT's GSS-API and gss-ntlmssp.
+
+client: reads {port, user, domain, password} as JSON; prints {result: 'in' | 'refused' | 'altered', status?}.
+server: reads {cert, key} (files) as JSON; prints its port, then {user, domain, password} of the first client, or
+{error}. Who may come in stands in the file of NTLM_USER_FILE.
+"""
+import hashlib
+import json
+import os
+import socket
+import ssl
+import sys
+
+import gssapi
+from gssapi.raw import acquire_cred_with_password, set_neg_mechs
+
+NTLM = gssapi.OID.from_int_seq('1.3.6.1.4.1.311.2.2.10')
+SPNEGO = gssapi.OID.from_int_seq('1.3.6.1.5.5.2')
+
+
+def der(tag, *parts):
+    body = b''.join(parts)
+    size = len(body)
+    if size < 128:
+        return bytes([tag, size]) + body
+    digits = size.to_bytes((size.bit_length() + 7) // 8, 'big')
+    return bytes([tag, 0x80 | len(digits)]) + digits + body
+
+
+def read(data, at=0):
+    """Tag, value and the place behind it."""
+    tag, size, at = data[at], data[at + 1], at + 2
+    if size & 0x80:
+        count = size & 0x7F
+        size, at = int.from_bytes(data[at:at + count], 'big'), at + count
+    return tag, data[at:at + size], at + size
+
+
+def inside(data, *path):
+    """The value at the end of a path of tags."""
+    for wanted in path:
+        at, value = 0, None
+        while at < len(data) and value is None:
+            tag, body, at = read(data, at)
+            if tag == wanted:
+                value = body
+        if value is None:
+            return None
+        data = value
+    return data
+
+
+def exact(stream, size):
+    data = b''
+    while len(data) < size:
+        piece = stream.recv(size - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return data
+
+
+def receive(stream):
+    head = exact(stream, 2)
+    size = head[1]
+    if size & 0x80:
+        size = int.from_bytes(exact(stream, size & 0x7F), 'big')
+    return exact(stream, size)
+
+
+def request(*fields):
+    return der(0x30, der(0xA0, der(2, b'\x06')), *fields)
+
+
+def octets(number, data):
+    return der(0xA0 + number, der(4, data))
+
+
+def nego(token):
+    return der(0xA1, der(0x30, der(0x30, octets(0, token))))
+
+
+def binding(direction, nonce, key):
+    return hashlib.sha256(f'CredSSP {direction} Binding Hash\0'.encode() + nonce + key).digest()
+
+
+def public_key(certificate):
+    """The value of the BIT STRING in the SubjectPublicKeyInfo."""
+    body, at, values = inside(certificate, 0x30, 0x30), 0, []
+    while at < len(body):
+        tag, value, at = read(body, at)
+        if tag != 0xA0:
+            values.append(value)
+    return inside(values[5], 3)[1:]
+
+
+def connect(port):
+    stream = socket.create_connection(('127.0.0.1', port), 10)
+    # A connection request for TLS, CredSSP and CredSSP with early authorization, as mstsc's.
+    stream.sendall(bytes.fromhex('030000130ee00000000000010008000b000000'))
+    exact(stream, exact(stream, 4)[3] - 4)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(stream)
+
+
+def client(login):
+    user, domain, password = login['user'], login['domain'], login['password']
+    stream = connect(login['port'])
+    key = public_key(stream.getpeercert(True))
+    name = gssapi.Name(f'{domain}\\{user}' if domain else user, gssapi.NameType.user)
+    creds = acquire_cred_with_password(name, password.encode(), usage='initiate', mechs=[SPNEGO, NTLM]).creds
+    set_neg_mechs(creds, [NTLM])
+    flag = gssapi.RequirementFlag
+    session = gssapi.SecurityContext(
+        name=gssapi.Name('TERMSRV@bastion', gssapi.NameType.hostbased_service),
+        creds=gssapi.Credentials(creds),
+        mech=SPNEGO,
+        usage='initiate',
+        flags=flag.mutual_authentication | flag.confidentiality | flag.integrity,
+    )
+    token = session.step()
+    while token:
+        stream.sendall(request(nego(token)))
+        reply = receive(stream)
+        status = inside(reply, 0xA4, 2)
+        if status:
+            return {'result': 'refused', 'status': int.from_bytes(status[-4:], 'big')}
+        token = session.step(inside(reply, 0xA1, 0x30, 0x30, 0xA0, 4))
+    nonce = os.urandom(32)
+    sealed = session.wrap(binding('Client-To-Server', nonce, key), True).message
+    stream.sendall(request(octets(3, sealed), octets(5, nonce)))
+    reply = receive(stream)
+    status = inside(reply, 0xA4, 2)
+    if status:
+        return {'result': 'refused', 'status': int.from_bytes(status[-4:], 'big')}
+    if session.unwrap(inside(reply, 0xA3, 4)).message != binding('Server-To-Client', nonce, key):
+        return {'result': 'altered'}
+    texts = [octets(number, text.encode('utf-16-le')) for number, text in enumerate((domain, user, password))]
+    credentials = der(0x30, der(0xA0, der(2, b'\x01')), octets(1, der(0x30, *texts)))
+    stream.sendall(request(octets(2, session.wrap(credentials, True).message)))
+    stream.unwrap().close()
+    return {'result': 'in'}
+
+
+
+def accept_tls(listener, files):
+    connection, _ = listener.accept()
+    exact(connection, exact(connection, 4)[3] - 4)
+    # A connection confirm that has chosen CredSSP.
+    connection.sendall(bytes.fromhex('030000130ed000001234000200080002000000'))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files['cert'], files['key'])
+    return context.wrap_socket(connection, server_side=True)
+
+
+def server(files):
+    listener = socket.create_server(('127.0.0.1', 0))
+    print(json.dumps(listener.getsockname()[1]), flush=True)
+    stream = accept_tls(listener, files)
+    with open(files['cert']) as pem:
+        key = public_key(ssl.PEM_cert_to_DER_cert(pem.read()))
+    session = gssapi.SecurityContext(creds=gssapi.Credentials(usage='accept', mechs=[SPNEGO, NTLM]), usage='accept')
+    message = receive(stream)
+    while not session.complete:
+        token = session.step(inside(message, 0xA1, 0x30, 0x30, 0xA0, 4))
+        last, message = message, None
+        if token:
+            stream.sendall(request(nego(token)))
+        if not session.complete or inside(last, 0xA3, 4) is None:
+            message = receive(stream)
+    message = message or last
+    nonce = inside(message, 0xA5, 4)
+    if session.unwrap(inside(message, 0xA3, 4)).message != binding('Client-To-Server', nonce, key):
+        return {'error': 'another key'}
+    stream.sendall(request(octets(3, session.wrap(binding('Server-To-Client', nonce, key), True).message)))
+    credentials = session.unwrap(inside(receive(stream), 0xA2, 4)).message
+    parts = inside(inside(credentials, 0x30, 0xA1, 4), 0x30)
+    domain, user, password = (inside(parts, 0xA0 + number, 4).decode('utf-16-le') for number in range(3))
+    return {'domain': domain, 'user': user, 'password': password}
+
+
+print(json.dumps({'client': client, 'server': server}[sys.argv[1]](json.load(sys.stdin))))

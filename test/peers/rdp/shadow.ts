@@ -1,0 +1,67 @@
+/** FreeRDP's shadow server on loopback: shares a display that is there. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, run, startDaemon } from '../process.ts'
+import { findProgram } from '../program.ts'
+import type { Screen } from '../screen.ts'
+
+/** What it needs, for describeWithPeers. */
+export const SHADOW_PEERS = ['freerdp-shadow-cli', 'winpr-hash', 'Xvfb'] as const
+
+export interface ShadowOptions {
+  screen: Pick<Screen, 'display'>
+  /** `tls` lets everybody in. */
+  security: 'nla' | 'tls'
+  /** Who may log in by NLA. */
+  users?: readonly { name: string; password: string }[]
+}
+
+export interface Shadow {
+  port: number
+  log(): string
+  stop(): Promise<void>
+}
+
+/** It makes its key and certificate when it is first connected to, which takes some tenths of a second. */
+export async function startShadow({ screen, security, users = [] }: ShadowOptions): Promise<Shadow> {
+  const home = mkdtempSync(join(tmpdir(), 'sallyport-shadow-'))
+  const sam = join(home, 'sam')
+  const lines = await Promise.all(users.map(({ name, password }) => samLine(name, password)))
+  writeFileSync(sam, lines.join(''), { mode: 0o600 })
+  const port = await freePort()
+  const access = security === 'nla' ? ['/sec:nla', `/sam-file:${sam}`] : ['/sec:tls', '-auth']
+  const daemon = await startDaemon(
+    findProgram('freerdp-shadow-cli'),
+    [`/port:${port}`, '/bind-address:127.0.0.1', ...access],
+    () => isListening(port),
+    { env: { PATH: process.env.PATH, HOME: home, DISPLAY: screen.display } },
+  )
+  return {
+    port,
+    log: () => daemon.log(),
+    stop: async () => {
+      await daemon.stop()
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A line of a SAM file as FreeRDP's own program makes it, with the NT hash. */
+export async function samLine(user: string, password: string): Promise<string> {
+  const made = await run(findProgram('winpr-hash'), ['-u', user, '-p', password, '-f', 'sam'])
+  if (made.code !== 0) throw new Error(`winpr-hash: ${made.stdout}${made.stderr}`)
+  return made.stdout
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+}

@@ -1,0 +1,94 @@
+/** Our CredSSP client and server, without a socket between them. */
+import { Buffer } from 'node:buffer'
+import { CredSspClient } from '../../../../proxies/rdp/credssp/client.ts'
+import { CredSspServer, type ServerStep } from '../../../../proxies/rdp/credssp/server.ts'
+import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
+import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
+import { NtlmAcceptor } from '../../../../proxies/rdp/ntlm/acceptor.ts'
+import { NtlmInitiator } from '../../../../proxies/rdp/ntlm/initiator.ts'
+import { judgeProof, type NtlmProof, ntHash } from '../../../../proxies/rdp/ntlm/keys.ts'
+import { Secret } from '../../../../src/model/secret.ts'
+
+export const PASSWORD = 'Schlüssel 1€'
+export const PUBLIC_KEY = Buffer.from('3082010a0282010100c0ffee', 'hex')
+export const BINDINGS = Buffer.alloc(16, 7)
+/** Milliseconds since 1970. */
+const NOW = 1_700_000_000_000
+
+/** The same bytes in each run. */
+export function counter(): (length: number) => Uint8Array {
+  let next = 0
+  return (length) => Uint8Array.from({ length }, () => next++ & 0xff)
+}
+
+export interface PairOptions {
+  password?: string
+  /** What the client sees on its TLS connection. */
+  clientKey?: Uint8Array
+  clientBindings?: Uint8Array
+  isSpnego?: boolean
+  minimumVersion?: number
+}
+
+export function createInitiator({ password = PASSWORD, clientBindings }: PairOptions = {}): NtlmInitiator {
+  return new NtlmInitiator({
+    user: 'Alice',
+    domain: 'CORP',
+    hash: ntHash(password),
+    workstation: 'BASTION',
+    service: 'TERMSRV/win1',
+    channelBindings: clientBindings,
+    random: counter(),
+    now: () => NOW,
+  })
+}
+
+export function createClient(options: PairOptions = {}): CredSspClient {
+  const { password = PASSWORD, clientKey = PUBLIC_KEY, isSpnego = false, minimumVersion } = options
+  const ntlm = createInitiator(options)
+  return new CredSspClient({
+    mechanism: isSpnego ? new SpnegoInitiator([ntlm]) : ntlm,
+    publicKey: clientKey,
+    credentials: { domain: 'CORP', user: 'Alice', password: Secret.of(password) },
+    random: counter(),
+    ...(minimumVersion !== undefined && { minimumVersion }),
+  })
+}
+
+export const createAcceptor = (): NtlmAcceptor =>
+  new NtlmAcceptor({ name: 'bastion', channelBindings: BINDINGS, random: counter(), now: () => NOW })
+
+export function createServer({ minimumVersion }: PairOptions = {}): CredSspServer {
+  return new CredSspServer({
+    acceptor: new SpnegoAcceptor([createAcceptor()]),
+    publicKey: PUBLIC_KEY,
+    ...(minimumVersion !== undefined && { minimumVersion }),
+  })
+}
+
+/** Whoever knows that Alice's password is PASSWORD. */
+export function judge(proof: NtlmProof): Buffer | undefined {
+  return proof.user === 'Alice' ? judgeProof(ntHash(PASSWORD), proof) : undefined
+}
+
+/** A step of the server's, and what comes of its question. */
+export function answer(server: CredSspServer, message: Uint8Array): ServerStep {
+  const step = server.receive(message)
+  return step.kind === 'judge' ? server.judged(judge(step.proof)) : step
+}
+
+/** Lets them talk to the end; `between` may change what one says. Throws what either throws. */
+export function talk(
+  client: CredSspClient,
+  server: CredSspServer,
+  between: (message: Buffer, from: 'client' | 'server', number: number) => Buffer = (message) => message,
+): ServerStep {
+  let message = between(client.start(), 'client', 0)
+  for (let number = 1; ; number++) {
+    const step = answer(server, message)
+    if ((step.kind !== 'more' && step.kind !== 'refused') || !step.send) return step
+    const { send } = client.receive(between(step.send, 'server', number))
+    if (!send) return step
+    message = between(send, 'client', number)
+  }
+}
