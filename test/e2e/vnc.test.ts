@@ -89,6 +89,14 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     return done.stdout
   }
 
+  /** There is no window manager to do it. */
+  const focus = (display: string, name: string) =>
+    until(`a window called ${name}`, () =>
+      on(display, 'xdotool', ['search', '--onlyvisible', '--name', name, 'windowfocus']).catch(
+        () => undefined,
+      ),
+    )
+
   async function program(
     display: string,
     command: string,
@@ -155,32 +163,6 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     })
   })
 
-  test('takes what is typed and clicked', async () => {
-    const file = join(tmpdir(), `sallyport-typed-${process.pid}`)
-    const events = await program(target, findProgram('xev'), ['-root', '-event', 'button'], () => true)
-    await view()
-    await seen(3)
-    await on(screen.display, 'xdotool', ['mousemove', '200', '200', 'click', '1'])
-    await until('a click', () => /ButtonPress/.test(events.log()) || undefined)
-    await program(
-      target,
-      findProgram('xterm'),
-      ['-geometry', '80x24+0+0', '-e', 'sh', '-c', `head -n 1 > ${file}`],
-      () => true,
-    )
-    await until('the typed line', async () => {
-      await on(screen.display, 'xdotool', ['type', '--delay', '20', 'Typed-42'])
-      await on(screen.display, 'xdotool', ['key', 'Return'])
-      const read = await run('cat', [file])
-      return read.stdout.includes('Typed-42\n') || undefined
-    }).catch(async (e) => { await run('import', ['-display', target, '-window', 'root', '/tmp/rfb-t.png']); await run('import', ['-display', screen.display, '-window', 'root', '/tmp/rfb-v.png']); throw e })
-    rmSync(file)
-    const id = await ended(viewers[0]!)
-    const frames = await framesOf(desktop.broker, id)
-    expect(frames.filter(({ type }) => type === 'key').length).toBeGreaterThan(10)
-    expect(frames.filter(({ type }) => type === 'pointer').length).toBeGreaterThan(1)
-  })
-
   describe('the clipboard', () => {
     const copy = (display: string, text: string) =>
       on(display, 'xclip', ['-selection', 'clipboard', '-in', '-loops', '0'], text)
@@ -194,6 +176,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     test('goes both ways', async () => {
       await view()
       await seen(4)
+      await focus(screen.display, 'TigerVNC')
       await copy(target, 'from the target: grün')
       await until(
         'what was copied there',
@@ -205,5 +188,34 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
         async () => (await pasted(target)).includes('viewer: größer') || undefined,
       )
     })
+  })
+
+  // From here on the target draws its pointer into the picture, while the viewer's is elsewhere.
+  test('takes what is typed and clicked', async () => {
+    const file = join(tmpdir(), `sallyport-typed-${process.pid}`)
+    const events = await program(target, findProgram('xev'), ['-root', '-event', 'button'], () => true)
+    await view()
+    await seen(3)
+    await focus(screen.display, 'TigerVNC')
+    await on(screen.display, 'xdotool', ['mousemove', '200', '200', 'click', '1'])
+    await until('a click', () => /ButtonPress/.test(events.log()) || undefined)
+    await program(
+      target,
+      findProgram('xterm'),
+      ['-title', 'shell', '-e', 'sh', '-c', `head -n 1 > ${file}`],
+      () => true,
+    )
+    await focus(target, 'shell')
+    await until('the typed line', async () => {
+      await on(screen.display, 'xdotool', ['type', '--delay', '20', 'Typed-42'])
+      await on(screen.display, 'xdotool', ['key', 'Return'])
+      const read = await run('cat', [file])
+      return read.stdout.includes('Typed-42\n') || undefined
+    })
+    rmSync(file)
+    const id = await ended(viewers[0]!)
+    const frames = await framesOf(desktop.broker, id)
+    expect(frames.filter(({ type }) => type === 'key').length).toBeGreaterThan(10)
+    expect(frames.filter(({ type }) => type === 'pointer').length).toBeGreaterThan(1)
   })
 })
