@@ -66,10 +66,11 @@ export class ClipboardGuard {
       return false
     }
     if (message.action !== 'provide') return true
-    const items = [...message.items]
-    const bytes = items.reduce((sum, [, data]) => sum + data.length, 0)
-    const text = message.items.get(FORMAT.TEXT)
-    this.#passed(sender, bytes, text && withoutEnd(displayText(text)))
+    const sent = message.items.get(FORMAT.TEXT)
+    const text = sent && withoutEnd(displayText(sent))
+    let bytes = Buffer.byteLength(text ?? '')
+    for (const [format, data] of message.items) if (format !== FORMAT.TEXT) bytes += data.length
+    this.#passed(sender, bytes, text)
     return true
   }
 

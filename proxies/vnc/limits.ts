@@ -20,3 +20,6 @@ export const OWN_SIZE = { width: 1024, height: 768 }
 export const NOTICE_SECONDS = 3
 /** How long the rest of an update may take until a session ends that was ended in the middle of it. */
 export const LAST_UPDATE_MS = 1_000
+
+/** Logins at the target that are refused, each shown to it once, before the user is. */
+export const MAX_LOGON_REFUSALS = 3

@@ -24,6 +24,8 @@ export interface Desktop {
   /** Of the viewer: the login string, and ops1's password. */
   login: string
   password: string
+  /** The account's, which no user learns. */
+  targetPassword: string
   /** Where the bastion listens. */
   port: number
   /** Fields of the connection policy are others from now on. */
@@ -43,6 +45,7 @@ export async function startDesktop(options: DesktopOptions = {}): Promise<Deskto
     options.port === undefined
       ? await startXvnc({ types: ['VncAuth'], password: TARGET_PASSWORD, ...target })
       : undefined
+  const targetPassword = target?.password ?? TARGET_PASSWORD
   const broker = await startBroker({ vnc: {}, ...options.broker })
   const must = broker.must.bind(broker)
   const password = 'ops1 password'
@@ -72,7 +75,7 @@ export async function startDesktop(options: DesktopOptions = {}): Promise<Deskto
     account_name: 'screen',
     device: 'desk1',
     domain: 'local',
-    credentials: [{ type: 'password', password: target?.password ?? TARGET_PASSWORD }],
+    credentials: [{ type: 'password', password: targetPassword }],
   })
   await must('POST', '/targetgroups', {
     group_name: 'desktops',
@@ -90,6 +93,7 @@ export async function startDesktop(options: DesktopOptions = {}): Promise<Deskto
     xvnc,
     login: 'ops1+screen@desk1',
     password,
+    targetPassword,
     port: broker.ports.vnc!,
     policy: (fields) => must('PUT', '/connectionpolicies/desktops', fields),
     grant: (rights) => must('PUT', `/authorizations/${id}`, { subprotocols: rights }),

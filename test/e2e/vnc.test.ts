@@ -164,30 +164,149 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
   })
 
   describe('the clipboard', () => {
-    const copy = (display: string, text: string) =>
-      on(display, 'xclip', ['-selection', 'clipboard', '-in', '-loops', '0'], text)
-    const pasted = async (display: string) =>
-      (
-        await run(findProgram('xclip'), ['-selection', 'clipboard', '-out'], {
-          env: { ...process.env, DISPLAY: display },
-        })
-      ).stdout
+    const UP = 'from the viewer: größer'
+    const DOWN = 'from the target: grün'
 
-    test('goes both ways', async () => {
-      await view()
+    /** Stays there as the selection's owner. */
+    const copy = (display: string, text: string) =>
+      program(
+        display,
+        'sh',
+        ['-c', 'printf %s "$0" | exec xclip -quiet -selection clipboard -in', text],
+        () => true,
+      )
+    const pasted = async (display: string): Promise<string> => {
+      const env = { ...process.env, DISPLAY: display }
+      return (await run(findProgram('xclip'), ['-selection', 'clipboard', '-out'], { env })).stdout
+    }
+    const arrives = (display: string, text: string) =>
+      until(`${text} on ${display}`, async () => (await pasted(display)) === text || undefined)
+
+    /** Both are copied; returns the session, which has ended. */
+    async function copyBoth(check: () => Promise<unknown>): Promise<string> {
+      const viewer = await view()
       await seen(4)
       await focus(screen.display, 'TigerVNC')
-      await copy(target, 'from the target: grün')
-      await until(
-        'what was copied there',
-        async () => (await pasted(screen.display)).includes('target: grün') || undefined,
+      await copy(target, DOWN)
+      await copy(screen.display, UP)
+      await check()
+      const id = await ended(viewer)
+      for (const program of programs.splice(0)) await program.stop()
+      return id
+    }
+
+    test('goes both ways, as events with sizes and into the recording with its text', async () => {
+      const id = await copyBoth(async () => {
+        await arrives(target, UP)
+        await copy(target, DOWN)
+        await arrives(screen.display, DOWN)
+      })
+      const events = (await desktop.events('clipboard', 2)).filter(({ session }) => session === id)
+      expect(events).toContainEqual(
+        expect.objectContaining({ direction: 'up', subprotocol: 'VNC_CLIPBOARD_UP' }),
       )
-      await copy(screen.display, 'from the viewer: größer')
-      await until(
-        'what was copied here',
-        async () => (await pasted(target)).includes('viewer: größer') || undefined,
-      )
+      expect(events).toContainEqual(expect.objectContaining({ direction: 'down', size: 22 }))
+      const texts = fieldsOf(await framesOf(desktop.broker, id), 'clipboard').map(({ text }) => text)
+      expect(texts).toEqual(expect.arrayContaining([UP, DOWN]))
+      expect(desktop.broker.log()).not.toContain('grün')
     })
+
+    test.each([
+      ['VNC_CLIPBOARD_UP', UP, DOWN],
+      ['VNC_CLIPBOARD_DOWN', DOWN, UP],
+    ])('goes one way with %s alone', async (right, allowed, refused) => {
+      await desktop.grant(['VNC', right])
+      const [there, elsewhere] = allowed === UP ? [target, screen.display] : [screen.display, target]
+      const id = await copyBoth(async () => {
+        await copy(elsewhere, refused)
+        await until('what is refused', async () => {
+          await copy(elsewhere, allowed)
+          return (await pasted(there)) === allowed || undefined
+        })
+        await copy(there, refused)
+        // What may go both ways in another session has gone by then.
+        await seen(8)
+        expect(await pasted(elsewhere)).toBe(allowed)
+      })
+      expect((await desktop.closedSessions()).find((row) => row.id === id)?.subprotocols).toEqual([
+        'VNC',
+        right,
+      ])
+      await desktop.grant(['VNC', 'VNC_CLIPBOARD_UP', 'VNC_CLIPBOARD_DOWN'])
+    })
+  })
+
+  test('takes a new size from either side', async () => {
+    const viewer = await view(['-RemoteResize=1'])
+    await seen(5)
+    const size = async () => {
+      const { width, height } = await desktop.xvnc!.picture()
+      return `${width}x${height}`
+    }
+    await on(screen.display, 'xdotool', [
+      'search',
+      '--onlyvisible',
+      '--name',
+      'TigerVNC',
+      'windowsize',
+      '400',
+      '300',
+    ])
+    await until('the size of the window', async () => (await size()) === '400x300' || undefined)
+    const other = await tigerViewer(screen, {
+      port: desktop.xvnc!.port,
+      password: desktop.targetPassword,
+      types: ['VncAuth'],
+      args: ['-DesktopSize', `${WIDTH}x${HEIGHT}`],
+    })
+    viewers.push(other)
+    await until('the old size', async () => (await size()) === `${WIDTH}x${HEIGHT}` || undefined)
+    await other.stop()
+    await seen(6)
+    const frames = await framesOf(desktop.broker, await ended(viewer))
+    expect(fieldsOf(frames, 'desktop_size')).toContainEqual({ width: 400, height: 300 })
+  })
+
+  test('is chosen from the list, after the notice that it is recorded', async () => {
+    await desktop.policy({ session_notice: true })
+    await paint(target, painting(7))
+    const { port, password } = desktop
+    viewers.push(await tigerViewer(screen, { port, user: 'ops1', password, types: ['TLSPlain'] }))
+    await focus(screen.display, 'TigerVNC')
+    await shows(screen.display, (shown) => shown.rgb.some((byte) => byte !== 0))
+    await until('the desktop', async () => {
+      await on(screen.display, 'xdotool', ['key', 'Return'])
+      return isWithin(await screen.picture(), painting(7)) || undefined
+    })
+    await desktop.policy({ session_notice: false })
+  })
+
+  test('is for viewing only where the policy says so', async () => {
+    await desktop.policy({ view_only: true })
+    const events = await program(target, findProgram('xev'), ['-root', '-event', 'mouse'], () => true)
+    const viewer = await view()
+    await seen(9)
+    await on(screen.display, 'xdotool', ['mousemove', '100', '100', 'click', '1'])
+    await seen(10)
+    expect(events.log()).not.toContain('ButtonPress')
+    const frames = await framesOf(desktop.broker, await ended(viewer))
+    expect(frames.some(({ type }) => type === 'pointer')).toBe(false)
+    await desktop.policy({ view_only: false })
+    await on(screen.display, 'xdotool', ['mousemove', '639', '479'])
+  })
+
+  test('that is killed shows why, and closes', async () => {
+    await view()
+    await seen(11)
+    const [running] = await desktop.broker.must<{ id: string }[]>('GET', '/sessions?status=current')
+    await desktop.broker.must('POST', `/sessions/${running!.id}/kill`, { reason: 'enough' })
+    const words = await shows(screen.display, (shown) => !isWithin(shown, painting(11)))
+    // The bar and the panel, not a window that is gone.
+    expect(words.rgb.some((byte) => byte !== 0)).toBe(true)
+    expect((await desktop.closedSessions()).at(-1)).toMatchObject({ id: running!.id, result: 'killed' })
+    await focus(screen.display, 'TigerVNC')
+    await on(screen.display, 'xdotool', ['key', 'Return'])
+    await viewers[0]!.ended
   })
 
   // From here on the target draws its pointer into the picture, while the viewer's is elsewhere.

@@ -219,7 +219,7 @@ describe('the clipboard', () => {
     expect(events.map(([code]) => code)).toEqual(['clipboard', 'channel.denied'])
     expect(JSON.parse(frames.find(([type]) => type === FRAME.clipboard)![1].toString())).toEqual({
       direction: 'down',
-      bytes: 5,
+      bytes: 3,
       text: 'a\nb',
     })
   })
