@@ -72,7 +72,8 @@ export class Opening {
 
   async open(signedIn: SignedIn, request: OpenRequest): Promise<OpenAnswer> {
     const { login, source, user, key } = signedIn
-    const wanted = request.target === undefined ? login.target : parseTargetName(request.target)
+    const { target: chosen } = request
+    const wanted = chosen === undefined || signedIn.isBound ? login.target : parseTargetName(chosen)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
     let where: EventFields = Object.fromEntries(Object.entries(wanted).filter(([, name]) => name !== ''))
     const deny: Deny = async (reason, message = reason) => {
