@@ -7,8 +7,8 @@ import { ByteWriter } from './writer.ts'
 
 /** Name of the static channel. */
 export const CLIPRDR = 'cliprdr'
-/** Bytes of one message, with room for a large picture. */
-export const CLIPBOARD_LIMIT = 64 * 1024 * 1024
+/** Bytes of one message that is looked at whole: a list of formats or of files, a text. */
+export const CLIPBOARD_LIMIT = 8 * 1024 * 1024
 /** Formats of one list: Windows' programs offer some thirty. */
 export const FORMAT_LIMIT = 512
 const FORMAT_NAME_LIMIT = 512
