@@ -80,6 +80,7 @@ export const PEER_PACKAGES = [
   'dbus-x11',
   'imagemagick',
   'xdotool',
+  'xclip',
   'xterm',
   'swift-proxy',
   'swift-account',

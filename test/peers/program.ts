@@ -71,6 +71,7 @@ const PROGRAMS = {
   convert: 'imagemagick',
   display: 'imagemagick',
   import: 'imagemagick',
+  xclip: 'xclip',
   xdotool: 'xdotool',
   xterm: 'xterm',
   'ansible-playbook': 'ansible-core',

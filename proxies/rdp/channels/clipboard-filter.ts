@@ -88,7 +88,8 @@ export class ClipboardFilter {
   readonly #options: ClipboardFilterOptions
   readonly #streams: Record<Side, MessageStream>
   readonly #offers: Record<Side, Offer> = { client: createOffer(), target: createOffer() }
-  readonly #hasLongNames: Record<Side, boolean> = { client: false, target: false }
+  /** Whose capabilities say that it has no long names: xrdp writes such before it has been told anything. */
+  readonly #hasShortNames: Record<Side, boolean> = { client: false, target: false }
 
   constructor(options: ClipboardFilterOptions) {
     this.#options = options
@@ -173,7 +174,7 @@ export class ClipboardFilter {
 
   #capabilities(from: Side, { type, flags, body }: ClipboardMessage): void {
     const told = this.#options.rights.files ? body : withoutFiles(body)
-    this.#hasLongNames[from] = (parseClipboardCapabilities(body) & CLIPBOARD_CAPABILITY.longNames) !== 0
+    this.#hasShortNames[from] = (parseClipboardCapabilities(body) & CLIPBOARD_CAPABILITY.longNames) === 0
     this.#pass(from, buildClipboard(type, flags, told))
   }
 
@@ -181,7 +182,7 @@ export class ClipboardFilter {
     const { rights, visitor } = this.#options
     const direction = directionFrom(from)
     const offer = this.#offers[from]
-    const formats = parseFormatList(message, this.#hasLongNames.client && this.#hasLongNames.target)
+    const formats = parseFormatList(message, !this.#hasShortNames.client && !this.#hasShortNames.target)
     offer.formats.clear()
     offer.files = []
     if (!this.#mayOffer(from)) {

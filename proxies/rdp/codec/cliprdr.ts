@@ -137,7 +137,7 @@ function generalFlagsAt(body: Uint8Array): number | undefined {
   return undefined
 }
 
-/** Of a message of type `formatList`; `longNames`: both peers have said that they have them. */
+/** Of a message of type `formatList`; `longNames`: both peers have them (CLIPBOARD_CAPABILITY). */
 export function parseFormatList({ flags, body }: ClipboardMessage, longNames: boolean): ClipboardFormat[] {
   const reader = new ByteReader(body, 'clipboard format list')
   const isAscii = (flags & CLIPBOARD_FLAG.asciiNames) !== 0

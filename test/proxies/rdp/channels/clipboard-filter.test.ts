@@ -46,11 +46,14 @@ const part = (stream: number, index: number) =>
     new ByteWriter().uint32(stream).uint32(index).uint32(2).zeros(8).uint32(65536).finish(),
   )
 
-function open(rights: ClipboardRights): Ends {
-  const ends = betweenEnds<ClipboardVisitor>(
+const createEnds = (rights: ClipboardRights): Ends =>
+  betweenEnds<ClipboardVisitor>(
     ['denied', 'text', 'data', 'files', 'fileRequest'],
     (options) => new ClipboardFilter({ ...options, rights }),
   )
+
+function open(rights: ClipboardRights): Ends {
+  const ends = createEnds(rights)
   ends.say('target', capabilities)
   ends.say('client', capabilities)
   return ends
@@ -141,4 +144,16 @@ test('who may have no files is not told that there could be some', () => {
   const [told] = say('target', capabilities).client
   expect(parseClipboardCapabilities(parseClipboard(Buffer.from(told!, 'hex')).body)).toBe(0x2)
   expect(say('client', buildClipboard(CLIPBOARD_MESSAGE.lock, 0, Buffer.alloc(4)))).toEqual(nothing)
+})
+
+test('names are long before anybody has said so, and short once somebody has none', () => {
+  const { say } = createEnds(ALL)
+  const long = list([FORMAT.unicodeText, ''], [0xc123, 'PNG'])
+  expect(say('target', long).client).toEqual([hex(long)])
+  const without = Buffer.from(capabilities)
+  without[20] = 0
+  say('client', without)
+  const short = buildClipboard(formatList, 0, Buffer.concat([Buffer.from([13, 0, 0, 0]), Buffer.alloc(32)]))
+  expect(say('target', short).client).toEqual([hex(short)])
+  expect(say('client', ask(FORMAT.unicodeText)).target).toHaveLength(1)
 })
