@@ -5,6 +5,7 @@
  */
 import { MalformedError } from '../../malformed.ts'
 import {
+  type ActivePdu,
   buildConfirmActive,
   buildDemandActive,
   parseConfirmActive,
@@ -72,10 +73,16 @@ const FROM_CLIENT: ReadonlySet<number> = new Set([
   DATA_PDU.shutdownRequest,
 ])
 
+/** Whether there is a desktop that both sides have agreed to. */
+type State = 'none' | 'offered' | 'confirmed'
+
 export class SessionFilter {
   readonly #visitor: SessionVisitor
   readonly #user: number
   readonly #assembler = new UpdateAssembler()
+  #state: State = 'none'
+  /** Of the desktop that was offered last. */
+  #shareId = 0
 
   /** `user`: BackConnection.user, whom the target knows the client as. */
   constructor(visitor: SessionVisitor, user: number) {
@@ -95,16 +102,22 @@ export class SessionFilter {
     return this.#assembler.feed(pdu, (update) => this.#visitor.update(update))
   }
 
-  /** Of the client's I/O channel: what the target gets, each for a Send Data of its own. Throws MalformedError. */
+  /**
+   * Of the client's I/O channel: what the target gets, each for a Send Data of its own. Nothing passes before the client
+   * has agreed to the target's desktop: it is meant for the one before, which may be the bastion's, where passwords are
+   * typed. Throws MalformedError.
+   */
   fromClient(data: Uint8Array): Uint8Array[] {
     return parseShare(data)
       .map((pdu) => this.#clientPdu(pdu))
       .filter((bytes) => bytes !== undefined)
   }
 
-  /** A PDU of the client's fast path, which passes as it is. Throws MalformedError. */
-  fastPathFromClient(pdu: Uint8Array): Uint8Array {
-    this.#visitor.input(parseFastPathInput(pdu))
+  /** A PDU of the client's fast path, which passes as it is, or as `fromClient` not at all. Throws MalformedError. */
+  fastPathFromClient(pdu: Uint8Array): Uint8Array | undefined {
+    const events = parseFastPathInput(pdu)
+    if (this.#state !== 'confirmed') return undefined
+    this.#visitor.input(events)
     return pdu
   }
 
@@ -114,10 +127,13 @@ export class SessionFilter {
         return this.#targetData(pdu, parseShareData(pdu))
       case CONTROL_PDU.demandActive: {
         const { shareId, capabilities } = parseDemandActive(pdu.body)
+        this.#shareId = shareId
+        this.#state = 'offered'
         this.#visitor.desktop(readDesktop(capabilities))
         return buildDemandActive({ shareId, capabilities: stripDemand(capabilities) })
       }
       case CONTROL_PDU.deactivateAll:
+        this.#state = 'none'
         this.#visitor.deactivated()
         return pdu.whole
       case CONTROL_PDU.serverRedirection:
@@ -154,19 +170,23 @@ export class SessionFilter {
   }
 
   #clientPdu(pdu: SharePdu): Uint8Array | undefined {
-    if (pdu.type === CONTROL_PDU.confirmActive) {
-      const { shareId, capabilities } = parseConfirmActive(pdu.body)
-      this.#visitor.confirmed()
-      return buildConfirmActive({ shareId, capabilities: stripConfirm(capabilities) }, this.#user)
-    }
+    if (pdu.type === CONTROL_PDU.confirmActive) return this.#confirm(parseConfirmActive(pdu.body))
     if (pdu.type !== CONTROL_PDU.data) {
       throw new MalformedError(`share control: a client's PDU was expected, found type ${pdu.type}`)
     }
+    if (this.#state !== 'confirmed') return undefined
     const data = parseShareData(pdu)
     if (data.type === DATA_PDU.input) {
       this.#visitor.input(parseSlowInput(data.body))
       return pdu.whole
     }
     return FROM_CLIENT.has(data.type) ? pdu.whole : undefined
+  }
+  /** One that comes late, for a desktop that is gone, stays here. */
+  #confirm({ shareId, capabilities }: ActivePdu): Uint8Array | undefined {
+    if (this.#state !== 'offered' || shareId !== this.#shareId) return undefined
+    this.#state = 'confirmed'
+    this.#visitor.confirmed()
+    return buildConfirmActive({ shareId, capabilities: stripConfirm(capabilities) }, this.#user)
   }
 }

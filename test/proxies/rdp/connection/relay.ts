@@ -8,7 +8,6 @@ import { BackConnection } from '../../../../proxies/rdp/connection/back-connecti
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { SessionFilter } from '../../../../proxies/rdp/connection/session-filter.ts'
 import { type Door, openDoor } from './door.ts'
-import { dial } from './target.ts'
 
 export interface Relay extends Door {
   desktops: Desktop[]
@@ -20,7 +19,15 @@ export interface Relay extends Door {
   errors: unknown[]
 }
 
-export async function openRelay(targetPort: number, logon: TargetLogon, depth: 16 | 32): Promise<Relay> {
+export interface RelayOptions {
+  /** A connection to the target as far as TLS, or as far as CredSSP within it. */
+  dial: () => Promise<TLSSocket>
+  selectedProtocol: number
+  logon: TargetLogon
+  depth: 16 | 32
+}
+
+export async function openRelay(options: RelayOptions): Promise<Relay> {
   const seen = {
     desktops: [],
     updates: [],
@@ -29,7 +36,7 @@ export async function openRelay(targetPort: number, logon: TargetLogon, depth: 1
     errors: [],
   } satisfies Partial<Relay> as Pick<Relay, 'desktops' | 'updates' | 'input' | 'down' | 'errors'>
   const door = await openDoor({
-    serve: (tls, requestedProtocols) => serve(tls, requestedProtocols, seen, { targetPort, logon, depth }),
+    serve: (tls, requestedProtocols) => serve(tls, requestedProtocols, seen, options),
   })
   return { ...door, ...seen }
 }
@@ -38,7 +45,7 @@ function serve(
   client: TLSSocket,
   requestedProtocols: number,
   seen: Omit<Relay, keyof Door>,
-  { targetPort, logon, depth }: { targetPort: number; logon: TargetLogon; depth: 16 | 32 },
+  { dial, selectedProtocol, logon, depth }: RelayOptions,
 ): void {
   const { desktops, updates, input, down, errors } = seen
   let data: ClientData | undefined
@@ -73,15 +80,18 @@ function serve(
         for (const one of filter!.fromClient(bytes)) back?.sendIo(one)
       },
       channel: (index, chunk) => back?.sendChannel(index, chunk),
-      fastPath: (pdu) => back?.sendFastPath(filter!.fastPathFromClient(pdu)),
+      fastPath: (pdu) => {
+        const kept = filter?.fastPathFromClient(pdu)
+        if (kept) back?.sendFastPath(kept)
+      },
       disconnect: () => end(),
     },
   })
   const connectBack = async (info: ClientInfo): Promise<void> => {
-    target = await dial(targetPort, logon.login)
+    target = await dial()
     const one = new BackConnection({
       client: data!,
-      view: { selectedProtocol: 1, channels: data!.channels, colourDepth: depth },
+      view: { selectedProtocol, channels: data!.channels, colourDepth: depth },
       info: forTarget(info, logon),
       licensing: 'relayed',
       write: (bytes) => target!.write(bytes),

@@ -1,16 +1,28 @@
 /** The client's end of the connection sequence, and both ends joined, against a real target. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
+import { SECURITY_PROTOCOL } from '../../../../proxies/rdp/codec/x224.ts'
 import { type Daemon, run, startDaemon } from '../../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../../peers/program.ts'
+import { SHADOW_PEERS, type Shadow, startShadow } from '../../../peers/rdp/shadow.ts'
 import { startXrdp, XRDP_PEERS, type Xrdp } from '../../../peers/rdp/xrdp.ts'
-import { SCREEN_PEERS, type Screen, shows, startScreen } from '../../../peers/screen.ts'
+import {
+  differingPixels,
+  type Picture,
+  paint,
+  pictureOf,
+  SCREEN_PEERS,
+  type Screen,
+  shows,
+  startScreen,
+} from '../../../peers/screen.ts'
 import { createSystemUser, type SystemUser } from '../../../peers/users.ts'
 import { until } from '../../../until.ts'
+import { signIn } from '../credssp/connections.ts'
 import { openRelay, type Relay } from './relay.ts'
-import { openTarget, type Session } from './target.ts'
+import { dial, openTarget, type Session } from './target.ts'
 
 describeWithPeers('xrdp as a target', [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp', 'xdotool'], () => {
   let user: SystemUser
@@ -59,7 +71,9 @@ describeWithPeers('xrdp as a target', [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp
   })
 
   test('is shown to a client that knows nothing of the account, and takes its keys', async () => {
-    relay = await openRelay(xrdp.port, { domain: '', login: user.name, password: user.password }, 32)
+    const logon = { domain: '', login: user.name, password: user.password }
+    const dialled = () => dial(xrdp.port, user.name)
+    relay = await openRelay({ dial: dialled, selectedProtocol: SECURITY_PROTOCOL.tls, logon, depth: 32 })
     const { desktops, updates, input, down, errors, port } = relay
     const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
     client = await startDaemon(
@@ -84,3 +98,67 @@ describeWithPeers('xrdp as a target', [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp
       expect(sent.includes(Buffer.from(user.password, encoding))).toBe(false)
   })
 })
+
+describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_PEERS, 'xfreerdp'], () => {
+  let shared: Screen
+  let screen: Screen
+  let shadow: Shadow
+  let relay: Relay | undefined
+  let client: Daemon | undefined
+  const logon = { domain: '', login: 'administrator', password: 'Target-Pass1' }
+
+  beforeAll(async () => {
+    ;[shared, screen] = await Promise.all([startScreen(800, 600), startScreen(800, 600)])
+    shadow = await startShadow({
+      screen: shared,
+      security: 'nla',
+      users: [{ name: logon.login, password: logon.password }],
+    })
+  })
+  afterEach(async () => {
+    await client?.stop()
+    await relay?.close()
+  })
+  afterAll(async () => {
+    await shadow.stop()
+    await screen.stop()
+    await shared.stop()
+  })
+
+  test.each([32, 16] as const)(
+    'is shown to the pixel through NLA, in fragments, at %i bits',
+    async (depth) => {
+      relay = await openRelay({
+        dial: () => signIn({ port: shadow.port, user: logon.login, password: logon.password }),
+        selectedProtocol: SECURITY_PROTOCOL.credssp,
+        logon,
+        depth,
+      })
+      const { updates, down, errors, port } = relay
+      const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
+      client = await startDaemon(
+        findProgram('xfreerdp'),
+        [...args, '/sec:tls', '/rfx', '/gfx', `/bpp:${depth}`],
+        () => updates.includes(UPDATE.bitmap),
+        {
+          env: { PATH: process.env.PATH, HOME: '/nonexistent', DISPLAY: screen.display },
+          timeout: 20_000,
+        },
+      )
+      await paint(shared.display, colours(depth))
+      const wanted = await pictureOf(shared.display)
+      await shows(screen.display, (picture) => differingPixels(picture, wanted) === 0)
+      expect(errors).toEqual([])
+      // FIRST in the header of an update, which its bitmaps have that are longer than a fragment.
+      expect(down.some((pdu) => pdu[0] === 0 && ((pdu[3]! >> 4) & 3) === 2)).toBe(true)
+    },
+  )
+})
+
+/** Every pixel another one, of colours that 16 bits have. */
+function colours(depth: 16 | 32): Picture {
+  const rgb = Buffer.alloc(800 * 600 * 3)
+  for (let at = 0; at < rgb.length; at++) rgb[at] = (at * 7 + (at >> 8) * 13) & 0xff
+  if (depth === 16) for (let at = 0; at < rgb.length; at++) rgb[at] = rgb[at]! & 0x80 ? 0xff : 0
+  return { width: 800, height: 600, rgb }
+}

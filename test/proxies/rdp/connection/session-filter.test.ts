@@ -51,6 +51,18 @@ function open(): { filter: SessionFilter; heard: Event[] } {
   )
   return { filter, heard }
 }
+/** With a desktop that both have agreed to, and nothing heard yet. */
+function openInSession(): ReturnType<typeof open> {
+  const { filter, heard } = open()
+  filter.fromTarget(offer)
+  filter.fromClient(CONFIRM_ACTIVE)
+  heard.length = 0
+  return { filter, heard }
+}
+const offer = buildDemandActive({
+  shareId: SHARE,
+  capabilities: clientCapabilities({ width: 800, height: 600, depth: 32 }),
+})
 const data = (type: number, body: Uint8Array) => buildShareData({ shareId: SHARE, type, body })
 
 test('a desktop is offered without what could not be recorded', () => {
@@ -68,16 +80,19 @@ test('a desktop is offered without what could not be recorded', () => {
 
 test('a client agrees without orders, by the name that the target knows it by', () => {
   const { filter, heard } = open()
+  expect(filter.fromClient(CONFIRM_ACTIVE)).toEqual([])
+  filter.fromTarget(offer)
   const [agreed] = filter.fromClient(CONFIRM_ACTIVE)
   const [pdu] = parseShare(agreed!)
   expect(pdu).toMatchObject({ type: CONTROL_PDU.confirmActive, source: USER })
   const { capabilities } = parseConfirmActive(pdu!.body)
   expect(hex(findCapability(capabilities, CAPABILITY.order).subarray(32, 64))).toBe('00'.repeat(32))
-  expect(heard).toEqual([['confirmed']])
+  expect(heard.slice(1)).toEqual([['confirmed']])
+  expect(filter.fromClient(CONFIRM_ACTIVE)).toEqual([])
 })
 
 test('the begin of a session passes as it is, and so does its end', () => {
-  const { filter, heard } = open()
+  const { filter, heard } = openInSession()
   const { synchronize, cooperate, requestControl, fontList, grantedControl, fontMap } = FINALIZATION
   for (const pdu of [synchronize, cooperate, requestControl, fontList]) {
     expect(filter.fromClient(pdu).map(hex)).toEqual([hex(pdu)])
@@ -118,7 +133,7 @@ test('nothing is shown that could not be recorded', () => {
 })
 
 test('input of either path is told before it passes', () => {
-  const { filter, heard } = open()
+  const { filter, heard } = openInSession()
   const event = { kind: 'key', code: 30, extended: 0, isDown: true } as const
   const fast = buildFastPathInput([event])
   expect(filter.fastPathFromClient(fast)).toBe(fast)
@@ -128,6 +143,21 @@ test('input of either path is told before it passes', () => {
     ['input', [event]],
     ['input', [event]],
   ])
+})
+
+test('what was meant for another desktop does not reach the target', () => {
+  const { filter, heard } = open()
+  const key = buildFastPathInput([{ kind: 'key', code: 30, extended: 0, isDown: true }])
+  const slow = data(DATA_PDU.input, Buffer.from('0100000000000000040000001e000000', 'hex'))
+  const passes = () => [filter.fastPathFromClient(key) !== undefined, filter.fromClient(slow).length > 0]
+  expect(passes()).toEqual([false, false])
+  filter.fromTarget(offer)
+  expect(passes()).toEqual([false, false])
+  filter.fromClient(CONFIRM_ACTIVE)
+  expect(passes()).toEqual([true, true])
+  filter.fromTarget(buildDeactivateAll(SHARE))
+  expect(passes()).toEqual([false, false])
+  expect(heard.filter(([kind]) => kind === 'input')).toHaveLength(2)
 })
 
 test('a cookie to log in with again does not reach the client, what is said of the logon does', () => {
@@ -161,7 +191,7 @@ test('a client is never sent elsewhere', () => {
 })
 
 test('what nobody knows does not pass', () => {
-  const { filter } = open()
+  const { filter } = openInSession()
   expect(filter.fromTarget(data(0x77, Buffer.alloc(4)))).toEqual([])
   expect(filter.fromTarget(data(DATA_PDU.monitorLayout, Buffer.alloc(4)))).toEqual([])
   expect(filter.fromClient(data(DATA_PDU.persistentKeyList, Buffer.alloc(24)))).toEqual([])
