@@ -93,6 +93,10 @@ export const ERRORS = {
     status: 409,
     description: 'no secret is stored for this account, so there is none to check out',
   },
+  too_many_tickets: {
+    status: 409,
+    description: 'as many one-time tickets wait as can: use one, or let them expire',
+  },
   not_recorded: {
     status: 409,
     description: 'this session is not recorded, as its authorization says, so it cannot be watched either',
@@ -105,6 +109,10 @@ export const ERRORS = {
   still_recording: {
     status: 409,
     description: 'the session still runs: end it first, or wait until it is over',
+  },
+  graphic_session: {
+    status: 409,
+    description: 'the session shows a desktop: take .png, .mp4, .webm, .json or .txt',
   },
   sealed_to_auditors: {
     status: 409,

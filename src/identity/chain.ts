@@ -40,6 +40,7 @@ export type Refusal =
   | 'locked'
   | 'method_not_allowed'
   | 'wrong_password'
+  | 'wrong_ticket'
   | 'unknown_key'
   | 'bad_signature'
   | 'busy'
@@ -89,7 +90,29 @@ export class Identities {
       if (error instanceof BusyError) return { result: 'rejected', reason: 'busy', locks: false }
       throw error
     } finally {
-      for (const goOn of this.#waiting.splice(0)) goOn()
+      this.#goOn()
+    }
+  }
+
+  /**
+   * Somebody who shows a one-time ticket. `user`: the name that came with it, or an empty one. `take` answers with whose
+   * it is and uses it up; it is not asked while the name or the address is locked.
+   */
+  async byTicket(who: { user: string; source: string }, take: () => Id | undefined): Promise<Outcome> {
+    const attempt = await this.#begin(who)
+    if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
+    try {
+      if (attempt === 'locked') return this.#reject(attempt, 'locked')
+      const userId = take()
+      if (userId === undefined) return this.#reject(attempt, 'wrong_ticket')
+      const user = await this.#users.find(userId)
+      const flaw = user && flawOfStanding(user, who.source, this.#now())
+      return !user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user)
+    } catch (error) {
+      if (attempt !== 'locked') this.#lockout.cancel(attempt)
+      throw error
+    } finally {
+      this.#goOn()
     }
   }
 
@@ -101,7 +124,12 @@ export class Identities {
     await this.#users.setPasswordHash(userId, await this.#passwords.hash(password))
   }
 
-  async #begin(request: SignIn): Promise<Attempt | 'locked' | 'busy'> {
+  /** An attempt has ended: those that waited are asked again. */
+  #goOn(): void {
+    for (const goOn of this.#waiting.splice(0)) goOn()
+  }
+
+  async #begin(request: Pick<SignIn, 'user' | 'source'>): Promise<Attempt | 'locked' | 'busy'> {
     for (;;) {
       const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
       if (attempt !== 'wait') return attempt
