@@ -32,167 +32,167 @@ import { signIn } from '../credssp/connections.ts'
 import { openRelay, type Relay } from './relay.ts'
 import { dial, openTarget, type Session } from './target.ts'
 
-describeWithPeers(
-  'xrdp as a target',
-  [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp', 'xdotool', 'xclip'],
-  () => {
-    let user: SystemUser
-    let xrdp: Xrdp
-    let screen: Screen
-    let session: Session | undefined
-    let relay: Relay | undefined
-    let client: Daemon | undefined
+const DESKTOP_PEERS = [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp', 'xdotool', 'xclip'] as const
 
-    beforeAll(async () => {
-      screen = await startScreen(800, 600)
-      user = await createSystemUser()
-      xrdp = await startXrdp(
-        'id -un >"$HOME/who"; while sleep 1; do echo from the target | xclip -selection clipboard; done & exec xterm -geometry 80x24+0+0 -e sh',
-      )
-    })
-    afterEach(async () => {
-      session?.close()
-      await client?.stop()
-      await relay?.close()
-      client = relay = undefined
-    })
-    afterAll(async () => {
-      await xrdp.stop()
-      await user.remove()
-      await screen.stop()
-    })
+describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
+  let user: SystemUser
+  let xrdp: Xrdp
+  let screen: Screen
+  let session: Session | undefined
+  let relay: Relay | undefined
+  let client: Daemon | undefined
 
-    /** What the target's desktop has written into a file of the user's. */
-    const written = (name: string) =>
+  beforeAll(async () => {
+    screen = await startScreen(800, 600)
+    user = await createSystemUser()
+    xrdp = await startXrdp(
+      'id -un >"$HOME/who"; while sleep 1; do echo from the target | xclip -selection clipboard; done & exec xterm -geometry 80x24+0+0 -e sh',
+    )
+  })
+  afterEach(async () => {
+    session?.close()
+    await client?.stop()
+    await relay?.close()
+    client = relay = undefined
+  })
+  afterAll(async () => {
+    await xrdp.stop()
+    await user.remove()
+    await screen.stop()
+  })
+
+  /** What the target's desktop has written into a file of the user's. */
+  const written = (name: string) =>
+    until(
+      () => `${name}; came: ${JSON.stringify(session)} ${JSON.stringify(relay?.errors)} ${xrdp.log()}`,
+      () => {
+        const path = join(user.home, name)
+        return existsSync(path) ? readFileSync(path, 'utf8').trim() || undefined : undefined
+      },
+    )
+
+  test('signs the injected account in and draws its desktop', async () => {
+    session = await openTarget(xrdp.port, { domain: '', login: user.name, password: user.password }, 32)
+    const { updates } = session
+    await until(
+      () => `a bitmap; came: ${JSON.stringify(session)} ${xrdp.log()}`,
+      () => updates.includes(UPDATE.bitmap) || undefined,
+    )
+    expect(await written('who')).toBe(user.name)
+    expect(session.desktop).toEqual({ width: 800, height: 600, depth: 32 })
+    expect(updates).not.toContain(UPDATE.surfaceCommands)
+    expect(session.error).toBeUndefined()
+    expect(session.disconnect).toBeUndefined()
+  })
+
+  test('is shown to a client that knows nothing of the account, and takes its keys', async () => {
+    const logon = { domain: '', login: user.name, password: user.password }
+    const dialled = () => dial(xrdp.port, user.name)
+    relay = await openRelay({ dial: dialled, selectedProtocol: SECURITY_PROTOCOL.tls, logon, depth: 32 })
+    const { desktops, updates, input, down, errors, port } = relay
+    const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
+    client = await startDaemon(
+      findProgram('xfreerdp'),
+      [...args, '/sec:tls', '/rfx', '/gfx', '+clipboard'],
+      () => updates.includes(UPDATE.bitmap),
+      { env: { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display }, timeout: 20_000 },
+    )
+    // The white of xterm.
+    await shows(screen.display, ({ rgb }) => rgb.readUIntBE((300 * 800 + 200) * 3, 3) === 0xffffff)
+    const xdotool = (...words: string[]) =>
+      run(findProgram('xdotool'), words, { env: { ...process.env, DISPLAY: screen.display } })
+    await xdotool('mousemove', '200', '200', 'click', '1')
+    await xdotool('type', 'id -un >typed')
+    await xdotool('key', 'Return')
+    expect(await written('typed')).toBe(user.name)
+    const { drawn } = relay
+    await shows(screen.display, (picture) => differingPixels(picture, drawnBy({ drawn })) === 0)
+    expect(desktops).toEqual([{ width: 800, height: 600, depth: 32 }])
+    expect(new Set(input)).toEqual(new Set(['pointer', 'key', 'locks']))
+    expect(errors).toEqual([])
+    const sent = Buffer.concat(down)
+    for (const encoding of ['utf8', 'utf16le'] as const)
+      expect(sent.includes(Buffer.from(user.password, encoding))).toBe(false)
+  })
+
+  test('gives the client what rights allow of its channels, and not more', async () => {
+    const heard: Event[] = []
+    const note =
+      (kind: string) =>
+      (...values: unknown[]): void =>
+        keep(heard, kind, ...values)
+    const clipboard = {
+      denied: note('clipboard denied'),
+      text: note('text'),
+      data: note('data'),
+      files: note('files'),
+      fileRequest: note('file request'),
+    }
+    const devices = {
+      denied: note('device denied'),
+      announced: note('announced'),
+      opened: note('opened'),
+      renamed: note('renamed'),
+      deleted: note('deleted'),
+    }
+    const dynamic = { denied: note('channel denied'), opened: note('channel opened'), data: () => true }
+    relay = await openRelay({
+      dial: () => dial(xrdp.port, user.name),
+      selectedProtocol: SECURITY_PROTOCOL.tls,
+      logon: { domain: '', login: user.name, password: user.password },
+      depth: 16,
+      filters: {
+        [CLIPRDR]: (send) =>
+          new ClipboardFilter({
+            rights: { up: false, down: true, files: false },
+            visitor: clipboard,
+            send,
+          }),
+        [RDPDR]: (send) =>
+          new DeviceFilter({
+            rights: { drives: false, printers: true, ports: false, smartCards: false },
+            visitor: devices,
+            send,
+          }),
+        [DRDYNVC]: (send) =>
+          new DynamicFilter({ isAllowed: (name) => name === DISPLAY_CONTROL, visitor: dynamic, send }),
+      },
+    })
+    const { updates, errors, port } = relay
+    const env = { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display }
+    const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
+    client = await startDaemon(
+      findProgram('xfreerdp'),
+      [...args, '/sec:tls', '+clipboard', '/smartcard', '/dynamic-resolution'],
+      () => updates.includes(UPDATE.bitmap),
+      { env, timeout: 20_000 },
+    )
+    const soFar = () => `${JSON.stringify(heard)} ${String(errors)} ${client?.log()}`
+    const happens = (...event: unknown[]) =>
       until(
-        () => `${name}; came: ${JSON.stringify(session)} ${JSON.stringify(relay?.errors)} ${xrdp.log()}`,
-        () => {
-          const path = join(user.home, name)
-          return existsSync(path) ? readFileSync(path, 'utf8').trim() || undefined : undefined
-        },
+        () => `${JSON.stringify(event)}; came: ${soFar()}`,
+        () => heard.find((one) => JSON.stringify(one) === JSON.stringify(event)),
       )
-
-    test('signs the injected account in and draws its desktop', async () => {
-      session = await openTarget(xrdp.port, { domain: '', login: user.name, password: user.password }, 32)
-      const { updates } = session
-      await until(
-        () => `a bitmap; came: ${JSON.stringify(session)} ${xrdp.log()}`,
-        () => updates.includes(UPDATE.bitmap) || undefined,
-      )
-      expect(await written('who')).toBe(user.name)
-      expect(session.desktop).toEqual({ width: 800, height: 600, depth: 32 })
-      expect(updates).not.toContain(UPDATE.surfaceCommands)
-      expect(session.error).toBeUndefined()
-      expect(session.disconnect).toBeUndefined()
-    })
-
-    test('is shown to a client that knows nothing of the account, and takes its keys', async () => {
-      const logon = { domain: '', login: user.name, password: user.password }
-      const dialled = () => dial(xrdp.port, user.name)
-      relay = await openRelay({ dial: dialled, selectedProtocol: SECURITY_PROTOCOL.tls, logon, depth: 32 })
-      const { desktops, updates, input, down, errors, port } = relay
-      const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
-      client = await startDaemon(
-        findProgram('xfreerdp'),
-        [...args, '/sec:tls', '/rfx', '/gfx', '+clipboard'],
-        () => updates.includes(UPDATE.bitmap),
-        { env: { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display }, timeout: 20_000 },
-      )
-      // The white of xterm.
-      await shows(screen.display, ({ rgb }) => rgb.readUIntBE((300 * 800 + 200) * 3, 3) === 0xffffff)
-      const xdotool = (...words: string[]) =>
-        run(findProgram('xdotool'), words, { env: { ...process.env, DISPLAY: screen.display } })
-      await xdotool('mousemove', '200', '200', 'click', '1')
-      await xdotool('type', 'id -un >typed')
-      await xdotool('key', 'Return')
-      expect(await written('typed')).toBe(user.name)
-      expect(desktops).toEqual([{ width: 800, height: 600, depth: 32 }])
-      expect(new Set(input)).toEqual(new Set(['pointer', 'key', 'locks']))
-      expect(errors).toEqual([])
-      const sent = Buffer.concat(down)
-      for (const encoding of ['utf8', 'utf16le'] as const)
-        expect(sent.includes(Buffer.from(user.password, encoding))).toBe(false)
-    })
-
-    test('gives the client what rights allow of its channels, and not more', async () => {
-      const heard: Event[] = []
-      const note =
-        (kind: string) =>
-        (...values: unknown[]): void =>
-          keep(heard, kind, ...values)
-      const clipboard = {
-        denied: note('clipboard denied'),
-        text: note('text'),
-        data: note('data'),
-        files: note('files'),
-        fileRequest: note('file request'),
-      }
-      const devices = {
-        denied: note('device denied'),
-        announced: note('announced'),
-        opened: note('opened'),
-        renamed: note('renamed'),
-        deleted: note('deleted'),
-      }
-      const dynamic = { denied: note('channel denied'), opened: note('channel opened'), data: () => true }
-      relay = await openRelay({
-        dial: () => dial(xrdp.port, user.name),
-        selectedProtocol: SECURITY_PROTOCOL.tls,
-        logon: { domain: '', login: user.name, password: user.password },
-        depth: 16,
-        filters: {
-          [CLIPRDR]: (send) =>
-            new ClipboardFilter({
-              rights: { up: false, down: true, files: false },
-              visitor: clipboard,
-              send,
-            }),
-          [RDPDR]: (send) =>
-            new DeviceFilter({
-              rights: { drives: false, printers: true, ports: false, smartCards: false },
-              visitor: devices,
-              send,
-            }),
-          [DRDYNVC]: (send) =>
-            new DynamicFilter({ isAllowed: (name) => name === DISPLAY_CONTROL, visitor: dynamic, send }),
-        },
-      })
-      const { updates, errors, port } = relay
-      const env = { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display }
-      const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
-      client = await startDaemon(
-        findProgram('xfreerdp'),
-        [...args, '/sec:tls', '+clipboard', '/smartcard', '/dynamic-resolution'],
-        () => updates.includes(UPDATE.bitmap),
-        { env, timeout: 20_000 },
-      )
-      const soFar = () => `${JSON.stringify(heard)} ${String(errors)} ${client?.log()}`
-      const happens = (...event: unknown[]) =>
-        until(
-          () => `${JSON.stringify(event)}; came: ${soFar()}`,
-          () => heard.find((one) => JSON.stringify(one) === JSON.stringify(event)),
-        )
-      await happens('device denied', { type: DEVICE_TYPE.smartCard, name: 'SCARD' })
-      await happens('channel opened', DISPLAY_CONTROL)
-      const pasted = () => run(findProgram('xclip'), ['-o', '-selection', 'clipboard'], { env })
-      await until(
-        () => `the target's text; came: ${soFar()}`,
-        async () => (await pasted()).stdout.startsWith('from the target') || undefined,
-      )
-      await happens('text', 'down', 'from the target\n', 34)
-      const copied = await startDaemon(
-        '/bin/sh',
-        ['-c', `echo of the client | exec ${findProgram('xclip')} -quiet -selection clipboard`],
-        () => heard.some(([kind]) => kind === 'clipboard denied'),
-        { env },
-      )
-      await copied.stop()
-      expect(heard).toContainEqual(['clipboard denied', 'up', 'clipboard'])
-      expect(heard.filter(([kind, direction]) => kind === 'text' && direction === 'up')).toEqual([])
-      expect(errors).toEqual([])
-    })
-  },
-)
+    await happens('device denied', { type: DEVICE_TYPE.smartCard, name: 'SCARD' })
+    await happens('channel opened', DISPLAY_CONTROL)
+    const pasted = () => run(findProgram('xclip'), ['-o', '-selection', 'clipboard'], { env })
+    await until(
+      () => `the target's text; came: ${soFar()}`,
+      async () => (await pasted()).stdout.startsWith('from the target') || undefined,
+    )
+    await happens('text', 'down', 'from the target\n', 34)
+    const copied = await startDaemon(
+      '/bin/sh',
+      ['-c', `echo of the client | exec ${findProgram('xclip')} -quiet -selection clipboard`],
+      () => heard.some(([kind]) => kind === 'clipboard denied'),
+      { env },
+    )
+    await copied.stop()
+    expect(heard).toContainEqual(['clipboard denied', 'up', 'clipboard'])
+    expect(heard.filter(([kind, direction]) => kind === 'text' && direction === 'up')).toEqual([])
+    expect(errors).toEqual([])
+  })
+})
 
 describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_PEERS, 'xfreerdp'], () => {
   let shared: Screen
@@ -243,12 +243,21 @@ describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_
       await paint(shared.display, colours(depth))
       const wanted = await pictureOf(shared.display)
       await shows(screen.display, (picture) => differingPixels(picture, wanted) === 0)
+      expect(differingPixels(drawnBy(relay), wanted)).toBe(0)
       expect(errors).toEqual([])
       // FIRST in the header of an update, which its bitmaps have that are longer than a fragment.
       expect(down.some((pdu) => pdu[0] === 0 && ((pdu[3]! >> 4) & 3) === 2)).toBe(true)
     },
   )
 })
+
+/** What a replay shows of the last desktop. */
+function drawnBy({ drawn }: Pick<Relay, 'drawn'>): Picture {
+  const { width, height, bytes } = drawn.at(-1)!.framebuffer
+  const rgb = Buffer.alloc(width * height * 3)
+  for (let from = 0, to = 0; to < rgb.length; from += 4, to += 3) rgb.set(bytes.subarray(from, from + 3), to)
+  return { width, height, rgb }
+}
 
 /** Every pixel another one, of colours that 16 bits have. */
 function colours(depth: 16 | 32): Picture {
