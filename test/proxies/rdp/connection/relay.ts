@@ -7,10 +7,13 @@ import { DISCONNECT_REASON } from '../../../../proxies/rdp/codec/mcs.ts'
 import { BackConnection } from '../../../../proxies/rdp/connection/back-connection.ts'
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { SessionFilter } from '../../../../proxies/rdp/connection/session-filter.ts'
+import { RdpDesktop } from '../../../../recordings/graphics/rdp/desktop.ts'
 import { type Door, openDoor } from './door.ts'
 
 export interface Relay extends Door {
   desktops: Desktop[]
+  /** What the updates so far draw, as a replay does: a desktop for each in `desktops`. */
+  drawn: RdpDesktop[]
   /** Codes of updates, and kinds of input, in their order. */
   updates: number[]
   input: string[]
@@ -30,11 +33,12 @@ export interface RelayOptions {
 export async function openRelay(options: RelayOptions): Promise<Relay> {
   const seen = {
     desktops: [],
+    drawn: [],
     updates: [],
     input: [],
     down: [],
     errors: [],
-  } satisfies Partial<Relay> as Pick<Relay, 'desktops' | 'updates' | 'input' | 'down' | 'errors'>
+  } satisfies Partial<Relay> as Pick<Relay, 'desktops' | 'drawn' | 'updates' | 'input' | 'down' | 'errors'>
   const door = await openDoor({
     serve: (tls, requestedProtocols) => serve(tls, requestedProtocols, seen, options),
   })
@@ -47,7 +51,7 @@ function serve(
   seen: Omit<Relay, keyof Door>,
   { dial, selectedProtocol, logon, depth }: RelayOptions,
 ): void {
-  const { desktops, updates, input, down, errors } = seen
+  const { desktops, drawn, updates, input, down, errors } = seen
   let data: ClientData | undefined
   let back: BackConnection | undefined
   let filter: SessionFilter | undefined
@@ -101,10 +105,16 @@ function serve(
           front.startSession()
           filter = new SessionFilter(
             {
-              desktop: (desktop) => desktops.push(desktop),
+              desktop: (desktop) => {
+                desktops.push(desktop)
+                drawn.push(new RdpDesktop(desktop))
+              },
               deactivated: () => {},
               confirmed: () => {},
-              update: ({ code }) => updates.push(code),
+              update: ({ code, data }) => {
+                updates.push(code)
+                for (const _pause of drawn.at(-1)!.update(code, data));
+              },
               input: (events) => input.push(...events.map(({ kind }) => kind)),
               sessionInfo: () => {},
               errorInfo: () => {},

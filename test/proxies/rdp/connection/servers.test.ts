@@ -90,6 +90,8 @@ describeWithPeers('xrdp as a target', [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp
     await xdotool('type', 'id -un >typed')
     await xdotool('key', 'Return')
     expect(await written('typed')).toBe(user.name)
+    const { drawn } = relay
+    await shows(screen.display, (picture) => differingPixels(picture, drawnBy({ drawn })) === 0)
     expect(desktops).toEqual([{ width: 800, height: 600, depth: 32 }])
     expect(new Set(input)).toEqual(new Set(['pointer', 'key', 'locks']))
     expect(errors).toEqual([])
@@ -148,12 +150,21 @@ describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_
       await paint(shared.display, colours(depth))
       const wanted = await pictureOf(shared.display)
       await shows(screen.display, (picture) => differingPixels(picture, wanted) === 0)
+      expect(differingPixels(drawnBy(relay), wanted)).toBe(0)
       expect(errors).toEqual([])
       // FIRST in the header of an update, which its bitmaps have that are longer than a fragment.
       expect(down.some((pdu) => pdu[0] === 0 && ((pdu[3]! >> 4) & 3) === 2)).toBe(true)
     },
   )
 })
+
+/** What a replay shows of the last desktop. */
+function drawnBy({ drawn }: Pick<Relay, 'drawn'>): Picture {
+  const { width, height, bytes } = drawn.at(-1)!.framebuffer
+  const rgb = Buffer.alloc(width * height * 3)
+  for (let from = 0, to = 0; to < rgb.length; from += 4, to += 3) rgb.set(bytes.subarray(from, from + 3), to)
+  return { width, height, rgb }
+}
 
 /** Every pixel another one, of colours that 16 bits have. */
 function colours(depth: 16 | 32): Picture {
