@@ -73,6 +73,7 @@ const PROGRAMS = {
   import: 'imagemagick',
   xclip: 'xclip',
   xdotool: 'xdotool',
+  xev: 'x11-utils',
   xterm: 'xterm',
   'ansible-playbook': 'ansible-core',
   mosh: 'mosh',
