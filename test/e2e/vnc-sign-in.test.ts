@@ -151,6 +151,17 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
     })
   })
 
+  test('a viewer that does not believe the certificate sends nothing', async () => {
+    const other = await certificateFiles()
+    const before = (await signIns('auth.failure', 0)).length
+    const viewer = await view({ types: ['X509Plain'], ca: other.cert })
+    // Its question, which nobody answers.
+    await shows(screen.display, (picture) => picture.rgb.some((byte) => byte !== 0))
+    expect(viewer.log()).toContain('X509Plain')
+    expect(await signIns('auth.failure', 0)).toHaveLength(before)
+    other.remove()
+  })
+
   describeWithPeers('by gtk-vnc', GVNC_PEERS, () => {
     test.runIf(canCreateUsers())('with the bastion’s certificate', async () => {
       const { picture, said } = await gvncCapture(right(), { as: { user: user!, ca: certificate() } })
@@ -179,15 +190,24 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
     })
 
     test.each([
-      ['as user name and password in clear text', [19, 256]],
-      ['by Apple’s Diffie-Hellman', [30]],
-    ])('%s', async (_, types) => {
-      const viewer = await site.open(browser, { ...right(), types })
+      ['by user name and password in clear text', [19, 256], right],
+      ['by Apple’s Diffie-Hellman', [30], right],
+      ['by VNC authentication, with a ticket', [2], ticket],
+    ] as const)('%s', async (_, types, login) => {
+      const viewer = await site.open(browser, { ...right(), ...(await login()), types })
       await until('the sign-in', async () => ((await viewer.told()).includes('connect') ? true : undefined))
       await until('the picture', async () =>
         differingPixels(await viewer.picture(), painting()) === 0 ? true : undefined,
       )
       await viewer.disconnect()
+    })
+
+    test('is told why a wrong password does not do', async () => {
+      const viewer = await site.open(browser, { ...right(), password: 'wrong' })
+      const told = await until('the refusal', async () =>
+        (await viewer.told()).find((line) => line.startsWith('securityfailure')),
+      )
+      expect(told).toMatch(ANYTHING)
     })
   })
 
