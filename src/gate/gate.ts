@@ -3,7 +3,6 @@
  * comes together: identity, rights, credential, recording, audit. Fail closed: what cannot be audited or
  * recorded does not happen.
  */
-import type { Drawer } from '../../recordings/screens/drawer.ts'
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit, EventCode } from '../audit/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
@@ -15,7 +14,7 @@ import { accountFor } from './closing.ts'
 import { HostKeyJudge } from './hostkeys.ts'
 import type { HostTrust } from './hosttrust.ts'
 import { LiveSessions, type Watching } from './live.ts'
-import type { Watcher } from './live-session.ts'
+import type { LiveDrawer, Watcher } from './live-session.ts'
 import type {
   AuthenticateAnswer,
   AuthenticateRequest,
@@ -51,7 +50,7 @@ export interface GateOptions {
   /** A session is over and accounted for, and its recording closed. */
   onRecorded?: (session: Id) => void
   /** Draws what those who watch see first. */
-  drawer: Pick<Drawer, 'state' | 'forget'>
+  drawer: LiveDrawer
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -63,6 +62,7 @@ const PROXY_EVENTS: ReadonlySet<EventCode> = new Set([
   'channel.unrecorded',
   'command',
   'file.transfer',
+  'clipboard',
   'file.denied',
   // By a rule of the session, which the proxy applies.
   'session.kill',
