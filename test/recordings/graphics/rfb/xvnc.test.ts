@@ -59,7 +59,7 @@ function drawnBySnapshots(capture: Capture, tries: number): RfbPainter[] {
     at += first.paint(bytes.subarray(at, at + 1000))
     const state = at > (bytes.length * (restored.length + 1)) / (tries + 1) ? first.snapshot() : undefined
     if (!state) continue
-    const painter = RfbPainter.restore(JSON.parse(JSON.stringify(state)), first.framebuffer)
+    const painter = RfbPainter.restore(JSON.parse(JSON.stringify(state)), first.framebuffer.clone())
     painter.apply({ type: FRAME.graphics, payload: bytes.subarray(at) })
     restored.push(painter)
   }
