@@ -136,7 +136,6 @@ describeWithPeers('what Xtigervnc and x11vnc send', [...XVNC_PEERS, ...X11VNC_PE
   test.each([
     ['Zlib', [ENCODING.ZLIB], RGB888],
     ['Tight', [ENCODING.TIGHT, -247], RGB888],
-    ['Hextile', [ENCODING.HEXTILE], BIG],
   ] as const)('x11vnc: %s', async (_name, encodings, format) => {
     const x11vnc = await startX11vnc(server.display, { args: ['-wait', '10', '-defer', '10'] })
     try {
