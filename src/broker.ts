@@ -169,6 +169,7 @@ export class Broker {
     const { config, logger, version, say } = this.#options
     this.#parts.identities.authorities = openAuthorities(config.ssh)
     this.#gate.hostTrust = openHostTrust(config)
+    this.#gate.tickets.lifetime = config.ticketLifetime
     this.#audit.setSinks(this.#openSinks(config))
     if (!nativeCryptoAvailable()) {
       logger.warn(
@@ -269,6 +270,7 @@ export class Broker {
       passwords: this.#parts.passwords,
       audit: this.#audit,
       sessionControl: this.#gate,
+      tickets: this.#gate.tickets,
       recordings: this.#exports,
       contents: this.#contents.api,
       deletion: this.#deletion,
@@ -354,6 +356,7 @@ export class Broker {
     }
     this.#parts.identities.authorities = authorities
     this.#gate.hostTrust = hostTrust
+    this.#gate.tickets.lifetime = config.ticketLifetime
     this.#retention.limits = config.recordings
     changeFronts?.()
     const old = this.#audit.sinks

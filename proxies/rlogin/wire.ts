@@ -56,8 +56,9 @@ export class RloginWire implements Wire {
     if (this.#wantsSize) this.#tellSize()
   }
 
-  /** The protocol has none. */
-  break(): void {}
+  break(): boolean {
+    return false
+  }
 
   interrupt(): void {
     this.#around.write(CTRL_C)

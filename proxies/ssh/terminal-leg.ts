@@ -177,8 +177,7 @@ export class TerminalLeg implements Leg {
         else if (this.#terminal) this.#terminal = { ...this.#terminal, ...parseWindowChange(data) }
         return true
       case 'break':
-        this.#target.break()
-        return true
+        return this.#target.break()
       case 'signal':
         // The only one that has a meaning for what is at the other end.
         if (parseSignal(data) !== 'INT') return false

@@ -41,8 +41,9 @@ export class TelnetWire implements Wire {
     if (this.#endpoint) this.#endpoint.windowSize = windowOf(size)
   }
 
-  break(): void {
+  break(): boolean {
     this.#endpoint?.sendCommand(COMMAND.BRK)
+    return true
   }
 
   interrupt(): void {

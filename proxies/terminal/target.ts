@@ -98,8 +98,9 @@ export class TerminalTarget {
     this.#wire.resize(size)
   }
 
-  break(): void {
-    this.#wire.break()
+  /** False: there is none toward this target. */
+  break(): boolean {
+    return this.#wire.break()
   }
 
   interrupt(): void {

@@ -33,8 +33,8 @@ export interface Wire {
   /** What is typed; Return is CR. */
   send(bytes: Uint8Array): void
   resize(size: TerminalSize): void
-  /** A line's break, where the protocol has one. */
-  break(): void
+  /** A line's break; false: the protocol has none. */
+  break(): boolean
   /** Interrupts what runs. */
   interrupt(): void
   /** What the target has said instead of letting the session begin. */

@@ -13,6 +13,7 @@ import type { Contents } from '../contents/contents.ts'
 import type { GuestMode, Invitation, InviteAnswer, InviteRequest } from '../gate/invitations.ts'
 import type { Watching } from '../gate/live.ts'
 import type { Watcher } from '../gate/live-session.ts'
+import type { TicketOffice } from '../gate/ticket-office.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { PasswordHasher } from '../identity/password.ts'
 import type { Deletion } from '../keeper/deletion.ts'
@@ -55,6 +56,7 @@ export interface ApiDeps {
   passwords: Pick<PasswordHasher, 'hash'>
   audit: Audit
   sessionControl: SessionControl
+  tickets: Pick<TicketOffice, 'issue' | 'withdraw' | 'lifetime'>
   /** undefined: this broker keeps no recordings; their routes answer 404. */
   recordings: RecordingExports | undefined
   /** undefined: what happened in sessions is not searched. */

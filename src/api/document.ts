@@ -106,8 +106,8 @@ function takes(operation: Operation, parameter: string): boolean {
 /** The header fields of an answer beside those that every answer has. */
 function headersOf(operation: Operation, status: string, isTagged: boolean): HeaderName[] {
   if (status === '201') {
-    const replayed = takes(operation, 'idempotency-key') ? (['Idempotency-Replayed'] as const) : []
-    return ['Location', 'ETag', ...replayed]
+    // what is made without it cannot be read again: it has no place
+    return takes(operation, 'idempotency-key') ? ['Location', 'ETag', 'Idempotency-Replayed'] : []
   }
   if (status !== '200') return []
   if (takes(operation, 'offset')) return ['X-Total-Count']

@@ -93,6 +93,10 @@ export const ERRORS = {
     status: 409,
     description: 'no secret is stored for this account, so there is none to check out',
   },
+  too_many_tickets: {
+    status: 409,
+    description: 'as many one-time tickets wait as can: use one, or let them expire',
+  },
   not_recorded: {
     status: 409,
     description: 'this session is not recorded, as its authorization says, so it cannot be watched either',

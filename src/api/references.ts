@@ -5,7 +5,6 @@ import type { Account, Device, Domain, Id, Service, TargetGroup } from '../model
 import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../store/store.ts'
 import { Batch } from './batch.ts'
 import { ApiError, type ErrorDetail, fieldError } from './errors.ts'
-import { check } from './fields.ts'
 
 interface Findable<T> {
   find(idOrName: string): Promise<T | undefined>
@@ -146,13 +145,8 @@ export async function sessionAccount(
   throw unknown(`there is no account "${who}" for the device "${device.deviceName}"`)
 }
 
-/** `DEVICE:SERVICE`, each → the services, unless `refuse` says what is wrong with one. @throws ApiError */
-export async function serviceIds(
-  store: Store,
-  field: string,
-  refs: readonly string[],
-  refuse: (service: Service) => string | undefined = () => undefined,
-): Promise<Id[]> {
+/** `DEVICE:SERVICE`, each → the services. @throws ApiError */
+export async function serviceIds(store: Store, field: string, refs: readonly string[]): Promise<Id[]> {
   const ids = new Set<Id>()
   for (const [index, ref] of refs.entries()) {
     const at = `${field}/${index}`
@@ -160,9 +154,7 @@ export async function serviceIds(
     if (deviceName === '' || serviceName === '' || rest.length > 0) {
       throw fieldError('invalid_field', at, `expected DEVICE:SERVICE, got "${ref}"`)
     }
-    const { service } = await deviceService(store, at, deviceName, serviceName)
-    check(at, refuse(service))
-    ids.add(service.id)
+    ids.add((await deviceService(store, at, deviceName, serviceName)).service.id)
   }
   return [...ids]
 }

@@ -50,6 +50,7 @@ import { registerSessions } from './resources/sessions.ts'
 import { registerSignIn } from './resources/signin.ts'
 import { registerTargetGroups } from './resources/targetgroups.ts'
 import { registerTargets } from './resources/targets.ts'
+import { registerTickets } from './resources/tickets.ts'
 import { registerUserGroups } from './resources/usergroups.ts'
 import { registerUsers } from './resources/users.ts'
 import { withOperators } from './search.ts'
@@ -93,6 +94,7 @@ const RESOURCES = [
   registerImport,
   registerHostKeys,
   registerTargets,
+  registerTickets,
   registerApprovals,
   registerSessions,
   registerMatches,

@@ -56,7 +56,8 @@ export interface EventKind {
 export const CLIENT = ['client_ip', 'client_port'] as const
 /** Of a sign-in by key: its fingerprint, and of a certificate key id, serial and authority. */
 export const KEY = ['digest', 'object_type', 'object'] as const
-export const TARGET = ['account', 'domain', 'device', 'service', 'target_host'] as const
+export const PLACE = ['account', 'domain', 'device', 'service'] as const
+export const TARGET = [...PLACE, 'target_host'] as const
 export const SESSION = ['session', 'user', ...CLIENT, 'protocol', ...TARGET] as const
 export const CHANNEL = [...SESSION, 'subprotocol'] as const
 export const WATCH = [

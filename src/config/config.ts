@@ -124,6 +124,8 @@ export interface Config {
   /** Milliseconds. */
   loginGrace: number
   /** Milliseconds. */
+  ticketLifetime: number
+  /** Milliseconds. */
   shutdownGrace: number
   syslog: SyslogTarget[]
   snmp: { enterprise: number; traps: TrapTarget[] }

@@ -304,6 +304,11 @@ export const ConfigSchema = Type.Object(
       default: '60s',
       description: 'how long a connection may take to authenticate; 1s to 1h',
     }),
+    ticket_lifetime: Duration({
+      default: '5m',
+      description:
+        'how long a one-time ticket (POST /targets/TARGET/ticket) waits for its viewer to come; 10s to 1h',
+    }),
     shutdown_grace: Duration({
       default: '30s',
       description: 'how long running sessions may go on after SIGTERM; 0s to 1h',

@@ -46,6 +46,8 @@ import { Opening } from './opening.ts'
 import { Review } from './review.ts'
 import { killFields, type RunningSession, RunningSessions, sessionFields } from './running.ts'
 import { SignIns } from './signins.ts'
+import { TicketOffice } from './ticket-office.ts'
+import { Tickets } from './tickets.ts'
 
 export interface GateOptions {
   store: Store
@@ -83,12 +85,16 @@ export class BrokerGate implements Gate {
   readonly #live: LiveSessions
   readonly #invitations: Invitations
   readonly #listeners: ((notice: GateNotice) => void)[] = []
+  /** Where one-time tickets are had. */
+  readonly tickets: TicketOffice
 
   constructor(options: GateOptions) {
     this.#options = options
-    this.#signIns = new SignIns(options)
     const { audit, now } = options
+    const tickets = new Tickets()
+    this.tickets = new TicketOffice({ ...options, tickets })
     this.#invitations = new Invitations({ audit, now, notify: (notice) => this.#notify(notice) })
+    this.#signIns = new SignIns({ ...options, tickets, invitations: this.#invitations })
     this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
     this.#opening = new Opening({ ...options, running: this.#running })
     this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
@@ -104,10 +110,10 @@ export class BrokerGate implements Gate {
   }
 
   async targets({ identity, protocol }: TargetsRequest): Promise<TargetsAnswer> {
-    const { userId } = this.#signIns.get(identity)
-    const targets = targetsOf(await this.#options.store.access.sessionTargets(userId), protocol).filter(
-      (target) => target.rights.length > 0,
-    )
+    const { userId, isBound } = this.#signIns.get(identity)
+    // who came with a ticket has chosen
+    const rows = isBound ? [] : await this.#options.store.access.sessionTargets(userId)
+    const targets = targetsOf(rows, protocol).filter((target) => target.rights.length > 0)
     return {
       targets: targets
         .slice(0, MAX_TARGETS)
@@ -233,9 +239,12 @@ export class BrokerGate implements Gate {
     return this.#running.find(id)?.userId
   }
 
-  /** Ends the sessions that may not go on after what was changed; resolves when their proxies were told. */
-  review(): Promise<void> {
-    return this.#review.run()
+  /**
+   * Ends the sessions that may not go on after what was changed, and takes back such tickets; resolves when the proxies
+   * were told.
+   */
+  async review(): Promise<void> {
+    await Promise.all([this.#review.run(), this.tickets.review()])
   }
 
   /** Whether somebody else than this user has a session with the account. */

@@ -5,7 +5,7 @@
  */
 import { resolveTarget, type Target } from '../access/targets.ts'
 import { typedLoginFlaw, typedPasswordFlaw } from '../model/logon.ts'
-import { canAsk, isTerminalProtocol, type Protocol } from '../model/rights.ts'
+import { asksAtSignIn, isTerminalProtocol, type Protocol } from '../model/rights.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AccessQueries } from '../store/store.ts'
 import type { Challenge, Logon, LogonQuestion } from './messages.ts'
@@ -43,7 +43,8 @@ export async function logonAhead(
   const { target } = resolution
   if (target.kind === 'account' || logsInItself(target)) return { keepsPassword: false }
   if (target.kind === 'mapping' && hasPassword) return { keepsPassword: true }
-  if (!canAsk(target.protocol)) return { keepsPassword: false }
+  // what cannot be asked now is asked when the session is opened
+  if (!asksAtSignIn(protocol)) return { keepsPassword: false }
   return { keepsPassword: false, question: questionFor(target) }
 }
 

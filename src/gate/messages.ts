@@ -25,7 +25,7 @@ export interface AuthenticateRequest {
   source: Source
   /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (contract.md, Login string). */
   login: string
-  proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof
+  proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof | TicketProof
 }
 
 /** The client asks which methods there are (RFC 4252 5.2). Never signs in; a malformed login string is answered as such. */
@@ -57,6 +57,14 @@ export interface PublicKeyProof {
   signed?: { data: Uint8Array; signature: Uint8Array }
 }
 
+/** A one-time ticket as the password of VNC authentication (RFC 6143 7.2.2): there is no name, so the login is not read. */
+export interface TicketProof {
+  method: 'ticket'
+  /** 16 bytes each: what the front has sent, and what came back. */
+  challenge: Uint8Array
+  response: Uint8Array
+}
+
 export type AuthenticateAnswer =
   | { result: 'accepted'; identity: Identity }
   /** The key is one of the user's: the client may go on and sign. */
@@ -82,7 +90,7 @@ export interface Identity {
   token: string
   user: string
   displayName: string
-  /** The login string asks for a target; false: offer a menu, or an error text where there is no terminal. */
+  /** The login string asks for a target, or the ticket is for one; false: offer a menu, or an error text where there is no terminal. */
   hasTarget: boolean
   /** No user, but the guest of a running session: nothing else is open to them. */
   guest?: GuestIdentity

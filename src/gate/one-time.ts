@@ -1,14 +1,15 @@
 /** Passwords that sign in once. */
 import { randomInt, timingSafeEqual } from 'node:crypto'
 import { Secret } from '../model/secret.ts'
+import { VNC_PASSWORD_BYTES } from '../model/vnc-auth.ts'
 
-/** As many as VNC's own authentication takes (RFC 6143 7.2.2). */
-const LENGTH = 8
 /** Without what looks alike: 57 characters, so that eight are worth 46 bits. */
 const CHARACTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 
 export function newTicketPassword(): Secret {
-  return Secret.of(Array.from({ length: LENGTH }, () => CHARACTERS[randomInt(CHARACTERS.length)]).join(''))
+  return Secret.of(
+    Array.from({ length: VNC_PASSWORD_BYTES }, () => CHARACTERS[randomInt(CHARACTERS.length)]).join(''),
+  )
 }
 
 /** In a time that tells nothing of where they differ. */

@@ -11,7 +11,7 @@ import { flawOfStanding } from '../identity/standing.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import { formatTarget, parseTargetName } from '../model/login.ts'
 import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
-import { canAsk, type Right } from '../model/rights.ts'
+import type { Right } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import { usableTypes } from '../model/vnc-options.ts'
 import type { Store } from '../store/store.ts'
@@ -72,7 +72,8 @@ export class Opening {
 
   async open(signedIn: SignedIn, request: OpenRequest): Promise<OpenAnswer> {
     const { login, source, user, key } = signedIn
-    const wanted = request.target === undefined ? login.target : parseTargetName(request.target)
+    const { target: chosen } = request
+    const wanted = chosen === undefined || signedIn.isBound ? login.target : parseTargetName(chosen)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
     let where: EventFields = Object.fromEntries(Object.entries(wanted).filter(([, name]) => name !== ''))
     const deny: Deny = async (reason, message = reason) => {
@@ -165,10 +166,7 @@ export class Opening {
       accountId === undefined && !logsInItself(found)
         ? logonFor(found, kept, request.logon, request.target === undefined)
         : undefined
-    if (logon && 'ask' in logon) {
-      if (canAsk(found.protocol)) return { result: 'logon_needed', question: logon.ask }
-      return await deny('this target takes your own password: sign in with that, and with nothing else')
-    }
+    if (logon && 'ask' in logon) return { result: 'logon_needed', question: logon.ask }
     const target = logon ? { ...found, accountName: logon.login, accountLogin: logon.login } : found
     const session: RunningSession = {
       id: ulid(),

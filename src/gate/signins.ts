@@ -2,13 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import type { Audit, FieldsOf } from '../audit/catalogue.ts'
 import { type OfferedKey, readOfferedKey } from '../identity/certificate.ts'
-import type { Identities } from '../identity/chain.ts'
+import type { Identities, Outcome } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { fingerprintOf } from '../identity/publickey.ts'
 import { type Login, parseLogin } from '../model/login.ts'
 import type { Id } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
+import type { Invitations } from './invitations.ts'
 import { askedAgain, challengeOf, type KeptSecrets, logonAhead, logonOf, wipe } from './logons.ts'
 import type {
   AnswersProof,
@@ -19,6 +20,7 @@ import type {
   LogonQuestion,
   Source,
 } from './messages.ts'
+import type { Ticket, Tickets } from './tickets.ts'
 
 /** Challenges that wait for their answers; fronts bound those of their clients long before. */
 export const MAX_CHALLENGES = 10_000
@@ -26,7 +28,11 @@ export const MAX_CHALLENGES = 10_000
 export interface SignInOptions {
   store: Pick<Store, 'access'>
   identities: Identities
+  tickets: Tickets
+  invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
+  /** Milliseconds since the epoch. */
+  now: () => number
 }
 
 /** Somebody who has signed in on a connection that is still there. */
@@ -38,6 +44,8 @@ export interface SignedIn {
   /** What they have signed in with, when it was a key. */
   key?: OfferedKey
   kept: KeptSecrets
+  /** They came with a ticket: the target of `login` is the only one that they may open. */
+  isBound?: true
 }
 
 /** Somebody who has proved who they are, and is asked for their login at the target. */
@@ -58,9 +66,22 @@ export class SignIns {
     this.#options = options
   }
 
-  async authenticate({ protocol, source, login, proof }: AuthenticateRequest): Promise<AuthenticateAnswer> {
-    const { identities, audit, store } = this.#options
+  async authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer> {
+    const { protocol, source, login, proof } = request
+    const { identities, audit, store, tickets, invitations, now } = this.#options
+    const arrival = { protocol, address: source.address }
+    if (proof.method === 'ticket') {
+      const invited = () => invitations.byResponse(source, proof.challenge, proof.response)
+      if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
+      return await this.#byTicket(request, '', () => tickets.byResponse(arrival, proof, now()))
+    }
     const parsed = parseLogin(login)
+    if (!('malformed' in parsed) && 'password' in proof) {
+      const invited = () => invitations.byPassword(source, parsed.user, proof.password)
+      if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
+      const find = () => tickets.byPassword(arrival, parsed, proof.password, now())
+      if (find() !== undefined) return await this.#byTicket(request, parsed.user, find)
+    }
     const key =
       proof.method === 'publickey' && proof.signed !== undefined ? readOfferedKey(proof.key) : undefined
     const fields = {
@@ -86,15 +107,7 @@ export class SignIns {
     if (outcome.result === 'rejected') {
       // An offer of a key that is not the user's is no attempt: agents offer all they hold.
       if (proof.method !== 'publickey' || proof.signed) {
-        await audit.record('auth.failure', { ...fields, user: parsed.user, reason: outcome.reason })
-        if (outcome.locks) {
-          await audit.record('auth.locked', {
-            ...fields,
-            user: parsed.user,
-            reason: outcome.reason,
-            duration: LOCKOUT_LIMITS.lockMs,
-          })
-        }
+        await this.#failed({ ...fields, user: parsed.user }, outcome)
       }
       return { result: 'rejected' }
     }
@@ -116,6 +129,70 @@ export class SignIns {
     }
     if (ahead.keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
     return { result: 'accepted', identity: this.#welcome(signedIn, user.displayName) }
+  }
+
+  /** `user`: the name that came with the ticket, or an empty one. `find` answers with the ticket's id. */
+  async #byTicket(
+    { protocol, source }: AuthenticateRequest,
+    user: string,
+    find: () => string | undefined,
+  ): Promise<AuthenticateAnswer> {
+    const { identities, audit, tickets } = this.#options
+    let ticket: Ticket | undefined
+    const outcome = await identities.byTicket({ user, source: source.address }, () => {
+      const id = find()
+      ticket = id === undefined ? undefined : tickets.take(id)
+      return ticket?.userId
+    })
+    const fields = {
+      client_ip: source.address,
+      client_port: source.port,
+      protocol,
+      method: 'ticket',
+    }
+    if (outcome.result !== 'accepted' || !ticket) {
+      const who = ticket?.user ?? user
+      if (outcome.result === 'rejected')
+        await this.#failed({ ...fields, ...(who !== '' && { user: who }) }, outcome)
+      return { result: 'rejected' }
+    }
+    const { id, userName, profile, displayName } = outcome.user
+    await audit.record('auth.success', { ...fields, user: userName, profile })
+    const login = { user: userName, target: ticket.target }
+    const signedIn: SignedIn = { userId: id, user: userName, login, source, kept: {}, isBound: true }
+    return { result: 'accepted', identity: this.#welcome(signedIn, displayName) }
+  }
+
+  /** Somebody who is no user, and who was invited to a running session. */
+  async #asGuest(
+    { protocol, source }: AuthenticateRequest,
+    find: () => string | undefined,
+  ): Promise<AuthenticateAnswer> {
+    const { identities, invitations } = this.#options
+    const token = newToken()
+    const outcome = await identities.byInvitation({ user: '', source: source.address }, async () => {
+      const id = find()
+      return id === undefined ? undefined : await invitations.enter(id, source, token)
+    })
+    if ('result' in outcome) {
+      const client = { client_ip: source.address, client_port: source.port }
+      await this.#failed({ ...client, protocol, method: 'ticket' }, outcome)
+      return { result: 'rejected' }
+    }
+    const { name } = outcome
+    return {
+      result: 'accepted',
+      identity: { token, user: name, displayName: name, hasTarget: false, guest: outcome },
+    }
+  }
+
+  async #failed(
+    fields: FieldsOf<'auth.failure'>,
+    { reason, locks }: Extract<Outcome, { result: 'rejected' }>,
+  ): Promise<void> {
+    const { audit } = this.#options
+    await audit.record('auth.failure', { ...fields, reason })
+    if (locks) await audit.record('auth.locked', { ...fields, reason, duration: LOCKOUT_LIMITS.lockMs })
   }
 
   #welcome(signedIn: SignedIn, displayName: string): Identity {

@@ -40,6 +40,7 @@ export type Refusal =
   | 'locked'
   | 'method_not_allowed'
   | 'wrong_password'
+  | 'wrong_ticket'
   | 'unknown_key'
   | 'bad_signature'
   | 'busy'
@@ -89,7 +90,52 @@ export class Identities {
       if (error instanceof BusyError) return { result: 'rejected', reason: 'busy', locks: false }
       throw error
     } finally {
-      for (const goOn of this.#waiting.splice(0)) goOn()
+      this.#goOn()
+    }
+  }
+
+  /**
+   * Somebody who shows a one-time ticket. `user`: the name that came with it, or an empty one. `take` answers with whose
+   * it is and uses it up; it is not asked while the name or the address is locked.
+   */
+  async byTicket(who: { user: string; source: string }, take: () => Id | undefined): Promise<Outcome> {
+    const attempt = await this.#begin(who)
+    if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
+    try {
+      if (attempt === 'locked') return this.#reject(attempt, 'locked')
+      const userId = take()
+      if (userId === undefined) return this.#reject(attempt, 'wrong_ticket')
+      const user = await this.#users.find(userId)
+      const flaw = user && flawOfStanding(user, who.source, this.#now())
+      return !user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user)
+    } catch (error) {
+      if (attempt !== 'locked') this.#lockout.cancel(attempt)
+      throw error
+    } finally {
+      this.#goOn()
+    }
+  }
+
+  /** The same of somebody who is no user, and whom `take` lets in: what it answers, or why not. */
+  async byInvitation<Guest extends object>(
+    who: { user: string; source: string },
+    take: () => Promise<Guest | undefined>,
+  ): Promise<Guest | Extract<Outcome, { result: 'rejected' }>> {
+    const attempt = await this.#begin(who)
+    if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
+    try {
+      const guest = attempt === 'locked' ? undefined : await take()
+      if (attempt === 'locked' || !guest) {
+        return this.#reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
+      }
+      // It says nothing of the others who come from there.
+      this.#lockout.cancel(attempt)
+      return guest
+    } catch (error) {
+      if (attempt !== 'locked') this.#lockout.cancel(attempt)
+      throw error
+    } finally {
+      this.#goOn()
     }
   }
 
@@ -101,7 +147,12 @@ export class Identities {
     await this.#users.setPasswordHash(userId, await this.#passwords.hash(password))
   }
 
-  async #begin(request: SignIn): Promise<Attempt | 'locked' | 'busy'> {
+  /** An attempt has ended: those that waited are asked again. */
+  #goOn(): void {
+    for (const goOn of this.#waiting.splice(0)) goOn()
+  }
+
+  async #begin(request: Pick<SignIn, 'user' | 'source'>): Promise<Attempt | 'locked' | 'busy'> {
     for (;;) {
       const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
       if (attempt !== 'wait') return attempt
@@ -200,7 +251,7 @@ export class Identities {
     return { result: 'accepted', user }
   }
 
-  #reject(attempt: Attempt | 'locked', reason: Refusal): Outcome {
+  #reject(attempt: Attempt | 'locked', reason: Refusal): Extract<Outcome, { result: 'rejected' }> {
     if (attempt === 'locked') return { result: 'rejected', reason: 'locked', locks: false }
     return { result: 'rejected', reason, locks: this.#lockout.fail(attempt, this.#now()) }
   }

@@ -1,5 +1,5 @@
 /** Networks and addresses that a user or a key may come from: `10.0.0.0/8`, `2001:db8::/32`, `192.0.2.1`. */
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
@@ -7,6 +7,13 @@ const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 export function plainAddress(address: string): string {
   const [, mapped] = MAPPED.exec(address) ?? []
   return mapped !== undefined && isIPv4(mapped) ? mapped : address
+}
+
+/** The one way to write an address of those that there are, for comparing: `2001:DB8:0::1` is `2001:db8::1`. */
+export function sameAddress(address: string): string {
+  const plain = plainAddress(address)
+  const family = isIPv6(plain) && !plain.includes('%') ? 'ipv6' : undefined
+  return family ? plainAddress(new SocketAddress({ address: plain, family }).address) : plain
 }
 
 /** What one host commands, to count by: its IPv4 address, or the /64 of its IPv6 address. */

@@ -15,8 +15,8 @@ export function isTerminalProtocol(protocol: Protocol): protocol is TerminalProt
   return protocol === 'TELNET' || protocol === 'RLOGIN'
 }
 
-/** Whether a client of the protocol has a way to ask its user for more than a name and a password. */
-export function canAsk(protocol: Protocol): boolean {
+/** Whether a client of the protocol can ask its user for more than a name and a password while it signs in. */
+export function asksAtSignIn(protocol: Protocol): boolean {
   return protocol !== 'VNC'
 }
 

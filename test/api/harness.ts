@@ -9,6 +9,8 @@ import { openApiDocument } from '../../src/api/document.ts'
 import { createApi } from '../../src/api/server.ts'
 import type { Audit } from '../../src/audit/catalogue.ts'
 import { AuditLog } from '../../src/audit/log.ts'
+import { TicketOffice } from '../../src/gate/ticket-office.ts'
+import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
@@ -79,6 +81,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
   const audit = { broken: false }
   const killed: Harness['killed'] = []
+  const tickets = new Tickets()
   const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
     keyType: 'ec',
     extensions: [{ name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] }],
@@ -109,6 +112,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       setGuestMode: () => {},
       withdrawInvitation: () => {},
     },
+    tickets: new TicketOffice({ store, tickets, now: () => clock.now }),
     recordings: {
       open: async (id, format) =>
         (await store.sessions.find(id)) ? Readable.from([`${format} of ${id}`]) : undefined,

@@ -49,17 +49,6 @@ describe('services of VNC', () => {
     const turned = { protocol: 'VNC', connection_policy: 'VNC' }
     expect(await refused('PUT', `${path}/turned`, turned)).toEqual(['host_key_policy'])
   })
-
-  it('hold no interactive logins, for there is nobody to ask', async () => {
-    const session = { interactive_logins: ['desk1:vnc'] }
-    expect(await refused('POST', '/targetgroups', { group_name: 'desks', session })).toEqual([
-      'session/interactive_logins/0',
-    ])
-    const mapped = { account_mappings: ['desk1:vnc'] }
-    expect(await must('POST', '/targetgroups', { group_name: 'desks', session: mapped })).toMatchObject({
-      session: mapped,
-    })
-  })
 })
 
 describe('connection policies of VNC', () => {

@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { CONTROL_BURST } from '../../proxies/telnet/codec/endpoint.ts'
+import { COMMAND } from '../../proxies/telnet/codec/numbers.ts'
 import { framesOf, streamOf } from '../e2e/recorded.ts'
 import { startTerminalBastion, type TerminalBastion, type TerminalService } from '../e2e/terminals.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
@@ -187,6 +188,16 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
     terminal.send(Uint8Array.of(IAC, 0x80, ...Buffer.from('go\r')))
     await until('the bytes', () => terminal.bytes().includes(Buffer.of(0x3c, IAC, 0x80, 0x3e)) || undefined)
     expect(target.received().includes(Buffer.of(IAC, IAC, 0x80))).toBe(true)
+  })
+
+  test('gets a line’s break', async () => {
+    const { terminal, target } = await open(letsIn)
+    await terminal.expect('sw1> ')
+    terminal.send('\r')
+    await until('Return', () => target.received().includes(`${PASSWORD}\r\0\r\0`) || undefined)
+    // OpenSSH's own escape for it, at the begin of a line.
+    terminal.send('~B')
+    await until('the break', () => target.received().includes(Buffer.of(IAC, COMMAND.BRK)) || undefined)
   })
 
   test('takes ten megabytes that were pasted, all of them', async () => {

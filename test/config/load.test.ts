@@ -46,6 +46,7 @@ describe('a configuration that is in order', () => {
         maxSize: 0,
       },
       loginGrace: 60_000,
+      ticketLifetime: 300_000,
       shutdownGrace: 30_000,
       syslog: [],
       snmp: { enterprise: 32473, traps: [] },

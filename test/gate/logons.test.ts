@@ -4,6 +4,7 @@ import { AuditLog } from '../../src/audit/log.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
 import type { AuthenticateAnswer, GateNotice, OpenRequest, OpenSession } from '../../src/gate/messages.ts'
 import { SignIns } from '../../src/gate/signins.ts'
+import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
@@ -56,7 +57,7 @@ beforeEach(async () => {
   // Nobody watches.
   const drawer = { state: async () => [], forget: () => undefined }
   gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now: Date.now })
-  signIns = new SignIns({ store, identities, audit })
+  signIns = new SignIns({ store, identities, audit, tickets: new Tickets(), now: Date.now })
   notices = []
   gate.onNotice((notice) => notices.push(notice))
 })

@@ -87,10 +87,17 @@ describe('without a stored account', () => {
     })
   })
 
-  test('nobody is asked for a login, so there is no session', async () => {
+  test('a viewer has nothing to ask with while it signs in, so the question comes afterwards', async () => {
     await hold({ interactive: true })
-    expect(await world.open()).toMatchObject({ result: 'denied' })
-    expect((await world.events()).map(([code]) => code)).toEqual(['auth.success', 'session.denied'])
+    const identity = await world.signIn()
+    expect(await world.open({ identity })).toMatchObject({
+      result: 'logon_needed',
+      question: { target: 'srv1:vnc', login: 'root' },
+    })
+    expect(await world.open({ identity, logon: { password: 'typed' } })).toMatchObject({
+      result: 'opened',
+      session: { target: { login: 'root' }, credentials: [{ type: 'password', password: 'typed' }] },
+    })
   })
 })
 

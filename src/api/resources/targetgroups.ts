@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import type { TargetGroup } from '../../model/objects.ts'
-import { canAsk } from '../../model/rights.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -54,10 +53,7 @@ export function targetGroupResource(context: ResourceContext) {
     }
     const { interactive_logins: interactive, account_mappings: mappings } = body.session ?? {}
     if (interactive) {
-      const field = 'session/interactive_logins'
-      change.interactiveServiceIds = await serviceIds(store, field, interactive, ({ protocol }) =>
-        canAsk(protocol) ? undefined : `a ${protocol} client can ask nobody for a login`,
-      )
+      change.interactiveServiceIds = await serviceIds(store, 'session/interactive_logins', interactive)
     }
     if (mappings) change.mappingServiceIds = await serviceIds(store, 'session/account_mappings', mappings)
     const accounts = body.password_retrieval?.accounts

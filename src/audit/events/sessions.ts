@@ -1,5 +1,5 @@
 /** Events of people and their sessions: signing in, what is done in a session, who watches it. */
-import { CHANNEL, CLIENT, type EventKind, KEY, SESSION, TARGET, WATCH } from '../fields.ts'
+import { CHANNEL, CLIENT, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from '../fields.ts'
 import { because, channel, command, seconds, session, targetOf, transfer, who } from '../phrases.ts'
 
 export const SESSIONS = {
@@ -24,6 +24,21 @@ export const SESSIONS = {
     fields: ['user', ...CLIENT, 'protocol', 'method', 'reason', 'duration', ...KEY],
     sentence: (f) =>
       `sign-in of ${who(f)} is locked${f.duration === undefined ? '' : ` for ${seconds(f.duration)}`}${because(f)}`,
+  },
+  'ticket.issue': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a user was handed a one-time ticket for a target; `object` is the address that the viewer has to come from, `duration` how long it may take',
+    fields: ['user', ...CLIENT, 'protocol', ...PLACE, 'object_type', 'object', 'duration'],
+    sentence: (f) => `${who(f)} was handed a ticket for ${targetOf(f)} from ${f.object ?? '?'}`,
+  },
+  'ticket.denied': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'a user was refused a one-time ticket; `object` is the target that was asked for',
+    fields: ['user', ...CLIENT, 'protocol', 'object_type', 'object', 'reason'],
+    sentence: (f) => `${who(f)} was refused a ticket for ${f.object ?? '?'}${because(f)}`,
   },
   'session.open': {
     severity: 'notice',

@@ -1,0 +1,116 @@
+/** One-time tickets for viewers that cannot carry a name and a password. */
+import { isIP } from 'node:net'
+import { Type } from 'typebox'
+import type { TicketAnswer } from '../../gate/ticket-office.ts'
+import { sameAddress } from '../../model/networks.ts'
+import { userOf } from '../caller.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError, fieldError } from '../errors.ts'
+import { addressOf, record } from '../events.ts'
+import { errorResponses } from '../failures.ts'
+import { exact, oneOf, timeText, titled } from '../fields.ts'
+import { refuseLaterFields } from '../later.ts'
+
+const Wanted = titled(
+  'TicketRequest',
+  exact({
+    protocol: oneOf(['VNC'] as const, 'what the viewer speaks'),
+    client_ip: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description: "the address that the viewer will come from; default: the caller's",
+        examples: ['192.0.2.7'],
+      }),
+    ),
+  }),
+)
+const View = titled(
+  'Ticket',
+  exact({
+    user: Type.String({ description: 'the login string, for viewers that ask for a user name' }),
+    password: Type.String({ description: 'signs in once' }),
+    expires: Type.String({ format: 'date-time' }),
+  }),
+)
+const params = Type.Object({
+  ref: Type.String({
+    description: 'canonical name of a target, or what stands behind the user in a login string',
+    examples: ['root@local:srv1:vnc'],
+  }),
+})
+
+export function registerTickets(app: Api, { deps }: Context): void {
+  const { tickets, audit } = deps
+
+  app.post(
+    '/targets/:ref/ticket',
+    {
+      preValidation: async ({ body }) => refuseLaterFields('ticket', body),
+      schema: {
+        tags: ['Targets'],
+        summary: 'Ask for a one-time ticket',
+        description:
+          'A password that opens this target once, within minutes (`ticket_lifetime`), for a viewer that comes from `client_ip`. It is shown in this answer only. A target that does not exist and one that the caller may not open get the same answer.',
+        params,
+        body: Wanted,
+        response: { 201: View, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const user = userOf(request)
+      const { protocol, client_ip: given } = request.body
+      if (given !== undefined && isIP(given) === 0) {
+        throw fieldError('invalid_field', 'client_ip', 'expected an IPv4 or IPv6 address such as 192.0.2.7')
+      }
+      const address = sameAddress(given ?? addressOf(request))
+      const { ref } = request.params as { ref: string }
+      const answer = await tickets.issue({ user, target: ref, protocol, address })
+      const fields = { user: user.userName, protocol }
+      if (answer.result !== 'issued') {
+        const { error, reason } = refusalOf(answer)
+        await record(audit, request, 'ticket.denied', {
+          ...fields,
+          object_type: 'target',
+          object: ref,
+          reason,
+        })
+        throw error
+      }
+      const { target, login, password, expires, id } = answer
+      try {
+        await record(audit, request, 'ticket.issue', {
+          ...fields,
+          account: target.accountName,
+          domain: target.domainName,
+          device: target.deviceName,
+          service: target.serviceName,
+          object_type: 'address',
+          object: address,
+          duration: tickets.lifetime,
+        })
+        const body = { user: login, password: password.revealText(), expires: timeText(expires) }
+        return await reply.code(201).send(body)
+      } catch (error) {
+        // nobody was told it
+        tickets.withdraw(id)
+        throw error
+      } finally {
+        password.wipe()
+      }
+    },
+  )
+}
+
+function refusalOf(answer: Exclude<TicketAnswer, { result: 'issued' }>): { error: ApiError; reason: string } {
+  switch (answer.result) {
+    case 'unknown':
+      return { error: new ApiError('not_found'), reason: 'it does not exist, or they may not open it' }
+    case 'ambiguous': {
+      const details = answer.candidates.map((message) => ({ message }))
+      return { error: new ApiError('ambiguous_reference', details), reason: 'it may mean several targets' }
+    }
+    case 'too_many':
+      return { error: new ApiError('too_many_tickets'), reason: 'too many tickets wait to be used' }
+  }
+}

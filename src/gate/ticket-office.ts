@@ -1,0 +1,106 @@
+/** Who gets a one-time ticket, and whose tickets are taken back: by the same rules as a session that is opened. */
+import { resolveTarget, type Target } from '../access/targets.ts'
+import { flawOfStanding } from '../identity/standing.ts'
+import { formatLogin, parseLogin, parseTargetName, type WantedTarget } from '../model/login.ts'
+import type { Id, User } from '../model/objects.ts'
+import type { Protocol } from '../model/rights.ts'
+import type { Secret } from '../model/secret.ts'
+import type { Store } from '../store/store.ts'
+import type { Tickets } from './tickets.ts'
+
+export const TICKET_LIFETIME_MS = 300_000
+
+export interface TicketRequest {
+  user: Pick<User, 'id' | 'userName'>
+  /** A canonical name, or what stands behind the user in a login string. */
+  target: string
+  protocol: Protocol
+  /** The address that the viewer will come from. */
+  address: string
+}
+
+export type TicketAnswer =
+  | {
+      result: 'issued'
+      /** Of the ticket, for `withdraw`. */
+      id: string
+      target: Target
+      /** The login string to show with the password, where a viewer takes both. */
+      login: string
+      password: Secret
+      /** Milliseconds since the epoch. */
+      expires: number
+    }
+  /** There is none, or the user may not open it. */
+  | { result: 'unknown' }
+  | { result: 'ambiguous'; candidates: string[] }
+  | { result: 'too_many' }
+
+export interface TicketOfficeOptions {
+  store: Pick<Store, 'users' | 'access'>
+  tickets: Tickets
+  /** Milliseconds since the epoch. */
+  now: () => number
+}
+
+export class TicketOffice {
+  readonly #options: TicketOfficeOptions
+  /** Milliseconds, of tickets from now on. */
+  lifetime = TICKET_LIFETIME_MS
+
+  constructor(options: TicketOfficeOptions) {
+    this.#options = options
+  }
+
+  async issue({ user, target: text, protocol, address }: TicketRequest): Promise<TicketAnswer> {
+    const { tickets, now } = this.#options
+    const resolution =
+      (await this.#resolved(user.id, parseTargetName(text), protocol)) ??
+      (await this.#resolved(user.id, targetOf(text), protocol))
+    if (!resolution) return { result: 'unknown' }
+    if (resolution.result === 'ambiguous') return resolution
+    const { target } = resolution
+    const named = {
+      account: target.accountName,
+      domain: target.domainName,
+      device: target.deviceName,
+      service: target.serviceName,
+    }
+    const expires = now() + this.lifetime
+    const ticket = { userId: user.id, user: user.userName, protocol, address, expires, target: named }
+    const issued = tickets.issue(ticket, now())
+    if (!issued) return { result: 'too_many' }
+    const login = formatLogin({ user: user.userName, target: named })
+    return { result: 'issued', ...issued, target, login, expires }
+  }
+
+  /** What is meant and may be opened, or what may be meant; undefined: neither. */
+  async #resolved(userId: Id, wanted: WantedTarget | undefined, protocol: Protocol) {
+    if (!wanted) return undefined
+    const rows = await this.#options.store.access.sessionTargets(userId, { device: wanted.device })
+    const resolution = resolveTarget(rows, wanted, protocol)
+    if (resolution.result === 'found' && resolution.target.rights.length === 0) return undefined
+    return resolution.result === 'unknown' ? undefined : resolution
+  }
+
+  /** Nobody was told it, or it is not to be good any more. */
+  withdraw(id: string): void {
+    this.#options.tickets.take(id)
+  }
+
+  /** Takes back the tickets of those who may not use them any more. */
+  async review(): Promise<void> {
+    const { store, tickets, now } = this.#options
+    for (const { id, userId, address, protocol, target } of tickets.waiting) {
+      const user = await store.users.find(userId)
+      const mayUse = user && !flawOfStanding(user, address, now())
+      const resolution = mayUse && (await this.#resolved(userId, target, protocol))
+      if (!resolution || resolution.result !== 'found') this.withdraw(id)
+    }
+  }
+}
+
+function targetOf(text: string): WantedTarget | undefined {
+  const login = parseLogin(`user:${text}`)
+  return 'malformed' in login ? undefined : login.target
+}
