@@ -7,7 +7,7 @@ import type { Bucket } from './bucket/bucket.ts'
 import { BucketError } from './bucket/error.ts'
 import { type CatalogEntry, findRecording, recordingsIn } from './catalog.ts'
 import { isDue, type SessionEvidence } from './evidence.ts'
-import { firstChannel } from './export/channel.ts'
+import { firstChannel, isGraphic } from './export/channel.ts'
 import { type ExportChoice, openExport } from './export/formats.ts'
 import { jsonLine } from './export/payload.ts'
 import { locally } from './fetched.ts'
@@ -156,7 +156,7 @@ function verificationJson(entry: CatalogEntry, verification: Verification): stri
   })
 }
 
-/** Writes a recording to `stdout`. Throws RecordingError, FfmpegMissing, NothingToShow. */
+/** Writes a recording to `stdout`. Throws RecordingError, FfmpegMissing, GraphicSession, NothingToShow. */
 export async function exportRecording(
   commands: RecordingCommands,
   session: string,
@@ -184,7 +184,7 @@ export interface PlayChoice {
 
 /**
  * Replays a recording on `stdout` at its pace, without keys: for what is no terminal. Resolves at its end, or soon
- * after `signal`. Throws RecordingError.
+ * after `signal`. Throws RecordingError, and an error that says what to do instead where the channel shows a desktop.
  */
 export async function playRecording(
   commands: RecordingCommands,
@@ -194,6 +194,7 @@ export async function playRecording(
   if (!(options.speed > 0)) throw new Error(`expected a speed over 0, got ${options.speed}`)
   const entry = await find(commands, session)
   const channel = options.channel ?? (await channelOf(commands, entry))
+  if (await isGraphic((await read(commands, entry)).frames(), channel)) throw new NotPlayed(session)
   const reader = await read(commands, entry)
   await play(reader.frames(), {
     ...options,
@@ -203,7 +204,19 @@ export async function playRecording(
   })
 }
 
-/** Replays a recording in a terminal, with keys. Resolves when the viewer quits. Throws RecordingError. */
+/** A terminal cannot show pixels. */
+class NotPlayed extends Error {
+  constructor(session: string) {
+    super(
+      `session ${session} shows a desktop, which a terminal cannot: make a picture or a video of it with \`recordings export ${session} --format png\` or mp4, webm, json, txt`,
+    )
+  }
+}
+
+/**
+ * Replays a recording in a terminal, with keys. Resolves when the viewer quits. Throws RecordingError, and an error that
+ * says what to do instead where the channel shows a desktop.
+ */
 export async function playInTerminal(
   commands: RecordingCommands,
   session: string,
@@ -225,6 +238,7 @@ export async function playInTerminal(
         `session ${entry.session} has no ${chosen === undefined ? 'channel' : `channel ${chosen}`}`,
       )
     }
+    if (channel.desktop) throw new NotPlayed(entry.session)
     await playOn(terminal, { ...options, replay, channel, follows: chosen === undefined }, signal)
   } finally {
     await replay?.close()

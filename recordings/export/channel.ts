@@ -1,24 +1,36 @@
 /** Which of a session's channels an export is about. */
 import type { ChannelOpen, Frame } from '../frames.ts'
 import { FRAME } from '../frames.ts'
+import { type DesktopSize, MAX_DESKTOP_SIDE } from '../graphics/events.ts'
 import { jsonOf, MAX_SIDE } from './payload.ts'
 
 /** What an exporter wants to know of a `channelOpen`. */
-export type Opened = Pick<ChannelOpen, 'command' | 'terminal'>
+export type Opened = Pick<ChannelOpen, 'command' | 'terminal' | 'desktop'> & { kind: string }
 
 /** What a `channelOpen` says; what is malformed in it is left out. */
 export function channelOpenOf(payload: Uint8Array): Opened {
-  const { command, terminal } = fields(jsonOf(payload))
+  const { kind, command, terminal, desktop } = fields(jsonOf(payload))
   const { type, columns, rows } = fields(terminal)
   const size = { columns: side(columns, 80), rows: side(rows, 24) }
+  const pixels = desktopOf(fields(desktop))
   return {
+    kind: typeof kind === 'string' ? kind : '',
     ...(typeof command === 'string' && { command }),
     ...(typeof type === 'string' && { terminal: { type, ...size } }),
+    ...(pixels && { desktop: pixels }),
   }
 }
 
 function fields(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
+}
+
+function desktopOf({ width, height }: Record<string, unknown>): DesktopSize | undefined {
+  return isDesktopSide(width) && isDesktopSide(height) ? { width, height } : undefined
+}
+
+function isDesktopSide(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MAX_DESKTOP_SIDE
 }
 
 /** A terminal may say that it has no columns; whoever draws it needs some. */
@@ -37,6 +49,15 @@ export async function firstChannel(frames: AsyncIterable<Frame>): Promise<number
     first ??= frame.channel
   }
   return first
+}
+
+/** Whether the channel shows a desktop. */
+export async function isGraphic(frames: AsyncIterable<Frame>, channel: number): Promise<boolean> {
+  for await (const frame of frames) {
+    if (frame.type !== FRAME.channelOpen || frame.channel !== channel) continue
+    return channelOpenOf(frame.payload).desktop !== undefined
+  }
+  return false
 }
 
 /** The frames of one channel. */

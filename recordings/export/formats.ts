@@ -1,22 +1,26 @@
 /** Every form that a recording can be had in. */
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { encodePng } from '../../src/drawing/png.ts'
+import { encodeColourPng, encodePng } from '../../src/drawing/png.ts'
 import type { CatalogEntry } from '../catalog.ts'
 import { FILE_NAME } from '../format/limits.ts'
 import type { Channel } from '../index/directory.ts'
 import { PALETTE } from '../picture/palette.ts'
 import { canvasFor, drawTerminal } from '../picture/terminal.ts'
 import { RecordingReader } from '../reader.ts'
+import type { Desktop } from '../replay/desktop.ts'
+import type { Playhead } from '../replay/playhead.ts'
 import { Replay } from '../replay/replay.ts'
 import { readPieces } from '../session-file.ts'
 import { exportCast } from './cast.ts'
-import { firstChannel } from './channel.ts'
+import { firstChannel, isGraphic } from './channel.ts'
 import { exportHtml } from './html/page.ts'
 import { exportJson } from './json.ts'
 import { exportText } from './text.ts'
 import { exportTtyrec } from './ttyrec.ts'
+import { desktopFilm } from './video/desktop.ts'
 import { exportVideo, findFfmpeg, type VideoFormat } from './video/ffmpeg.ts'
+import { terminalFilm } from './video/terminal.ts'
 
 export const EXPORT_FORMATS = [
   'cast',
@@ -30,6 +34,8 @@ export const EXPORT_FORMATS = [
   'webm',
 ] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
+/** Those of a session that shows a desktop. */
+export const GRAPHIC_FORMATS: readonly ExportFormat[] = ['png', 'mp4', 'webm', 'json', 'txt']
 
 export interface ExportChoice {
   format: ExportFormat
@@ -47,6 +53,14 @@ export class FfmpegMissing extends Error {
   }
 }
 
+/** The session shows a desktop, which this form cannot hold. */
+export class GraphicSession extends Error {
+  constructor() {
+    super(`expected a form for a graphic session: ${GRAPHIC_FORMATS.join(', ')}`)
+    this.name = 'GraphicSession'
+  }
+}
+
 /** The recording has nothing to show in that form, or not that channel. */
 export class NothingToShow extends Error {
   constructor(session: string, channel: number | undefined) {
@@ -58,7 +72,7 @@ export class NothingToShow extends Error {
 
 /**
  * The export as a stream, which may fail later: what comes before a fault in the recording is given by then, but for
- * the forms that need an index. Throws FfmpegMissing, NothingToShow, RecordingError.
+ * the forms that need an index. Throws FfmpegMissing, GraphicSession, NothingToShow, RecordingError.
  */
 export async function openExport(
   entry: CatalogEntry,
@@ -88,6 +102,9 @@ async function streamed(
   if (format === 'json') return exportJson((await open()).frames())
   const channel = chosen ?? (await firstChannel((await open()).frames()))
   if (channel === undefined) throw new NothingToShow(entry.session, undefined)
+  if (!GRAPHIC_FORMATS.includes(format) && (await isGraphic((await open()).frames(), channel))) {
+    throw new GraphicSession()
+  }
   const reader = await open()
   const { metadata } = reader.header
   if (format === 'txt') return exportText(reader.frames(), channel)
@@ -111,9 +128,35 @@ async function replayed(
     await replay.close()
     throw new NothingToShow(entry.session, chosen)
   }
+  if (channel.desktop) return await graphic(replay, channel, format, { at, ffmpeg })
   if (format === 'html') return closing(exportHtml(replay, channels.indexOf(channel)), replay)
   if (format === 'png') return closing(exportPng(replay, channel, at), replay)
-  return closing(exportVideo(replay, channel, format, ffmpeg!), replay)
+  return closing(exportVideo(await terminalFilm(replay, channel), format, ffmpeg!), replay)
+}
+
+async function graphic(
+  replay: Replay,
+  channel: Channel,
+  format: ReplayedFormat,
+  { at, ffmpeg }: { at: number | undefined; ffmpeg: string | undefined },
+): Promise<AsyncIterable<Uint8Array>> {
+  try {
+    if (format === 'html') throw new GraphicSession()
+    const time = format !== 'png' ? channel.opened : at === undefined ? replay.directory.duration : at * 1e6
+    const head = await replay.desktopAt(channel, time)
+    if (!head) throw new NothingToShow(replay.header.session, channel.channel)
+    if (format === 'png') return closing(exportDesktop(head), replay)
+    return closing(exportVideo(await desktopFilm(replay, channel, head), format, ffmpeg!), replay)
+  } catch (error) {
+    await replay.close()
+    throw error
+  }
+}
+
+async function* exportDesktop(head: Playhead<Desktop>): AsyncGenerator<Uint8Array> {
+  const png = encodeColourPng(head.screen.picture)
+  await head.close()
+  yield png
 }
 
 async function* exportPng(

@@ -7,6 +7,10 @@ export const MAX_PIXELS = 2 ** 25
 /** Opaque black; colours are 0xAABBGGRR, so that on little-endian machines their bytes are red, green, blue, alpha. */
 export const BLACK = 0xff00_0000
 
+export function rgb(red: number, green: number, blue: number): number {
+  return (BLACK | (blue << 16) | (green << 8) | red) >>> 0
+}
+
 export interface Rectangle {
   x: number
   y: number

@@ -1,13 +1,14 @@
 /** Makes the index of a recording out of one pass over its frames. */
 import { Buffer } from 'node:buffer'
 import { channelOpenOf } from '../export/channel.ts'
-import { jsonOf } from '../export/payload.ts'
 import { FRAME, type Frame } from '../frames.ts'
+import { painterOf } from '../graphics/open.ts'
 import type { GroupStart, PassConsumer } from '../pass.ts'
 import { PLAIN_SIZE } from '../replay/screen.ts'
 import { Allowance } from './allowance.ts'
 import { chapterOf } from './chapters.ts'
 import {
+  type Block,
   type Channel,
   type Directory,
   type Keyframe,
@@ -18,6 +19,7 @@ import {
 import { type Drawing, isOutput, PlainDrawing, TerminalDrawing } from './drawing.ts'
 import { IndexFile } from './file.ts'
 import { BlockCipher, encodeIndexHeader, INDEX_HEADER_LENGTH } from './format.ts'
+import { type FramePlace, Pictures } from './pictures.ts'
 
 /** Bytes of a terminal's output between two of its keyframes: what a seek has to draw. */
 export const KEYFRAME_OUTPUT = 192 * 1024
@@ -27,6 +29,8 @@ export const PLAIN_KEYFRAME_OUTPUT = 1024 * 1024
 export const KEYFRAME_READ = 8 * 1024 * 1024
 /** Keyframes after which they come half as often. */
 const SPARSER_AFTER = 4096
+/** Graphic channels that are drawn at a time: a session has one. */
+const MAX_DESKTOPS = 2
 /** Channels that are drawn at a time; those above it are replayed from their beginning. */
 const MAX_SCREENS = 32
 
@@ -59,11 +63,21 @@ export class IndexBuilder implements PassConsumer {
   readonly #file: IndexFile
   readonly #cipher: BlockCipher
   readonly #drawn = new Map<number, Drawn>()
+  readonly #pictures = new Map<number, Pictures>()
   readonly #allowance: Allowance
   readonly #open = new Map<number, Channel>()
-  readonly #directory: Directory = { duration: 0, frames: 0, channels: [], keyframes: [], chapters: [] }
+  readonly #directory: Directory = {
+    duration: 0,
+    frames: 0,
+    channels: [],
+    keyframes: [],
+    pictures: [],
+    chapters: [],
+  }
   #blocks = 0
   #start: GroupStart['place']
+  /** Frames behind it. */
+  #framesSinceStart = 0
 
   private constructor(options: IndexOptions, file: IndexFile) {
     this.#options = options
@@ -79,8 +93,12 @@ export class IndexBuilder implements PassConsumer {
 
   async group({ place, length }: GroupStart): Promise<void> {
     // Without a place of its own a group is read from the one before it.
-    if (place) this.#start = place
+    if (place) {
+      this.#start = place
+      this.#framesSinceStart = 0
+    }
     if (this.#allowance.isSpent) this.#dispose()
+    for (const pictures of this.#pictures.values()) pictures.read(length)
     for (const drawn of this.#drawn.values()) {
       drawn.read += length
       if (place && this.#isDue(drawn)) await this.#keyframe(drawn)
@@ -95,9 +113,10 @@ export class IndexBuilder implements PassConsumer {
     if (chapter && directory.chapters.length < MAX_ENTRIES) directory.chapters.push(chapter)
     if (frame.type === FRAME.channelOpen) this.#opens(frame)
     const channel = this.#open.get(frame.channel)
-    if (channel && isOutput(frame)) channel.outputs++
+    if (channel && (isOutput(frame) || frame.type === FRAME.graphics)) channel.outputs++
     if (channel && frame.type === FRAME.channelClose) this.#closes(channel, frame.time)
-    return this.#draw(frame)
+    const frames = this.#framesSinceStart++
+    return this.#picture(frame, frames) ?? this.#draw(frame)
   }
 
   async finish(): Promise<void> {
@@ -114,16 +133,16 @@ export class IndexBuilder implements PassConsumer {
   }
 
   #opens(frame: Frame): void {
-    const { terminal, command } = channelOpenOf(frame.payload)
+    const { kind, terminal, command, desktop } = channelOpenOf(frame.payload)
     const { channels } = this.#directory
     if (!this.#start || channels.length >= MAX_ENTRIES) return
-    const kind = (jsonOf(frame.payload) as { kind?: unknown } | undefined)?.kind
     const { columns, rows } = terminal ?? PLAIN_SIZE
     const channel: Channel = {
       channel: frame.channel,
-      kind: typeof kind === 'string' ? kind : '',
+      kind,
       ...(command !== undefined && { command: command.slice(0, MAX_CHAPTER_TEXT) }),
       hasTerminal: terminal !== undefined,
+      ...(desktop && { desktop }),
       columns,
       rows,
       opened: frame.time,
@@ -133,6 +152,10 @@ export class IndexBuilder implements PassConsumer {
     channels.push(channel)
     this.#open.set(frame.channel, channel)
     if (this.#drawn.size >= MAX_SCREENS || this.#allowance.isSpent) return
+    if (desktop) {
+      this.#beginPictures(frame)
+      return
+    }
     const size = { columns, rows }
     const drawing = terminal ? new TerminalDrawing(size, this.#allowance) : new PlainDrawing(size)
     const since = { output: 0, read: 0, isChanged: false, last: undefined, lastTime: frame.time }
@@ -144,6 +167,41 @@ export class IndexBuilder implements PassConsumer {
     this.#open.delete(channel.channel)
     this.#drawn.get(channel.channel)?.drawing.dispose()
     this.#drawn.delete(channel.channel)
+    this.#pictures.delete(channel.channel)
+  }
+
+  #beginPictures({ channel, payload }: Frame): void {
+    if (this.#pictures.size >= MAX_DESKTOPS) return
+    const painter = painterOf(payload)
+    if (!painter) return
+    const write = async (plain: Buffer): Promise<Block> => {
+      const number = this.#blocks
+      const { offset, length } = await this.#write(plain)
+      return [number, offset, length]
+    }
+    this.#pictures.set(channel, new Pictures({ channel, painter, allowance: this.#allowance, write }))
+  }
+
+  /** undefined: it is not of a channel that shows pixels. */
+  #picture(frame: Frame, frames: number): Promise<void> | undefined {
+    const pictures = this.#pictures.get(frame.channel)
+    return (
+      pictures && this.#start && this.#drawPicture(pictures, frame, { place: packPlace(this.#start), frames })
+    )
+  }
+
+  async #drawPicture(pictures: Pictures, frame: Frame, at: FramePlace): Promise<void> {
+    const made = await pictures.apply(frame, at, {
+      read: KEYFRAME_READ,
+      times: this.#sparser(this.#directory.pictures.length),
+    })
+    const room = MAX_ENTRIES - this.#directory.pictures.length
+    this.#directory.pictures.push(...made.slice(0, room))
+  }
+
+  /** How much further apart the next keyframe is than the first ones, when there are so many. */
+  #sparser(count: number): number {
+    return 2 ** Math.floor(count / SPARSER_AFTER)
   }
 
   #draw(frame: Frame): Promise<void> | undefined {
@@ -160,7 +218,7 @@ export class IndexBuilder implements PassConsumer {
   #isDue({ output, read, channel }: Drawn): boolean {
     const { length } = this.#directory.keyframes
     if (channel.outputs === 0 || length >= MAX_ENTRIES) return false
-    const sparser = 2 ** Math.floor(length / SPARSER_AFTER)
+    const sparser = this.#sparser(length)
     const between = channel.hasTerminal ? KEYFRAME_OUTPUT : PLAIN_KEYFRAME_OUTPUT
     return output >= between * sparser || read >= KEYFRAME_READ * sparser
   }
@@ -194,5 +252,6 @@ export class IndexBuilder implements PassConsumer {
   #dispose(): void {
     for (const { drawing } of this.#drawn.values()) drawing.dispose()
     this.#drawn.clear()
+    this.#pictures.clear()
   }
 }

@@ -11,6 +11,8 @@ export interface Channel {
   kind: string
   command?: string
   hasTerminal: boolean
+  /** Present where it shows pixels: the desktop's size as it was opened. */
+  desktop?: { width: number; height: number }
   /** As it was opened; that of a command's output without a terminal is 80 × 24. */
   columns: number
   rows: number
@@ -30,10 +32,23 @@ export interface Keyframe {
   time: number
   columns: number
   rows: number
-  /** The block that holds it: its number, offset and length. */
-  block: [number, number, number]
+  block: Block
   place: Place
 }
+
+/** A graphic channel's keyframe. */
+export interface PictureKeyframe {
+  channel: number
+  /** Of the last frame that it shows, maybe in part. */
+  time: number
+  block: Block
+  place: Place
+  /** What it shows behind `place`: so many frames of any channel, and so many bytes of the payload of the next one. */
+  skip: [number, number]
+}
+
+/** A block of an index: its number, offset and length. */
+export type Block = [number, number, number]
 
 /** A GroupPlace; `head` in hex. */
 export interface Place {
@@ -57,6 +72,7 @@ export interface Directory {
   frames: number
   channels: Channel[]
   keyframes: Keyframe[]
+  pictures: PictureKeyframe[]
   chapters: Chapter[]
 }
 

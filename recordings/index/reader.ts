@@ -1,7 +1,7 @@
 /** Reads the index beside a recording. */
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open } from 'node:fs/promises'
-import type { Directory, Keyframe } from './directory.ts'
+import type { Block, Directory, Keyframe } from './directory.ts'
 import { BlockCipher, INDEX_HEADER_LENGTH, type IndexHeader, MAX_BLOCK, parseIndexHeader } from './format.ts'
 
 /** What an index has to be of. */
@@ -34,16 +34,25 @@ export class RecordingIndex {
       const cipher = new BlockCipher(key, header)
       const block = await readAt(handle, header.directory.offset, header.directory.length)
       const plain = block && cipher.open(header.directory.number, block)
-      if (plain) return new RecordingIndex(handle, cipher, JSON.parse(plain.toString()) as Directory)
+      if (plain) {
+        // One that was made before there were graphic channels has none of their keyframes.
+        const { pictures = [], ...others }: Directory = JSON.parse(plain.toString())
+        return new RecordingIndex(handle, cipher, { ...others, pictures })
+      }
     }
     await handle.close()
     return undefined
   }
 
   /** A keyframe's snapshot; undefined when it is damaged. */
-  async snapshot({ block: [number, offset, length] }: Keyframe): Promise<string | undefined> {
-    const block = await readAt(this.#handle, offset, length)
-    return block && this.#cipher.open(number, block)?.toString()
+  async snapshot({ block }: Keyframe): Promise<string | undefined> {
+    return (await this.block(block))?.toString()
+  }
+
+  /** A block's plain text; undefined when it is damaged. */
+  async block([number, offset, length]: Block): Promise<Buffer | undefined> {
+    const sealed = await readAt(this.#handle, offset, length)
+    return sealed && this.#cipher.open(number, sealed)
   }
 
   close(): Promise<void> {

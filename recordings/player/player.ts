@@ -5,6 +5,7 @@
 import type { Channel } from '../index/directory.ts'
 import type { Playhead } from '../replay/playhead.ts'
 import type { Replay } from '../replay/replay.ts'
+import type { Screen } from '../replay/screen.ts'
 import { readTime, showTime } from './clock.ts'
 import { Display, drawScreen } from './draw.ts'
 import { findOutput } from './find.ts'
@@ -46,7 +47,7 @@ export class Player {
   readonly #options: PlayerOptions
   readonly #display = new Display()
   #channel: Channel
-  #head: Playhead | undefined
+  #head: Playhead<Screen> | undefined
   /** Microseconds since the recording began. */
   #position = 0
   #isPlaying = true

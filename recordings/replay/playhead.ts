@@ -1,26 +1,26 @@
-/** A place in a channel: its screen there, and the frames that come. */
+/** A place in a channel: what it shows there, and the frames that come. */
 import type { Frame } from '../frames.ts'
-import type { Screen } from './screen.ts'
+import type { Shown } from './screen.ts'
 
-export class Playhead {
-  readonly screen: Screen
+export class Playhead<T extends Shown> {
+  readonly screen: T
   readonly #frames: AsyncGenerator<Frame>
   #next: Frame | undefined
   #time: number
 
-  private constructor(screen: Screen, time: number, frames: AsyncGenerator<Frame>) {
+  private constructor(screen: T, time: number, frames: AsyncGenerator<Frame>) {
     this.screen = screen
     this.#frames = frames
     this.#time = time
   }
 
   /** `screen` shows the channel at `from`, where its frames begin; the playhead is then moved on to `time`. */
-  static async begin(
-    screen: Screen,
+  static async begin<T extends Shown>(
+    screen: T,
     from: number,
     frames: AsyncGenerator<Frame>,
     time: number,
-  ): Promise<Playhead> {
+  ): Promise<Playhead<T>> {
     const playhead = new Playhead(screen, from, frames)
     await playhead.#read()
     await playhead.advance(time)
@@ -51,12 +51,12 @@ export class Playhead {
   /** Draws everything up to and with `time`; the screen has settled then. */
   async advance(time: number): Promise<void> {
     while (this.#next && this.#next.time <= time) await this.step()
-    await this.screen.emulator.settle()
+    await this.screen.settle()
     this.#time = Math.max(this.#time, time)
   }
 
   async close(): Promise<void> {
-    this.screen.emulator.dispose()
+    this.screen.dispose()
     await this.#frames.return(undefined)
   }
 

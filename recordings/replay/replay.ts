@@ -9,13 +9,21 @@ import { join } from 'node:path'
 import type { CatalogEntry } from '../catalog.ts'
 import { FILE_NAME } from '../format/limits.ts'
 import { FRAME, type Frame } from '../frames.ts'
+import { painterOf } from '../graphics/open.ts'
 import { IndexBuilder } from '../index/builder.ts'
-import { type Channel, type Directory, type Keyframe, unpackPlace } from '../index/directory.ts'
+import {
+  type Channel,
+  type Directory,
+  type Keyframe,
+  type PictureKeyframe,
+  unpackPlace,
+} from '../index/directory.ts'
 import { INDEX_FILE_NAME, SALT_LENGTH } from '../index/format.ts'
 import { RecordingIndex } from '../index/reader.ts'
 import { runPass } from '../pass.ts'
 import { type PlacedGroup, RecordingReader } from '../reader.ts'
 import { readPieces } from '../session-file.ts'
+import { Desktop } from './desktop.ts'
 import { Playhead } from './playhead.ts'
 import { Screen } from './screen.ts'
 
@@ -64,7 +72,7 @@ export class Replay {
   }
 
   /** The channel's screen at a time, in microseconds since the recording began; its frames follow from there. */
-  async at(channel: Channel, time: number): Promise<Playhead> {
+  async at(channel: Channel, time: number): Promise<Playhead<Screen>> {
     const { keyframes } = this.directory
     for (let at = lastBefore(keyframes, time); at >= 0; at--) {
       const keyframe = keyframes[at]!
@@ -79,6 +87,26 @@ export class Replay {
     }
     const screen = new Screen(channel, channel.hasTerminal)
     return await Playhead.begin(screen, channel.opened, this.frames(channel), time)
+  }
+
+  /** The same of a graphic channel; undefined where it shows no pixels, or more than are drawn. */
+  async desktopAt(channel: Channel, time: number): Promise<Playhead<Desktop> | undefined> {
+    const { pictures } = this.directory
+    for (let at = lastBefore(pictures, time); at >= 0; at--) {
+      const keyframe = pictures[at]!
+      if (keyframe.time < channel.opened) break
+      if (keyframe.channel !== channel.channel) continue
+      const desktop = await Desktop.restore(channel.kind, keyframe, (block) => this.#index.block(block))
+      if (!desktop) continue
+      const frames = behind(this.#framesFrom(keyframe.place), keyframe.skip)
+      return await Playhead.begin(desktop, keyframe.time, ofChannel(frames, channel, false), time)
+    }
+    const frames = this.frames(channel)
+    const { value: opening } = await frames.next()
+    const painter = opening && painterOf(opening.payload)
+    if (painter) return await Playhead.begin(new Desktop(painter), channel.opened, frames, time)
+    await frames.return(undefined)
+    return undefined
   }
 
   /** Everything, from the beginning. */
@@ -122,8 +150,21 @@ async function* ofChannel(
   }
 }
 
+/** What comes behind so many frames, and so many bytes of the payload of the next one. */
+async function* behind(
+  frames: AsyncGenerator<Frame>,
+  [count, bytes]: PictureKeyframe['skip'],
+): AsyncGenerator<Frame> {
+  let passed = 0
+  for await (const frame of frames) {
+    if (passed > count) yield frame
+    else if (passed === count) yield { ...frame, payload: frame.payload.subarray(bytes) }
+    passed++
+  }
+}
+
 /** Index of the last keyframe that is not after `time`; -1: all are. They stand in the order of their times, nearly. */
-function lastBefore(keyframes: readonly Keyframe[], time: number): number {
+function lastBefore(keyframes: readonly { time: number }[], time: number): number {
   return keyframes.findLastIndex((keyframe) => keyframe.time <= time)
 }
 

@@ -8,7 +8,16 @@ import { Utf8Stream } from './utf8.ts'
 /** For what has no terminal: the output of a command. */
 export const PLAIN_SIZE: Size = { columns: 80, rows: 24 }
 
-export class Screen {
+/** What a playhead moves on: frames in, something to look at. */
+export interface Shown {
+  /** Draws a frame of the channel. A promise is to be waited for before the next frame. */
+  apply(frame: Frame): Promise<void> | undefined
+  /** Resolves when all of it is drawn. */
+  settle(): Promise<void>
+  dispose(): void
+}
+
+export class Screen implements Shown {
   readonly emulator: Emulator
   readonly hasTerminal: boolean
   readonly #output = new Utf8Stream()
@@ -39,6 +48,14 @@ export class Screen {
       default:
         return undefined
     }
+  }
+
+  settle(): Promise<void> {
+    return this.emulator.settle()
+  }
+
+  dispose(): void {
+    this.emulator.dispose()
   }
 
   /** Whether a snapshot of the emulator, once it has settled, misses nothing of the frames so far. */

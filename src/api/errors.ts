@@ -119,6 +119,10 @@ export const ERRORS = {
     status: 409,
     description: 'the session still runs: end it first, or wait until it is over',
   },
+  graphic_session: {
+    status: 409,
+    description: 'the session shows a desktop: take .png, .mp4, .webm, .json or .txt',
+  },
   sealed_to_auditors: {
     status: 409,
     description:

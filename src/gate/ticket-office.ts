@@ -94,8 +94,8 @@ export class TicketOffice {
     for (const { id, userId, address, protocol, target } of tickets.waiting) {
       const user = await store.users.find(userId)
       const mayUse = user && !flawOfStanding(user, address, now())
-      const resolution = mayUse && (await this.#resolved(userId, target, protocol))
-      if (!resolution || resolution.result !== 'found') this.withdraw(id)
+      const resolution = mayUse ? await this.#resolved(userId, target, protocol) : undefined
+      if (resolution?.result !== 'found') this.withdraw(id)
     }
   }
 }

@@ -29,8 +29,8 @@ export class StillRecording extends Error {
 export interface RecordingExports {
   /**
    * A stream of the session's recording in that form; undefined when there is none, or nothing in it to show. Throws
-   * RecordingError (`wrong_key`: it is sealed to others), StillRecording, FfmpegMissing, TooManyExports,
-   * BucketError. `gone` says that nobody waits for it any more: some forms take minutes until they begin.
+   * RecordingError (`wrong_key`: it is sealed to others), StillRecording, GraphicSession, FfmpegMissing,
+   * TooManyExports, BucketError. `gone` says that nobody waits for it any more: some forms take minutes until they begin.
    */
   open(
     session: Id,

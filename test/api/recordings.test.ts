@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { FfmpegMissing } from '../../recordings/export/formats.ts'
+import { FfmpegMissing, GraphicSession } from '../../recordings/export/formats.ts'
 import { RecordingError } from '../../recordings/format/error.ts'
 import { TooManyExports } from '../../src/keeper/exporting/threads.ts'
 import { StillRecording } from '../../src/keeper/exports.ts'
@@ -37,6 +37,7 @@ const get = (suffix: string) => h.call('GET', `/sessions/${SESSION}/recording${s
 it.each([
   [new StillRecording(SESSION), 409, 'still_recording'],
   [new RecordingError('wrong_key', 'not among the recipients'), 409, 'sealed_to_auditors'],
+  [new GraphicSession(), 409, 'graphic_session'],
   [new FfmpegMissing(), 501, 'ffmpeg_missing'],
   [new TooManyExports(), 503, 'busy'],
   [new RecordingError('damaged_record', 'bytes 1 to 2 were changed'), 500, 'internal'],

@@ -8,7 +8,17 @@ import { parseConfirmActive, parseDemandActive } from '../../proxies/rdp/codec/a
 import { readDesktop, stripConfirm, stripDemand } from '../../proxies/rdp/codec/capabilities.ts'
 import { parseClientData } from '../../proxies/rdp/codec/client-data.ts'
 import { parseClientInfo } from '../../proxies/rdp/codec/client-info.ts'
+import {
+  parseClipboard,
+  parseClipboardCapabilities,
+  parseFileContentsRequest,
+  parseFileList,
+  parseFormatList,
+  withoutFiles,
+} from '../../proxies/rdp/codec/cliprdr.ts'
 import { parseBlocks } from '../../proxies/rdp/codec/data-blocks.ts'
+import { parseMonitorLayout } from '../../proxies/rdp/codec/display-control.ts'
+import { parseDynamic } from '../../proxies/rdp/codec/drdynvc.ts'
 import { buildFastPathUpdate, UpdateAssembler } from '../../proxies/rdp/codec/fast-path-output.ts'
 import { FAST_PATH_LIMIT, Framer, TPKT_LIMIT } from '../../proxies/rdp/codec/framer.ts'
 import {
@@ -21,11 +31,21 @@ import { parseLicense } from '../../proxies/rdp/codec/licensing.ts'
 import { buildDataIndication, buildDataRequest, parseMcs } from '../../proxies/rdp/codec/mcs.ts'
 import { parseConnectInitial, parseConnectResponse } from '../../proxies/rdp/codec/mcs-connect.ts'
 import { parsePreconnection } from '../../proxies/rdp/codec/preconnection.ts'
+import {
+  parseCreate,
+  parseDeviceMessage,
+  parseDevices,
+  parseIoCompletion,
+  parseIoRequest,
+  parseSetInformation,
+  parseTransfer,
+} from '../../proxies/rdp/codec/rdpdr.ts'
+import { parseRedirection } from '../../proxies/rdp/codec/redirection.ts'
 import { parseSecured } from '../../proxies/rdp/codec/security-header.ts'
 import { parseServerData } from '../../proxies/rdp/codec/server-data.ts'
 import { parseSessionInfo, withoutReconnectCookie } from '../../proxies/rdp/codec/session-pdus.ts'
 import { parseShare, parseShareData } from '../../proxies/rdp/codec/share.ts'
-import { parseSlowPointer, parseSlowUpdate, type Update } from '../../proxies/rdp/codec/updates.ts'
+import { parseSlowPointer, parseSlowUpdate, UPDATE, type Update } from '../../proxies/rdp/codec/updates.ts'
 import { buildChunks, ChannelAssembler } from '../../proxies/rdp/codec/virtual-channel.ts'
 import { parseConnectionConfirm, parseConnectionRequest } from '../../proxies/rdp/codec/x224.ts'
 import * as example from '../proxies/rdp/codec/examples.ts'
@@ -92,6 +112,46 @@ const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
     (bytes) => new UpdateAssembler().feed(bytes, () => {}),
     buildFastPathUpdate({ code: 1, data: Buffer.from('some text') })[0]!,
   ],
+  [
+    'clipboard capabilities',
+    (bytes) => [parseClipboardCapabilities(bytes), withoutFiles(bytes)],
+    Buffer.from('0100000001000c00020000000e000000', 'hex'),
+  ],
+  [
+    'clipboard formats',
+    (bytes) => parseFormatList(parseClipboard(bytes), true),
+    Buffer.from('020000001200000004c000004e00610074006900760065000000', 'hex'),
+  ],
+  ['clipboard files', parseFileList, Buffer.concat([Buffer.from('01000000', 'hex'), Buffer.alloc(592, 'x')])],
+  [
+    'file contents',
+    parseFileContentsRequest,
+    Buffer.from(`020000000100000002000000${'00'.repeat(12)}`, 'hex'),
+  ],
+  ['dynamic channel', (bytes) => parseDynamic(bytes, 'server'), Buffer.from('24037b0c7171', 'hex')],
+  [
+    'display control',
+    parseMonitorLayout,
+    Buffer.from(
+      `020000003800000028000000010000000100000000000000000000000004000000030000${'00'.repeat(20)}`,
+      'hex',
+    ),
+  ],
+  [
+    'devices',
+    (bytes) => parseDevices(parseDeviceMessage(bytes).body),
+    Buffer.from('72444144010000000800000001000000433a00000000000002000000abcd', 'hex'),
+  ],
+  [
+    'device request',
+    (bytes) => {
+      const { details } = parseIoRequest(bytes)
+      return [parseCreate(details), parseTransfer(details), parseSetInformation(details)]
+    },
+    Buffer.concat([Buffer.alloc(20, 1), Buffer.alloc(32), Buffer.alloc(20)]),
+  ],
+  ['device completion', parseIoCompletion, Buffer.alloc(16)],
+  ['redirection', parseRedirection, Buffer.from('00000004000005000000010000000400000061000000', 'hex')],
   [
     'channel',
     (bytes) => new ChannelAssembler('cliprdr', 4096).feed(bytes),
@@ -193,17 +253,21 @@ test('input is read as it was written', () => {
 
 test('an update in fragments is put together again', () => {
   fc.assert(
-    fc.property(fc.nat(15), fc.nat(3 * FAST_PATH_LIMIT), (code, length) => {
-      const data = Buffer.alloc(length, 'update ')
-      const found: Update[] = []
-      const assembler = new UpdateAssembler()
-      for (const pdu of buildFastPathUpdate({ code, data })) {
-        expect(pdu.length).toBeLessThanOrEqual(FAST_PATH_LIMIT)
-        assembler.feed(pdu, (update) => found.push({ ...update, data: Buffer.from(update.data) }))
-      }
-      expect(found.map((update) => [update.code, hex(update.data)])).toEqual([[code, hex(data)]])
-      expect(assembler.pending).toBe(0)
-    }),
+    fc.property(
+      fc.constantFrom(UPDATE.bitmap, UPDATE.pointerLarge),
+      fc.nat(3 * FAST_PATH_LIMIT),
+      (code, length) => {
+        const data = Buffer.alloc(length, 'update ')
+        const found: Update[] = []
+        const assembler = new UpdateAssembler()
+        for (const pdu of buildFastPathUpdate({ code, data })) {
+          expect(pdu.length).toBeLessThanOrEqual(FAST_PATH_LIMIT)
+          assembler.feed(pdu, (update) => found.push({ ...update, data: Buffer.from(update.data) }))
+        }
+        expect(found.map((update) => [update.code, hex(update.data)])).toEqual([[code, hex(data)]])
+        expect(assembler.pending).toBe(0)
+      },
+    ),
     { numRuns: 50 },
   )
 })

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { fastPathHeader, readFastPath } from './fast-path.ts'
 import { FAST_PATH_LIMIT } from './framer.ts'
 import type { ByteReader } from './reader.ts'
-import type { Update } from './updates.ts'
+import { isRecordable, type Update } from './updates.ts'
 
 /** Bytes of one update in all its fragments: a desktop of 2048 x 2048 in one piece, uncompressed. */
 export const UPDATE_LIMIT = 16 * 1024 * 1024
@@ -30,18 +30,31 @@ export class UpdateAssembler {
     return this.#length
   }
 
-  /** Calls `take` with each update that is whole; its data is valid during the call only. Throws MalformedError. */
-  feed(pdu: Uint8Array, take: (update: Update) => void): void {
-    const { reader } = readFastPath(pdu, 'fast-path output')
+  /**
+   * Calls `take` with each recordable update that is whole; its data is valid during the call only. Returns what of the
+   * PDU a client may have: all of it, the PDU without what is not recordable, or nothing. Throws MalformedError.
+   */
+  feed(pdu: Uint8Array, take: (update: Update) => void): Uint8Array | undefined {
+    const { head, reader } = readFastPath(pdu, 'fast-path output')
+    const kept: Uint8Array[] = []
+    let isWhole = true
     while (reader.remaining > 0) {
-      const head = reader.uint8()
-      if (head >> 6) {
-        reader.fail(`updates that are not compressed were expected, found flags ${head >> 6}`)
+      const begin = reader.offset
+      const updateHead = reader.uint8()
+      if (updateHead >> 6) {
+        reader.fail(`updates that are not compressed were expected, found flags ${updateHead >> 6}`)
       }
+      const code = updateHead & CODE_BITS
       const data = reader.bytes(reader.uint16())
-      const update = this.#piece(reader, head & CODE_BITS, (head >> 4) & 3, data)
-      if (update) take(update)
+      if (isRecordable(code)) {
+        const update = this.#piece(reader, code, (updateHead >> 4) & 3, data)
+        kept.push(pdu.subarray(begin, reader.offset))
+        if (update) take(update)
+      } else isWhole = false
     }
+    if (isWhole) return pdu
+    const length = kept.reduce((sum, piece) => sum + piece.length, 0)
+    return length === 0 ? undefined : Buffer.concat([fastPathHeader(head, length), ...kept])
   }
 
   #piece(reader: ByteReader, code: number, fragment: number, data: Uint8Array): Update | undefined {

@@ -21,6 +21,27 @@ export const UPDATE = {
   pointerLarge: 12,
 } as const
 
+/**
+ * What a recording can show. Orders and surface commands have been stripped from what both sides say that they can; a
+ * target that sends them nevertheless would show the user what nobody else sees.
+ */
+const RECORDABLE: ReadonlySet<number> = new Set([
+  UPDATE.bitmap,
+  UPDATE.palette,
+  UPDATE.synchronize,
+  UPDATE.pointerHidden,
+  UPDATE.pointerDefault,
+  UPDATE.pointerPosition,
+  UPDATE.pointerColour,
+  UPDATE.pointerCached,
+  UPDATE.pointerNew,
+  UPDATE.pointerLarge,
+])
+
+export function isRecordable(code: number): boolean {
+  return RECORDABLE.has(code)
+}
+
 export interface Update {
   /** One of UPDATE, or one that nobody knows. */
   code: number

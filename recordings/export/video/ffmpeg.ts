@@ -1,15 +1,11 @@
-/** Video of a channel by ffmpeg, where it is installed: pictures go into it, the file comes out, neither is kept. */
+/** Video by ffmpeg, where it is installed: pictures go into it, the file comes out, neither is kept. */
 
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { accessSync, constants, statSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { delimiter, join } from 'node:path'
-import type { Channel } from '../../index/directory.ts'
-import { PALETTE } from '../../picture/palette.ts'
-import { canvasFor } from '../../picture/terminal.ts'
-import type { Replay } from '../../replay/replay.ts'
-import { largestSize, picturesOf, RATE } from './pictures.ts'
+import { type Film, RATE } from './film.ts'
 
 export type VideoFormat = 'mp4' | 'webm'
 
@@ -47,18 +43,15 @@ export function findFfmpeg(path = process.env['PATH'] ?? ''): string | undefined
 
 /** The video's bytes. Throws when ffmpeg fails; ends it when nobody wants more. */
 export async function* exportVideo(
-  replay: Replay,
-  channel: Channel,
+  { width, height, pixels, pictures }: Film,
   format: VideoFormat,
   ffmpeg: string,
 ): AsyncGenerator<Buffer> {
-  const size = await largestSize(replay, channel)
-  const { width, height } = canvasFor(size)
   const input = [
     '-f',
     'rawvideo',
     '-pix_fmt',
-    'rgb24',
+    pixels,
     '-s',
     `${width}x${height}`,
     '-r',
@@ -81,7 +74,7 @@ export async function* exportVideo(
   child.stderr.on('data', (data: Buffer) => {
     complaint = (complaint + data).slice(-MAX_COMPLAINT)
   })
-  const feeding = feed(child, picturesOf(replay, channel, size))
+  const feeding = feed(child, pictures)
   try {
     yield* child.stdout as AsyncIterable<Buffer>
     await feeding
@@ -101,24 +94,9 @@ async function feed(child: ChildProcess, pictures: AsyncGenerator<Buffer>): Prom
   stdin.on('error', (error) => {
     failure = error
   })
-  let last: Buffer | undefined
-  let colours: Buffer = Buffer.alloc(0)
   for await (const picture of pictures) {
     if (failure || stdin.destroyed) break
-    if (picture !== last) colours = inColours(picture)
-    last = picture
-    await new Promise<void>((resolve) => stdin.write(colours, () => resolve()))
+    await new Promise<void>((resolve) => stdin.write(picture, () => resolve()))
   }
   stdin.end()
-}
-
-function inColours(pixels: Buffer): Buffer {
-  const colours = Buffer.allocUnsafe(pixels.length * 3)
-  for (let from = 0, to = 0; from < pixels.length; from++) {
-    const at = pixels[from]! * 3
-    colours[to++] = PALETTE[at]!
-    colours[to++] = PALETTE[at + 1]!
-    colours[to++] = PALETTE[at + 2]!
-  }
-  return colours
 }

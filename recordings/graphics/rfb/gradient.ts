@@ -2,7 +2,8 @@
  * Tight's gradient filter: each part of a pixel is what it differs by from a guess, which is the pixel on its left plus
  * the one above less the one above that on the left.
  */
-import { type PixelReader, type PixelReaders, rgb } from './pixel-format.ts'
+import { rgb } from '../framebuffer.ts'
+import type { PixelReader, PixelReaders } from './pixel-format.ts'
 
 const PARTS = 3
 const BYTE = 0xff

@@ -1,5 +1,5 @@
 /** How a VNC target writes pixels (PIXEL_FORMAT, RFC 6143 7.4), and their colours as the framebuffer has them. */
-import { BLACK } from '../framebuffer.ts'
+import { BLACK, rgb } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
 
 export const PIXEL_FORMAT_LENGTH = 16
@@ -171,10 +171,6 @@ function parts(format: PixelFormat): { max: number; shift: number }[] {
 /** To a byte, as TigerVNC's viewer does it. */
 function scaled(value: number, max: number): number {
   return max === 0 ? 0 : Math.floor(((value & max) * BYTE) / max)
-}
-
-export function rgb(red: number, green: number, blue: number): number {
-  return (BLACK | (blue << 16) | (green << 8) | red) >>> 0
 }
 
 /** Each part is a byte. */

@@ -1,7 +1,7 @@
 /** A session's recording, streamed as it is read. */
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
-import { FfmpegMissing } from '../../../recordings/export/formats.ts'
+import { FfmpegMissing, GraphicSession } from '../../../recordings/export/formats.ts'
 import { RecordingError } from '../../../recordings/format/error.ts'
 import { TooManyExports } from '../../keeper/exporting/threads.ts'
 import { type RecordingFormat, StillRecording } from '../../keeper/exports.ts'
@@ -136,6 +136,7 @@ export function registerRecordings(app: Api, { deps }: Context): void {
 
 function answerTo(error: unknown): unknown {
   if (error instanceof StillRecording) return new ApiError('still_recording')
+  if (error instanceof GraphicSession) return new ApiError('graphic_session')
   if (error instanceof FfmpegMissing) return new ApiError('ffmpeg_missing')
   if (error instanceof TooManyExports) return new ApiError('busy')
   if (error instanceof RecordingError && error.code === 'wrong_key') return new ApiError('sealed_to_auditors')

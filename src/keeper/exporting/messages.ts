@@ -12,8 +12,8 @@ export interface ExportJob {
 /** `more`: one piece is wanted; `stop`: none any more. */
 export type ToExporter = 'more' | 'stop'
 
-/** First `open`, `nothing`, `ffmpeg_missing` or `failed`; then pieces as they are asked for, and `end` or `failed`. */
+/** First `open`, `nothing`, `graphic_session`, `ffmpeg_missing` or `failed`; then pieces as they are asked for, and `end` or `failed`. */
 export type FromExporter =
-  | { kind: 'open' | 'nothing' | 'ffmpeg_missing' | 'end' }
+  | { kind: 'open' | 'nothing' | 'graphic_session' | 'ffmpeg_missing' | 'end' }
   | { kind: 'piece'; bytes: Uint8Array }
   | { kind: 'failed'; reason: string }

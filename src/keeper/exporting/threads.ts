@@ -5,7 +5,7 @@
 import { extname } from 'node:path'
 import { Readable } from 'node:stream'
 import { Worker } from 'node:worker_threads'
-import { FfmpegMissing, NothingToShow } from '../../../recordings/export/formats.ts'
+import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recordings/export/formats.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 
 /** In the package that was built it is JavaScript, beside this file as it is here. */
@@ -133,6 +133,9 @@ class ThreadStream extends Readable {
         return
       case 'nothing':
         this.destroy(new NothingToShow(this.#session, this.#channel))
+        return
+      case 'graphic_session':
+        this.destroy(new GraphicSession())
         return
       case 'ffmpeg_missing':
         this.destroy(new FfmpegMissing())

@@ -3,7 +3,12 @@ import { Buffer } from 'node:buffer'
 import { setPriority } from 'node:os'
 import type { Readable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
-import { FfmpegMissing, NothingToShow, openExport } from '../../../recordings/export/formats.ts'
+import {
+  FfmpegMissing,
+  GraphicSession,
+  NothingToShow,
+  openExport,
+} from '../../../recordings/export/formats.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 
 /** Of 19: sessions go before looking at those that are over. */
@@ -62,6 +67,7 @@ async function run({ entry, key, choice }: ExportJob): Promise<void> {
     answer({ kind: 'end' })
   } catch (error) {
     if (error instanceof NothingToShow) answer({ kind: 'nothing' })
+    else if (error instanceof GraphicSession) answer({ kind: 'graphic_session' })
     else if (error instanceof FfmpegMissing) answer({ kind: 'ffmpeg_missing' })
     else answer({ kind: 'failed', reason: error instanceof Error ? error.message : String(error) })
   } finally {

@@ -15,6 +15,8 @@ import {
 } from '../../../../proxies/rdp/connection/front-negotiation.ts'
 
 export interface DoorOptions {
+  /** Serves a client that has come as far as TLS, in place of the desktop. */
+  serve?: (tls: TLSSocket, requestedProtocols: number) => void
   /** Told to the client once it has the desktop, and then the connection ends (ERROR_INFO). */
   refusal?: number
   /** Draws on the desktop. */
@@ -61,9 +63,14 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
         socket.off('data', hello)
         socket.pause()
         socket.write(negotiated.answer)
-        if (negotiated.result === 'refused') socket.end()
-        else
-          serve(new TLSSocket(socket, { isServer: true, secureContext: context }), negotiated, visit, options)
+        if (negotiated.result === 'refused') {
+          socket.end()
+          return
+        }
+        const tls = new TLSSocket(socket, { isServer: true, secureContext: context })
+        tls.on('error', () => {})
+        if (options.serve) options.serve(tls, negotiated.hello.requestedProtocols)
+        else serve(tls, negotiated, visit, options)
       } catch (error) {
         visit.error = error
         socket.destroy()
@@ -128,7 +135,6 @@ function serve(tls: TLSSocket, { hello }: FrontNegotiated, visit: Visit, options
       disconnect: () => tls.end(),
     },
   })
-  tls.on('error', () => {})
   tls.on('data', (chunk: Buffer) => {
     try {
       front.receive(chunk)

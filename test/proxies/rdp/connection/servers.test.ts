@@ -1,46 +1,164 @@
-/** The client's end of the connection sequence against a real target. */
+/** The client's end of the connection sequence, and both ends joined, against a real target. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
-import { describeWithPeers } from '../../../peers/program.ts'
+import { SECURITY_PROTOCOL } from '../../../../proxies/rdp/codec/x224.ts'
+import { type Daemon, run, startDaemon } from '../../../peers/process.ts'
+import { describeWithPeers, findProgram } from '../../../peers/program.ts'
+import { SHADOW_PEERS, type Shadow, startShadow } from '../../../peers/rdp/shadow.ts'
 import { startXrdp, XRDP_PEERS, type Xrdp } from '../../../peers/rdp/xrdp.ts'
+import {
+  differingPixels,
+  type Picture,
+  paint,
+  pictureOf,
+  SCREEN_PEERS,
+  type Screen,
+  shows,
+  startScreen,
+} from '../../../peers/screen.ts'
 import { createSystemUser, type SystemUser } from '../../../peers/users.ts'
 import { until } from '../../../until.ts'
-import { openTarget, type Session } from './target.ts'
+import { signIn } from '../credssp/connections.ts'
+import { openRelay, type Relay } from './relay.ts'
+import { dial, openTarget, type Session } from './target.ts'
 
-describeWithPeers('xrdp as a target', [...XRDP_PEERS], () => {
+describeWithPeers('xrdp as a target', [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp', 'xdotool'], () => {
   let user: SystemUser
   let xrdp: Xrdp
+  let screen: Screen
   let session: Session | undefined
+  let relay: Relay | undefined
+  let client: Daemon | undefined
 
   beforeAll(async () => {
+    screen = await startScreen(800, 600)
     user = await createSystemUser()
-    xrdp = await startXrdp('id -un >"$HOME/who"; exec xterm')
+    xrdp = await startXrdp('id -un >"$HOME/who"; exec xterm -geometry 80x24+0+0 -e sh')
   })
   afterAll(async () => {
     session?.close()
+    await client?.stop()
+    await relay?.close()
     await xrdp.stop()
     await user.remove()
+    await screen.stop()
   })
+
+  /** What the target's desktop has written into a file of the user's. */
+  const written = (name: string) =>
+    until(
+      () => `${name}; came: ${JSON.stringify(session)} ${JSON.stringify(relay?.errors)} ${xrdp.log()}`,
+      () => {
+        const path = join(user.home, name)
+        return existsSync(path) ? readFileSync(path, 'utf8').trim() || undefined : undefined
+      },
+    )
 
   test('signs the injected account in and draws its desktop', async () => {
     session = await openTarget(xrdp.port, { domain: '', login: user.name, password: user.password }, 32)
     const { updates } = session
-    const soFar = () => `${JSON.stringify(session)} ${xrdp.log()}`
     await until(
-      () => `a bitmap; came: ${soFar()}`,
+      () => `a bitmap; came: ${JSON.stringify(session)} ${xrdp.log()}`,
       () => updates.includes(UPDATE.bitmap) || undefined,
     )
-    const who = join(user.home, 'who')
-    await until(
-      () => `the desktop's program; came: ${soFar()}`,
-      () => (existsSync(who) && readFileSync(who, 'utf8') !== '') || undefined,
-    )
-    expect(readFileSync(who, 'utf8').trim()).toBe(user.name)
+    expect(await written('who')).toBe(user.name)
     expect(session.desktop).toEqual({ width: 800, height: 600, depth: 32 })
     expect(updates).not.toContain(UPDATE.surfaceCommands)
     expect(session.error).toBeUndefined()
     expect(session.disconnect).toBeUndefined()
   })
+
+  test('is shown to a client that knows nothing of the account, and takes its keys', async () => {
+    const logon = { domain: '', login: user.name, password: user.password }
+    const dialled = () => dial(xrdp.port, user.name)
+    relay = await openRelay({ dial: dialled, selectedProtocol: SECURITY_PROTOCOL.tls, logon, depth: 32 })
+    const { desktops, updates, input, down, errors, port } = relay
+    const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
+    client = await startDaemon(
+      findProgram('xfreerdp'),
+      [...args, '/sec:tls', '/rfx', '/gfx', '+clipboard'],
+      () => updates.includes(UPDATE.bitmap),
+      { env: { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display }, timeout: 20_000 },
+    )
+    // The white of xterm.
+    await shows(screen.display, ({ rgb }) => rgb.readUIntBE((300 * 800 + 200) * 3, 3) === 0xffffff)
+    const xdotool = (...words: string[]) =>
+      run(findProgram('xdotool'), words, { env: { ...process.env, DISPLAY: screen.display } })
+    await xdotool('mousemove', '200', '200', 'click', '1')
+    await xdotool('type', 'id -un >typed')
+    await xdotool('key', 'Return')
+    expect(await written('typed')).toBe(user.name)
+    expect(desktops).toEqual([{ width: 800, height: 600, depth: 32 }])
+    expect(new Set(input)).toEqual(new Set(['pointer', 'key', 'locks']))
+    expect(errors).toEqual([])
+    const sent = Buffer.concat(down)
+    for (const encoding of ['utf8', 'utf16le'] as const)
+      expect(sent.includes(Buffer.from(user.password, encoding))).toBe(false)
+  })
 })
+
+describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_PEERS, 'xfreerdp'], () => {
+  let shared: Screen
+  let screen: Screen
+  let shadow: Shadow
+  let relay: Relay | undefined
+  let client: Daemon | undefined
+  const logon = { domain: '', login: 'administrator', password: 'Target-Pass1' }
+
+  beforeAll(async () => {
+    ;[shared, screen] = await Promise.all([startScreen(800, 600), startScreen(800, 600)])
+    shadow = await startShadow({
+      screen: shared,
+      security: 'nla',
+      users: [{ name: logon.login, password: logon.password }],
+    })
+  })
+  afterEach(async () => {
+    await client?.stop()
+    await relay?.close()
+  })
+  afterAll(async () => {
+    await shadow.stop()
+    await screen.stop()
+    await shared.stop()
+  })
+
+  test.each([32, 16] as const)(
+    'is shown to the pixel through NLA, in fragments, at %i bits',
+    async (depth) => {
+      relay = await openRelay({
+        dial: () => signIn({ port: shadow.port, user: logon.login, password: logon.password }),
+        selectedProtocol: SECURITY_PROTOCOL.credssp,
+        logon,
+        depth,
+      })
+      const { updates, down, errors, port } = relay
+      const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
+      client = await startDaemon(
+        findProgram('xfreerdp'),
+        [...args, '/sec:tls', '/rfx', '/gfx', `/bpp:${depth}`],
+        () => updates.includes(UPDATE.bitmap),
+        {
+          env: { PATH: process.env.PATH, HOME: '/nonexistent', DISPLAY: screen.display },
+          timeout: 20_000,
+        },
+      )
+      await paint(shared.display, colours(depth))
+      const wanted = await pictureOf(shared.display)
+      await shows(screen.display, (picture) => differingPixels(picture, wanted) === 0)
+      expect(errors).toEqual([])
+      // FIRST in the header of an update, which its bitmaps have that are longer than a fragment.
+      expect(down.some((pdu) => pdu[0] === 0 && ((pdu[3]! >> 4) & 3) === 2)).toBe(true)
+    },
+  )
+})
+
+/** Every pixel another one, of colours that 16 bits have. */
+function colours(depth: 16 | 32): Picture {
+  const rgb = Buffer.alloc(800 * 600 * 3)
+  for (let at = 0; at < rgb.length; at++) rgb[at] = (at * 7 + (at >> 8) * 13) & 0xff
+  if (depth === 16) for (let at = 0; at < rgb.length; at++) rgb[at] = rgb[at]! & 0x80 ? 0xff : 0
+  return { width: 800, height: 600, rgb }
+}

@@ -1,7 +1,7 @@
 /** The back's end of RDP toward a real target, behind TLS: as a client of its own that takes a desktop. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import {
   buildConfirmActive,
   type Capability,
@@ -95,19 +95,24 @@ export function clientCapabilities({ width, height, depth }: Desktop): Capabilit
   ]
 }
 
-export async function openTarget(port: number, logon: TargetLogon, depth: 16 | 32): Promise<Session> {
+/** A connection to a target as far as TLS. */
+export async function dial(port: number, login: string): Promise<TLSSocket> {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
-  const negotiation = new BackNegotiation({ protocols: ['tls'], login: logon.login })
+  const negotiation = new BackNegotiation({ protocols: ['tls'], login })
   socket.write(negotiation.request)
   for (;;) {
     const [chunk] = (await once(socket, 'data')) as [Buffer]
     if (negotiation.receive(chunk)) break
   }
   socket.pause()
-  socket.removeAllListeners('data')
   const tls = connectTls({ socket, rejectUnauthorized: false })
   await once(tls, 'secureConnect')
+  return tls
+}
+
+export async function openTarget(port: number, logon: TargetLogon, depth: 16 | 32): Promise<Session> {
+  const tls = await dial(port, logon.login)
   const session: Session = { updates: [], sessionInfo: [], errorInfo: [], close: () => tls.destroy() }
   const assembler = new UpdateAssembler()
   const keep = (update: Update): void => {

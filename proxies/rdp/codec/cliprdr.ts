@@ -1,0 +1,247 @@
+/** The clipboard's channel (MS-RDPECLIP): formats, what is pasted, and files, as far as rights and audit need them. */
+import { Buffer } from 'node:buffer'
+import { latin1 } from '../../text.ts'
+import { ByteReader } from './reader.ts'
+import { untilNul, utf16Text } from './utf16.ts'
+import { ByteWriter } from './writer.ts'
+
+/** Name of the static channel. */
+export const CLIPRDR = 'cliprdr'
+/** Bytes of one message, with room for a large picture. */
+export const CLIPBOARD_LIMIT = 64 * 1024 * 1024
+/** Formats of one list: Windows' programs offer some thirty. */
+export const FORMAT_LIMIT = 512
+const FORMAT_NAME_LIMIT = 512
+/** Files of one list. */
+export const FILE_LIMIT = 10_000
+
+const HEADER = 8
+const SHORT_NAME = 32
+const DESCRIPTOR = 592
+
+export const CLIPBOARD_MESSAGE = {
+  monitorReady: 1,
+  formatList: 2,
+  formatListResponse: 3,
+  formatDataRequest: 4,
+  formatDataResponse: 5,
+  temporaryFolder: 6,
+  capabilities: 7,
+  fileContentsRequest: 8,
+  fileContentsResponse: 9,
+  lock: 10,
+  unlock: 11,
+} as const
+
+export const CLIPBOARD_FLAG = { ok: 1, fail: 2, asciiNames: 4 } as const
+
+/** generalFlags of the capabilities. */
+export const CLIPBOARD_CAPABILITY = {
+  longNames: 0x2,
+  fileStreams: 0x4,
+  noFilePaths: 0x8,
+  locks: 0x10,
+  hugeFiles: 0x20,
+} as const
+const FILE_CAPABILITIES =
+  CLIPBOARD_CAPABILITY.fileStreams |
+  CLIPBOARD_CAPABILITY.noFilePaths |
+  CLIPBOARD_CAPABILITY.locks |
+  CLIPBOARD_CAPABILITY.hugeFiles
+const GENERAL_SET = 1
+const SET_LIMIT = 16
+
+/** Windows' identifiers of formats; others are names with identifiers of the moment. */
+export const FORMAT = {
+  text: 1,
+  bitmap: 2,
+  oemText: 7,
+  dib: 8,
+  unicodeText: 13,
+  files: 15,
+  locale: 16,
+  dibV5: 17,
+} as const
+
+export interface ClipboardMessage {
+  /** One of CLIPBOARD_MESSAGE, or one that nobody knows. */
+  type: number
+  flags: number
+  body: Uint8Array
+}
+
+export interface ClipboardFormat {
+  id: number
+  /** Empty for Windows' own. */
+  name: string
+  /** As it stands in the list. */
+  bytes: Uint8Array
+}
+
+export interface ClipboardFile {
+  name: string
+  size: number
+  isFolder: boolean
+}
+
+export type FileContentsRequest = {
+  stream: number
+  /** Within the list of files. */
+  index: number
+} & ({ kind: 'size' } | { kind: 'range'; offset: number; length: number })
+
+/** Of a whole message; some peers put padding after it, which is left out. */
+export function parseClipboard(bytes: Uint8Array): ClipboardMessage {
+  const reader = new ByteReader(bytes, 'clipboard')
+  const type = reader.uint16()
+  const flags = reader.uint16()
+  return { type, flags, body: reader.bytes(reader.uint32()) }
+}
+
+export function buildClipboard(type: number, flags: number, body: Uint8Array = new Uint8Array(0)): Buffer {
+  return new ByteWriter(HEADER + body.length)
+    .uint16(type)
+    .uint16(flags)
+    .uint32(body.length)
+    .bytes(body)
+    .finish()
+}
+
+/** generalFlags of a message of type `capabilities`; 0 where it has none. */
+export function parseClipboardCapabilities(body: Uint8Array): number {
+  const at = generalFlagsAt(body)
+  return at === undefined ? 0 : new ByteReader(body, 'clipboard capabilities', at).uint32()
+}
+
+/** The same body without files. */
+export function withoutFiles(body: Uint8Array): Buffer {
+  const copy = Buffer.from(body)
+  const at = generalFlagsAt(body)
+  if (at !== undefined) copy.writeUInt32LE((copy.readUInt32LE(at) & ~FILE_CAPABILITIES) >>> 0, at)
+  return copy
+}
+
+function generalFlagsAt(body: Uint8Array): number | undefined {
+  const reader = new ByteReader(body, 'clipboard capabilities')
+  const count = reader.uint16()
+  reader.skip(2)
+  if (SET_LIMIT < count) reader.fail(`at most ${SET_LIMIT} sets were expected, found ${count}`)
+  for (let left = count; left > 0; left--) {
+    const type = reader.uint16()
+    const length = reader.uint16()
+    if (length < 4) reader.fail(`a set of at least 4 bytes was expected, found ${length}`)
+    const begin = reader.offset
+    const set = reader.bytes(length - 4)
+    if (type === GENERAL_SET && 8 <= set.length) return begin + 4
+  }
+  return undefined
+}
+
+/** Of a message of type `formatList`; `longNames`: both peers have said that they have them. */
+export function parseFormatList({ flags, body }: ClipboardMessage, longNames: boolean): ClipboardFormat[] {
+  const reader = new ByteReader(body, 'clipboard format list')
+  const isAscii = (flags & CLIPBOARD_FLAG.asciiNames) !== 0
+  const formats: ClipboardFormat[] = []
+  while (reader.remaining > 0) {
+    if (formats.length === FORMAT_LIMIT) reader.fail(`at most ${FORMAT_LIMIT} formats were expected`)
+    const begin = reader.offset
+    const id = reader.uint32()
+    const name = longNames ? readLongName(reader) : readShortName(reader, isAscii)
+    formats.push({ id, name, bytes: body.subarray(begin, reader.offset) })
+  }
+  return formats
+}
+
+function readShortName(reader: ByteReader, isAscii: boolean): string {
+  const bytes = reader.bytes(SHORT_NAME)
+  return untilNul(isAscii ? latin1(bytes) : utf16Text(bytes))
+}
+
+function readLongName(reader: ByteReader): string {
+  const units: number[] = []
+  for (let unit = reader.uint16(); unit !== 0; unit = reader.uint16()) {
+    if (units.length === FORMAT_NAME_LIMIT) {
+      reader.fail(`a name of at most ${FORMAT_NAME_LIMIT} characters was expected`)
+    }
+    units.push(unit)
+  }
+  return String.fromCharCode(...units)
+}
+
+/** The list with some of its formats only. */
+export function buildFormatList(formats: readonly ClipboardFormat[], flags: number): Buffer {
+  return buildClipboard(CLIPBOARD_MESSAGE.formatList, flags, Buffer.concat(formats.map(({ bytes }) => bytes)))
+}
+
+/** Names under which files are offered: MS-RDPECLIP 1.3.1.1.2 and what Windows' programs have beside it. */
+const FILE_FORMATS: ReadonlySet<string> = new Set([
+  'FileGroupDescriptor',
+  'FileGroupDescriptorW',
+  'FileContents',
+  'FileName',
+  'FileNameW',
+  'FileNameMap',
+  'FileNameMapW',
+  'x-special/gnome-copied-files',
+  'text/uri-list',
+])
+
+/** The format that a list of files comes in. */
+export const FILE_LIST_FORMAT = 'FileGroupDescriptorW'
+
+export function isFileFormat({ id, name }: Pick<ClipboardFormat, 'id' | 'name'>): boolean {
+  return id === FORMAT.files || FILE_FORMATS.has(name)
+}
+
+/** Of a message of type `formatDataRequest`: the format that is asked for. */
+export function parseFormatRequest(body: Uint8Array): number {
+  return new ByteReader(body, 'clipboard format data request').uint32()
+}
+
+/** The text of a message of type `formatDataResponse` whose request was for this format; undefined: it is no text. */
+export function clipboardText(format: number, body: Uint8Array): string | undefined {
+  if (format === FORMAT.unicodeText) return untilNul(utf16Text(body))
+  if (format === FORMAT.text || format === FORMAT.oemText) return untilNul(latin1(body))
+  return undefined
+}
+
+const ATTRIBUTE_FOLDER = 0x10
+
+/** Of a message of type `formatDataResponse` whose request was for FILE_LIST_FORMAT. */
+export function parseFileList(body: Uint8Array): ClipboardFile[] {
+  const reader = new ByteReader(body, 'clipboard file list')
+  const count = reader.uint32()
+  if (FILE_LIMIT < count) reader.fail(`at most ${FILE_LIMIT} files were expected, found ${count}`)
+  if (reader.remaining < count * DESCRIPTOR) {
+    reader.fail(`${count} files of ${DESCRIPTOR} bytes were expected, found ${reader.remaining} bytes`)
+  }
+  return Array.from({ length: count }, () => {
+    reader.skip(36)
+    const isFolder = (reader.uint32() & ATTRIBUTE_FOLDER) !== 0
+    reader.skip(16 + 8)
+    const high = reader.uint32()
+    const size = Math.min(high * 0x100000000 + reader.uint32(), Number.MAX_SAFE_INTEGER)
+    return { name: untilNul(utf16Text(reader.bytes(520))), size, isFolder }
+  })
+}
+
+const CONTENTS = { size: 1, range: 2 } as const
+
+/** Of a message of type `fileContentsRequest`. */
+export function parseFileContentsRequest(body: Uint8Array): FileContentsRequest {
+  const reader = new ByteReader(body, 'clipboard file contents request')
+  const stream = reader.uint32()
+  const index = reader.uint32()
+  const kind = reader.expect('kind', reader.uint32(), CONTENTS.size, CONTENTS.range)
+  if (kind === CONTENTS.size) return { kind: 'size', stream, index }
+  return { kind: 'range', stream, index, offset: reader.size(), length: reader.uint32() }
+}
+
+/** In place of a file's contents: they are not given. */
+export function buildFileRefusal(stream: number): Buffer {
+  return buildClipboard(
+    CLIPBOARD_MESSAGE.fileContentsResponse,
+    CLIPBOARD_FLAG.fail,
+    new ByteWriter(4).uint32(stream).finish(),
+  )
+}

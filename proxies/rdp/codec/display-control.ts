@@ -1,0 +1,49 @@
+/** The dynamic channel by which a client changes its desktop's size (MS-RDPEDISP). */
+import { DESKTOP_LIMIT } from './client-data.ts'
+import { ByteReader } from './reader.ts'
+
+/** Its name. */
+export const DISPLAY_CONTROL = 'Microsoft::Windows::RDS::DisplayControl'
+
+const LAYOUT = 2
+const MONITOR = 40
+const PRIMARY = 1
+const DISPLAY_LEAST = 200
+export const MONITOR_LIMIT = 16
+
+export interface Monitor {
+  isPrimary: boolean
+  left: number
+  top: number
+  width: number
+  height: number
+}
+
+/** Monitors of a client's layout; undefined: the message is another one. */
+export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
+  const reader = new ByteReader(bytes, 'display control')
+  const type = reader.uint32()
+  reader.skip(4)
+  if (type !== LAYOUT) return undefined
+  const size = reader.expect('size of a monitor', reader.uint32(), MONITOR)
+  const count = reader.uint32()
+  if (count < 1 || MONITOR_LIMIT < count) {
+    reader.fail(`1 to ${MONITOR_LIMIT} monitors were expected, found ${count}`)
+  }
+  return Array.from({ length: count }, () => {
+    const monitor = new ByteReader(reader.bytes(size), 'display control monitor')
+    const isPrimary = (monitor.uint32() & PRIMARY) !== 0
+    const left = monitor.uint32() | 0
+    const top = monitor.uint32() | 0
+    const width = readSide(monitor)
+    return { isPrimary, left, top, width, height: readSide(monitor) }
+  })
+}
+
+function readSide(reader: ByteReader): number {
+  const pixels = reader.uint32()
+  if (pixels < DISPLAY_LEAST || DESKTOP_LIMIT < pixels) {
+    reader.fail(`a side of ${DISPLAY_LEAST} to ${DESKTOP_LIMIT} pixels was expected, found ${pixels}`)
+  }
+  return pixels
+}

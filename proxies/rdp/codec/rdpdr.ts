@@ -1,0 +1,220 @@
+/**
+ * The channel of redirected devices (MS-RDPEFS): which devices a client announces, and what the target does with its
+ * drives, as far as rights and audit need it.
+ */
+import { Buffer } from 'node:buffer'
+import { ByteReader } from './reader.ts'
+import { ansiText, untilNul, utf16Text } from './utf16.ts'
+import { ByteWriter } from './writer.ts'
+
+/** Name of the static channel. */
+export const RDPDR = 'rdpdr'
+/** Bytes of one message: a read or write, which clients cut to a megabyte at most. */
+export const DEVICE_MESSAGE_LIMIT = 4 * 1024 * 1024
+/** Devices of one announcement. */
+export const DEVICE_LIMIT = 256
+const DEVICE_DATA_LIMIT = 64 * 1024
+const PATH_LIMIT = 32 * 1024
+const DOS_NAME = 8
+
+/** Component and packet id as one number: the core's packets end in 0x4472. */
+const CORE = 0x4472
+export const DEVICE_PACKET = {
+  serverAnnounce: 0x496e,
+  clientIdConfirm: 0x4343,
+  clientName: 0x434e,
+  serverCapability: 0x5350,
+  clientCapability: 0x4350,
+  userLoggedOn: 0x554c,
+  deviceListAnnounce: 0x4441,
+  deviceListRemove: 0x444d,
+  deviceReply: 0x6472,
+  ioRequest: 0x4952,
+  ioCompletion: 0x4943,
+} as const
+
+export const DEVICE_TYPE = { serial: 1, parallel: 2, printer: 4, drive: 8, smartCard: 0x20 } as const
+
+export interface DeviceMessage {
+  /** Of the core one of DEVICE_PACKET; undefined: of the printer's component. */
+  packet: number | undefined
+  body: Uint8Array
+}
+
+/** Of a whole message. */
+export function parseDeviceMessage(bytes: Uint8Array): DeviceMessage {
+  const reader = new ByteReader(bytes, 'device redirection')
+  const component = reader.uint16()
+  const packet = reader.uint16()
+  return { packet: component === CORE ? packet : undefined, body: reader.rest() }
+}
+
+export function buildDeviceMessage(packet: number, body: Uint8Array): Buffer {
+  return new ByteWriter(4 + body.length).uint16(CORE).uint16(packet).bytes(body).finish()
+}
+
+export interface Device {
+  type: number
+  id: number
+  /** At most seven characters. */
+  name: string
+  /** As it stands in the announcement. */
+  bytes: Uint8Array
+}
+
+/** Of a packet of type `deviceListAnnounce`. */
+export function parseDevices(body: Uint8Array): Device[] {
+  const reader = new ByteReader(body, 'device list announce')
+  const count = reader.uint32()
+  if (DEVICE_LIMIT < count) reader.fail(`at most ${DEVICE_LIMIT} devices were expected, found ${count}`)
+  return Array.from({ length: count }, () => {
+    const begin = reader.offset
+    const type = reader.uint32()
+    const id = reader.uint32()
+    const name = ansiText(reader.bytes(DOS_NAME))
+    const length = reader.uint32()
+    if (DEVICE_DATA_LIMIT < length) {
+      reader.fail(`a device's data of at most ${DEVICE_DATA_LIMIT} bytes was expected, found ${length}`)
+    }
+    reader.skip(length)
+    return { type, id, name, bytes: body.subarray(begin, reader.offset) }
+  })
+}
+
+/** A whole message that announces these. */
+export function buildDevices(devices: readonly Device[]): Buffer {
+  const count = new ByteWriter(4).uint32(devices.length).finish()
+  return buildDeviceMessage(
+    DEVICE_PACKET.deviceListAnnounce,
+    Buffer.concat([count, ...devices.map(({ bytes }) => bytes)]),
+  )
+}
+
+/** MajorFunction of a request. */
+export const IO = {
+  create: 0x0,
+  close: 0x2,
+  read: 0x3,
+  write: 0x4,
+  queryInformation: 0x5,
+  setInformation: 0x6,
+  queryVolume: 0xa,
+  setVolume: 0xb,
+  directory: 0xc,
+  deviceControl: 0xe,
+  lock: 0x11,
+} as const
+
+/** FsInformationClass of `setInformation`: what changes names and contents. */
+export const SET_INFORMATION = {
+  basic: 4,
+  rename: 10,
+  disposition: 13,
+  allocation: 19,
+  endOfFile: 20,
+} as const
+
+export interface IoRequest {
+  device: number
+  file: number
+  /** The answer has it too. */
+  completion: number
+  /** One of IO, or one that nobody knows. */
+  major: number
+  minor: number
+  details: Uint8Array
+}
+
+/** Of a packet of type `ioRequest`, which the target sends. */
+export function parseIoRequest(body: Uint8Array): IoRequest {
+  const reader = new ByteReader(body, 'device request')
+  const device = reader.uint32()
+  const file = reader.uint32()
+  const completion = reader.uint32()
+  const major = reader.uint32()
+  return { device, file, completion, major, minor: reader.uint32(), details: reader.rest() }
+}
+
+/** Bits of DesiredAccess that change something: writing, appending, attributes, deleting, rights and owner, all. */
+const WRITING =
+  0x2 | 0x4 | 0x10 | 0x40 | 0x100 | 0x10000 | 0x40000 | 0x80000 | 0x02000000 | 0x10000000 | 0x40000000
+/** CreateDisposition FILE_OPEN: all others may make a file. */
+const OPEN_EXISTING = 1
+const CREATE_FOLDER = 0x1
+const DELETE_ON_CLOSE = 0x1000
+
+export interface CreateRequest {
+  /** With backslashes, from the drive's root. */
+  path: string
+  isFolder: boolean
+  /** Whether it asks to change the drive, or to be able to. */
+  isWriting: boolean
+}
+
+/** Details of a request of type `create`. */
+export function parseCreate(details: Uint8Array): CreateRequest {
+  const reader = new ByteReader(details, 'device create request')
+  const access = reader.uint32()
+  reader.skip(8 + 4 + 4)
+  const disposition = reader.uint32()
+  const options = reader.uint32()
+  const length = reader.uint32()
+  if (PATH_LIMIT < length) reader.fail(`a path of at most ${PATH_LIMIT} bytes was expected, found ${length}`)
+  const path = untilNul(utf16Text(reader.bytes(length)))
+  return {
+    path,
+    isFolder: (options & CREATE_FOLDER) !== 0,
+    isWriting: (access & WRITING) !== 0 || disposition !== OPEN_EXISTING || (options & DELETE_ON_CLOSE) !== 0,
+  }
+}
+
+/** Details of a request of type `read` or `write`. */
+export function parseTransfer(details: Uint8Array): { length: number; offset: number } {
+  const reader = new ByteReader(details, 'device read or write request')
+  const length = reader.uint32()
+  if (DEVICE_MESSAGE_LIMIT < length) {
+    reader.fail(`at most ${DEVICE_MESSAGE_LIMIT} bytes were expected, found ${length}`)
+  }
+  return { length, offset: reader.size() }
+}
+
+/** Details of a request of type `setInformation`: the class, and the new path where it is `rename`. */
+export function parseSetInformation(details: Uint8Array): { class: number; newPath?: string } {
+  const reader = new ByteReader(details, 'device set information request')
+  const fsClass = reader.uint32()
+  const length = reader.uint32()
+  reader.skip(24)
+  const buffer = new ByteReader(reader.bytes(length), 'device rename request')
+  if (fsClass !== SET_INFORMATION.rename) return { class: fsClass }
+  buffer.skip(2)
+  const pathLength = buffer.uint32()
+  if (PATH_LIMIT < pathLength)
+    buffer.fail(`a path of at most ${PATH_LIMIT} bytes was expected, found ${pathLength}`)
+  return { class: fsClass, newPath: untilNul(utf16Text(buffer.bytes(pathLength))) }
+}
+
+export interface IoCompletion {
+  device: number
+  completion: number
+  /** NTSTATUS. */
+  status: number
+  details: Uint8Array
+}
+
+/** Of a packet of type `ioCompletion`, which the client sends. */
+export function parseIoCompletion(body: Uint8Array): IoCompletion {
+  const reader = new ByteReader(body, 'device completion')
+  const device = reader.uint32()
+  const completion = reader.uint32()
+  return { device, completion, status: reader.uint32(), details: reader.rest() }
+}
+
+const STATUS_ACCESS_DENIED = 0xc0000022
+
+/** A whole message that refuses the request, as the client would. */
+export function buildIoRefusal({ device, completion, major }: IoRequest): Buffer {
+  const writer = new ByteWriter(24).uint32(device).uint32(completion).uint32(STATUS_ACCESS_DENIED).uint32(0)
+  // A create's answer has a byte more, after the file that it has not opened; so has a write's, as padding.
+  if (major === IO.create || major === IO.write) writer.uint8(0)
+  return buildDeviceMessage(DEVICE_PACKET.ioCompletion, writer.finish())
+}

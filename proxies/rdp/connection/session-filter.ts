@@ -1,0 +1,192 @@
+/**
+ * What stands between a client and a target on the I/O channel and the fast path once licensing is over: capabilities
+ * are stripped on their way, so that only what a recording can show comes; what would let the client around the
+ * bastion stays here; what nobody knows does, too. Everything else passes as it is.
+ */
+import { MalformedError } from '../../malformed.ts'
+import {
+  type ActivePdu,
+  buildConfirmActive,
+  buildDemandActive,
+  parseConfirmActive,
+  parseDemandActive,
+} from '../codec/active.ts'
+import { type Desktop, readDesktop, stripConfirm, stripDemand } from '../codec/capabilities.ts'
+import { UpdateAssembler } from '../codec/fast-path-output.ts'
+import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/input.ts'
+import { parseRedirection, type Redirection } from '../codec/redirection.ts'
+import {
+  parseErrorInfo,
+  parseSessionInfo,
+  type SessionInfo,
+  withoutReconnectCookie,
+} from '../codec/session-pdus.ts'
+import {
+  buildShareData,
+  CONTROL_PDU,
+  DATA_PDU,
+  parseShare,
+  parseShareData,
+  type ShareData,
+  type SharePdu,
+} from '../codec/share.ts'
+import { isRecordable, parseSlowPointer, parseSlowUpdate, type Update } from '../codec/updates.ts'
+
+export interface SessionVisitor {
+  /** The target offers a desktop, the first or one of another size. */
+  desktop(desktop: Desktop): void
+  /** The target takes its desktop away; another will come, or the end. */
+  deactivated(): void
+  /** The client has agreed to the desktop. */
+  confirmed(): void
+  /** Of the picture, for the recording. Valid during the call only. */
+  update(update: Update): void
+  /** Before they go to the target. */
+  input(events: readonly InputEvent[]): void
+  /** What the target says of a logon. */
+  sessionInfo(info: SessionInfo): void
+  /** Why the target is about to end (ERROR_INFO). */
+  errorInfo(code: number): void
+  /** The target wants the client elsewhere; it has not been told. */
+  redirected(redirection: Redirection): void
+}
+
+/** Share data of a target that passes as it is. */
+const FROM_TARGET: ReadonlySet<number> = new Set([
+  DATA_PDU.control,
+  DATA_PDU.synchronize,
+  DATA_PDU.playSound,
+  DATA_PDU.shutdownDenied,
+  DATA_PDU.fontMap,
+  DATA_PDU.keyboardIndicators,
+  DATA_PDU.keyboardImeStatus,
+  DATA_PDU.statusInfo,
+])
+
+/** Share data of a client that passes as it is. Keys of bitmaps that it has kept mean nothing without caches. */
+const FROM_CLIENT: ReadonlySet<number> = new Set([
+  DATA_PDU.control,
+  DATA_PDU.synchronize,
+  DATA_PDU.fontList,
+  DATA_PDU.refreshRectangle,
+  DATA_PDU.suppressOutput,
+  DATA_PDU.shutdownRequest,
+])
+
+/** Whether there is a desktop that both sides have agreed to. */
+type State = 'none' | 'offered' | 'confirmed'
+
+export class SessionFilter {
+  readonly #visitor: SessionVisitor
+  readonly #user: number
+  readonly #assembler = new UpdateAssembler()
+  #state: State = 'none'
+  /** Of the desktop that was offered last. */
+  #shareId = 0
+
+  /** `user`: BackConnection.user, whom the target knows the client as. */
+  constructor(visitor: SessionVisitor, user: number) {
+    this.#visitor = visitor
+    this.#user = user
+  }
+
+  /** Of the target's I/O channel: what the client gets, each for a Send Data of its own. Throws MalformedError. */
+  fromTarget(data: Uint8Array): Uint8Array[] {
+    return parseShare(data)
+      .map((pdu) => this.#targetPdu(pdu))
+      .filter((bytes) => bytes !== undefined)
+  }
+
+  /** A PDU of the target's fast path: what the client gets. Throws MalformedError. */
+  fastPathFromTarget(pdu: Uint8Array): Uint8Array | undefined {
+    return this.#assembler.feed(pdu, (update) => this.#visitor.update(update))
+  }
+
+  /**
+   * Of the client's I/O channel: what the target gets, each for a Send Data of its own. Nothing passes before the client
+   * has agreed to the target's desktop: it is meant for the one before, which may be the bastion's, where passwords are
+   * typed. Throws MalformedError.
+   */
+  fromClient(data: Uint8Array): Uint8Array[] {
+    return parseShare(data)
+      .map((pdu) => this.#clientPdu(pdu))
+      .filter((bytes) => bytes !== undefined)
+  }
+
+  /** A PDU of the client's fast path, which passes as it is, or as `fromClient` not at all. Throws MalformedError. */
+  fastPathFromClient(pdu: Uint8Array): Uint8Array | undefined {
+    const events = parseFastPathInput(pdu)
+    if (this.#state !== 'confirmed') return undefined
+    this.#visitor.input(events)
+    return pdu
+  }
+
+  #targetPdu(pdu: SharePdu): Uint8Array | undefined {
+    switch (pdu.type) {
+      case CONTROL_PDU.data:
+        return this.#targetData(pdu, parseShareData(pdu))
+      case CONTROL_PDU.demandActive: {
+        const { shareId, capabilities } = parseDemandActive(pdu.body)
+        this.#shareId = shareId
+        this.#state = 'offered'
+        this.#visitor.desktop(readDesktop(capabilities))
+        return buildDemandActive({ shareId, capabilities: stripDemand(capabilities) })
+      }
+      case CONTROL_PDU.deactivateAll:
+        this.#state = 'none'
+        this.#visitor.deactivated()
+        return pdu.whole
+      case CONTROL_PDU.serverRedirection:
+        this.#visitor.redirected(parseRedirection(pdu.body))
+        return undefined
+      default:
+        throw new MalformedError(`share control: a server's PDU was expected, found type ${pdu.type}`)
+    }
+  }
+
+  #targetData(pdu: SharePdu, data: ShareData): Uint8Array | undefined {
+    switch (data.type) {
+      case DATA_PDU.update:
+        return this.#picture(pdu, parseSlowUpdate(data.body))
+      case DATA_PDU.pointer:
+        return this.#picture(pdu, parseSlowPointer(data.body))
+      case DATA_PDU.saveSessionInfo: {
+        this.#visitor.sessionInfo(parseSessionInfo(data.body))
+        const body = withoutReconnectCookie(data.body)
+        return body && buildShareData({ ...data, body })
+      }
+      case DATA_PDU.setErrorInfo:
+        this.#visitor.errorInfo(parseErrorInfo(data.body))
+        return pdu.whole
+      default:
+        return FROM_TARGET.has(data.type) ? pdu.whole : undefined
+    }
+  }
+
+  #picture(pdu: SharePdu, update: Update): Uint8Array | undefined {
+    if (!isRecordable(update.code)) return undefined
+    this.#visitor.update(update)
+    return pdu.whole
+  }
+
+  #clientPdu(pdu: SharePdu): Uint8Array | undefined {
+    if (pdu.type === CONTROL_PDU.confirmActive) return this.#confirm(parseConfirmActive(pdu.body))
+    if (pdu.type !== CONTROL_PDU.data) {
+      throw new MalformedError(`share control: a client's PDU was expected, found type ${pdu.type}`)
+    }
+    if (this.#state !== 'confirmed') return undefined
+    const data = parseShareData(pdu)
+    if (data.type === DATA_PDU.input) {
+      this.#visitor.input(parseSlowInput(data.body))
+      return pdu.whole
+    }
+    return FROM_CLIENT.has(data.type) ? pdu.whole : undefined
+  }
+  /** One that comes late, for a desktop that is gone, stays here. */
+  #confirm({ shareId, capabilities }: ActivePdu): Uint8Array | undefined {
+    if (this.#state !== 'offered' || shareId !== this.#shareId) return undefined
+    this.#state = 'confirmed'
+    this.#visitor.confirmed()
+    return buildConfirmActive({ shareId, capabilities: stripConfirm(capabilities) }, this.#user)
+  }
+}

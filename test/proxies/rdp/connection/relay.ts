@@ -1,0 +1,143 @@
+/** Front and back of RDP joined by the filter, on loopback: what the bastion is without rights, recording and words. */
+import type { TLSSocket } from 'node:tls'
+import type { Desktop } from '../../../../proxies/rdp/codec/capabilities.ts'
+import type { ClientData } from '../../../../proxies/rdp/codec/client-data.ts'
+import { type ClientInfo, forTarget, type TargetLogon } from '../../../../proxies/rdp/codec/client-info.ts'
+import { DISCONNECT_REASON } from '../../../../proxies/rdp/codec/mcs.ts'
+import { BackConnection } from '../../../../proxies/rdp/connection/back-connection.ts'
+import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
+import { SessionFilter } from '../../../../proxies/rdp/connection/session-filter.ts'
+import { type Door, openDoor } from './door.ts'
+
+export interface Relay extends Door {
+  desktops: Desktop[]
+  /** Codes of updates, and kinds of input, in their order. */
+  updates: number[]
+  input: string[]
+  /** Bytes that the client was sent. */
+  down: Buffer[]
+  errors: unknown[]
+}
+
+export interface RelayOptions {
+  /** A connection to the target as far as TLS, or as far as CredSSP within it. */
+  dial: () => Promise<TLSSocket>
+  selectedProtocol: number
+  logon: TargetLogon
+  depth: 16 | 32
+}
+
+export async function openRelay(options: RelayOptions): Promise<Relay> {
+  const seen = {
+    desktops: [],
+    updates: [],
+    input: [],
+    down: [],
+    errors: [],
+  } satisfies Partial<Relay> as Pick<Relay, 'desktops' | 'updates' | 'input' | 'down' | 'errors'>
+  const door = await openDoor({
+    serve: (tls, requestedProtocols) => serve(tls, requestedProtocols, seen, options),
+  })
+  return { ...door, ...seen }
+}
+
+function serve(
+  client: TLSSocket,
+  requestedProtocols: number,
+  seen: Omit<Relay, keyof Door>,
+  { dial, selectedProtocol, logon, depth }: RelayOptions,
+): void {
+  const { desktops, updates, input, down, errors } = seen
+  let data: ClientData | undefined
+  let back: BackConnection | undefined
+  let filter: SessionFilter | undefined
+  let target: TLSSocket | undefined
+  const end = (error?: unknown): void => {
+    if (error !== undefined) errors.push(error)
+    client.end()
+    target?.destroy()
+  }
+  const guarded = (receive: (chunk: Buffer) => void) => (chunk: Buffer) => {
+    try {
+      receive(chunk)
+    } catch (error) {
+      end(error)
+    }
+  }
+  const front = new FrontConnection({
+    requestedProtocols,
+    write: (bytes) => {
+      down.push(Buffer.from(bytes))
+      client.write(bytes)
+    },
+    visitor: {
+      settings: (settings) => {
+        data = settings
+      },
+      logon: (info) => void connectBack(info).catch(end),
+      license: (bytes) => back?.sendIo(bytes),
+      io: (bytes) => {
+        for (const one of filter!.fromClient(bytes)) back?.sendIo(one)
+      },
+      channel: (index, chunk) => back?.sendChannel(index, chunk),
+      fastPath: (pdu) => {
+        const kept = filter?.fastPathFromClient(pdu)
+        if (kept) back?.sendFastPath(kept)
+      },
+      disconnect: () => end(),
+    },
+  })
+  const connectBack = async (info: ClientInfo): Promise<void> => {
+    target = await dial()
+    const one = new BackConnection({
+      client: data!,
+      view: { selectedProtocol, channels: data!.channels, colourDepth: depth },
+      info: forTarget(info, logon),
+      licensing: 'relayed',
+      write: (bytes) => target!.write(bytes),
+      visitor: {
+        license: (bytes) => front.sendIo(bytes),
+        licensed: () => {
+          front.startSession()
+          filter = new SessionFilter(
+            {
+              desktop: (desktop) => desktops.push(desktop),
+              deactivated: () => {},
+              confirmed: () => {},
+              update: ({ code }) => updates.push(code),
+              input: (events) => input.push(...events.map(({ kind }) => kind)),
+              sessionInfo: () => {},
+              errorInfo: () => {},
+              redirected: () => {},
+            },
+            one.user,
+          )
+        },
+        io: (bytes) => {
+          for (const share of filter!.fromTarget(bytes)) front.sendIo(share)
+        },
+        channel: (index, chunk) => front.sendChannel(index, chunk),
+        fastPath: (pdu) => {
+          const kept = filter!.fastPathFromTarget(pdu)
+          if (kept) front.sendFastPath(kept)
+        },
+        disconnect: () => {
+          front.end(DISCONNECT_REASON.userRequested)
+          end()
+        },
+      },
+    })
+    back = one
+    target.on('error', end)
+    target.on('close', () => end())
+    target.on(
+      'data',
+      guarded((chunk) => one.receive(chunk)),
+    )
+    one.start()
+  }
+  client.on(
+    'data',
+    guarded((chunk) => front.receive(chunk)),
+  )
+}
