@@ -79,6 +79,7 @@ export const PEER_PACKAGES = [
   'gss-ntlmssp',
   'dbus-x11',
   'imagemagick',
+  'xclip',
   'xdotool',
   'xterm',
   'swift-proxy',

@@ -2,6 +2,7 @@
  * The broker's data folder: made at the first start, 0700, with the keys that its listeners show. What is there
  * is used as it is. One broker at a time holds it.
  */
+import { generateKeyPairSync } from 'node:crypto'
 import {
   closeSync,
   existsSync,
@@ -26,6 +27,7 @@ export interface TlsFiles {
 }
 
 const CERTIFICATE_DAYS = 825
+const VNC_KEY_BITS = 2048
 
 /** In the data folder while a restore fills it: nobody may take what is there for the whole. */
 export const RESTORING = 'restoring'
@@ -122,6 +124,17 @@ export function nextHostKeys(dataDir: string): string[] {
   return HOST_KEYS.map(({ name }) => join(dataDir, 'ssh', `${name}.next`))
     .filter((file) => existsSync(file))
     .map((file) => readFileSync(file, 'utf8'))
+}
+
+/** The RSA key (PKCS#8, PEM) that VNC viewers know the bastion by where they use RA2, made where it is missing. */
+export function vncKey(dataDir: string): string {
+  const file = join(dataDir, 'tls', 'vnc_rsa_key.pem')
+  if (!existsSync(file)) {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: VNC_KEY_BITS })
+    writeNew(file, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, 0o600)
+  }
+  return readFileSync(file, 'utf8')
 }
 
 /** The certificate of the HTTPS listener: the configured one, else a self-signed one of the data folder. */

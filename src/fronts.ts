@@ -1,5 +1,5 @@
 /** What people come in by: a listener for each protocol, and the connections behind all of them. */
-import { constants } from 'node:crypto'
+import { constants, createPrivateKey } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { Connections } from '../proxies/connections.ts'
 import { rloginBack } from '../proxies/rlogin/back.ts'
@@ -11,8 +11,11 @@ import { telnetBack } from '../proxies/telnet/back.ts'
 import { TelnetClientWire, telnetRefusal } from '../proxies/telnet/client-wire.ts'
 import { type Security, TerminalFront, type TerminalFrontOptions } from '../proxies/terminal/front.ts'
 import { type UrgentData, WITHOUT_URGENCY } from '../proxies/urgent.ts'
+import type { VncFrontSecurity } from '../proxies/vnc/front.ts'
+import { VncProxy } from '../proxies/vnc/proxy.ts'
+import { anonymousContext, certificateContext } from '../proxies/vnc/tls.ts'
 import type { Config, ListenAddress } from './config/config.ts'
-import { hostKeys, nextHostKeys, publicHostKeys, tlsFiles } from './data-folder.ts'
+import { hostKeys, nextHostKeys, publicHostKeys, tlsFiles, vncKey } from './data-folder.ts'
 import type { Gate } from './gate/messages.ts'
 import { type OwnCertificate, openHostCertificates, validityOf } from './own-certificates.ts'
 import { openUrgentData } from './sockets/urgent.ts'
@@ -40,6 +43,7 @@ export class Fronts {
   readonly #connections: Connections
   readonly #signedIn: SignedIn
   #ssh: SshProxy | undefined
+  #vnc: VncProxy | undefined
   readonly #terminals = new Map<TerminalListener, TerminalFront>()
   /** What is to be bound, in the order in which it is said. */
   readonly listeners: Listener[] = []
@@ -68,7 +72,21 @@ export class Fronts {
       const address = config.listen[name]
       if (security && address) fronts.#openTerminal(name, address, security, config, gate, urgent)
     }
+    const security = await vncSecurityOf(config)
+    if (security && config.listen.vnc) fronts.#openVnc(config, config.listen.vnc, security, gate)
     return fronts
+  }
+
+  #openVnc(
+    { loginGrace, hostname }: Config,
+    address: ListenAddress,
+    security: VncFrontSecurity,
+    gate: Gate,
+  ): void {
+    const connections = this.#connections
+    const proxy = new VncProxy({ gate, connections, security, bastion: hostname, loginGraceMs: loginGrace })
+    this.#vnc = proxy
+    this.listeners.push({ name: 'vnc', address, listen: (host, port) => proxy.listen(host, port) })
   }
 
   #openSsh(config: Config, address: ListenAddress, gate: Gate): void {
@@ -132,7 +150,9 @@ export class Fronts {
       const security = await securityOf(name, config)
       if (security) securities.set(name, security)
     }
+    const vncSecurity = this.#vnc && (await vncSecurityOf(config))
     return () => {
+      if (this.#vnc && vncSecurity) this.#vnc.security = vncSecurity
       const { banner, motd } = config.ssh
       this.#signedIn.motd = motd
       if (this.#ssh) {
@@ -149,7 +169,7 @@ export class Fronts {
 
   /** No new connections; running ones get `graceMs`, then they are ended with the reason. Resolves at the end. */
   async drain(graceMs: number, reason: string): Promise<void> {
-    const fronts = [...(this.#ssh ? [this.#ssh] : []), ...this.#terminals.values()]
+    const fronts = [this.#ssh, this.#vnc, ...this.#terminals.values()].filter((front) => front !== undefined)
     for (const front of fronts) front.close()
     await this.#connections.drain(graceMs, reason)
     for (const front of fronts) front.destroy()
@@ -167,6 +187,16 @@ async function securityOf(
   // Node's own limit on renegotiations does not reach a socket that is wrapped by hand.
   const secureOptions = constants.SSL_OP_NO_RENEGOTIATION
   return { tls: createSecureContext({ ...files, minVersion: 'TLSv1.2', secureOptions }) }
+}
+
+async function vncSecurityOf({ listen, dataDir, hostname }: Config): Promise<VncFrontSecurity | undefined> {
+  if (!listen.vnc) return undefined
+  return {
+    certificate: certificateContext(await tlsFiles(dataDir, hostname, listen.vnc)),
+    anonymous: anonymousContext(),
+    rsaKey: createPrivateKey(vncKey(dataDir)),
+    allowClear: listen.vnc.allowClear,
+  }
 }
 
 async function urgentData(warn: Warn): Promise<UrgentData> {

@@ -45,3 +45,8 @@ export function command(f: EventFields): string {
   const rule = f.rule === undefined ? '' : ` (rule ${f.rule})`
   return `${who(f)} ${verb} a command on ${targetOf(f)}${rule}${f.object === undefined ? because(f) : `: ${f.object}`}`
 }
+
+export function copied(f: EventFields): string {
+  const size = f.size === undefined ? '' : ` (${f.size} bytes)`
+  return `${who(f)} copied${size} ${f.direction === 'up' ? 'to' : 'from'} ${targetOf(f)}${f.reason === undefined ? '' : `, ${f.reason}`}`
+}

@@ -70,6 +70,7 @@ const PROXY_EVENTS: ReadonlySet<EventCode> = new Set([
   'channel.unrecorded',
   'command',
   'file.transfer',
+  'clipboard',
   'file.denied',
   // By a rule of the session, which the proxy applies.
   'session.kill',

@@ -96,6 +96,17 @@ export function differingPixels(one: Picture, other: Picture): number {
   return count
 }
 
+/** The other one lies somewhere in it as it is. */
+export function isWithin(picture: Picture, part: Picture): boolean {
+  const row = part.rgb.subarray(0, part.width * 3)
+  for (let at = picture.rgb.indexOf(row); at >= 0; at = picture.rgb.indexOf(row, at + 1)) {
+    const [x, y] = [(at / 3) % picture.width, Math.floor(at / 3 / picture.width)]
+    if (at % 3 !== 0 || x + part.width > picture.width || y + part.height > picture.height) continue
+    if (differingPixels(cut(picture, x, y, part.width, part.height), part) === 0) return true
+  }
+  return false
+}
+
 /** Paints the display's background. What was painted stays until the next time. */
 export async function paint(display: string, { width, height, rgb }: Picture): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-paint-'))

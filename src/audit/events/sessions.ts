@@ -1,6 +1,5 @@
 /** Events of people and their sessions: signing in, what is done in a session, who watches it. */
 import { CHANNEL, CLIENT, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from '../fields.ts'
-import { because, channel, command, seconds, session, targetOf, transfer, who } from '../phrases.ts'
 
 export const SESSIONS = {
   'auth.success': {
@@ -75,7 +74,7 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a shell, a command, a file transfer, a forwarded connection or its listener on the target began within a session',
+      'a shell, a command, a file transfer, a desktop, a forwarded connection or its listener on the target began within a session',
     fields: [...CHANNEL, 'destination'],
     sentence: (f) => `${who(f)} opened ${channel(f)} on ${targetOf(f)}`,
   },
@@ -118,6 +117,14 @@ export const SESSIONS = {
     meaning: 'an operation on a file was refused',
     fields: [...CHANNEL, 'path', 'direction', 'reason'],
     sentence: (f) => `${who(f)} was refused ${f.path ?? 'a file'} on ${targetOf(f)}${because(f)}`,
+  },
+  clipboard: {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'something was copied from one side of a desktop to the other: to the target (`up`) or from it (`down`); what it was is in the recording',
+    fields: [...CHANNEL, 'direction', 'size', 'reason'],
+    sentence: copied,
   },
   'hostkey.new': {
     severity: 'notice',

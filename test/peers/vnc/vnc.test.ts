@@ -4,6 +4,7 @@ import { describeWithPeers } from '../program.ts'
 import {
   cut,
   differingPixels,
+  isWithin,
   type Picture,
   paint,
   pictureOf,
@@ -32,17 +33,6 @@ function stripes(): Picture {
   const rgb = Buffer.alloc(WIDTH * HEIGHT * 3)
   for (let at = 0; at < rgb.length; at++) rgb[at] = (at * 7 + Math.floor(at / (WIDTH * 3)) * 13) & 0xff
   return { width: WIDTH, height: HEIGHT, rgb }
-}
-
-/** Lies somewhere on the screen as it is. */
-function isWithin(picture: Picture, part: Picture): boolean {
-  const row = part.rgb.subarray(0, part.width * 3)
-  for (let at = picture.rgb.indexOf(row); at >= 0; at = picture.rgb.indexOf(row, at + 1)) {
-    const [x, y] = [(at / 3) % picture.width, Math.floor(at / 3 / picture.width)]
-    if (at % 3 !== 0 || x + part.width > picture.width || y + part.height > picture.height) continue
-    if (differingPixels(cut(picture, x, y, part.width, part.height), part) === 0) return true
-  }
-  return false
 }
 
 describeWithPeers('Xtigervnc', [...XVNC_PEERS, 'display'], () => {

@@ -1,0 +1,244 @@
+/**
+ * One viewer's connection from sign-in to the end: the target that its login names, or one chosen from a list that is
+ * drawn for it; then the notice that the session is recorded; then the relay.
+ */
+import type { TargetEntry } from '../../src/gate/messages.ts'
+import type { ProxyConnection } from '../connections.ts'
+import { logonForm, logonOf } from '../desktop/form.ts'
+import { failureMessage, recordedNotice } from '../desktop/message.ts'
+import { TargetList } from '../desktop/targets.ts'
+import { WaitingScreen } from '../desktop/waiting.ts'
+import { INTERNAL } from '../errors.ts'
+import { end } from '../farewell.ts'
+import type { SessionResult } from '../session.ts'
+import { RGB888 } from './codec/pixel-format.ts'
+import { encodeServerInit, type ServerInit } from './codec/server-init.ts'
+import type { SignedInViewer } from './front.ts'
+import { MAX_LOGON_REFUSALS, NOTICE_SECONDS, OWN_SIZE } from './limits.ts'
+import { LocalDisplay } from './local/display.ts'
+import { type Choice, type Opened, type OpeningOptions, openSession, type Refusal } from './opening.ts'
+import { type LastWords, VncRelay } from './relay.ts'
+import { desktopName } from './texts.ts'
+import { Viewer } from './viewer.ts'
+
+export interface ConnectionOptions extends SignedInViewer, OpeningOptions {
+  /** The name that the bastion shows itself by. */
+  bastion: string
+  /** Nothing is left of the connection. */
+  onGone: () => void
+}
+
+export class VncConnection implements ProxyConnection {
+  readonly #options: ConnectionOptions
+  readonly #viewer: Viewer
+  readonly #abandon = new AbortController()
+  #display: LocalDisplay | undefined
+  #opened: Opened | undefined
+  /** The way to the target, while it is being made. */
+  #opening: Promise<unknown> | undefined
+  #relay: VncRelay | undefined
+  #isLeaving = false
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    this.#viewer = new Viewer(options.pipe)
+    options.pipe.onClose = () => void this.#leave('success')
+    options.pipe.onDrain = () => this.#display?.drained()
+    this.#viewer.onBroken = (error) => this.#broken(error)
+    this.#viewer.onMessage = (message) => this.#display?.message(message)
+    this.#run().catch(() => this.#leave('failure', INTERNAL))
+  }
+
+  /** The broker is stopping. */
+  stop(result: SessionResult, reason: string): void {
+    if (this.#relay) this.#opened?.session.stop(result, reason)
+    else void this.#leave(result, reason)
+  }
+
+  async #run(): Promise<void> {
+    const { hasTarget } = this.#options.identity
+    const display = hasTarget ? undefined : this.#beginOwn()
+    const opened = display ? await this.#choose(display) : await this.#reach({}, this.#abandon.signal)
+    if (this.#isLeaving || !opened) return
+    if ('message' in opened) {
+      await this.#fail(opened.message)
+      return
+    }
+    await this.#handOver(opened)
+  }
+
+  /** A desktop of the bastion's own, on which there is no target yet. */
+  #beginOwn(): LocalDisplay {
+    return this.#begin({ ...OWN_SIZE, format: RGB888, name: this.#options.bastion }, true)
+  }
+
+  /** The viewer gets its ServerInit, and screens of the bastion's own. */
+  #begin(init: ServerInit, mayResize: boolean): LocalDisplay {
+    const { pipe } = this.#options
+    const { width, height, format } = init
+    const display = new LocalDisplay({ pipe, size: { width, height }, format, mayResize })
+    this.#display = display
+    this.#viewer.begin(encodeServerInit(init))
+    return display
+  }
+
+  /** The list of targets, until one of them is there or the user leaves. */
+  async #choose(display: LocalDisplay): Promise<Opened | undefined> {
+    const { gate, identity, bastion } = this.#options
+    const { user } = identity
+    let notice: string | undefined
+    while (!this.#isLeaving) {
+      const { targets, total } = await gate.targets({ identity: identity.token, protocol: 'VNC' })
+      const list = new TargetList(
+        { bastion, user, targets, total, ...(notice !== undefined && { notice }) },
+        display.size,
+      )
+      const outcome = await display.ask(list)
+      if (outcome === 'left') {
+        await this.#leave('success')
+        return undefined
+      }
+      const opened = await this.#toChosen(display, outcome.choice)
+      if (!('message' in opened)) return opened
+      notice = opened.message
+    }
+    return undefined
+  }
+
+  async #toChosen(display: LocalDisplay, { target }: TargetEntry): Promise<Opened | Refusal> {
+    const { identity, bastion } = this.#options
+    const { user } = identity
+    const interrupt = new AbortController()
+    const waiting = { bastion, user, heading: 'Connecting', text: target }
+    display.show(new WaitingScreen(waiting, display.size), () => interrupt.abort('interrupted'))
+    return await this.#reach({ target }, AbortSignal.any([interrupt.signal, this.#abandon.signal]))
+  }
+
+  /** The session and its target, with the login there asked for as often as may be. */
+  async #reach(choice: Choice, signal: AbortSignal): Promise<Opened | Refusal> {
+    const { identity, bastion } = this.#options
+    const { user } = identity
+    for (let refusals = 0; ; refusals++) {
+      const opening = openSession(this.#options, choice, signal)
+      this.#opening = opening
+      const opened = await opening
+      if (!('message' in opened)) return this.#fitting(opened)
+      const { question } = opened
+      if (!question || refusals === MAX_LOGON_REFUSALS || signal.aborted) return opened
+      const display = this.#display ?? this.#beginOwn()
+      const asked = choice.logon ? { ...question, flaw: opened.message } : question
+      const answer = await display.ask(logonForm({ bastion, user, question: asked }, display.size))
+      if (answer === 'cancelled') return { message: 'the login was cancelled' }
+      choice = { ...choice, logon: logonOf(question, answer.answers) }
+    }
+  }
+
+  /** A viewer that was shown something before has to take the size of the target's desktop. */
+  async #fitting(opened: Opened): Promise<Opened | Refusal> {
+    const display = this.#display
+    const { session, target } = opened
+    const { width, height } = target.init
+    const fits =
+      !display || display.canResize || (display.size.width === width && display.size.height === height)
+    if (fits && !this.#isLeaving) {
+      this.#opened = opened
+      return opened
+    }
+    target.pipe.destroy()
+    const reason = fits ? 'the viewer has gone' : 'the viewer cannot change the size of its desktop'
+    await this.#over(opened, 'failure', reason)
+    return {
+      message: `this viewer cannot change the size of its desktop: name the target in the login, ${session.user}+${session.target.canonical}`,
+    }
+  }
+
+  /** The notice, and the relay. */
+  async #handOver(opened: Opened): Promise<void> {
+    const { session, target } = opened
+    const { init } = target
+    const { bastion, identity } = this.#options
+    session.onStop = (result, reason) => void this.#leave(result, reason)
+    target.pipe.onClose = () => void this.#leave('failure', 'the target closed the connection')
+    if (session.stopped) {
+      await this.#leave('failure')
+      return
+    }
+    const name = desktopName(init.name, session.isRecorded)
+    const display = this.#display ?? this.#begin({ ...init, name }, false)
+    display.rename(name)
+    if (session.vnc.sessionNotice && session.isRecorded) {
+      const of = { bastion, user: identity.user, target: session.target.canonical, seconds: NOTICE_SECONDS }
+      await display.ask(recordedNotice(of, init))
+    }
+    await session.opens('VNC')
+    const state = await display.release()
+    if (this.#isLeaving) return
+    this.#display = undefined
+    this.#relay = new VncRelay({
+      viewer: this.#viewer,
+      state,
+      target,
+      session,
+      onLastWords: (viewer, reason) => this.#lastWords(viewer, reason),
+      onEnd: () => void this.#leave('success'),
+    })
+  }
+
+  async #over({ session }: Opened, result: SessionResult, reason: string | undefined): Promise<void> {
+    this.#options.connections.over(session)
+    await session.end(result, reason)
+  }
+
+  /** There is no session: the viewer is shown why, and leaves. */
+  async #fail(text: string): Promise<void> {
+    const { bastion, identity } = this.#options
+    const display = this.#display ?? this.#beginOwn()
+    const words = { bastion, user: identity.user, heading: 'No session', text }
+    await display.ask(failureMessage(words, display.size))
+    await this.#leave('failure')
+  }
+
+  /** Why the session has ended, as long as somebody reads it. */
+  #lastWords({ size, format, encodings }: LastWords, reason: string): void {
+    const { pipe, bastion, identity } = this.#options
+    const display = new LocalDisplay({ pipe, size, format, mayResize: false })
+    this.#display = display
+    this.#viewer.onMessage = (message) => display.message(message)
+    this.#viewer.onRead = undefined
+    this.#viewer.onBroken = () => end(pipe)
+    pipe.onDrain = () => display.drained()
+    display.message({ kind: 'set-encodings', encodings: [...encodings] })
+    display.message({ kind: 'update-request', isIncremental: false, x: 0, y: 0, ...size })
+    const words = { bastion, user: identity.user, heading: 'The session has ended', text: reason }
+    display.show(failureMessage(words, size), () => end(pipe))
+  }
+
+  #broken(error: Error): void {
+    if (this.#relay) this.#relay.broken(error)
+    else void this.#leave('failure', error.message)
+  }
+
+  /** Nothing goes on. Never rejects. */
+  async #leave(result: SessionResult, reason?: string): Promise<void> {
+    if (this.#isLeaving) return
+    this.#isLeaving = true
+    const { pipe, gate, identity, onGone } = this.#options
+    this.#abandon.abort(reason ?? 'the viewer has gone')
+    this.#display?.close()
+    end(pipe)
+    try {
+      await this.#opening
+      const opened = this.#opened
+      if (opened) {
+        opened.target.pipe.onClose = undefined
+        opened.target.pipe.destroy()
+        await this.#over(opened, result, reason)
+      }
+      await gate.leave({ identity: identity.token })
+    } catch {
+      // The broker has gone away: there is nobody left to tell.
+    } finally {
+      onGone()
+    }
+  }
+}

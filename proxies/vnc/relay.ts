@@ -1,0 +1,262 @@
+/**
+ * What happens between the viewer and the target: both ways of the bytes, the back-pressure between them and the
+ * recording, the time limits, and the end.
+ */
+import { Buffer } from 'node:buffer'
+import { end } from '../farewell.ts'
+import { FLOOD_MARK } from '../limits.ts'
+import { MalformedError } from '../malformed.ts'
+import { ProvenOutput } from '../proven-output.ts'
+import type { SessionResult } from '../session.ts'
+import { TimeLimits } from '../time-limits.ts'
+import { encodeClientCutText, encodeSetDesktopSize, encodeSetPixelFormat } from './codec/client-encoder.ts'
+import { type PixelFormat, samePixelFormat } from './codec/pixel-format.ts'
+import type { ServerInit } from './codec/server-init.ts'
+import { Downstream } from './downstream.ts'
+import { LAST_UPDATE_MS } from './limits.ts'
+import type { ViewerState } from './local/display.ts'
+import type { Pipe } from './pipe.ts'
+import { Sender } from './sender.ts'
+import type { VncSession } from './session.ts'
+import { StallWatch } from './stall-watch.ts'
+import { desktopName } from './texts.ts'
+import { Upstream } from './upstream.ts'
+import type { Viewer } from './viewer.ts'
+
+/** What is known of a viewer whose session has ended. */
+export interface LastWords {
+  size: { width: number; height: number }
+  format: PixelFormat
+  encodings: readonly number[]
+}
+
+export interface RelayOptions {
+  viewer: Viewer
+  /** How far the viewer has come before. */
+  state: ViewerState
+  target: { pipe: Pipe; init: ServerInit }
+  session: VncSession
+  /** The session has ended for this reason, and the viewer can be shown it. It is whoever takes this that closes. */
+  onLastWords: (viewer: LastWords, reason: string) => void
+  /** Both ends are closed, and the session is sealed and accounted for. */
+  onEnd: () => void
+}
+
+export class VncRelay {
+  readonly #options: RelayOptions
+  readonly #viewer: Pipe
+  readonly #target: Pipe
+  readonly #session: VncSession
+  readonly #name: string
+  readonly #downstream: Downstream
+  readonly #upstream: Upstream
+  readonly #limits: TimeLimits
+  readonly #stall: StallWatch
+  /** Where output waits for its recording. */
+  readonly #proven: ProvenOutput | undefined
+  #ended = false
+  /** The session is to end; called when the update that is under way has come whole. */
+  #stopping: (() => void) | undefined
+
+  constructor(options: RelayOptions) {
+    const { viewer, state, target, session } = options
+    this.#options = options
+    this.#viewer = viewer.pipe
+    this.#target = target.pipe
+    this.#session = session
+    this.#name = desktopName(target.init.name, session.isRecorded)
+    const toViewer = new Sender(viewer.pipe)
+    const toTarget = new Sender(target.pipe)
+    const output = session.isStrict ? provenClient(viewer.pipe) : undefined
+    this.#proven = output && new ProvenOutput({ client: output, flush: () => session.recording.flush() })
+    const { recorder, clipboard, isRecorded } = session
+    const init = { ...target.init, format: state.format }
+    this.#downstream = new Downstream(init, {
+      send: (bytes) => {
+        session.bytesOut += bytes.length
+        if (output) output.send(bytes)
+        else toViewer.send(bytes)
+      },
+      recorder,
+      clipboard,
+      isRecorded,
+      onExtension: (extension) => viewer.extended(extension),
+      onUpdate: () => {
+        this.#stall.updated()
+        // The last bytes of it are still to be passed on.
+        if (this.#stopping) queueMicrotask(this.#stopping)
+      },
+    })
+    this.#upstream = new Upstream({
+      send: (bytes) => {
+        session.bytesIn += bytes.length
+        toTarget.send(bytes)
+      },
+      downstream: this.#downstream,
+      recorder,
+      clipboard,
+      isViewOnly: session.vnc.viewOnly,
+      onAsked: () => this.#stall.asked(),
+      onSign: () => {
+        session.signs += 1
+      },
+    })
+    this.#limits = new TimeLimits(session.options, {
+      get signs() {
+        return session.signs
+      },
+      warn: (text) => this.#tell(text),
+      end: (reason) => this.#stop('failure', reason),
+    })
+    this.#stall = new StallWatch({
+      isOwed: () => this.#downstream.isInMessage && !this.#target.paused,
+      onStall: (reason) => this.#over('failure', reason),
+    })
+    recorder.open(target.init, init.format)
+    if (output) output.onDrain = () => this.#balance()
+    this.#viewer.onDrain = this.#target.onDrain = () => {
+      toViewer.recycle()
+      toTarget.recycle()
+      this.#balance()
+    }
+    session.onDrain = () => this.#balance()
+    this.#viewer.onClose = () => this.#over('success')
+    this.#target.onClose = () => this.#targetGone()
+    session.onStop = (result, reason) => this.#stop(result, reason)
+    session.onTell = (text) => this.#tell(text)
+    viewer.onMessage = (message, bytes) => {
+      if (!this.#ended && !this.#stopping) this.#upstream.take(message, bytes)
+    }
+    viewer.onRead = () => this.#balance()
+    this.#target.onData = (chunk) => this.#fromTarget(chunk)
+    this.#begin(state, target.init)
+  }
+
+  /** The viewer has broken the protocol. */
+  broken({ message }: Error): void {
+    this.#over('failure', message)
+  }
+
+  /** The target learns what the viewer has asked for so far. */
+  #begin({ size, format, encodings, request, wish, cutText }: ViewerState, init: ServerInit): void {
+    const { stopped } = this.#session
+    if (stopped) this.#over(stopped.result, stopped.reason)
+    else if (this.#viewer.closed) this.#over('success')
+    else if (this.#target.closed) this.#targetGone()
+    if (this.#ended) return
+    if (!samePixelFormat(format, init.format)) this.#target.write(encodeSetPixelFormat(format))
+    if (encodings.length > 0) this.#upstream.setEncodings(encodings)
+    if (size.width !== init.width || size.height !== init.height) this.#downstream.tellSize(encodings)
+    if (request) this.#upstream.requestAll()
+    if (wish) {
+      const { width, height, screens } = wish
+      const bytes = encodeSetDesktopSize(width, height, screens)
+      this.#upstream.take({ kind: 'set-desktop-size', width, height, screens: [...screens] }, bytes)
+    }
+    if (cutText) this.#upstream.take({ kind: 'cut-text', text: cutText }, encodeClientCutText(cutText))
+    this.#balance()
+  }
+
+  #fromTarget(chunk: Uint8Array): void {
+    if (this.#ended) return
+    this.#stall.received(chunk.length)
+    try {
+      this.#downstream.receive(chunk)
+    } catch (error) {
+      if (error instanceof MalformedError)
+        this.#over('failure', `the target broke the RFB protocol: ${error.message}`)
+      else this.#over('failure', 'internal error')
+      return
+    }
+    this.#balance()
+  }
+
+  /** A line of the bastion's own, in the title of the viewer's window. */
+  #tell(text: string): void {
+    if (!this.#ended && this.#upstream.takesName) this.#downstream.title(`${this.#name}: ${text}`)
+  }
+
+  /** Each side is read only while the other, and the recording, take what it sends. */
+  #balance(): void {
+    if (this.#ended) return
+    const viewer = this.#viewer
+    const target = this.#target
+    const full = this.#session.isFull || (this.#proven?.isFull ?? false)
+    target.paused = full || viewer.congested || target.queued > FLOOD_MARK
+    viewer.paused = full || target.congested || viewer.queued > FLOOD_MARK
+  }
+
+  #targetGone(): void {
+    const { failure } = this.#target
+    this.#over(
+      'failure',
+      failure ? `the target's connection broke: ${failure.message}` : 'the target closed the connection',
+    )
+  }
+
+  /**
+   * By somebody's word, who is not the target: where an update has begun to come, its rest is let through first, or
+   * nothing could be shown to the viewer any more.
+   */
+  #stop(result: SessionResult, reason: string): void {
+    if (this.#ended || this.#stopping) return
+    const over = () => this.#over(result, reason)
+    if (!this.#downstream.isInUpdate || this.#session.recording.hasFailed) {
+      over()
+      return
+    }
+    const timer = setTimeout(over, LAST_UPDATE_MS)
+    this.#stopping = () => {
+      clearTimeout(timer)
+      over()
+    }
+  }
+
+  #over(result: SessionResult, reason?: string): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#limits.stop()
+    this.#stall.stop()
+    if (this.#proven && this.#session.recording.hasFailed) this.#proven.abandon()
+    this.#session.recorder.close()
+    this.#target.onClose = undefined
+    end(this.#target)
+    const viewer = this.#viewer
+    const viewerClosed = new Promise<void>((resolve) => {
+      viewer.onClose = resolve
+      if (viewer.closed) resolve()
+    })
+    const leave = () => this.#leave(reason)
+    if (this.#proven) void this.#proven.finish().then(leave)
+    else leave()
+    Promise.allSettled([this.#session.end(result, reason), viewerClosed]).then(this.#options.onEnd)
+  }
+
+  /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
+  #leave(reason: string | undefined): void {
+    const { width, height, format, isInUpdate } = this.#downstream
+    if (reason === undefined || isInUpdate || this.#viewer.closed) {
+      end(this.#viewer)
+      return
+    }
+    this.#viewer.paused = false
+    this.#options.onLastWords(
+      { size: { width, height }, format, encodings: this.#upstream.encodings },
+      reason,
+    )
+  }
+}
+
+/** The viewer as what waits for its recording writes to it. */
+function provenClient(pipe: Pipe) {
+  const client = {
+    onSend: undefined as ((payload: Uint8Array) => void) | undefined,
+    onDrain: undefined as (() => void) | undefined,
+    sendNow: (payload: Uint8Array) => pipe.write(payload),
+    send(bytes: Uint8Array): void {
+      if (client.onSend) client.onSend(bytes)
+      else client.sendNow(Buffer.from(bytes))
+    },
+  }
+  return client
+}

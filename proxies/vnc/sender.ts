@@ -1,0 +1,46 @@
+/**
+ * Sends views of what is written anew afterwards. They are copied into buffers that are used again and again, for each
+ * is memory outside the heap, and the garbage collector marks the whole heap for every few dozen MiB of that.
+ */
+import { Buffer } from 'node:buffer'
+import type { Pipe } from './pipe.ts'
+
+/** As much as a socket reads at once. */
+const SIZE = 64 * 1024
+/** Less is copied into a part of a buffer that Node has anyway. */
+const LARGE = 4096
+/** Free ones that are kept, 4 MiB: a busy connection has up to six in use. */
+const MAX_FREE = 64
+
+const free: Buffer[] = []
+
+export class Sender {
+  readonly #pipe: Pick<Pipe, 'write' | 'queued'>
+  readonly #used: Buffer[] = []
+
+  constructor(pipe: Pick<Pipe, 'write' | 'queued'>) {
+    this.#pipe = pipe
+  }
+
+  /** `bytes` may be written anew when this returns. */
+  send(bytes: Uint8Array): void {
+    if (bytes.length < LARGE || SIZE < bytes.length) {
+      this.#pipe.write(Buffer.from(bytes))
+      return
+    }
+    const buffer = free.pop() ?? Buffer.allocUnsafeSlow(SIZE)
+    buffer.set(bytes)
+    this.#used.push(buffer)
+    this.#pipe.write(buffer.subarray(0, bytes.length))
+    // Node has written it through, unless the kernel's buffer is full.
+    this.recycle()
+  }
+
+  /** After what has made the pipe send: where nothing waits any more the buffers are free. */
+  recycle(): void {
+    if (this.#pipe.queued > 0) return
+    for (let buffer = this.#used.pop(); buffer; buffer = this.#used.pop()) {
+      if (free.length < MAX_FREE) free.push(buffer)
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/** A relay between two ends that are only bytes, with a session that may what a test says. */
+import { Buffer } from 'node:buffer'
+import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
+import { encodeServerInit } from '../../../proxies/vnc/codec/server-init.ts'
+import type { ViewerState } from '../../../proxies/vnc/local/display.ts'
+import type { Pipe } from '../../../proxies/vnc/pipe.ts'
+import { type LastWords, VncRelay } from '../../../proxies/vnc/relay.ts'
+import { VncSession } from '../../../proxies/vnc/session.ts'
+import { Viewer } from '../../../proxies/vnc/viewer.ts'
+import { FRAME, type FrameType } from '../../../recordings/frames.ts'
+import type { Gate, OpenSession } from '../../../src/gate/messages.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
+import { VNC_OPTIONS, type VncOptions } from '../../../src/model/vnc-options.ts'
+
+export const INIT = { width: 100, height: 80, format: RGB888, name: 'desk' }
+
+/** A pipe whose peer is the test. */
+export class FakePipe {
+  onData: ((bytes: Uint8Array) => void) | undefined
+  onDrain: (() => void) | undefined
+  onClose: (() => void) | undefined
+  paused = true
+  congested = false
+  queued = 0
+  closed = false
+  failure: Error | undefined
+  #sent: Buffer[] = []
+
+  write(bytes: Uint8Array): void {
+    this.#sent.push(Buffer.from(bytes))
+  }
+
+  end(): void {
+    this.closed = true
+  }
+
+  destroy(): void {
+    this.closed = true
+  }
+
+  /** The peer sends this; where it came from is written anew afterwards. */
+  say(...messages: Uint8Array[]): void {
+    const chunk = Buffer.concat(messages)
+    this.onData?.(chunk)
+    chunk.fill(0xee)
+  }
+
+  /** All that the peer was sent since the last time. */
+  take(): Buffer {
+    const sent = Buffer.concat(this.#sent)
+    this.#sent = []
+    return sent
+  }
+}
+
+export interface World {
+  viewer: FakePipe
+  target: FakePipe
+  session: VncSession
+  events: [code: string, fields: object][]
+  frames: [type: FrameType, payload: Buffer][]
+  /** What of the graphics was recorded, in one. */
+  graphics(): Buffer
+  lastWords: [LastWords, string][]
+  closed: { result: string; reason?: string }[]
+}
+
+export const STATE: ViewerState = {
+  size: { width: 100, height: 80 },
+  format: RGB888,
+  isFormatChosen: false,
+  encodings: [],
+  request: undefined,
+  wish: undefined,
+  cutText: undefined,
+}
+
+export async function newWorld(
+  rights: Right[],
+  options: Partial<VncOptions> = {},
+  state: Partial<ViewerState> = {},
+  opened: Partial<OpenSession> = {},
+): Promise<World> {
+  const events: World['events'] = []
+  const closed: World['closed'] = []
+  const gate = {
+    event: async ({ code, fields }: { code: string; fields: object }) => void events.push([code, fields]),
+    close: async ({ result, reason }: { result: string; reason?: string }) =>
+      void closed.push({ result, ...(reason !== undefined && { reason }) }),
+  } as unknown as Gate
+  const session = await VncSession.of(
+    {
+      id: 'S',
+      user: 'ops1',
+      target: { canonical: 'root@local:desk1:vnc' },
+      rights: ['VNC', ...rights],
+      options: SESSION_OPTIONS,
+      vncOptions: { ...VNC_OPTIONS, ...options },
+      ...opened,
+    } as unknown as OpenSession,
+    gate,
+  )
+  const frames: World['frames'] = []
+  session.recording.write = (type, _channel, payload) => void frames.push([type, Buffer.from(payload)])
+  const viewer = new FakePipe()
+  const target = new FakePipe()
+  const lastWords: World['lastWords'] = []
+  const connected = new Viewer(viewer as unknown as Pipe)
+  connected.begin(encodeServerInit(INIT))
+  viewer.take()
+  const relay = new VncRelay({
+    viewer: connected,
+    state: { ...STATE, ...state },
+    target: { pipe: target as unknown as Pipe, init: INIT },
+    session,
+    onLastWords: (last, reason) => void lastWords.push([last, reason]),
+    onEnd: () => undefined,
+  })
+  connected.onBroken = (error) => relay.broken(error)
+  const graphics = () =>
+    Buffer.concat(frames.filter(([type]) => type === FRAME.graphics).map(([, payload]) => payload))
+  return { viewer, target, session, events, frames, graphics, lastWords, closed }
+}
