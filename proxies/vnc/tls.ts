@@ -21,10 +21,15 @@ const ANONYMOUS = {
 
 /** Node's own limit on renegotiations does not reach a socket that is wrapped by hand. */
 const SERVER = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
+/**
+ * TLS 1.3 sends its tickets after the handshake, and TigerVNC's viewer (1.12) does not see what comes in one piece with
+ * them, which is how the sign-in went. Node cannot leave them out. These of 1.2 have what 1.3 has.
+ */
+const WITH_CERTIFICATE = { maxVersion: 'TLSv1.2', ciphers: 'ECDHE+AESGCM:ECDHE+CHACHA20' } as const
 
 /** For viewers, by the certificate. Throws for files that do not go together. */
 export function certificateContext(files: Pick<SecureContextOptions, 'cert' | 'key'>): SecureContext {
-  return createSecureContext({ ...SERVER, ...files })
+  return createSecureContext({ ...SERVER, ...WITH_CERTIFICATE, ...files })
 }
 
 /** For viewers, without one. */

@@ -46,7 +46,8 @@ export const demo: Command = {
       })
       process.stdout.write(instructions(file, sshPort, target, config))
       await new Promise<void>((resolve) => {
-        for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve())
+        // npm passes a Ctrl-C on that has come from the terminal already: twice is the same as once.
+        for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve())
       })
       process.stdout.write('\nthe demo ends\n')
       await broker.stop('the demo ends')

@@ -44,7 +44,15 @@ export interface Xvnc extends Screen {
 
 /** Users of the Plain types are the system's: test/peers/users.ts. */
 export async function startXvnc(options: XvncOptions): Promise<Xvnc> {
-  const { types, password = '', certificate, width = 640, height = 480, depth = 24, args = [] } = options
+  const {
+    types,
+    password = 'not used',
+    certificate,
+    width = 640,
+    height = 480,
+    depth = 24,
+    args = [],
+  } = options
   const passwords = await passwordFile(password)
   const port = await freePort()
   const x509 = certificate ? ['-X509Cert', certificate.cert, '-X509Key', certificate.key] : []

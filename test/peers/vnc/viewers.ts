@@ -6,6 +6,7 @@ import { type Daemon, run, startDaemon } from '../process.ts'
 import { findProgram } from '../program.ts'
 import { type Picture, readPpm, type Screen } from '../screen.ts'
 import { openTerminal } from '../terminal.ts'
+import type { SystemUser } from '../users.ts'
 import { passwordFile } from './servers.ts'
 
 /** What they need, for describeWithPeers. */
@@ -98,18 +99,28 @@ export interface Capture {
   said: string
 }
 
+export interface GvncOptions {
+  /** Who runs it, with the authority that it believes; absent: whoever runs the test, and it believes the system's. */
+  as?: { user: SystemUser; ca: string }
+  timeout?: number
+}
+
 /** gtk-vnc without a window: signs in, takes a picture of what it is shown, and leaves. */
 export async function gvncCapture(
   { port, user = '', password = '' }: ViewerLogin,
-  { ca, timeout = 20_000 }: { ca?: string; timeout?: number } = {},
+  { as, timeout = 20_000 }: GvncOptions = {},
 ): Promise<Capture> {
-  const home = mkdtempSync(join(tmpdir(), 'sallyport-gvnc-'))
-  if (ca !== undefined) {
-    mkdirSync(join(home, '.pki', 'CA'), { recursive: true })
-    copyFileSync(ca, join(home, '.pki', 'CA', 'cacert.pem'))
-  }
+  const home = as?.user.home ?? mkdtempSync(join(tmpdir(), 'sallyport-gvnc-'))
   const file = join(home, 'picture.png')
-  const terminal = openTerminal(findProgram('gvnccapture'), [`127.0.0.1:${port - VNC_BASE_PORT}`, file], {
+  let command = [findProgram('gvnccapture'), `127.0.0.1:${port - VNC_BASE_PORT}`, file]
+  if (as) {
+    // It looks for the authority in the home folder that the system knows, whatever HOME is.
+    const folder = join(home, '.pki', 'CA')
+    mkdirSync(folder, { recursive: true })
+    copyFileSync(as.ca, join(folder, 'cacert.pem'))
+    command = ['runuser', '-u', as.user.name, '--', ...command]
+  }
+  const terminal = openTerminal(command[0]!, command.slice(1), {
     env: { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: home },
   })
   try {
@@ -125,7 +136,7 @@ export async function gvncCapture(
   }
   const picture = existsSync(file) ? await convert(file) : undefined
   await terminal.close()
-  rmSync(home, { recursive: true, force: true })
+  rmSync(as ? file : home, { recursive: true, force: true })
   return { said: terminal.output(), ...(picture && { picture }) }
 }
 
