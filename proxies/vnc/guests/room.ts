@@ -20,6 +20,7 @@ const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
 /** The session's own relay. */
 export interface SharedDesktop {
   readonly size: Size
+  readonly isRecorded: boolean
   /** Its name without who is in. */
   readonly name: string
   /** What comes from the target goes to the thread as well, until `unshare`. */
@@ -48,6 +49,10 @@ export class GuestRoom {
 
   get size(): Size {
     return this.#desktop.size
+  }
+
+  get isRecorded(): boolean {
+    return this.#desktop.isRecorded
   }
 
   get name(): string {

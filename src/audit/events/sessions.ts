@@ -1,5 +1,6 @@
 /** Events of people and their sessions: signing in, what is done in a session, who watches it. */
 import { CHANNEL, CLIENT, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from '../fields.ts'
+import { because, channel, command, copied, seconds, session, targetOf, transfer, who } from '../phrases.ts'
 
 export const SESSIONS = {
   'auth.success': {
