@@ -11,6 +11,7 @@ import { WaitingScreen } from '../desktop/waiting.ts'
 import { INTERNAL } from '../errors.ts'
 import { end } from '../farewell.ts'
 import type { SessionResult } from '../session.ts'
+import { ENCODING } from './codec/encodings.ts'
 import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit, type ServerInit } from './codec/server-init.ts'
 import type { SignedInViewer } from './front.ts'
@@ -31,6 +32,10 @@ export interface ConnectionOptions extends SignedInViewer, OpeningOptions {
   onGone: () => void
 }
 
+const SIZES: ReadonlySet<number> = new Set([ENCODING.DESKTOP_SIZE, ENCODING.EXTENDED_DESKTOP_SIZE])
+/** How often the countdown of the last words is drawn. */
+const ASK_MS = 1_000
+
 export class VncConnection implements ProxyConnection {
   readonly #options: ConnectionOptions
   readonly #viewer: Viewer
@@ -40,6 +45,7 @@ export class VncConnection implements ProxyConnection {
   /** The way to the target, while it is being made. */
   #opening: Promise<unknown> | undefined
   #relay: VncRelay | undefined
+  #asking: NodeJS.Timeout | undefined
   #isLeaving = false
 
   constructor(options: ConnectionOptions) {
@@ -212,8 +218,13 @@ export class VncConnection implements ProxyConnection {
     this.#viewer.onRead = undefined
     this.#viewer.onBroken = () => end(pipe)
     pipe.onDrain = () => display.drained()
-    display.message({ kind: 'set-encodings', encodings: [...encodings] })
-    display.message({ kind: 'update-request', isIncremental: false, x: 0, y: 0, ...size })
+    // It has its size: with news of that it would be asked to ask again, which it may not do (below).
+    const known = encodings.filter((encoding) => !SIZES.has(encoding))
+    display.message({ kind: 'set-encodings', encodings: known })
+    // A viewer with continuous updates asks for nothing.
+    const ask = () => display.message({ kind: 'update-request', isIncremental: true, x: 0, y: 0, ...size })
+    ask()
+    this.#asking = setInterval(ask, ASK_MS)
     const words = { bastion, user: identity.user, heading: 'The session has ended', text: reason }
     display.show(failureMessage(words, size), () => end(pipe))
   }
@@ -230,6 +241,7 @@ export class VncConnection implements ProxyConnection {
     const { pipe, gate, identity, onGone } = this.#options
     this.#abandon.abort(reason ?? 'the viewer has gone')
     this.#display?.close()
+    clearInterval(this.#asking)
     end(pipe)
     try {
       await this.#opening

@@ -17,9 +17,10 @@ import { openAuthorities } from '../identity/authorities.ts'
 import { openBucket } from '../keeper/bucket.ts'
 import { openHostCertificates, validityOf } from '../own-certificates.ts'
 import { withholdFromCoreDumps } from '../process-memory.ts'
+import { certificates } from './certificates.ts'
 import { type Command, expectNoWords } from './command.ts'
 
-interface Finding {
+export interface Finding {
   level: 'ok' | 'warning' | 'error'
   subject: string
   text: string
@@ -59,6 +60,7 @@ async function look(file: string): Promise<Finding[]> {
     clock(),
     crypto(),
     ...(await ports(config, running)),
+    ...certificates(config, Date.now()),
     ...(await data(config)),
     masterKey(config),
     coreDumps(),

@@ -167,17 +167,15 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     const UP = 'from the viewer: größer'
     const DOWN = 'from the target: grün'
 
-    /** Stays there as the selection's owner. */
-    const copy = (display: string, text: string) =>
-      program(
-        display,
-        'sh',
-        ['-c', 'printf %s "$0" | exec xclip -quiet -selection clipboard -in', text],
-        () => true,
-      )
     const pasted = async (display: string): Promise<string> => {
       const env = { ...process.env, DISPLAY: display }
       return (await run(findProgram('xclip'), ['-selection', 'clipboard', '-out'], { env })).stdout
+    }
+    /** Stays there as the selection's owner. */
+    const copy = async (display: string, text: string): Promise<void> => {
+      const line = 'printf %s "$0" | exec xclip -quiet -selection clipboard -in'
+      await program(display, 'sh', ['-c', line, text], () => true)
+      await until(`${text} on its own display`, async () => (await pasted(display)) === text || undefined)
     }
     const arrives = (display: string, text: string) =>
       until(`${text} on ${display}`, async () => (await pasted(display)) === text || undefined)

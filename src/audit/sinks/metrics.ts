@@ -12,7 +12,7 @@ const among =
   (value: string | number | undefined): string =>
     known.find((one) => one === value) ?? 'other'
 const protocolLabel = among([...PROTOCOLS, 'HTTPS'])
-const methodLabel = among(['password', 'keyboard-interactive', 'publickey', 'api_key'])
+const methodLabel = among(['password', 'keyboard-interactive', 'publickey', 'api_key', 'ticket'])
 const subprotocolLabel = among([...RIGHTS, ...LATER_RIGHTS])
 const deletedLabel = among(['age', 'size', 'request'])
 const resultLabel = among(['success', 'failure', 'killed', 'lost'])
