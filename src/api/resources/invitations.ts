@@ -227,8 +227,8 @@ export function registerInvitations(app: Api, { deps }: Context): void {
     async (request, reply) => {
       const { session, invitation } = await invitationOf(request)
       const by = callerOf(request).name
-      const fields = { ...fieldsOf(request, session, invitation.name), result: 'withdrawn' }
-      await record(audit, request, 'session.invite_change', fields)
+      const fields = fieldsOf(request, session, invitation.name)
+      await record(audit, request, 'session.invite_withdraw', fields)
       sessionControl.withdrawInvitation(invitation.id, `ended by ${by}`, by)
       return reply.code(204).send(null)
     },

@@ -1,6 +1,6 @@
 /** Events of guests in running sessions: `object` is how a guest is called, `user` who has invited them. */
 import { CLIENT, type EventKind, TARGET } from '../fields.ts'
-import { because, seconds, session, targetOf, who } from '../phrases.ts'
+import { seconds, session, targetOf, who } from '../phrases.ts'
 
 const GUEST = ['session', 'user', ...CLIENT, 'protocol', ...TARGET, 'object_type', 'object'] as const
 
@@ -17,13 +17,17 @@ export const GUESTS = {
   'session.invite_change': {
     severity: 'notice',
     trap: false,
-    meaning:
-      'somebody changed what a guest may do (`method`: `view` or `control`), withdrew an invitation, or had the guest leave (`result`: `withdrawn`)',
-    fields: [...GUEST, 'profile', 'method', 'result', 'reason'],
+    meaning: 'somebody changed what a guest may do; `method` is what it is now: `view` or `control`',
+    fields: [...GUEST, 'profile', 'method'],
+    sentence: (f) => `${who(f)} has ${f.object ?? '?'} ${f.method ?? '?'} ${session(f)} to ${targetOf(f)}`,
+  },
+  'session.invite_withdraw': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'somebody withdrew an invitation; a guest who was in had to leave',
+    fields: [...GUEST, 'profile'],
     sentence: (f) =>
-      f.result === undefined
-        ? `${who(f)} had ${f.object ?? '?'} ${f.method ?? '?'} ${session(f)} to ${targetOf(f)} from now on`
-        : `${who(f)} took back the invitation of ${f.object ?? '?'} to ${session(f)} to ${targetOf(f)}${because(f)}`,
+      `${who(f)} withdrew the invitation of ${f.object ?? '?'} to ${session(f)} to ${targetOf(f)}`,
   },
   'session.guest_join': {
     severity: 'notice',
