@@ -56,6 +56,11 @@ export function isStream(type: FrameType): boolean {
   )
 }
 
+/** Whether a frame is about pixels, which are for painters only. */
+export function isGraphics(type: FrameType): boolean {
+  return type === FRAME.graphics || type === FRAME.pixelFormat
+}
+
 export interface ChannelOpen {
   kind:
     | 'shell'

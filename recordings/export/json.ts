@@ -1,6 +1,6 @@
 /** Every frame of every channel as a line of JSON, but for what is pixels. */
 import { Buffer, isUtf8 } from 'node:buffer'
-import { FRAME, type Frame, isStream } from '../frames.ts'
+import { FRAME, type Frame, isGraphics, isStream } from '../frames.ts'
 import { fieldsOf, frameName } from './describe.ts'
 import { jsonLine, StreamDecoders } from './payload.ts'
 
@@ -11,7 +11,7 @@ import { jsonLine, StreamDecoders } from './payload.ts'
 export async function* exportJson(frames: AsyncIterable<Frame>): AsyncGenerator<string> {
   const decoders = new StreamDecoders()
   for await (const frame of frames) {
-    if (frame.type === FRAME.graphics || frame.type === FRAME.pixelFormat) continue
+    if (isGraphics(frame.type)) continue
     const { channel } = frame
     yield jsonLine({
       time: frame.time / 1e6,

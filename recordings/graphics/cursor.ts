@@ -1,5 +1,5 @@
 /** The pointer's picture, which targets send apart from the desktop. */
-import type { Framebuffer } from './framebuffer.ts'
+import type { Framebuffer, Rectangle, Size } from './framebuffer.ts'
 
 export interface Cursor {
   width: number
@@ -14,19 +14,34 @@ export interface Cursor {
 const ALPHA = 24
 const BYTE = 0xff
 
-/** Draws it so that it points at `x`, `y`; what lies outside is left out. */
-export function drawCursor(framebuffer: Framebuffer, cursor: Cursor, x: number, y: number): void {
-  const left = x - cursor.hotX
-  const top = y - cursor.hotY
-  const firstRow = Math.max(0, -top)
-  const lastRow = Math.min(cursor.height, framebuffer.height - top)
-  const firstColumn = Math.max(0, -left)
-  const lastColumn = Math.min(cursor.width, framebuffer.width - left)
+export interface Point {
+  x: number
+  y: number
+}
+
+/** What it covers of the picture when it points there; its width or height is 0 where it lies outside. */
+export function cursorArea(framebuffer: Size, cursor: Cursor, at: Point): Rectangle {
+  const left = at.x - cursor.hotX
+  const top = at.y - cursor.hotY
+  const x = Math.min(framebuffer.width, Math.max(0, left))
+  const y = Math.min(framebuffer.height, Math.max(0, top))
+  return {
+    x,
+    y,
+    width: Math.max(0, Math.min(framebuffer.width, left + cursor.width) - x),
+    height: Math.max(0, Math.min(framebuffer.height, top + cursor.height) - y),
+  }
+}
+
+/** Draws it so that it points there; what lies outside is left out. */
+export function drawCursor(framebuffer: Framebuffer, cursor: Cursor, at: Point): void {
+  const { x, y, width, height } = cursorArea(framebuffer, cursor, at)
   const { pixels } = framebuffer
-  for (let row = firstRow; row < lastRow; row++) {
-    for (let column = firstColumn; column < lastColumn; column++) {
-      const at = (top + row) * framebuffer.width + left + column
-      pixels[at] = over(cursor.pixels[row * cursor.width + column]!, pixels[at]!)
+  for (let row = y; row < y + height; row++) {
+    const from = (row - at.y + cursor.hotY) * cursor.width - at.x + cursor.hotX
+    for (let column = x; column < x + width; column++) {
+      const to = row * framebuffer.width + column
+      pixels[to] = over(cursor.pixels[from + column]!, pixels[to]!)
     }
   }
 }

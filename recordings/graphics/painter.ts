@@ -1,6 +1,6 @@
 /** Who draws a graphic channel: its frames in, a framebuffer out. */
 import type { Frame } from '../frames.ts'
-import type { Framebuffer } from './framebuffer.ts'
+import type { Framebuffer, Rectangle } from './framebuffer.ts'
 
 /** What a painter goes on with, beside its framebuffer: for JSON. */
 export type PainterState = Record<string, unknown>
@@ -26,6 +26,9 @@ export interface Painter {
 
   /** A picture to look at: the framebuffer with the pointer drawn into it; it may be the framebuffer itself. */
   picture(): Framebuffer
+
+  /** Where the pointer is drawn in `picture`: what lies inside; undefined where it is not. */
+  readonly pointer: Rectangle | undefined
 
   /** undefined where the bytes so far end in the middle of something, as they seldom do where `paint` has returned. */
   snapshot(): PainterState | undefined

@@ -4,11 +4,16 @@
  */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import type { PictureChange } from './desktop.ts'
+import type { FollowedFrame } from './follower.ts'
 import type { FromDrawer, ToDrawer } from './messages.ts'
 import type { ChannelState } from './screen.ts'
 
-/** How long a drawing may take; a recording is read at some hundred megabytes a second. */
+/**
+ * How long a drawing may take: a recording is read at some hundred megabytes a second, and a desktop drawn at some ten.
+ */
 export const DRAWING_MS = 15_000
+export const DESKTOP_DRAWING_MS = 120_000
 
 /** In the package that was built it is JavaScript, beside this file as it is here. */
 const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
@@ -25,28 +30,46 @@ export interface Drawn {
   /** Of `session.rec`. */
   path: string
   key: Uint8Array
+  /** It shows a desktop. */
+  isGraphic: boolean
 }
 
+/** Gets what changes on a session's desktop; undefined: there will be nothing more until the next state. */
+export type ChangesListener = (changes: PictureChange[] | undefined) => void
+
 export class Drawer {
+  readonly #listeners = new Map<string, ChangesListener>()
   #worker: Worker | undefined
   #requests = 0
   readonly #waiting = new Map<number, Waiting>()
 
   /** The open channels and their screens after the first `frames` frames. Rejects when they cannot be drawn in time. */
-  state(drawn: Drawn, frames: number): Promise<ChannelState[]> {
+  state({ session, path, key, isGraphic }: Drawn, frames: number): Promise<ChannelState[]> {
     const request = this.#requests++
-    this.#post({ kind: 'state', request, ...drawn, frames })
+    const limit = isGraphic ? DESKTOP_DRAWING_MS : DRAWING_MS
+    this.#post({ kind: 'state', request, session, path, key, frames })
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
-        () => this.#take(request)?.reject(new Error(`the screen was not drawn within ${DRAWING_MS} ms`)),
-        DRAWING_MS,
+        () => this.#take(request)?.reject(new Error(`the screen was not drawn within ${limit} ms`)),
+        limit,
       )
       this.#waiting.set(request, { resolve, reject, timer })
     })
   }
 
+  /** Frames behind those of a state: what they change on the desktop is told, ten times a second at most. */
+  feed(session: string, frames: readonly FollowedFrame[]): void {
+    this.#worker?.postMessage({ kind: 'frames', session, frames } satisfies ToDrawer)
+  }
+
+  /** Until `forget`. */
+  listen(session: string, listener: ChangesListener): void {
+    this.#listeners.set(session, listener)
+  }
+
   /** Frees what is kept of a session. */
   forget(session: string): void {
+    this.#listeners.delete(session)
     this.#worker?.postMessage({ kind: 'forget', session } satisfies ToDrawer)
   }
 
@@ -63,6 +86,11 @@ export class Drawer {
     const worker = new Worker(THREAD)
     worker.unref()
     worker.on('message', (message: FromDrawer) => {
+      if (message.kind === 'changes' || message.kind === 'lost') {
+        const changes = message.kind === 'changes' ? message.changes : undefined
+        this.#listeners.get(message.session)?.(changes)
+        return
+      }
       const waiting = this.#take(message.request)
       if (message.kind === 'state') waiting?.resolve(message.channels)
       else waiting?.reject(new Error(message.reason))
@@ -85,5 +113,6 @@ export class Drawer {
     this.#worker = undefined
     for (const request of [...this.#waiting.keys()])
       this.#take(request)?.reject(new Error('the thread that draws screens has ended'))
+    for (const listener of [...this.#listeners.values()]) listener(undefined)
   }
 }

@@ -1,11 +1,16 @@
 /** Follows a recording that still grows, as far as it is told that frames are on the disk. */
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open } from 'node:fs/promises'
-import type { Frame } from '../frames.ts'
+import { MAX_FRAME_PAYLOAD } from '../format/limits.ts'
+import { type Frame, isStream } from '../frames.ts'
 import { RecordingReader } from '../reader.ts'
+import type { PictureChange } from './desktop.ts'
 import { type ChannelState, Screens } from './screen.ts'
 
 const PIECE_LENGTH = 1024 * 1024
+
+/** `after`: frames in the recording, this one included. */
+export type FollowedFrame = Frame & { after: number }
 
 export class RecordingFollower {
   readonly #path: string
@@ -13,7 +18,9 @@ export class RecordingFollower {
   readonly #screens = new Screens()
   #file: FileHandle | undefined
   #frames: AsyncGenerator<Frame> | undefined
+  /** Frames that were read from the file, and that were drawn, from there or handed in. */
   #count = 0
+  #drawn = 0
   #isOver = false
   /** Goes on with a file whose end was reached. */
   #more: (() => void) | undefined
@@ -35,9 +42,29 @@ export class RecordingFollower {
       const { value, done } = await this.#frames.next()
       if (done) break
       this.#count++
-      this.#screens.apply(value)
+      if (this.#count <= this.#drawn) continue
+      this.#drawn = this.#count
+      const drawing = this.#screens.apply(value)
+      if (drawing) await drawing
     }
     return await this.#screens.state()
+  }
+
+  /** Draws frames that may not be on the disk yet. Where some before them are missing, the file will have them. */
+  async take(frames: readonly FollowedFrame[]): Promise<void> {
+    for (const { after, ...frame } of frames) {
+      // A long piece of a stream is one frame here and several in the file.
+      const pieces = Math.max(1, Math.ceil(frame.payload.length / MAX_FRAME_PAYLOAD))
+      if (after - (isStream(frame.type) ? pieces : 1) !== this.#drawn) continue
+      this.#drawn = after
+      const drawing = this.#screens.apply(frame)
+      if (drawing) await drawing
+    }
+  }
+
+  /** What has changed on desktops since the last call. */
+  changes(): PictureChange[] {
+    return this.#screens.changes()
   }
 
   async close(): Promise<void> {

@@ -1,14 +1,16 @@
 /**
- * The screens of a session's terminals, as far as its frames have come: what somebody who begins to watch gets to see
- * first. A target decides what is drawn here, so it is drawn as a replay is (../replay/): filtered, with bounded
+ * What a session's terminals and desktops show, as far as its frames have come: what somebody who begins to watch gets to
+ * see first. A target decides what is drawn here, so it is drawn as a replay is (../replay/): filtered, with bounded
  * numbers.
  */
 import { Buffer } from 'node:buffer'
 import { channelOpenOf } from '../export/channel.ts'
 import { sizeOf } from '../export/payload.ts'
 import { FRAME, type Frame } from '../frames.ts'
+import { painterOf } from '../graphics/open.ts'
 import type { Size } from '../replay/emulator.ts'
 import { Screen } from '../replay/screen.ts'
+import { type PictureChange, WatchedDesktop } from './desktop.ts'
 
 /**
  * Bytes of output that are drawn at a time, the newest: a screen shows what came last, and a flood is not worth the
@@ -98,51 +100,84 @@ class WatchedScreen {
   }
 }
 
-/** A channel that is open, with its screen where it has a terminal. */
+/** A channel that is open, with what it shows. */
 export interface ChannelState {
   channel: number
   /** The payload of its `channel_open`. */
   open: Uint8Array
   screen?: Size & { drawing: Uint8Array }
+  desktop?: { width: number; height: number; png: Uint8Array }
+}
+
+interface OpenChannel {
+  open: Uint8Array
+  screen: WatchedScreen | undefined
+  desktop: WatchedDesktop | undefined
 }
 
 export class Screens {
-  readonly #channels = new Map<number, { open: Uint8Array; screen: WatchedScreen | undefined }>()
+  readonly #channels = new Map<number, OpenChannel>()
 
-  apply({ type, channel, payload }: Pick<Frame, 'type' | 'channel' | 'payload'>): void {
+  /** A promise is to be waited for before the next frame. */
+  apply(frame: Frame): Promise<void> | undefined {
+    const { type, channel, payload } = frame
     if (type === FRAME.channelOpen) {
-      this.#close(channel)
-      const { terminal } = channelOpenOf(payload)
-      const screen = terminal && this.#channels.size < MAX_SCREENS ? new WatchedScreen(terminal) : undefined
-      this.#channels.set(channel, { open: Buffer.from(payload), screen })
-      return
+      this.#open(frame)
+      return undefined
     }
     if (type === FRAME.channelClose) {
       this.#close(channel)
-      return
+      return undefined
     }
+    const { screen, desktop } = this.#channels.get(channel) ?? {}
+    if (desktop) return desktop.take(frame)
     const isDrawn =
       type === FRAME.output ||
       type === FRAME.errorOutput ||
       (type === FRAME.resize && sizeOf(payload) !== undefined)
-    if (isDrawn) this.#channels.get(channel)?.screen?.take({ type, payload })
+    if (isDrawn) screen?.take({ type, payload })
+    return undefined
   }
 
   /** A screen for which there is no more room is left out. */
   async state(): Promise<ChannelState[]> {
     const states: ChannelState[] = []
     let room = MAX_DRAWINGS
-    for (const [channel, { open, screen }] of this.#channels) {
+    for (const [channel, { open, screen, desktop }] of this.#channels) {
       const drawing = await screen?.draw()
+      const picture = desktop?.draw()
       const isShown = screen && drawing && drawing.length <= room
       if (isShown) room -= drawing.length
-      states.push({ channel, open, ...(isShown && { screen: { ...screen.size, drawing } }) })
+      states.push({
+        channel,
+        open,
+        ...(isShown && { screen: { ...screen.size, drawing } }),
+        ...(picture && { desktop: picture }),
+      })
     }
     return states
   }
 
+  /** What has changed on desktops since the last call. */
+  changes(): PictureChange[] {
+    return [...this.#channels].flatMap(([channel, { desktop }]) => {
+      const change = desktop?.changes()
+      return change ? [{ channel, ...change }] : []
+    })
+  }
+
   dispose(): void {
     for (const channel of [...this.#channels.keys()]) this.#close(channel)
+  }
+
+  #open({ channel, payload }: Frame): void {
+    this.#close(channel)
+    const { terminal } = channelOpenOf(payload)
+    const screen = terminal && this.#channels.size < MAX_SCREENS ? new WatchedScreen(terminal) : undefined
+    const hasDesktop = [...this.#channels.values()].some(({ desktop }) => desktop)
+    const painter = hasDesktop ? undefined : painterOf(payload)
+    const desktop = painter && new WatchedDesktop(painter)
+    this.#channels.set(channel, { open: Buffer.from(payload), screen, desktop })
   }
 
   #close(channel: number): void {

@@ -1,7 +1,7 @@
 /** The thread that draws the screens of watched sessions. */
 import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
-import { RecordingFollower } from './follower.ts'
+import { type FollowedFrame, RecordingFollower } from './follower.ts'
 import type { FromDrawer, ToDrawer } from './messages.ts'
 
 /** Of 19: those who work in a session go before those who watch. */
@@ -14,7 +14,15 @@ interface Followed {
   follower: RecordingFollower
   /** One request at a time. */
   turn: Promise<void>
+  /** Runs while changes are to be told. */
+  telling: NodeJS.Timeout | undefined
+  /** When they may be told again. */
+  next: number
 }
+
+/** Milliseconds between two times that changes are told, and how many times as long as drawing them took. */
+const PACE_MS = 100
+const PACE_TIMES = 4
 
 const followed = new Map<string, Followed>()
 
@@ -34,18 +42,61 @@ async function state(
   parentPort?.postMessage(answer)
 }
 
+/** Tells what has changed, when it is time. */
+function tellLater(session: string, one: Followed): void {
+  const wait = Math.max(0, one.next - performance.now())
+  one.telling ??= setTimeout(() => {
+    inTurn(session, one, async () => {
+      one.telling = undefined
+      const began = performance.now()
+      const changes = one.follower.changes()
+      one.next = began + Math.max(PACE_MS, PACE_TIMES * (performance.now() - began))
+      if (changes.length > 0)
+        parentPort?.postMessage({ kind: 'changes', session, changes } satisfies FromDrawer)
+    })
+  }, wait)
+}
+
+/** Does it after what was asked before; what goes wrong ends the following. */
+function inTurn(session: string, one: Followed, act: () => Promise<void>): void {
+  one.turn = one.turn.then(async () => {
+    if (followed.get(session) !== one) return
+    try {
+      await act()
+    } catch {
+      followed.delete(session)
+      await one.follower.close().catch(() => undefined)
+      parentPort?.postMessage({ kind: 'lost', session } satisfies FromDrawer)
+    }
+  })
+}
+
+function take(session: string, one: Followed, frames: readonly FollowedFrame[]): void {
+  inTurn(session, one, async () => {
+    await one.follower.take(frames)
+    tellLater(session, one)
+  })
+}
+
 parentPort?.on('message', (message: ToDrawer) => {
   const { session } = message
   const known = followed.get(session)
   if (message.kind === 'forget') {
     followed.delete(session)
+    clearTimeout(known?.telling)
     // A request under way is answered first.
     known?.turn.then(() => known.follower.close()).catch(() => undefined)
+    return
+  }
+  if (message.kind === 'frames') {
+    if (known) take(session, known, message.frames)
     return
   }
   const one = known ?? {
     follower: new RecordingFollower(message.path, message.key),
     turn: Promise.resolve(),
+    telling: undefined,
+    next: 0,
   }
   if (!known) followed.set(session, one)
   one.turn = one.turn.then(() => state(one, message))

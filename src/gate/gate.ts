@@ -3,7 +3,6 @@
  * comes together: identity, rights, credential, recording, audit. Fail closed: what cannot be audited or
  * recorded does not happen.
  */
-import type { Drawer } from '../../recordings/screens/drawer.ts'
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit, EventCode } from '../audit/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
@@ -22,7 +21,7 @@ import {
   type InviteRequest,
 } from './invitations.ts'
 import { LiveSessions, type Watching } from './live.ts'
-import type { Watcher } from './live-session.ts'
+import type { LiveDrawer, Watcher } from './live-session.ts'
 import type {
   AuthenticateAnswer,
   AuthenticateRequest,
@@ -58,7 +57,7 @@ export interface GateOptions {
   /** A session is over and accounted for, and its recording closed. */
   onRecorded?: (session: Id) => void
   /** Draws what those who watch see first. */
-  drawer: Pick<Drawer, 'state' | 'forget'>
+  drawer: LiveDrawer
   /** Milliseconds since the epoch. */
   now: () => number
 }

@@ -4,9 +4,11 @@ import { channelOpenOf } from '../../recordings/export/channel.ts'
 import { fieldsOf, frameName } from '../../recordings/export/describe.ts'
 import { jsonOf } from '../../recordings/export/payload.ts'
 import { isStream } from '../../recordings/frames.ts'
+import type { PictureChange } from '../../recordings/screens/desktop.ts'
 import type { Drawer, Drawn } from '../../recordings/screens/drawer.ts'
 import type { ChannelState } from '../../recordings/screens/screen.ts'
 import { jsonText } from '../model/json-text.ts'
+import { DesktopFeed, isTold } from './live-desktop.ts'
 import type { GateNotice, LiveFrame, LiveRequest } from './messages.ts'
 
 /** Bytes that a watcher may be behind, beside the keyframe that it got. */
@@ -18,6 +20,8 @@ export const MAX_WATCHER_BACKLOG = 4 * 1024 * 1024
 export const MAX_WAITING = MAX_WATCHER_BACKLOG / 2
 /** Milliseconds from frames that were left out to the next keyframe. */
 export const RESYNC_MS = 500
+/** Bytes that a watcher may be behind and still gets what changes on a desktop; past that it gets the whole of it later. */
+export const MAX_PICTURE_BACKLOG = 1024 * 1024
 
 /** Why a watcher gets no more: the session has ended, it does not take what it is sent, or nothing can be drawn. */
 export type WatchEnd = 'session_over' | 'too_slow' | 'failed'
@@ -33,9 +37,11 @@ export interface Watcher {
   end(why: WatchEnd): void
 }
 
+export type LiveDrawer = Pick<Drawer, 'state' | 'feed' | 'listen' | 'forget'>
+
 export interface LiveSessionOptions {
   drawn: Drawn
-  drawer: Pick<Drawer, 'state' | 'forget'>
+  drawer: LiveDrawer
   notify: (notice: GateNotice) => void
   /** A watcher is no longer there. */
   onLeft: (watcher: Watcher) => void
@@ -69,9 +75,15 @@ export class LiveSession {
   /** One at a time: a session that says too much must not make drawings wait for drawings. */
   #drawing: Drawing | undefined
   #next: { sync: number; frames: number } | undefined
+  /** Of a session that shows a desktop. */
+  readonly #feed: DesktopFeed | undefined
 
   constructor(options: LiveSessionOptions) {
     this.#options = options
+    const { drawer, drawn } = options
+    if (!drawn.isGraphic) return
+    this.#feed = new DesktopFeed((frames) => drawer.feed(drawn.session, frames))
+    drawer.listen(drawn.session, (changes) => this.#changed(changes))
   }
 
   get size(): number {
@@ -91,7 +103,7 @@ export class LiveSession {
 
   take({ frames, synced, lost }: LiveRequest): void {
     const isAwaited = this.#isAwaited
-    for (const frame of frames) {
+    for (const frame of frames.filter(isTold)) {
       const message = frameMessage(frame)
       if (isAwaited) {
         this.#waiting.push({ after: frame.after, message })
@@ -105,7 +117,8 @@ export class LiveSession {
       this.#next = synced
       this.#draw()
     }
-    if (lost || this.#waitingLength > MAX_WAITING) this.#fallBack()
+    const isFed = this.#feed?.push(frames) ?? true
+    if (lost || !isFed || this.#waitingLength > MAX_WAITING) this.#fallBack()
   }
 
   get #isAwaited(): boolean {
@@ -133,6 +146,7 @@ export class LiveSession {
       place.sync ??= this.#syncs + 1
     }
     this.#clear()
+    this.#feed?.clear()
     this.#next = undefined
     if (this.#drawing) this.#drawing.isStale = true
     else this.#askLater()
@@ -141,8 +155,31 @@ export class LiveSession {
   #askLater(): void {
     this.#resync ??= setTimeout(() => {
       this.#resync = undefined
-      this.#ask()
+      if (this.#isHeldUp) this.#askLater()
+      else this.#ask()
     }, RESYNC_MS)
+  }
+
+  /** Nobody who waits for a keyframe of the desktop could take it. */
+  get #isHeldUp(): boolean {
+    if (!this.#feed) return false
+    return [...this.#places].every(([watcher, { sync }]) => sync === undefined || isSlow(watcher))
+  }
+
+  /** What has changed on the desktop; undefined: that is not known. */
+  #changed(changes: readonly PictureChange[] | undefined): void {
+    if (!changes) {
+      this.#fallBack()
+      return
+    }
+    const messages = changes.map(pictureMessage)
+    for (const [watcher, place] of this.#places) {
+      if (place.sync !== undefined) continue
+      if (isSlow(watcher)) {
+        Object.assign(place, { sync: this.#syncs + 1, isBehind: true })
+        this.#askLater()
+      } else for (const message of messages) this.#send(watcher, message)
+    }
   }
 
   #draw(): void {
@@ -152,15 +189,18 @@ export class LiveSession {
     const drawing: Drawing = { sync, isStale: false }
     this.#next = undefined
     this.#drawing = drawing
+    this.#feed?.hold()
     drawer.state(drawn, frames).then(
       (channels) => {
         this.#drawing = undefined
         this.#drawn(drawing, channels, frames)
+        this.#feed?.release()
         if (drawing.isStale && this.#places.size > 0) this.#askLater()
         this.#draw()
       },
       () => {
         this.#drawing = undefined
+        this.#feed?.release()
         for (const [watcher, place] of [...this.#places])
           if (place.sync !== undefined) this.#drop(watcher, 'failed')
       },
@@ -171,6 +211,11 @@ export class LiveSession {
     const later = isStale ? [] : this.#waiting.filter(({ after }) => after > frames)
     for (const [watcher, place] of this.#places) {
       if (place.sync === undefined || place.sync > sync) continue
+      if (this.#feed && isSlow(watcher)) {
+        place.sync = this.#syncs + 1
+        this.#askLater()
+        continue
+      }
       const message = keyframe(channels, place.isBehind)
       place.keyframe = message.length
       this.#send(watcher, message)
@@ -207,6 +252,8 @@ export class LiveSession {
   }
 }
 
+const isSlow = ({ backlog }: Watcher) => backlog > MAX_PICTURE_BACKLOG
+
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 
 /** As in the JSON export of a recording, but that streams are bytes: a piece may end within a character. */
@@ -221,11 +268,16 @@ function frameMessage(frame: LiveFrame): string {
   })
 }
 
+function pictureMessage({ channel, width, height, time, parts }: PictureChange): string {
+  const rectangles = parts.map(({ png, ...area }) => ({ ...area, png: base64(png) }))
+  return jsonText({ type: 'picture', time: time / 1e6, channel, width, height, rectangles })
+}
+
 function keyframe(channels: readonly ChannelState[], isGap: boolean): string {
   return jsonText({
     type: 'keyframe',
     gap: isGap,
-    channels: channels.map(({ channel, open, screen }) => ({
+    channels: channels.map(({ channel, open, screen, desktop }) => ({
       channel,
       data: jsonOf(open) ?? channelOpenOf(open),
       ...(screen && {
@@ -233,6 +285,7 @@ function keyframe(channels: readonly ChannelState[], isGap: boolean): string {
         rows: screen.rows,
         base64: base64(screen.drawing),
       }),
+      ...(desktop && { ...desktop, png: base64(desktop.png) }),
     })),
   })
 }

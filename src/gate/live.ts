@@ -4,11 +4,11 @@
  * them. Nobody waits for a watcher: one that does not take what it is sent is dropped, and when a session says more
  * than anybody can watch, frames are left out and a keyframe makes up for them.
  */
-import type { Drawer } from '../../recordings/screens/drawer.ts'
 import { canonicalName } from '../access/targets.ts'
 import { jsonText } from '../model/json-text.ts'
 import type { Id } from '../model/objects.ts'
-import { LiveSession, type Watcher } from './live-session.ts'
+import type { Protocol } from '../model/rights.ts'
+import { type LiveDrawer, LiveSession, type Watcher } from './live-session.ts'
 import type { CloseRequest, GateNotice, LiveAnswer, LiveRequest } from './messages.ts'
 import type { RunningSession } from './running.ts'
 
@@ -16,12 +16,15 @@ import type { RunningSession } from './running.ts'
 export const MAX_WATCHERS_PER_SESSION = 16
 export const MAX_WATCHERS = 200
 
+/** They show desktops. */
+const GRAPHIC: readonly Protocol[] = ['VNC']
+
 export type Watching =
   | { result: 'watching'; stop: () => void }
   | { result: 'not_running' | 'not_recorded' | 'too_many' }
 
 export interface LiveOptions {
-  drawer: Pick<Drawer, 'state' | 'forget'>
+  drawer: LiveDrawer
   notify: (notice: GateNotice) => void
 }
 
@@ -67,7 +70,12 @@ export class LiveSessions {
   #begin(session: RunningSession, { path, key }: NonNullable<RunningSession['recording']>): LiveSession {
     const live = new LiveSession({
       ...this.#options,
-      drawn: { session: session.id, path, key: key.reveal() },
+      drawn: {
+        session: session.id,
+        path,
+        key: key.reveal(),
+        isGraphic: GRAPHIC.includes(session.target.protocol),
+      },
       onLeft: ({ name }) => {
         this.#count--
         if (live.size === 0) this.#sessions.delete(session.id)

@@ -85,6 +85,8 @@ beforeEach(() => {
             fail: () => reject(new Error('no')),
           })
         }),
+      feed: () => undefined,
+      listen: () => undefined,
       forget: (session) => forgotten.push(session),
     },
     notify: (notice) => notices.push(notice),

@@ -40,7 +40,12 @@ beforeEach(async () => {
   })
   await recordings.start()
   const audit = new AuditLog({ repository: store.audit, now: Date.now })
-  const drawer = { state: async () => [], forget: () => undefined }
+  const drawer = {
+    state: async () => [],
+    feed: () => undefined,
+    listen: () => undefined,
+    forget: () => undefined,
+  }
   gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now: Date.now })
   checkouts = new Checkouts(store, vault, gate)
 })

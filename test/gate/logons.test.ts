@@ -56,7 +56,12 @@ beforeEach(async () => {
   await recordings.start()
   const audit = new AuditLog({ repository: store.audit, now: Date.now })
   // Nobody watches.
-  const drawer = { state: async () => [], forget: () => undefined }
+  const drawer = {
+    state: async () => [],
+    feed: () => undefined,
+    listen: () => undefined,
+    forget: () => undefined,
+  }
   gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now: Date.now })
   const invitations = new Invitations({ audit, notify: () => {}, now: Date.now })
   signIns = new SignIns({ store, identities, audit, tickets: new Tickets(), invitations, now: Date.now })

@@ -62,7 +62,12 @@ export async function vncWorld(): Promise<VncWorld> {
   })
   await recordings.start()
   const audit = new AuditLog({ repository: store.audit, now })
-  const drawer = { state: async () => [], forget: () => undefined }
+  const drawer = {
+    state: async () => [],
+    feed: () => undefined,
+    listen: () => undefined,
+    forget: () => undefined,
+  }
   const gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now })
   const world: VncWorld = {
     temporary,

@@ -114,6 +114,7 @@ const LIBRARIES = {
     file: `/usr/lib/${MULTIARCH}/gssntlmssp/gssntlmssp.so`,
     debian: 'gss-ntlmssp',
   },
+  libfreerdp: { file: `/usr/lib/${MULTIARCH}/libfreerdp2.so.2`, debian: 'freerdp2-x11' },
   xorgxrdp: { file: '/usr/lib/xorg/modules/libxorgxrdp.so', debian: 'xorgxrdp' },
   'remmina-plugin-vnc': {
     file: `/usr/lib/${MULTIARCH}/remmina/plugins/remmina-plugin-vnc.so`,
@@ -170,6 +171,9 @@ export function findProgram(name: ProgramName | 'python3'): string {
   const needed = name === 'python3' ? 'python3' : PROGRAMS[name]
   throw new Error(`${name} is not installed: apt-get install ${needed}`)
 }
+
+/** A file of a library; whether it is there says `missingPackages`. */
+export const libraryFile = (name: keyof typeof LIBRARIES): string => LIBRARIES[name].file
 
 /** The Debian packages that are missing for these peers; empty: all are there. */
 export function missingPackages(peers: readonly Peer[]): string[] {

@@ -1,6 +1,6 @@
 /** Draws what a VNC target sent: FramebufferUpdate and SetColourMapEntries (RFC 6143 7.6.1, 7.6.2), byte for byte. */
 import { FRAME, type Frame } from '../../frames.ts'
-import { type Cursor, drawCursor } from '../cursor.ts'
+import { type Cursor, cursorArea, drawCursor } from '../cursor.ts'
 import { BOUNDARY, type Decoding, Easel, MORE, PAUSE, type Wait } from '../decoding.ts'
 import { parsePointer } from '../events.ts'
 import { Framebuffer, type Rectangle, type Size } from '../framebuffer.ts'
@@ -118,8 +118,13 @@ export class RfbPainter implements Painter {
   picture(): Framebuffer {
     if (!this.#cursor || !this.#pointer) return this.framebuffer
     const picture = this.framebuffer.clone()
-    drawCursor(picture, this.#cursor, this.#pointer.x, this.#pointer.y)
+    drawCursor(picture, this.#cursor, this.#pointer)
     return picture
+  }
+
+  get pointer(): Rectangle | undefined {
+    const { framebuffer } = this
+    return this.#cursor && this.#pointer && cursorArea(framebuffer, this.#cursor, this.#pointer)
   }
 
   snapshot(): PainterState | undefined {

@@ -21,7 +21,7 @@ const shell = { kind: 'shell', subprotocol: 'SSH_SHELL', terminal: { type: 'xter
 
 async function recording() {
   const { writer, path, grant } = await makeWriter()
-  const drawn: Drawn = { session: SESSION, path, key: grant.key }
+  const drawn: Drawn = { session: SESSION, path, key: grant.key, isGraphic: false }
   return {
     writer,
     write: (text: string | Uint8Array, channel = 1) => writer.write(FRAME.output, channel, Buffer.from(text)),

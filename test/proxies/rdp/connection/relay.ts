@@ -1,5 +1,6 @@
 /** Front and back of RDP joined by the filter, on loopback: what the bastion is without rights, recording and words. */
 import type { TLSSocket } from 'node:tls'
+import type { SendChunk, Side } from '../../../../proxies/rdp/channels/passage.ts'
 import type { Desktop } from '../../../../proxies/rdp/codec/capabilities.ts'
 import type { ClientData } from '../../../../proxies/rdp/codec/client-data.ts'
 import { type ClientInfo, forTarget, type TargetLogon } from '../../../../proxies/rdp/codec/client-info.ts'
@@ -7,10 +8,13 @@ import { DISCONNECT_REASON } from '../../../../proxies/rdp/codec/mcs.ts'
 import { BackConnection } from '../../../../proxies/rdp/connection/back-connection.ts'
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { SessionFilter } from '../../../../proxies/rdp/connection/session-filter.ts'
+import { RdpDesktop } from '../../../../recordings/graphics/rdp/desktop.ts'
 import { type Door, openDoor } from './door.ts'
 
 export interface Relay extends Door {
   desktops: Desktop[]
+  /** What the updates so far draw, as a replay does: a desktop for each in `desktops`. */
+  drawn: RdpDesktop[]
   /** Codes of updates, and kinds of input, in their order. */
   updates: number[]
   input: string[]
@@ -25,16 +29,23 @@ export interface RelayOptions {
   selectedProtocol: number
   logon: TargetLogon
   depth: 16 | 32
+  /** Of static channels by name; the others pass as they are. */
+  filters?: Record<string, (send: SendChunk) => ChannelFilter>
+}
+
+interface ChannelFilter {
+  receive(from: Side, chunk: Uint8Array): void
 }
 
 export async function openRelay(options: RelayOptions): Promise<Relay> {
   const seen = {
     desktops: [],
+    drawn: [],
     updates: [],
     input: [],
     down: [],
     errors: [],
-  } satisfies Partial<Relay> as Pick<Relay, 'desktops' | 'updates' | 'input' | 'down' | 'errors'>
+  } satisfies Partial<Relay> as Pick<Relay, 'desktops' | 'drawn' | 'updates' | 'input' | 'down' | 'errors'>
   const door = await openDoor({
     serve: (tls, requestedProtocols) => serve(tls, requestedProtocols, seen, options),
   })
@@ -45,13 +56,23 @@ function serve(
   client: TLSSocket,
   requestedProtocols: number,
   seen: Omit<Relay, keyof Door>,
-  { dial, selectedProtocol, logon, depth }: RelayOptions,
+  { dial, selectedProtocol, logon, depth, filters = {} }: RelayOptions,
 ): void {
-  const { desktops, updates, input, down, errors } = seen
+  const { desktops, drawn, updates, input, down, errors } = seen
   let data: ClientData | undefined
   let back: BackConnection | undefined
   let filter: SessionFilter | undefined
   let target: TLSSocket | undefined
+  let channels: (ChannelFilter | undefined)[] = []
+  const send = (to: Side, index: number, chunk: Uint8Array): void => {
+    if (to === 'client') front.sendChannel(index, chunk)
+    else back?.sendChannel(index, chunk)
+  }
+  const receive = (from: Side, index: number, chunk: Uint8Array): void => {
+    const channel = channels[index]
+    if (channel) channel.receive(from, chunk)
+    else send(from === 'client' ? 'target' : 'client', index, chunk)
+  }
   const end = (error?: unknown): void => {
     if (error !== undefined) errors.push(error)
     client.end()
@@ -73,13 +94,16 @@ function serve(
     visitor: {
       settings: (settings) => {
         data = settings
+        channels = settings.channels.map(({ name }, index) =>
+          filters[name]?.((to, chunk) => send(to, index, chunk)),
+        )
       },
       logon: (info) => void connectBack(info).catch(end),
       license: (bytes) => back?.sendIo(bytes),
       io: (bytes) => {
         for (const one of filter!.fromClient(bytes)) back?.sendIo(one)
       },
-      channel: (index, chunk) => back?.sendChannel(index, chunk),
+      channel: (index, chunk) => receive('client', index, chunk),
       fastPath: (pdu) => {
         const kept = filter?.fastPathFromClient(pdu)
         if (kept) back?.sendFastPath(kept)
@@ -101,10 +125,16 @@ function serve(
           front.startSession()
           filter = new SessionFilter(
             {
-              desktop: (desktop) => desktops.push(desktop),
+              desktop: (desktop) => {
+                desktops.push(desktop)
+                drawn.push(new RdpDesktop(desktop))
+              },
               deactivated: () => {},
               confirmed: () => {},
-              update: ({ code }) => updates.push(code),
+              update: ({ code, data }) => {
+                updates.push(code)
+                for (const _pause of drawn.at(-1)!.update(code, data));
+              },
               input: (events) => input.push(...events.map(({ kind }) => kind)),
               sessionInfo: () => {},
               errorInfo: () => {},
@@ -116,7 +146,7 @@ function serve(
         io: (bytes) => {
           for (const share of filter!.fromTarget(bytes)) front.sendIo(share)
         },
-        channel: (index, chunk) => front.sendChannel(index, chunk),
+        channel: (index, chunk) => receive('target', index, chunk),
         fastPath: (pdu) => {
           const kept = filter!.fastPathFromTarget(pdu)
           if (kept) front.sendFastPath(kept)

@@ -1,0 +1,112 @@
+/** A desktop as RDP's updates draw it: bitmaps, palettes and pointers. */
+import type { Cursor } from '../cursor.ts'
+import { type Decoding, Easel } from '../decoding.ts'
+import { Framebuffer, type Size } from '../framebuffer.ts'
+import { MalformedGraphics } from '../malformed.ts'
+import { paintBitmaps } from './bitmap.ts'
+import { greyPalette, parsePalette } from './colours.ts'
+import { PointerCache, parseColourPointer, parseLargePointer, parseNewPointer } from './pointer.ts'
+import { UpdateReader } from './reader.ts'
+
+/** Codes of the fast path (MS-RDPBCGR 2.2.9.1.2.1). */
+const UPDATE = {
+  orders: 0,
+  bitmap: 1,
+  palette: 2,
+  synchronize: 3,
+  pointerHidden: 5,
+  pointerDefault: 6,
+  pointerPosition: 8,
+  pointerColour: 9,
+  pointerCached: 10,
+  pointerNew: 11,
+  pointerLarge: 12,
+} as const
+
+/** The pointer: hidden, the system's own, or a picture. */
+export type Pointer = 'hidden' | 'default' | Cursor
+
+export class RdpDesktop {
+  readonly framebuffer: Framebuffer
+  readonly #easel: Easel
+  #palette = greyPalette()
+  readonly #cache = new PointerCache()
+  #pointer: Pointer = 'default'
+  #position: { x: number; y: number } | undefined
+
+  /** Black. Throws MalformedGraphics when it is too large. */
+  constructor(size: Size) {
+    this.framebuffer = new Framebuffer(size)
+    this.#easel = new Easel(this.framebuffer)
+  }
+
+  get pointer(): Pointer {
+    return this.#pointer
+  }
+
+  /** Where the target has put the pointer last; undefined: it has left that to the client. */
+  get position(): { x: number; y: number } | undefined {
+    return this.#position
+  }
+
+  /** Pixels that were painted so far, some of them many times. */
+  get painted(): number {
+    return this.#easel.painted
+  }
+
+  /**
+   * Draws an update: its code and data as on the fast path (bitmaps and palettes begin with their type). Yields PAUSE after
+   * some ten milliseconds. Throws MalformedGraphics; what came before that of the update is drawn, and the next one may
+   * be drawn as if nothing had been, since each is whole in itself.
+   */
+  *update(code: number, data: Uint8Array): Decoding {
+    switch (code) {
+      case UPDATE.bitmap:
+        yield* paintBitmaps(data, this.#easel, this.#palette)
+        return
+      case UPDATE.palette:
+        this.#palette = parsePalette(new UpdateReader(data, 'palette'))
+        return
+      case UPDATE.orders:
+      case UPDATE.synchronize:
+        // Orders were not offered: what comes of them paints nothing (xrdp sets up a cache at 8 bits).
+        return
+      default:
+        this.#showPointer(code, data)
+    }
+  }
+
+  #showPointer(code: number, data: Uint8Array): void {
+    const reader = new UpdateReader(data, 'pointer')
+    switch (code) {
+      case UPDATE.pointerHidden:
+        this.#pointer = 'hidden'
+        return
+      case UPDATE.pointerDefault:
+        this.#pointer = 'default'
+        return
+      case UPDATE.pointerPosition:
+        this.#position = { x: reader.u16(), y: reader.u16() }
+        return
+      case UPDATE.pointerCached:
+        this.#pointer = this.#cache.get(reader.u16())
+        return
+      case UPDATE.pointerColour:
+        this.#keep(parseColourPointer(data, this.#palette))
+        return
+      case UPDATE.pointerNew:
+        this.#keep(parseNewPointer(data, this.#palette))
+        return
+      case UPDATE.pointerLarge:
+        this.#keep(parseLargePointer(data, this.#palette))
+        return
+      default:
+        throw new MalformedGraphics(`expected an update of RDP that is drawn, got one of code ${code}`)
+    }
+  }
+
+  #keep(picture: { cacheIndex: number; cursor: Cursor }): void {
+    this.#cache.set(picture)
+    this.#pointer = picture.cursor
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * Planar bitmaps of 32 bits (RDP 6.0, MS-RDPEGDI 2.2.2.5.1, 3.1.9): red, green and blue, or luma and chroma, each in a
+ * plane of its own, which is raw or run-length encoded row by row as differences to the row before.
+ */
+import { MalformedGraphics } from '../malformed.ts'
+
+const HEADER = { colourLoss: 0x07, subsampled: 0x08, encoded: 0x10, withoutAlpha: 0x20 } as const
+const OPAQUE = 0xff << 24
+
+/**
+ * The pixels' colours as 0xAABBGGRR, opaque, in the order in which the rows come (the lowest first in updates).
+ * `width * height` is for the caller to bound. Throws MalformedGraphics.
+ */
+export function decodePlanar(source: Uint8Array, width: number, height: number): Uint32Array<ArrayBuffer> {
+  const header = source[0]
+  if (header === undefined) throw new MalformedGraphics('planar bitmap: expected a header, got nothing')
+  const loss = header & HEADER.colourLoss
+  const isSubsampled = (header & HEADER.subsampled) !== 0
+  if (isSubsampled && loss === 0) {
+    throw new MalformedGraphics('planar bitmap: expected chroma that is subsampled, got red, green and blue')
+  }
+  const planes = new Planes(source, (header & HEADER.encoded) !== 0)
+  // What alpha a desktop has nobody sees.
+  if ((header & HEADER.withoutAlpha) === 0) planes.next(width, height)
+  const first = planes.next(width, height)
+  const [innerWidth, innerHeight] = isSubsampled ? [(width + 1) >> 1, (height + 1) >> 1] : [width, height]
+  const second = planes.next(innerWidth, innerHeight)
+  const third = planes.next(innerWidth, innerHeight)
+  if (loss === 0) return joined(first, second, third)
+  return fromLuma(first, second, third, { width, loss, isSubsampled })
+}
+
+function joined(red: Uint8Array, green: Uint8Array, blue: Uint8Array): Uint32Array<ArrayBuffer> {
+  const pixels = new Uint32Array(red.length)
+  for (let at = 0; at < pixels.length; at++) {
+    pixels[at] = OPAQUE | (blue[at]! << 16) | (green[at]! << 8) | red[at]!
+  }
+  return pixels
+}
+
+interface Chroma {
+  width: number
+  /** Bits that chroma has lost, 1 to 7. */
+  loss: number
+  /** One value of chroma for four pixels. */
+  isSubsampled: boolean
+}
+
+/** 3.1.9.1.2: Y, Co and Cg to red, green and blue. */
+function fromLuma(
+  luma: Uint8Array,
+  orange: Uint8Array,
+  green: Uint8Array,
+  { width, loss, isSubsampled }: Chroma,
+): Uint32Array<ArrayBuffer> {
+  const pixels = new Uint32Array(luma.length)
+  const half = isSubsampled ? 1 : 0
+  const innerWidth = (width + half) >> half
+  // Half of a chroma value is what is added: one bit less is shifted back. The top bit then is its sign.
+  const back = 24 + loss - 1
+  for (let at = 0, y = 0; at < pixels.length; y++) {
+    const row = (y >> half) * innerWidth
+    for (let x = 0; x < width; x++, at++) {
+      const inner = row + (x >> half)
+      const co = (orange[inner]! << back) >> 24
+      const cg = (green[inner]! << back) >> 24
+      const rest = luma[at]! - cg
+      const [r, g, b] = [clamped(rest + co), clamped(luma[at]! + cg), clamped(rest - co)]
+      pixels[at] = OPAQUE | (b << 16) | (g << 8) | r
+    }
+  }
+  return pixels
+}
+
+const clamped = (value: number): number => Math.min(0xff, Math.max(0, value))
+
+/** The planes one after the other. */
+class Planes {
+  readonly #source: Uint8Array
+  readonly #isEncoded: boolean
+  #at = 1
+
+  constructor(source: Uint8Array, isEncoded: boolean) {
+    this.#source = source
+    this.#isEncoded = isEncoded
+  }
+
+  next(width: number, height: number): Uint8Array {
+    if (!this.#isEncoded) return this.#take(width * height)
+    const plane = new Uint8Array(width * height)
+    for (let row = 0; row < height; row++) this.#row(plane, row * width, width, row === 0)
+    return plane
+  }
+
+  /** Segments: a byte with two lengths, values of their own, then the last of them again. */
+  #row(plane: Uint8Array, begin: number, width: number, isFirst: boolean): void {
+    const end = begin + width
+    let value = 0
+    for (let at = begin; at < end; ) {
+      const control = this.#take(1)[0]!
+      const [raw, run] = lengthsOf(control)
+      if (end - at < raw + run) {
+        throw new MalformedGraphics(
+          `planar bitmap: expected ${end - at} more values in a row, got ${raw + run}`,
+        )
+      }
+      const values = this.#take(raw)
+      for (let step = 0; step < raw + run; step++, at++) {
+        if (step < raw) value = isFirst ? values[step]! : difference(values[step]!)
+        plane[at] = isFirst ? value : plane[at - width]! + value
+      }
+    }
+  }
+
+  #take(count: number): Uint8Array {
+    const begin = this.#at
+    if (this.#source.length - begin < count) {
+      throw new MalformedGraphics(
+        `planar bitmap: expected ${count} bytes at ${begin}, got ${this.#source.length - begin}`,
+      )
+    }
+    this.#at = begin + count
+    return this.#source.subarray(begin, this.#at)
+  }
+}
+
+/** Values of their own, and repeated ones (2.2.2.5.1.1); run lengths 1 and 2 stand for long runs. */
+function lengthsOf(control: number): readonly [raw: number, run: number] {
+  const [raw, run] = [control >> 4, control & 0x0f]
+  if (run === 1) return [0, raw + 16]
+  return run === 2 ? [0, raw + 32] : [raw, run]
+}
+
+/** The lowest bit is the sign. */
+const difference = (value: number): number => (value & 1 ? -((value >> 1) + 1) : value >> 1)

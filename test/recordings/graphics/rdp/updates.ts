@@ -1,0 +1,50 @@
+/** Updates of RDP for tests. */
+import { Buffer } from 'node:buffer'
+import { greyPalette } from '../../../../recordings/graphics/rdp/colours.ts'
+
+export const grey = greyPalette()
+
+export const words = (...numbers: number[]): Buffer => Buffer.from(Uint16Array.from(numbers).buffer)
+
+export interface BitmapOptions {
+  left?: number
+  top?: number
+  right?: number
+  bottom?: number
+  width: number
+  height: number
+  depth: number
+  flags?: number
+  data: Uint8Array
+}
+
+/** A bitmap of an update; it goes to the upper left corner where nothing else is said. */
+export function bitmap({ left = 0, top = 0, width, height, ...more }: BitmapOptions): Buffer {
+  const { right = left + width - 1, bottom = top + height - 1, depth, flags = 0, data } = more
+  return Buffer.concat([words(left, top, right, bottom, width, height, depth, flags, data.length), data])
+}
+
+export const bitmapUpdate = (...bitmaps: Buffer[]): Buffer =>
+  Buffer.concat([words(1, bitmaps.length), ...bitmaps])
+
+/** `colours`: three bytes each. */
+export const paletteUpdate = (colours: Uint8Array): Buffer =>
+  Buffer.concat([words(2, 0, colours.length / 3, 0), colours])
+
+export interface PointerOptions {
+  cacheIndex?: number
+  hotX?: number
+  hotY?: number
+  width: number
+  height: number
+  colours: Uint8Array
+  transparency?: Uint8Array
+}
+
+/** Without the depth before it: a colour pointer. */
+export function pointer(options: PointerOptions): Buffer {
+  const { cacheIndex = 0, hotX = 0, hotY = 0, width, height, colours } = options
+  const { transparency = new Uint8Array(0) } = options
+  const head = words(cacheIndex, hotX, hotY, width, height, transparency.length, colours.length)
+  return Buffer.concat([head, colours, transparency])
+}
