@@ -108,8 +108,8 @@ for (const { program, args, tls, input } of CLIENTS) {
       expect(visit?.core).toMatchObject({ ...SIZE, keyboardLayout: 0x409, selectedProtocol: 1 })
       expect(visit?.channels?.map(({ name }) => name)).toEqual(expect.arrayContaining(['cliprdr', 'rdpdr']))
       expect(visit?.painted).toBe(1)
-      expect(done.code).not.toBe(0)
-      expect(`${done.stdout}${done.stderr}`).toMatch(/server denied the connection|Core\(error\)|refused/i)
+      // Both end with the reason that they were told as their exit code.
+      expect(done.code).toBe(ERROR_INFO.serverDenied)
     })
 
     test('shows what is drawn, and sends keys and the pointer', async () => {
@@ -142,7 +142,7 @@ for (const { program, args, tls, input } of CLIENTS) {
   })
 }
 
-describeWithPeers('clients without TLS at the front', [...SCREEN_PEERS, 'xfreerdp'], () => {
+describeWithPeers('what is agreed at the front', [...SCREEN_PEERS, 'xfreerdp'], () => {
   beforeAll(async () => {
     screen = await startScreen(SIZE.width, SIZE.height)
     home = mkdtempSync(join(tmpdir(), 'sallyport-rdp-'))
@@ -150,6 +150,24 @@ describeWithPeers('clients without TLS at the front', [...SCREEN_PEERS, 'xfreerd
   afterAll(async () => {
     await screen.stop()
     rmSync(home, { recursive: true, force: true })
+  })
+
+  test('by NLA a client comes as far as the desktop', async () => {
+    door = await openDoor({ users: { [LOGIN]: PASSWORD }, refusal: ERROR_INFO.serverDenied })
+    const done = await run(findProgram('xfreerdp'), freerdp('/sec:nla'), { env: environment() })
+    const [visit] = door.visits
+    expect(visit?.outcome).toMatchObject({ credentials: { user: LOGIN } })
+    expect(visit?.core).toMatchObject({ ...SIZE, selectedProtocol: 2 })
+    expect(visit?.painted).toBe(1)
+    expect(visit?.error).toBeUndefined()
+    expect(done.code).toBe(ERROR_INFO.serverDenied)
+  })
+
+  test('a client without NLA is refused where it is required, with the code that says so', async () => {
+    door = await openDoor({ users: {} })
+    const done = await run(findProgram('xfreerdp'), freerdp('/sec:tls'), { env: environment() })
+    expect(`${done.stdout}${done.stderr}`).toContain('HYBRID_REQUIRED_BY_SERVER')
+    expect(door.visits[0]?.negotiated).toMatchObject({ failure: NEGOTIATION_FAILURE.credsspRequired })
   })
 
   test("RDP's own security is refused with the code that says so", async () => {
