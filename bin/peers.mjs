@@ -81,6 +81,7 @@ export const PEER_PACKAGES = [
   'imagemagick',
   'xclip',
   'xdotool',
+  'xclip',
   'xterm',
   'swift-proxy',
   'swift-account',

@@ -4,6 +4,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { TargetError } from '../../proxies/errors.ts'
 import { MalformedError } from '../../proxies/malformed.ts'
+import { ClipboardFilter } from '../../proxies/rdp/channels/clipboard-filter.ts'
+import { DeviceFilter } from '../../proxies/rdp/channels/device-filter.ts'
+import { DynamicFilter } from '../../proxies/rdp/channels/dynamic-filter.ts'
+import type { SendChunk, Side } from '../../proxies/rdp/channels/passage.ts'
 import { parseConfirmActive, parseDemandActive } from '../../proxies/rdp/codec/active.ts'
 import { readDesktop, stripConfirm, stripDemand } from '../../proxies/rdp/codec/capabilities.ts'
 import { parseClientData } from '../../proxies/rdp/codec/client-data.ts'
@@ -321,3 +325,102 @@ test('a connection whose messages are changed on their way ends in order, and ne
   )
   expect(ended).toBeGreaterThan(20)
 })
+
+const CLIPBOARD = [
+  '0700000010000000 01000000 01000c00020000003e000000',
+  '0200000006000000 0d0000000000',
+  '0300010000000000',
+  '0400000004000000 0d000000',
+  '0500010004000000 61000000',
+  '0800000018000000 02000000 00000000 02000000 00000000 00000000 00000100',
+  '0900010004000000 02000000',
+]
+const DEVICES = [
+  '7244414401000000 08000000 01000000 633a000000000000 00000000',
+  '72445249 01000000 00000000 07000000 00000000 00000000 16011200 00000000 00000000 00000000 00000000 01000000 00000000 04000000 61000000',
+  '72444349 01000000 07000000 00000000 05000000 00',
+  '72445249 01000000 05000000 08000000 06000000 00000000 0d000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000',
+  '7244724401000000 00000000',
+]
+const DYNAMIC = ['5000030000000000', '10036563686f00', '100300000000', '240304006161', '30036161', '4003']
+const FILTERS: [string, (send: SendChunk) => { receive(from: Side, chunk: Uint8Array): void }, string[]][] = [
+  [
+    'clipboard',
+    (send) =>
+      new ClipboardFilter({
+        rights: { up: true, down: true, files: true },
+        visitor: { denied() {}, text() {}, data() {}, files() {}, fileRequest() {} },
+        send,
+      }),
+    CLIPBOARD,
+  ],
+  [
+    'devices',
+    (send) =>
+      new DeviceFilter({
+        rights: { drives: true, printers: false, ports: false, smartCards: false },
+        visitor: { denied() {}, announced() {}, opened() {}, renamed() {}, deleted() {} },
+        send,
+      }),
+    DEVICES,
+  ],
+  [
+    'dynamic channels',
+    (send) =>
+      new DynamicFilter({
+        isAllowed: (name) => name === 'echo',
+        visitor: { denied() {}, opened() {}, data: () => true },
+        send,
+      }),
+    DYNAMIC,
+  ],
+]
+
+test.each(FILTERS)(
+  'the filter of %s, whatever either side says: an answer or the one error',
+  (_, create, said) => {
+    const message = fc.constantFrom(...said).map((text) => Buffer.from(text.replace(/ /g, ''), 'hex'))
+    const sides = fc.constantFrom('client' as const, 'target' as const)
+    let passed = 0
+    let refused = 0
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.tuple(
+            sides,
+            fc.oneof(
+              message,
+              fc.tuple(message, edits).map(([one, by]) => edited(one, by)),
+            ),
+          ),
+          {
+            maxLength: 20,
+          },
+        ),
+        fc.integer({ min: 1, max: 40 }),
+        (messages, length) => {
+          let heard = 0
+          let sent = 0
+          const filter = create((to, chunk) => {
+            sent += chunk.length
+            expect(['client', 'target']).toContain(to)
+            passed++
+          })
+          const isRead = read(() => {
+            for (const [side, one] of messages) {
+              for (const chunk of buildChunks(one, length)) {
+                heard += chunk.length
+                filter.receive(side, chunk)
+              }
+            }
+          })
+          if (!isRead) refused++
+          expect(sent).toBeLessThanOrEqual(heard * 4 + 64)
+        },
+      ),
+      { numRuns: 300 },
+    )
+    expect(passed).toBeGreaterThan(100)
+    expect(refused).toBeGreaterThan(10)
+  },
+)

@@ -7,8 +7,8 @@ import { ByteWriter } from './writer.ts'
 
 /** Name of the static channel. */
 export const CLIPRDR = 'cliprdr'
-/** Bytes of one message, with room for a large picture. */
-export const CLIPBOARD_LIMIT = 64 * 1024 * 1024
+/** Bytes of one message that is looked at whole: a list of formats or of files, a text. */
+export const CLIPBOARD_LIMIT = 8 * 1024 * 1024
 /** Formats of one list: Windows' programs offer some thirty. */
 export const FORMAT_LIMIT = 512
 const FORMAT_NAME_LIMIT = 512
@@ -137,7 +137,7 @@ function generalFlagsAt(body: Uint8Array): number | undefined {
   return undefined
 }
 
-/** Of a message of type `formatList`; `longNames`: both peers have said that they have them. */
+/** Of a message of type `formatList`; `longNames`: both peers have them (CLIPBOARD_CAPABILITY). */
 export function parseFormatList({ flags, body }: ClipboardMessage, longNames: boolean): ClipboardFormat[] {
   const reader = new ByteReader(body, 'clipboard format list')
   const isAscii = (flags & CLIPBOARD_FLAG.asciiNames) !== 0

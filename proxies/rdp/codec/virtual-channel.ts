@@ -20,6 +20,34 @@ export const CHUNK_FLAG = {
   compressed: 0x200000,
 } as const
 
+export interface Chunk {
+  /** Of the whole message. */
+  length: number
+  isFirst: boolean
+  isLast: boolean
+  /** A view. */
+  data: Uint8Array
+}
+
+/** undefined: it says that the channel rests, and has no data. `what` names the channel in errors. */
+export function parseChunk(bytes: Uint8Array, what: string): Chunk | undefined {
+  const reader = new ByteReader(bytes, what)
+  const length = reader.uint32()
+  const flags = reader.uint32()
+  if (flags & CHUNK_FLAG.compressed) reader.fail('a chunk that is not compressed was expected')
+  if (flags & (CHUNK_FLAG.suspend | CHUNK_FLAG.resume)) return undefined
+  const data = reader.rest()
+  if (CHUNK_LIMIT < data.length) {
+    reader.fail(`a chunk of at most ${CHUNK_LIMIT} bytes was expected, found ${data.length}`)
+  }
+  return {
+    length,
+    isFirst: (flags & CHUNK_FLAG.first) !== 0,
+    isLast: (flags & CHUNK_FLAG.last) !== 0,
+    data,
+  }
+}
+
 /** Of one channel in one direction: chunks in, messages out. */
 export class ChannelAssembler {
   readonly #name: string
@@ -45,39 +73,29 @@ export class ChannelAssembler {
    * MalformedError.
    */
   feed(data: Uint8Array): Uint8Array | undefined {
-    const reader = new ByteReader(data, `channel ${this.#name}`)
-    const length = reader.uint32()
-    const flags = reader.uint32()
-    if (flags & CHUNK_FLAG.compressed) reader.fail('a chunk that is not compressed was expected')
-    // Without data they say that the channel rests.
-    if (flags & (CHUNK_FLAG.suspend | CHUNK_FLAG.resume)) return undefined
-    const chunk = reader.rest()
-    if (CHUNK_LIMIT < chunk.length) {
-      reader.fail(`a chunk of at most ${CHUNK_LIMIT} bytes was expected, found ${chunk.length}`)
-    }
-    if (flags & CHUNK_FLAG.first) {
-      if (this.#whole) reader.fail('the rest of a message was expected, found the begin of another')
-      if (this.#limit < length) {
-        reader.fail(`a message of at most ${this.#limit} bytes was expected, found ${length}`)
-      }
-      if (flags & CHUNK_FLAG.last) {
-        if (chunk.length !== length)
-          reader.fail(`a message of ${length} bytes was expected, found ${chunk.length}`)
-        return chunk
+    const chunk = parseChunk(data, `channel ${this.#name}`)
+    if (!chunk) return undefined
+    const { length, isFirst, isLast } = chunk
+    if (isFirst) {
+      if (this.#whole) throw this.#error('the rest of a message', 'the begin of another')
+      if (this.#limit < length) throw this.#error(`a message of at most ${this.#limit} bytes`, String(length))
+      if (isLast) {
+        if (chunk.data.length !== length) {
+          throw this.#error(`a message of ${length} bytes`, String(chunk.data.length))
+        }
+        return chunk.data
       }
       this.#whole = Buffer.allocUnsafe(Math.min(length, 4 * CHUNK_LIMIT))
       this.#total = length
     }
-    if (!this.#whole) return reader.fail('the begin of a message was expected, found the rest of one')
-    return this.#append(this.#whole, chunk, (flags & CHUNK_FLAG.last) !== 0)
+    if (!this.#whole) throw this.#error('the begin of a message', 'the rest of one')
+    return this.#append(this.#whole, chunk.data, isLast)
   }
 
   #append(whole: Buffer, chunk: Uint8Array, isLast: boolean): Uint8Array | undefined {
     const together = this.#length + chunk.length
     if (this.#total < together || (isLast && together < this.#total)) {
-      throw new MalformedError(
-        `channel ${this.#name}: a message of ${this.#total} bytes was expected, found ${isLast ? together : 'more'}`,
-      )
+      throw this.#error(`a message of ${this.#total} bytes`, isLast ? String(together) : 'more')
     }
     let buffer = whole
     if (buffer.length < together) {
@@ -89,6 +107,10 @@ export class ChannelAssembler {
     this.#whole = isLast ? undefined : buffer
     this.#length = isLast ? 0 : together
     return isLast ? buffer.subarray(0, together) : undefined
+  }
+
+  #error(wanted: string, found: string): MalformedError {
+    return new MalformedError(`channel ${this.#name}: ${wanted} was expected, found ${found}`)
   }
 }
 

@@ -1,5 +1,6 @@
 /** Front and back of RDP joined by the filter, on loopback: what the bastion is without rights, recording and words. */
 import type { TLSSocket } from 'node:tls'
+import type { SendChunk, Side } from '../../../../proxies/rdp/channels/passage.ts'
 import type { Desktop } from '../../../../proxies/rdp/codec/capabilities.ts'
 import type { ClientData } from '../../../../proxies/rdp/codec/client-data.ts'
 import { type ClientInfo, forTarget, type TargetLogon } from '../../../../proxies/rdp/codec/client-info.ts'
@@ -28,6 +29,12 @@ export interface RelayOptions {
   selectedProtocol: number
   logon: TargetLogon
   depth: 16 | 32
+  /** Of static channels by name; the others pass as they are. */
+  filters?: Record<string, (send: SendChunk) => ChannelFilter>
+}
+
+interface ChannelFilter {
+  receive(from: Side, chunk: Uint8Array): void
 }
 
 export async function openRelay(options: RelayOptions): Promise<Relay> {
@@ -49,13 +56,23 @@ function serve(
   client: TLSSocket,
   requestedProtocols: number,
   seen: Omit<Relay, keyof Door>,
-  { dial, selectedProtocol, logon, depth }: RelayOptions,
+  { dial, selectedProtocol, logon, depth, filters = {} }: RelayOptions,
 ): void {
   const { desktops, drawn, updates, input, down, errors } = seen
   let data: ClientData | undefined
   let back: BackConnection | undefined
   let filter: SessionFilter | undefined
   let target: TLSSocket | undefined
+  let channels: (ChannelFilter | undefined)[] = []
+  const send = (to: Side, index: number, chunk: Uint8Array): void => {
+    if (to === 'client') front.sendChannel(index, chunk)
+    else back?.sendChannel(index, chunk)
+  }
+  const receive = (from: Side, index: number, chunk: Uint8Array): void => {
+    const channel = channels[index]
+    if (channel) channel.receive(from, chunk)
+    else send(from === 'client' ? 'target' : 'client', index, chunk)
+  }
   const end = (error?: unknown): void => {
     if (error !== undefined) errors.push(error)
     client.end()
@@ -77,13 +94,16 @@ function serve(
     visitor: {
       settings: (settings) => {
         data = settings
+        channels = settings.channels.map(({ name }, index) =>
+          filters[name]?.((to, chunk) => send(to, index, chunk)),
+        )
       },
       logon: (info) => void connectBack(info).catch(end),
       license: (bytes) => back?.sendIo(bytes),
       io: (bytes) => {
         for (const one of filter!.fromClient(bytes)) back?.sendIo(one)
       },
-      channel: (index, chunk) => back?.sendChannel(index, chunk),
+      channel: (index, chunk) => receive('client', index, chunk),
       fastPath: (pdu) => {
         const kept = filter?.fastPathFromClient(pdu)
         if (kept) back?.sendFastPath(kept)
@@ -126,7 +146,7 @@ function serve(
         io: (bytes) => {
           for (const share of filter!.fromTarget(bytes)) front.sendIo(share)
         },
-        channel: (index, chunk) => front.sendChannel(index, chunk),
+        channel: (index, chunk) => receive('target', index, chunk),
         fastPath: (pdu) => {
           const kept = filter!.fastPathFromTarget(pdu)
           if (kept) front.sendFastPath(kept)

@@ -2,6 +2,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { ClipboardFilter } from '../../../../proxies/rdp/channels/clipboard-filter.ts'
+import { DeviceFilter } from '../../../../proxies/rdp/channels/device-filter.ts'
+import { DynamicFilter } from '../../../../proxies/rdp/channels/dynamic-filter.ts'
+import { CLIPRDR } from '../../../../proxies/rdp/codec/cliprdr.ts'
+import { DISPLAY_CONTROL } from '../../../../proxies/rdp/codec/display-control.ts'
+import { DRDYNVC } from '../../../../proxies/rdp/codec/drdynvc.ts'
+import { DEVICE_TYPE, RDPDR } from '../../../../proxies/rdp/codec/rdpdr.ts'
 import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
 import { SECURITY_PROTOCOL } from '../../../../proxies/rdp/codec/x224.ts'
 import { type Daemon, run, startDaemon } from '../../../peers/process.ts'
@@ -20,11 +27,14 @@ import {
 } from '../../../peers/screen.ts'
 import { createSystemUser, type SystemUser } from '../../../peers/users.ts'
 import { until } from '../../../until.ts'
+import { type Event, keep } from '../../stream-events.ts'
 import { signIn } from '../credssp/connections.ts'
 import { openRelay, type Relay } from './relay.ts'
 import { dial, openTarget, type Session } from './target.ts'
 
-describeWithPeers('xrdp as a target', [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp', 'xdotool'], () => {
+const DESKTOP_PEERS = [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp', 'xdotool', 'xclip'] as const
+
+describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
   let user: SystemUser
   let xrdp: Xrdp
   let screen: Screen
@@ -35,12 +45,17 @@ describeWithPeers('xrdp as a target', [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp
   beforeAll(async () => {
     screen = await startScreen(800, 600)
     user = await createSystemUser()
-    xrdp = await startXrdp('id -un >"$HOME/who"; exec xterm -geometry 80x24+0+0 -e sh')
+    xrdp = await startXrdp(
+      'id -un >"$HOME/who"; while sleep 1; do echo from the target | xclip -selection clipboard; done & exec xterm -geometry 80x24+0+0 -e sh',
+    )
   })
-  afterAll(async () => {
+  afterEach(async () => {
     session?.close()
     await client?.stop()
     await relay?.close()
+    client = relay = undefined
+  })
+  afterAll(async () => {
     await xrdp.stop()
     await user.remove()
     await screen.stop()
@@ -98,6 +113,84 @@ describeWithPeers('xrdp as a target', [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp
     const sent = Buffer.concat(down)
     for (const encoding of ['utf8', 'utf16le'] as const)
       expect(sent.includes(Buffer.from(user.password, encoding))).toBe(false)
+  })
+
+  test('gives the client what rights allow of its channels, and not more', async () => {
+    const heard: Event[] = []
+    const note =
+      (kind: string) =>
+      (...values: unknown[]): void =>
+        keep(heard, kind, ...values)
+    const clipboard = {
+      denied: note('clipboard denied'),
+      text: note('text'),
+      data: note('data'),
+      files: note('files'),
+      fileRequest: note('file request'),
+    }
+    const devices = {
+      denied: note('device denied'),
+      announced: note('announced'),
+      opened: note('opened'),
+      renamed: note('renamed'),
+      deleted: note('deleted'),
+    }
+    const dynamic = { denied: note('channel denied'), opened: note('channel opened'), data: () => true }
+    relay = await openRelay({
+      dial: () => dial(xrdp.port, user.name),
+      selectedProtocol: SECURITY_PROTOCOL.tls,
+      logon: { domain: '', login: user.name, password: user.password },
+      depth: 16,
+      filters: {
+        [CLIPRDR]: (send) =>
+          new ClipboardFilter({
+            rights: { up: false, down: true, files: false },
+            visitor: clipboard,
+            send,
+          }),
+        [RDPDR]: (send) =>
+          new DeviceFilter({
+            rights: { drives: false, printers: true, ports: false, smartCards: false },
+            visitor: devices,
+            send,
+          }),
+        [DRDYNVC]: (send) =>
+          new DynamicFilter({ isAllowed: (name) => name === DISPLAY_CONTROL, visitor: dynamic, send }),
+      },
+    })
+    const { updates, errors, port } = relay
+    const env = { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display }
+    const args = [`/v:127.0.0.1:${port}`, '/u:alice', '/p:Front-Pass1', '/w:800', '/h:600', '/cert:ignore']
+    client = await startDaemon(
+      findProgram('xfreerdp'),
+      [...args, '/sec:tls', '+clipboard', '/smartcard', '/dynamic-resolution'],
+      () => updates.includes(UPDATE.bitmap),
+      { env, timeout: 20_000 },
+    )
+    const soFar = () => `${JSON.stringify(heard)} ${String(errors)} ${client?.log()}`
+    const happens = (...event: unknown[]) =>
+      until(
+        () => `${JSON.stringify(event)}; came: ${soFar()}`,
+        () => heard.find((one) => JSON.stringify(one) === JSON.stringify(event)),
+      )
+    await happens('device denied', { type: DEVICE_TYPE.smartCard, name: 'SCARD' })
+    await happens('channel opened', DISPLAY_CONTROL)
+    const pasted = () => run(findProgram('xclip'), ['-o', '-selection', 'clipboard'], { env })
+    await until(
+      () => `the target's text; came: ${soFar()}`,
+      async () => (await pasted()).stdout.startsWith('from the target') || undefined,
+    )
+    await happens('text', 'down', 'from the target\n', 34)
+    const copied = await startDaemon(
+      '/bin/sh',
+      ['-c', `echo of the client | exec ${findProgram('xclip')} -quiet -selection clipboard`],
+      () => heard.some(([kind]) => kind === 'clipboard denied'),
+      { env },
+    )
+    await copied.stop()
+    expect(heard).toContainEqual(['clipboard denied', 'up', 'clipboard'])
+    expect(heard.filter(([kind, direction]) => kind === 'text' && direction === 'up')).toEqual([])
+    expect(errors).toEqual([])
   })
 })
 

@@ -1,0 +1,257 @@
+/**
+ * The clipboard between a client and a target, held to rights: who may offer what, what is asked for, and what is
+ * given. What is not allowed is answered here as its receiver would answer it, so that both peers stay in order: a
+ * list of formats is taken and forgotten, a request is refused.
+ */
+import {
+  buildClipboard,
+  buildFileRefusal,
+  buildFormatList,
+  CLIPBOARD_CAPABILITY,
+  CLIPBOARD_FLAG,
+  CLIPBOARD_LIMIT,
+  CLIPBOARD_MESSAGE,
+  CLIPRDR,
+  type ClipboardFile,
+  type ClipboardFormat,
+  type ClipboardMessage,
+  clipboardText,
+  FILE_LIST_FORMAT,
+  type FileContentsRequest,
+  isFileFormat,
+  parseClipboard,
+  parseClipboardCapabilities,
+  parseFileContentsRequest,
+  parseFileList,
+  parseFormatList,
+  parseFormatRequest,
+  withoutFiles,
+} from '../codec/cliprdr.ts'
+import { MessageStream } from './message-stream.ts'
+import {
+  type Direction,
+  directionFrom,
+  otherSide,
+  type SendChunk,
+  type Side,
+  sendMessage,
+} from './passage.ts'
+
+/** Longer answers pass chunk by chunk: pictures, and parts of files. */
+const HELD_ANSWER = 64 * 1024
+/** Requests that have not been answered; peers ask for one thing at a time, and for some parts of files. */
+const PENDING_LIMIT = 256
+
+export interface ClipboardRights {
+  /** From the client to the target. */
+  up: boolean
+  down: boolean
+  /** Files as well, in the directions that are allowed. */
+  files: boolean
+}
+
+export interface ClipboardVisitor {
+  /** One side has put something on its clipboard that the other may not have, at all or as files. */
+  denied(direction: Direction, what: 'clipboard' | 'files'): void
+  /** Text has been pasted. `bytes` of it as sent; where they are many, `text` is the begin of it. */
+  text(direction: Direction, text: string, bytes: number): void
+  /** Something else has been pasted; `format` is its name, or its number. */
+  data(direction: Direction, format: string, bytes: number): void
+  /** The names of files are known to the other side. */
+  files(direction: Direction, files: readonly ClipboardFile[]): void
+  /** A part of one of those files is asked for; undefined: it is in no list that has passed. */
+  fileRequest(direction: Direction, file: ClipboardFile | undefined, request: FileContentsRequest): void
+}
+
+export interface ClipboardFilterOptions {
+  rights: ClipboardRights
+  visitor: ClipboardVisitor
+  send: SendChunk
+}
+
+/** What one side has offered to the other. */
+interface Offer {
+  /** By their identifiers; empty: nothing, or nothing that the other may have. */
+  formats: Map<number, ClipboardFormat['name']>
+  /** Lists that have been passed on, and not been answered. */
+  lists: number
+  /** Formats that the other has asked for. */
+  asked: number[]
+  files: ClipboardFile[]
+  /** Parts of files that the other has asked for. */
+  parts: number
+}
+
+const createOffer = (): Offer => ({ formats: new Map(), lists: 0, asked: [], files: [], parts: 0 })
+
+export class ClipboardFilter {
+  readonly #options: ClipboardFilterOptions
+  readonly #streams: Record<Side, MessageStream>
+  readonly #offers: Record<Side, Offer> = { client: createOffer(), target: createOffer() }
+  /** Whose capabilities say that it has no long names: xrdp writes such before it has been told anything. */
+  readonly #hasShortNames: Record<Side, boolean> = { client: false, target: false }
+
+  constructor(options: ClipboardFilterOptions) {
+    this.#options = options
+    this.#streams = { client: this.#createStream('client'), target: this.#createStream('target') }
+  }
+
+  /** A chunk with its header. Throws MalformedError. */
+  receive(from: Side, chunk: Uint8Array): void {
+    this.#streams[from].receive(chunk)
+  }
+
+  #createStream(from: Side): MessageStream {
+    return new MessageStream({
+      name: CLIPRDR,
+      limit: CLIPBOARD_LIMIT,
+      take: (message) => this.#take(from, parseClipboard(message), message),
+      large: {
+        judge: (begin, length) => this.#judgeLarge(from, begin, length),
+        pass: (chunk) => this.#options.send(otherSide(from), chunk),
+      },
+    })
+  }
+
+  #take(from: Side, message: ClipboardMessage, whole: Uint8Array): void {
+    switch (message.type) {
+      case CLIPBOARD_MESSAGE.monitorReady:
+        if (from === 'target') this.#pass(from, whole)
+        return
+      case CLIPBOARD_MESSAGE.capabilities:
+        this.#capabilities(from, message)
+        return
+      case CLIPBOARD_MESSAGE.formatList:
+        this.#formatList(from, message)
+        return
+      case CLIPBOARD_MESSAGE.formatListResponse:
+        if (take(this.#offers[otherSide(from)], 'lists')) this.#pass(from, whole)
+        return
+      case CLIPBOARD_MESSAGE.formatDataRequest:
+        this.#formatRequest(from, message, whole)
+        return
+      case CLIPBOARD_MESSAGE.formatDataResponse:
+        if (this.#formatResponse(from, message, message.body.length)) this.#pass(from, whole)
+        return
+      case CLIPBOARD_MESSAGE.fileContentsRequest:
+        this.#fileRequest(from, message, whole)
+        return
+      case CLIPBOARD_MESSAGE.fileContentsResponse:
+        if (take(this.#offers[from], 'parts')) this.#pass(from, whole)
+        return
+      case CLIPBOARD_MESSAGE.temporaryFolder:
+      case CLIPBOARD_MESSAGE.lock:
+      case CLIPBOARD_MESSAGE.unlock:
+        if (this.#options.rights.files) this.#pass(from, whole)
+    }
+  }
+
+  /** Answers in many chunks: the begin has their header, and nothing more is needed to know what becomes of them. */
+  #judgeLarge(from: Side, begin: Uint8Array, length: number): 'hold' | 'pass' | 'drop' {
+    if (length < HELD_ANSWER || begin.length < 8) return 'hold'
+    const type = begin[0]! | (begin[1]! << 8)
+    if (type === CLIPBOARD_MESSAGE.fileContentsResponse) {
+      return take(this.#offers[from], 'parts') ? 'pass' : 'drop'
+    }
+    if (type !== CLIPBOARD_MESSAGE.formatDataResponse) return 'hold'
+    // The names of many files are needed whole.
+    if (this.#offers[from].formats.get(this.#offers[from].asked[0] ?? 0) === FILE_LIST_FORMAT) return 'hold'
+    const message = { type, flags: begin[2]! | (begin[3]! << 8), body: begin.subarray(8) }
+    return this.#formatResponse(from, message, length - 8) ? 'pass' : 'drop'
+  }
+
+  #pass(from: Side, message: Uint8Array): void {
+    sendMessage(this.#options.send, otherSide(from), message)
+  }
+
+  #answer(to: Side, message: Uint8Array): void {
+    sendMessage(this.#options.send, to, message)
+  }
+
+  #mayOffer(from: Side): boolean {
+    return this.#options.rights[directionFrom(from)]
+  }
+
+  #capabilities(from: Side, { type, flags, body }: ClipboardMessage): void {
+    const told = this.#options.rights.files ? body : withoutFiles(body)
+    this.#hasShortNames[from] = (parseClipboardCapabilities(body) & CLIPBOARD_CAPABILITY.longNames) === 0
+    this.#pass(from, buildClipboard(type, flags, told))
+  }
+
+  #formatList(from: Side, message: ClipboardMessage): void {
+    const { rights, visitor } = this.#options
+    const direction = directionFrom(from)
+    const offer = this.#offers[from]
+    const formats = parseFormatList(message, !this.#hasShortNames.client && !this.#hasShortNames.target)
+    offer.formats.clear()
+    offer.files = []
+    if (!this.#mayOffer(from)) {
+      if (formats.length > 0) visitor.denied(direction, 'clipboard')
+      this.#answer(from, buildClipboard(CLIPBOARD_MESSAGE.formatListResponse, CLIPBOARD_FLAG.ok))
+      return
+    }
+    const allowed = rights.files ? formats : formats.filter((format) => !isFileFormat(format))
+    if (allowed.length < formats.length) visitor.denied(direction, 'files')
+    for (const { id, name } of allowed) offer.formats.set(id, name)
+    put(offer, 'lists')
+    this.#pass(from, buildFormatList(allowed, message.flags))
+  }
+
+  /** `from` asks for what the other side has offered. */
+  #formatRequest(from: Side, { body }: ClipboardMessage, whole: Uint8Array): void {
+    const offer = this.#offers[otherSide(from)]
+    const format = parseFormatRequest(body)
+    if (!offer.formats.has(format) || offer.asked.length === PENDING_LIMIT) {
+      this.#answer(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.fail))
+      return
+    }
+    offer.asked.push(format)
+    this.#pass(from, whole)
+  }
+
+  /** Whether the answer may pass: somebody has asked for it. `body` may be the begin only of so many bytes. */
+  #formatResponse(from: Side, { flags, body }: ClipboardMessage, bytes: number): boolean {
+    const { visitor } = this.#options
+    const offer = this.#offers[from]
+    const format = offer.asked.shift()
+    if (format === undefined) return false
+    if (flags & CLIPBOARD_FLAG.fail) return true
+    const direction = directionFrom(from)
+    const name = offer.formats.get(format) ?? ''
+    const text = clipboardText(format, body)
+    if (text !== undefined) visitor.text(direction, text, bytes)
+    else if (name === FILE_LIST_FORMAT) {
+      offer.files = parseFileList(body)
+      visitor.files(direction, offer.files)
+    } else visitor.data(direction, name === '' ? String(format) : name, bytes)
+    return true
+  }
+
+  /** `from` asks for a part of a file that the other side has offered. */
+  #fileRequest(from: Side, { body }: ClipboardMessage, whole: Uint8Array): void {
+    const { rights, visitor } = this.#options
+    const side = otherSide(from)
+    const offer = this.#offers[side]
+    const request = parseFileContentsRequest(body)
+    if (!rights.files || !this.#mayOffer(side) || !put(offer, 'parts')) {
+      this.#answer(from, buildFileRefusal(request.stream))
+      return
+    }
+    visitor.fileRequest(directionFrom(side), offer.files[request.index], request)
+    this.#pass(from, whole)
+  }
+}
+
+/** Counts one more that waits for an answer; false: there are too many. */
+function put(offer: Offer, what: 'lists' | 'parts'): boolean {
+  if (offer[what] === PENDING_LIMIT) return false
+  offer[what]++
+  return true
+}
+
+/** Counts one that has been answered; false: nobody has asked. */
+function take(offer: Offer, what: 'lists' | 'parts'): boolean {
+  if (offer[what] === 0) return false
+  offer[what]--
+  return true
+}

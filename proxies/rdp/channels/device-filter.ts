@@ -1,0 +1,230 @@
+/**
+ * Devices that a client shares with a target, held to rights: those of a kind that is not allowed are never announced,
+ * and requests for what has not been announced are refused. What is done to files on drives is told.
+ */
+import {
+  buildDeviceMessage,
+  buildDevices,
+  buildIoRefusal,
+  DEVICE_MESSAGE_LIMIT,
+  DEVICE_PACKET,
+  DEVICE_TYPE,
+  type Device,
+  IO,
+  type IoRequest,
+  parseCreate,
+  parseDeviceMessage,
+  parseDevices,
+  parseIoCompletion,
+  parseIoRequest,
+  parseSetInformation,
+  RDPDR,
+  SET_INFORMATION,
+} from '../codec/rdpdr.ts'
+import { ByteReader } from '../codec/reader.ts'
+import { MessageStream } from './message-stream.ts'
+import { otherSide, type SendChunk, type Side, sendMessage } from './passage.ts'
+
+/** Devices of one session, and requests that have not been answered. */
+const DEVICES_LIMIT = 256
+const PENDING_LIMIT = 4096
+/** Files that are open at once: of more the names are not known. */
+const FILES_LIMIT = 4096
+
+export interface DeviceRights {
+  drives: boolean
+  printers: boolean
+  /** Serial and parallel. */
+  ports: boolean
+  smartCards: boolean
+}
+
+export interface DeviceVisitor {
+  /** The client has announced a device that the target will not know of. */
+  denied(device: Pick<Device, 'type' | 'name'>): void
+  announced(device: Pick<Device, 'type' | 'name'>): void
+  /** The target has opened a file on a drive; told when the client has done it. */
+  opened(drive: string, path: string, isWriting: boolean): void
+  /** Told when the target asks for it. */
+  renamed(drive: string, path: string | undefined, newPath: string): void
+  deleted(drive: string, path: string | undefined): void
+}
+
+export interface DeviceFilterOptions {
+  rights: DeviceRights
+  visitor: DeviceVisitor
+  send: SendChunk
+}
+
+interface Pending {
+  device: number
+  major: number
+  file: number
+  path?: string
+  isWriting?: boolean
+}
+
+/** A packet that only one side sends; others pass either way. */
+const ONLY_CLIENT: ReadonlySet<number> = new Set([
+  DEVICE_PACKET.clientName,
+  DEVICE_PACKET.clientCapability,
+  DEVICE_PACKET.deviceListAnnounce,
+  DEVICE_PACKET.deviceListRemove,
+  DEVICE_PACKET.ioCompletion,
+])
+const ONLY_TARGET: ReadonlySet<number> = new Set([
+  DEVICE_PACKET.serverAnnounce,
+  DEVICE_PACKET.serverCapability,
+  DEVICE_PACKET.userLoggedOn,
+  DEVICE_PACKET.deviceReply,
+  DEVICE_PACKET.ioRequest,
+])
+const EITHER: ReadonlySet<number> = new Set([DEVICE_PACKET.clientIdConfirm])
+
+export class DeviceFilter {
+  readonly #options: DeviceFilterOptions
+  readonly #streams: Record<Side, MessageStream>
+  /** By their identifiers: those that the target knows of. */
+  readonly #devices = new Map<number, Pick<Device, 'type' | 'name'>>()
+  /** By completion. */
+  readonly #pending = new Map<number, Pending>()
+  /** Paths of files that are open, by device and file. */
+  readonly #files = new Map<string, string>()
+
+  constructor(options: DeviceFilterOptions) {
+    this.#options = options
+    const stream = (from: Side) =>
+      new MessageStream({
+        name: RDPDR,
+        limit: DEVICE_MESSAGE_LIMIT,
+        take: (message) => this.#take(from, message),
+      })
+    this.#streams = { client: stream('client'), target: stream('target') }
+  }
+
+  /** A chunk with its header. Throws MalformedError. */
+  receive(from: Side, chunk: Uint8Array): void {
+    this.#streams[from].receive(chunk)
+  }
+
+  #take(from: Side, whole: Uint8Array): void {
+    const { packet, body } = parseDeviceMessage(whole)
+    if (packet === undefined) {
+      // Printers' caches and their settings.
+      if (this.#options.rights.printers) this.#pass(from, whole)
+      return
+    }
+    const passes = EITHER.has(packet) || (from === 'client' ? ONLY_CLIENT : ONLY_TARGET).has(packet)
+    if (!passes) return
+    switch (packet) {
+      case DEVICE_PACKET.deviceListAnnounce:
+        this.#announce(parseDevices(body))
+        return
+      case DEVICE_PACKET.deviceListRemove:
+        this.#remove(body)
+        return
+      case DEVICE_PACKET.deviceReply:
+        // The client is told of what it has announced and the target knows of.
+        if (this.#devices.has(new ByteReader(body, 'device reply').uint32())) this.#pass(from, whole)
+        return
+      case DEVICE_PACKET.ioRequest:
+        this.#request(parseIoRequest(body), whole)
+        return
+      case DEVICE_PACKET.ioCompletion:
+        if (this.#complete(body)) this.#pass(from, whole)
+        return
+      default:
+        this.#pass(from, whole)
+    }
+  }
+
+  #pass(from: Side, message: Uint8Array): void {
+    sendMessage(this.#options.send, otherSide(from), message)
+  }
+
+  #isAllowed(type: number): boolean {
+    const { drives, printers, ports, smartCards } = this.#options.rights
+    switch (type) {
+      case DEVICE_TYPE.drive:
+        return drives
+      case DEVICE_TYPE.printer:
+        return printers
+      case DEVICE_TYPE.serial:
+      case DEVICE_TYPE.parallel:
+        return ports
+      case DEVICE_TYPE.smartCard:
+        return smartCards
+      default:
+        return false
+    }
+  }
+
+  #announce(devices: readonly Device[]): void {
+    const { visitor } = this.#options
+    const allowed = devices.filter(({ type, id, name }) => {
+      if (!this.#isAllowed(type)) {
+        visitor.denied({ type, name })
+        return false
+      }
+      if (this.#devices.size === DEVICES_LIMIT && !this.#devices.has(id)) return false
+      this.#devices.set(id, { type, name })
+      visitor.announced({ type, name })
+      return true
+    })
+    // A list with nothing left is sent too: the target waits for one.
+    this.#pass('client', buildDevices(allowed))
+  }
+
+  #remove(body: Uint8Array): void {
+    const reader = new ByteReader(body, 'device list remove')
+    const count = reader.uint32()
+    if (DEVICES_LIMIT < count) reader.fail(`at most ${DEVICES_LIMIT} devices were expected, found ${count}`)
+    for (let left = count; left > 0; left--) this.#devices.delete(reader.uint32())
+    this.#pass('client', buildDeviceMessage(DEVICE_PACKET.deviceListRemove, body))
+  }
+
+  #request(request: IoRequest, whole: Uint8Array): void {
+    const device = this.#devices.get(request.device)
+    if (!device || this.#pending.size === PENDING_LIMIT) {
+      sendMessage(this.#options.send, 'target', buildIoRefusal(request))
+      return
+    }
+    const { major, file } = request
+    const pending: Pending = { device: request.device, major, file }
+    if (device.type === DEVICE_TYPE.drive) {
+      if (major === IO.create) {
+        const { path, isWriting } = parseCreate(request.details)
+        Object.assign(pending, { path, isWriting })
+      } else if (major === IO.setInformation) this.#change(device.name, request)
+    }
+    this.#pending.set(request.completion, pending)
+    this.#pass('target', whole)
+  }
+
+  #change(drive: string, request: IoRequest): void {
+    const { visitor } = this.#options
+    const change = parseSetInformation(request.details)
+    const path = this.#files.get(fileKey(request.device, request.file))
+    if (change.newPath !== undefined) visitor.renamed(drive, path, change.newPath)
+    else if (change.class === SET_INFORMATION.disposition) visitor.deleted(drive, path)
+  }
+
+  /** Whether it answers a request. */
+  #complete(body: Uint8Array): boolean {
+    const { visitor } = this.#options
+    const { device, completion, status, details } = parseIoCompletion(body)
+    const pending = this.#pending.get(completion)
+    if (pending?.device !== device) return false
+    this.#pending.delete(completion)
+    const { major, path, isWriting = false } = pending
+    if (major === IO.close) this.#files.delete(fileKey(device, pending.file))
+    // What failed has opened nothing.
+    if (path === undefined || status !== 0) return true
+    const file = new ByteReader(details, 'device create completion').uint32()
+    if (this.#files.size < FILES_LIMIT) this.#files.set(fileKey(device, file), path)
+    visitor.opened(this.#devices.get(device)?.name ?? '', path, isWriting)
+    return true
+  }
+}
+
+const fileKey = (device: number, file: number) => `${device} ${file}`

@@ -1,0 +1,72 @@
+/** One direction of a static virtual channel: chunks in, whole messages out, but for what is too large to hold. */
+import { MalformedError } from '../../malformed.ts'
+import { ChannelAssembler, parseChunk } from '../codec/virtual-channel.ts'
+
+export interface MessageStreamOptions {
+  /** Of the channel, for errors. */
+  name: string
+  /** Bytes of one message that is held. */
+  limit: number
+  /** A whole message, valid during the call only. */
+  take: (message: Uint8Array) => void
+  /** For messages that come in chunks. Without it all of them are held. */
+  large?: {
+    /**
+     * Given how a message of so many bytes begins: whether it is held, or each of its chunks passes or is dropped
+     * as it comes.
+     */
+    judge: (begin: Uint8Array, length: number) => 'hold' | 'pass' | 'drop'
+    /** A chunk that passes, with its header. */
+    pass: (chunk: Uint8Array) => void
+  }
+}
+
+export class MessageStream {
+  readonly #options: MessageStreamOptions
+  readonly #assembler: ChannelAssembler
+  /** What becomes of the rest of a message that is not held. */
+  #verdict: 'pass' | 'drop' | undefined
+  /** Bytes of it that are to come. */
+  #left = 0
+
+  constructor(options: MessageStreamOptions) {
+    this.#options = options
+    this.#assembler = new ChannelAssembler(options.name, options.limit)
+  }
+
+  /** A chunk with its header. Throws MalformedError. */
+  receive(chunk: Uint8Array): void {
+    if (!this.#verdict) this.#judge(chunk)
+    if (this.#verdict) {
+      this.#stream(chunk, this.#verdict)
+      return
+    }
+    const message = this.#assembler.feed(chunk)
+    if (message) this.#options.take(message)
+  }
+
+  #judge(chunk: Uint8Array): void {
+    const { large, name } = this.#options
+    if (!large || this.#assembler.pending > 0) return
+    const parsed = parseChunk(chunk, `channel ${name}`)
+    if (!parsed?.isFirst || parsed.isLast) return
+    const verdict = large.judge(parsed.data, parsed.length)
+    if (verdict === 'hold') return
+    this.#verdict = verdict
+    this.#left = parsed.length
+  }
+
+  #stream(chunk: Uint8Array, verdict: 'pass' | 'drop'): void {
+    const { large, name } = this.#options
+    const parsed = parseChunk(chunk, `channel ${name}`)
+    if (!parsed) return
+    this.#left -= parsed.data.length
+    if (this.#left < 0 || (parsed.isLast && this.#left > 0)) {
+      throw new MalformedError(
+        `channel ${name}: as many bytes as a message has were expected, found ${Math.abs(this.#left)} ${this.#left < 0 ? 'more' : 'fewer'}`,
+      )
+    }
+    if (parsed.isLast) this.#verdict = undefined
+    if (verdict === 'pass') large?.pass(chunk)
+  }
+}

@@ -1,0 +1,159 @@
+/** The clipboard, held to rights. */
+import { Buffer } from 'node:buffer'
+import { describe, expect, test } from 'vitest'
+import {
+  ClipboardFilter,
+  type ClipboardRights,
+  type ClipboardVisitor,
+} from '../../../../proxies/rdp/channels/clipboard-filter.ts'
+import {
+  buildClipboard,
+  CLIPBOARD_FLAG,
+  CLIPBOARD_MESSAGE,
+  FORMAT,
+  parseClipboard,
+  parseClipboardCapabilities,
+  parseFormatList,
+} from '../../../../proxies/rdp/codec/cliprdr.ts'
+import { ByteWriter } from '../../../../proxies/rdp/codec/writer.ts'
+import { hex } from '../../stream-events.ts'
+import { betweenEnds, type Ends } from './harness.ts'
+
+const ALL: ClipboardRights = { up: true, down: true, files: true }
+const FILES = 0xc0bc
+const { formatList, formatListResponse, formatDataRequest, formatDataResponse } = CLIPBOARD_MESSAGE
+
+const capabilities = buildClipboard(
+  CLIPBOARD_MESSAGE.capabilities,
+  0,
+  Buffer.from('0100000001000c00020000003e000000', 'hex'),
+)
+function list(...formats: [number, string][]): Buffer {
+  const writer = new ByteWriter()
+  for (const [id, name] of formats) writer.uint32(id).bytes(Buffer.from(`${name}\0`, 'utf16le'))
+  return buildClipboard(formatList, 0, writer.finish())
+}
+const taken = buildClipboard(formatListResponse, CLIPBOARD_FLAG.ok)
+const ask = (format: number) =>
+  buildClipboard(formatDataRequest, 0, new ByteWriter(4).uint32(format).finish())
+const refused = buildClipboard(formatDataResponse, CLIPBOARD_FLAG.fail)
+const text = (words: string) =>
+  buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, Buffer.from(`${words}\0`, 'utf16le'))
+const part = (stream: number, index: number) =>
+  buildClipboard(
+    CLIPBOARD_MESSAGE.fileContentsRequest,
+    0,
+    new ByteWriter().uint32(stream).uint32(index).uint32(2).zeros(8).uint32(65536).finish(),
+  )
+
+const createEnds = (rights: ClipboardRights): Ends =>
+  betweenEnds<ClipboardVisitor>(
+    ['denied', 'text', 'data', 'files', 'fileRequest'],
+    (options) => new ClipboardFilter({ ...options, rights }),
+  )
+
+function open(rights: ClipboardRights): Ends {
+  const ends = createEnds(rights)
+  ends.say('target', capabilities)
+  ends.say('client', capabilities)
+  return ends
+}
+const nothing = { client: [], target: [] }
+
+describe.each([
+  ['up', 'client', 'target'],
+  ['down', 'target', 'client'],
+] as const)('%s', (direction, giver, taker) => {
+  test('text passes, and is told', () => {
+    const { say, heard } = open({ ...ALL, files: false })
+    const offer = list([FORMAT.unicodeText, ''], [FORMAT.locale, ''])
+    expect(say(giver, offer)).toEqual({ ...nothing, [taker]: [hex(offer)] })
+    expect(say(taker, taken)).toEqual({ ...nothing, [giver]: [hex(taken)] })
+    expect(say(taker, ask(FORMAT.unicodeText))[giver]).toEqual([hex(ask(FORMAT.unicodeText))])
+    expect(say(giver, text('Grüße'))[taker]).toEqual([hex(text('Grüße'))])
+    expect(heard).toEqual([['text', direction, 'Grüße', 12]])
+  })
+
+  test('nothing passes without the right, and its giver is content', () => {
+    const { say, heard } = open({ ...ALL, [direction]: false })
+    expect(say(giver, list([FORMAT.unicodeText, '']))).toEqual({ ...nothing, [giver]: [hex(taken)] })
+    expect(say(taker, ask(FORMAT.unicodeText))).toEqual({ ...nothing, [taker]: [hex(refused)] })
+    expect(say(giver, text('unasked'))).toEqual(nothing)
+    expect(say(taker, part(1, 0))[giver]).toEqual([])
+    expect(heard).toEqual([['denied', direction, 'clipboard']])
+  })
+
+  test('files pass with their right, and are told', () => {
+    const { say, heard } = open(ALL)
+    say(giver, list([FILES, 'FileGroupDescriptorW']))
+    say(taker, ask(FILES))
+    const descriptor = Buffer.alloc(592)
+    descriptor.writeUInt32LE(70_000, 68)
+    descriptor.write('secret.xlsx', 72, 'utf16le')
+    const files = Buffer.concat([Buffer.from([1, 0, 0, 0]), descriptor])
+    say(giver, buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, files))
+    expect(say(taker, part(7, 0))[giver]).toEqual([hex(part(7, 0))])
+    const contents = buildClipboard(
+      CLIPBOARD_MESSAGE.fileContentsResponse,
+      CLIPBOARD_FLAG.ok,
+      Buffer.alloc(70_000, 7),
+    )
+    expect(say(giver, contents)[taker]).toEqual([hex(contents)])
+    expect(say(giver, contents)[taker]).toEqual([])
+    const file = { name: 'secret.xlsx', size: 70_000, isFolder: false }
+    expect(heard).toEqual([
+      ['files', direction, [file]],
+      ['fileRequest', direction, file, { kind: 'range', stream: 7, index: 0, offset: 0, length: 65_536 }],
+    ])
+  })
+
+  test('without that right they are taken out of what is offered', () => {
+    const { say, heard } = open({ ...ALL, files: false })
+    const [offered] = say(
+      giver,
+      list([FILES, 'FileGroupDescriptorW'], [FORMAT.unicodeText, ''], [FORMAT.files, '']),
+    )[taker]
+    const formats = parseFormatList(parseClipboard(Buffer.from(offered!, 'hex')), true)
+    expect(formats.map(({ id }) => id)).toEqual([FORMAT.unicodeText])
+    expect(say(taker, ask(FILES))).toEqual({ ...nothing, [taker]: [hex(refused)] })
+    expect(say(taker, part(3, 0))[taker]).toEqual(['090002000400000003000000'])
+    expect(heard).toEqual([['denied', direction, 'files']])
+  })
+
+  test('a large picture passes piece by piece, an unasked one not at all', () => {
+    const { say, heard } = open(ALL)
+    const picture = buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, Buffer.alloc(300_000, 3))
+    expect(say(giver, picture)).toEqual(nothing)
+    say(giver, list([FORMAT.dib, ''], [0xc123, 'PNG']))
+    say(taker, ask(0xc123))
+    expect(say(giver, picture)[taker]).toEqual([hex(picture)])
+    expect(heard).toEqual([['data', direction, 'PNG', 300_000]])
+  })
+})
+
+test('what nobody knows, and answers to nothing, do not pass', () => {
+  const { say } = open(ALL)
+  expect(say('client', buildClipboard(99, 0))).toEqual(nothing)
+  expect(say('client', taken)).toEqual(nothing)
+  expect(say('client', buildClipboard(CLIPBOARD_MESSAGE.monitorReady, 0))).toEqual(nothing)
+  expect(say('target', buildClipboard(CLIPBOARD_MESSAGE.monitorReady, 0)).client).toHaveLength(1)
+})
+
+test('who may have no files is not told that there could be some', () => {
+  const { say } = open({ ...ALL, files: false })
+  const [told] = say('target', capabilities).client
+  expect(parseClipboardCapabilities(parseClipboard(Buffer.from(told!, 'hex')).body)).toBe(0x2)
+  expect(say('client', buildClipboard(CLIPBOARD_MESSAGE.lock, 0, Buffer.alloc(4)))).toEqual(nothing)
+})
+
+test('names are long before anybody has said so, and short once somebody has none', () => {
+  const { say } = createEnds(ALL)
+  const long = list([FORMAT.unicodeText, ''], [0xc123, 'PNG'])
+  expect(say('target', long).client).toEqual([hex(long)])
+  const without = Buffer.from(capabilities)
+  without[20] = 0
+  say('client', without)
+  const short = buildClipboard(formatList, 0, Buffer.concat([Buffer.from([13, 0, 0, 0]), Buffer.alloc(32)]))
+  expect(say('target', short).client).toEqual([hex(short)])
+  expect(say('client', ask(FORMAT.unicodeText)).target).toHaveLength(1)
+})

@@ -1,0 +1,147 @@
+/** Shared devices, held to rights. */
+import { Buffer } from 'node:buffer'
+import { describe, expect, test } from 'vitest'
+import {
+  DeviceFilter,
+  type DeviceRights,
+  type DeviceVisitor,
+} from '../../../../proxies/rdp/channels/device-filter.ts'
+import {
+  buildDeviceMessage,
+  DEVICE_PACKET,
+  DEVICE_TYPE,
+  IO,
+  parseDeviceMessage,
+  parseDevices,
+  parseIoCompletion,
+} from '../../../../proxies/rdp/codec/rdpdr.ts'
+import { ByteWriter } from '../../../../proxies/rdp/codec/writer.ts'
+import { hex } from '../../stream-events.ts'
+import { betweenEnds, type Ends } from './harness.ts'
+
+const NONE: DeviceRights = { drives: false, printers: false, ports: false, smartCards: false }
+const ALL: DeviceRights = { drives: true, printers: true, ports: true, smartCards: true }
+const DEVICES = [
+  [DEVICE_TYPE.serial, 1, 'COM1'],
+  [DEVICE_TYPE.parallel, 2, 'LPT1'],
+  [DEVICE_TYPE.printer, 3, 'PRN3'],
+  [DEVICE_TYPE.drive, 4, 'home'],
+  [DEVICE_TYPE.smartCard, 5, 'SCARD'],
+  [0x99, 6, 'other'],
+] as const
+
+function announce(): Buffer {
+  const writer = new ByteWriter().uint32(DEVICES.length)
+  for (const [type, id, name] of DEVICES) {
+    writer
+      .uint32(type)
+      .uint32(id)
+      .bytes(Buffer.from(name.padEnd(8, '\0')))
+      .uint32(0)
+  }
+  return buildDeviceMessage(DEVICE_PACKET.deviceListAnnounce, writer.finish())
+}
+
+function request(device: number, completion: number, major: number, details: Uint8Array, file = 0): Buffer {
+  const writer = new ByteWriter().uint32(device).uint32(file).uint32(completion).uint32(major).uint32(0)
+  return buildDeviceMessage(DEVICE_PACKET.ioRequest, writer.bytes(details).finish())
+}
+function completion(device: number, id: number, status: number, details: Uint8Array): Buffer {
+  const writer = new ByteWriter().uint32(device).uint32(id).uint32(status)
+  return buildDeviceMessage(DEVICE_PACKET.ioCompletion, writer.bytes(details).finish())
+}
+function create(path: string, access: number): Buffer {
+  const name = Buffer.from(`${path}\0`, 'utf16le')
+  const writer = new ByteWriter().uint32(access).zeros(16).uint32(1).uint32(0x40).uint32(name.length)
+  return writer.bytes(name).finish()
+}
+
+const open = (rights: DeviceRights): Ends =>
+  betweenEnds<DeviceVisitor>(
+    ['denied', 'announced', 'opened', 'renamed', 'deleted'],
+    (options) => new DeviceFilter({ ...options, rights }),
+  )
+const nothing = { client: [], target: [] }
+const announced = (message: string) =>
+  parseDevices(parseDeviceMessage(Buffer.from(message, 'hex')).body).map(({ name }) => name)
+
+describe('devices', () => {
+  test.each<[keyof DeviceRights, string[]]>([
+    ['drives', ['home']],
+    ['printers', ['PRN3']],
+    ['ports', ['COM1', 'LPT1']],
+    ['smartCards', ['SCARD']],
+  ])('of the right to %s are announced, and no others', (right, names) => {
+    const { say, heard } = open({ ...NONE, [right]: true })
+    const { target } = say('client', announce())
+    expect(target.map(announced)).toEqual([names])
+    expect(heard.filter(([kind]) => kind === 'announced')).toHaveLength(names.length)
+    expect(heard.filter(([kind]) => kind === 'denied')).toHaveLength(DEVICES.length - names.length)
+  })
+
+  test('that were not announced cannot be used', () => {
+    const { say } = open({ ...NONE, printers: true })
+    say('client', announce())
+    const { client, target } = say('target', request(4, 9, IO.create, create('\\a', 1)))
+    expect(client).toEqual([])
+    const refusal = parseIoCompletion(parseDeviceMessage(Buffer.from(target[0]!, 'hex')).body)
+    expect(refusal).toMatchObject({ device: 4, completion: 9, status: 0xc0000022 })
+    const reply = (device: number) =>
+      buildDeviceMessage(DEVICE_PACKET.deviceReply, new ByteWriter().uint32(device).uint32(0).finish())
+    expect(say('target', reply(4))).toEqual(nothing)
+    expect(say('target', reply(3)).client).toHaveLength(1)
+    expect(say('client', completion(4, 9, 0, Buffer.alloc(5)))).toEqual(nothing)
+  })
+
+  test('that are gone cannot be used any more', () => {
+    const { say } = open(ALL)
+    say('client', announce())
+    const gone = new ByteWriter().uint32(1).uint32(4).finish()
+    expect(say('client', buildDeviceMessage(DEVICE_PACKET.deviceListRemove, gone)).target).toHaveLength(1)
+    expect(say('target', request(4, 9, IO.read, Buffer.alloc(32))).client).toEqual([])
+  })
+})
+
+test('what is done to files is told by their names', () => {
+  const { say, heard } = open(ALL)
+  say('client', announce())
+  heard.length = 0
+  const pass = (from: 'client' | 'target', message: Buffer) => {
+    const to = from === 'client' ? 'target' : 'client'
+    expect(say(from, message)).toEqual({ ...nothing, [to]: [hex(message)] })
+  }
+  const opened = new ByteWriter().uint32(77).uint8(0).finish()
+  pass('target', request(4, 1, IO.create, create('\\plans.txt', 0x120116)))
+  pass('client', completion(4, 1, 0, opened))
+  pass('target', request(4, 2, IO.create, create('\\none.txt', 0x120089)))
+  pass('client', completion(4, 2, 0xc0000034, opened))
+  const path = Buffer.from('\\new.txt\0', 'utf16le')
+  const rename = new ByteWriter()
+    .uint32(10)
+    .uint32(6 + path.length)
+    .zeros(26)
+    .uint32(path.length)
+    .bytes(path)
+  pass('target', request(4, 3, IO.setInformation, rename.finish(), 77))
+  pass('target', request(4, 4, IO.setInformation, new ByteWriter().uint32(13).zeros(28).finish(), 77))
+  pass('client', completion(4, 3, 0, Buffer.alloc(4)))
+  pass('target', request(4, 5, IO.close, Buffer.alloc(32), 77))
+  pass('client', completion(4, 5, 0, Buffer.alloc(4)))
+  expect(heard).toEqual([
+    ['opened', 'home', '\\plans.txt', true],
+    ['renamed', 'home', '\\plans.txt', '\\new.txt'],
+    ['deleted', 'home', '\\plans.txt'],
+  ])
+  expect(say('client', completion(4, 5, 0, Buffer.alloc(4)))).toEqual(nothing)
+})
+
+test('packets of the wrong side, and of printers without the right, do not pass', () => {
+  const { say } = open(NONE)
+  expect(say('client', buildDeviceMessage(DEVICE_PACKET.ioRequest, Buffer.alloc(40)))).toEqual(nothing)
+  expect(say('target', announce())).toEqual(nothing)
+  expect(say('client', buildDeviceMessage(0x1234, Buffer.alloc(40)))).toEqual(nothing)
+  expect(say('client', Buffer.from('52504350', 'hex'))).toEqual(nothing)
+  expect(
+    say('target', buildDeviceMessage(DEVICE_PACKET.serverAnnounce, Buffer.alloc(8))).client,
+  ).toHaveLength(1)
+})

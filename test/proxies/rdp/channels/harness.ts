@@ -1,0 +1,47 @@
+/** A channel's filter between two ends that send whole messages and keep what they get. */
+
+import type { SendChunk, Side } from '../../../../proxies/rdp/channels/passage.ts'
+import { buildChunks, ChannelAssembler } from '../../../../proxies/rdp/codec/virtual-channel.ts'
+import { type Event, hex, keep } from '../../stream-events.ts'
+
+export interface Ends {
+  /** Sends a message in chunks through the filter, and returns what each side gets for it, in hex. */
+  say(from: Side, message: Uint8Array): { client: string[]; target: string[] }
+  heard: Event[]
+}
+
+interface Filter {
+  receive(from: Side, chunk: Uint8Array): void
+}
+
+/** `visitor` notes what it is told under the names of its methods. */
+export function betweenEnds<T>(
+  kinds: readonly (keyof T & string)[],
+  create: (options: { visitor: T; send: SendChunk }) => Filter,
+): Ends {
+  const heard: Event[] = []
+  const got: Record<Side, string[]> = { client: [], target: [] }
+  const assemblers = {
+    client: new ChannelAssembler('client', 1 << 28),
+    target: new ChannelAssembler('target', 1 << 28),
+  }
+  const visitor = Object.fromEntries(
+    kinds.map((kind) => [kind, (...values: unknown[]) => keep(heard, kind, ...values)]),
+  ) as T
+  const filter = create({
+    visitor,
+    send: (to, chunk) => {
+      const message = assemblers[to].feed(chunk)
+      if (message) got[to].push(hex(message))
+    },
+  })
+  return {
+    heard,
+    say: (from, message) => {
+      got.client = []
+      got.target = []
+      for (const chunk of buildChunks(message)) filter.receive(from, chunk)
+      return { client: got.client, target: got.target }
+    },
+  }
+}
