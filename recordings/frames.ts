@@ -77,6 +77,7 @@ export interface ChannelOpen {
     | 'x11'
     | 'auth-agent'
     | 'vnc'
+    | 'rdp'
   /** The right under which it was opened. */
   subprotocol: string
   /** Of a forwarded connection: host:port or the path of a socket, where it goes to or was accepted. */

@@ -3,6 +3,7 @@ import { channelOpenOf } from '../export/channel.ts'
 import { Framebuffer, type Size } from './framebuffer.ts'
 import { MalformedGraphics } from './malformed.ts'
 import type { Painter, PainterState } from './painter.ts'
+import { RdpPainter } from './rdp/painter.ts'
 import { RfbPainter } from './rfb/painter.ts'
 
 interface PainterKind {
@@ -10,7 +11,10 @@ interface PainterKind {
   restore(state: PainterState, framebuffer: Framebuffer): Painter
 }
 
-const KINDS: ReadonlyMap<string, PainterKind> = new Map([['vnc', RfbPainter]])
+const KINDS: ReadonlyMap<string, PainterKind> = new Map<string, PainterKind>([
+  ['vnc', RfbPainter],
+  ['rdp', RdpPainter],
+])
 
 /** For the channel that this `channelOpen` begins; undefined where it shows no pixels, or more than are drawn. */
 export function painterOf(payload: Uint8Array): Painter | undefined {

@@ -1,12 +1,10 @@
 /** Pixel values of RDP as colours: 0xAABBGGRR, opaque. */
+import { rgb } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
 import type { UpdateReader } from './reader.ts'
 
 const OPAQUE = 0xff << 24
 const PALETTE_LENGTH = 256
-
-export const rgb = (red: number, green: number, blue: number): number =>
-  (OPAQUE | (blue << 16) | (green << 8) | red) >>> 0
 
 /** Five or six bits as eight, so that the highest value is white. */
 const widened = (value: number, bits: number): number => (value << (8 - bits)) | (value >> (2 * bits - 8))

@@ -5,7 +5,13 @@ import { Framebuffer, type Size } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
 import { paintBitmaps } from './bitmap.ts'
 import { greyPalette, parsePalette } from './colours.ts'
-import { PointerCache, parseColourPointer, parseLargePointer, parseNewPointer } from './pointer.ts'
+import {
+  type Picture,
+  PointerCache,
+  parseColourPointer,
+  parseLargePointer,
+  parseNewPointer,
+} from './pointer.ts'
 import { UpdateReader } from './reader.ts'
 
 /** Codes of the fast path (MS-RDPBCGR 2.2.9.1.2.1). */
@@ -26,6 +32,15 @@ const UPDATE = {
 /** The pointer: hidden, the system's own, or a picture. */
 export type Pointer = 'hidden' | 'default' | Cursor
 
+/** What the next updates go by, beside the pixels. */
+export interface DesktopState {
+  palette: Uint32Array
+  pointer: Pointer
+  cached: Picture[]
+  /** Where the target has put the pointer. */
+  position: { x: number; y: number } | undefined
+}
+
 export class RdpDesktop {
   readonly framebuffer: Framebuffer
   readonly #easel: Easel
@@ -38,6 +53,23 @@ export class RdpDesktop {
   constructor(size: Size) {
     this.framebuffer = new Framebuffer(size)
     this.#easel = new Easel(this.framebuffer)
+  }
+
+  get state(): DesktopState {
+    return {
+      palette: this.#palette,
+      pointer: this.#pointer,
+      cached: this.#cache.entries(),
+      position: this.#position,
+    }
+  }
+
+  /** Goes on from there. Throws MalformedGraphics when it cannot be a state. */
+  restore({ palette, pointer, cached, position }: DesktopState): void {
+    this.#palette = palette
+    this.#pointer = pointer
+    this.#position = position
+    for (const picture of cached) this.#cache.set(picture)
   }
 
   get pointer(): Pointer {
@@ -105,7 +137,7 @@ export class RdpDesktop {
     }
   }
 
-  #keep(picture: { cacheIndex: number; cursor: Cursor }): void {
+  #keep(picture: Picture): void {
     this.#cache.set(picture)
     this.#pointer = picture.cursor
   }

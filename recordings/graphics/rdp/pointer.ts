@@ -1,7 +1,8 @@
 /** The pointer's pictures (MS-RDPBCGR 2.2.9.1.1.4.4 to 2.2.9.1.1.4.6, 2.2.9.1.2.1.11), and the cache that servers keep. */
 import type { Cursor } from '../cursor.ts'
+import { rgb } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
-import { rgb, toColours } from './colours.ts'
+import { toColours } from './colours.ts'
 import { UpdateReader } from './reader.ts'
 
 /** Of large pointers; others have 96 at most. */
@@ -157,7 +158,7 @@ export class PointerCache {
     throw new MalformedGraphics(`${WHAT}: expected a number of the cache, got ${cacheIndex}`)
   }
 
-  entries(): [cacheIndex: number, cursor: Cursor][] {
-    return [...this.#cursors]
+  entries(): Picture[] {
+    return [...this.#cursors].map(([cacheIndex, cursor]) => ({ cacheIndex, cursor }))
   }
 }

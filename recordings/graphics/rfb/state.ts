@@ -1,7 +1,15 @@
 /** What a VNC painter goes on with, as JSON: what a keyframe keeps beside the pixels (docs/recording-format.md). */
-import { Buffer } from 'node:buffer'
 import type { Cursor } from '../cursor.ts'
 import { MalformedGraphics } from '../malformed.ts'
+import {
+  type PackedCursor,
+  packBytes,
+  packCursor,
+  packWords,
+  unpackBytes,
+  unpackCursor,
+  unpackWords,
+} from '../packing.ts'
 import type { PainterState } from '../painter.ts'
 
 export interface RfbState {
@@ -21,7 +29,7 @@ interface Packed extends Pick<RfbState, 'rectangles' | 'pointer'> {
   nextFormat?: string
   colours?: string
   streams: string[]
-  cursor?: Omit<Cursor, 'pixels'> & { pixels: string }
+  cursor?: PackedCursor
 }
 
 export function packState({
@@ -35,11 +43,11 @@ export function packState({
   const { cursor, pointer } = rest
   return {
     rectangles,
-    format: format && base64(format),
-    nextFormat: nextFormat && base64(nextFormat),
-    colours: colours && base64(bytesOf(colours)),
-    streams: streams.map(base64),
-    cursor: cursor && { ...cursor, pixels: base64(bytesOf(cursor.pixels)) },
+    format: format && packBytes(format),
+    nextFormat: nextFormat && packBytes(nextFormat),
+    colours: colours && packWords(colours),
+    streams: streams.map(packBytes),
+    cursor: cursor && packCursor(cursor),
     pointer,
   }
 }
@@ -52,25 +60,11 @@ export function unpackState(packed: PainterState): RfbState {
   }
   return {
     rectangles,
-    format: format === undefined ? undefined : bytes(format),
-    nextFormat: nextFormat === undefined ? undefined : bytes(nextFormat),
-    colours: colours === undefined ? undefined : words(colours),
-    streams: streams.map(bytes),
-    cursor: cursor && { ...cursor, pixels: words(cursor.pixels) },
+    format: format === undefined ? undefined : unpackBytes(format),
+    nextFormat: nextFormat === undefined ? undefined : unpackBytes(nextFormat),
+    colours: colours === undefined ? undefined : unpackWords(colours),
+    streams: streams.map(unpackBytes),
+    cursor: cursor && unpackCursor(cursor),
     pointer,
   }
-}
-
-const base64 = (value: Uint8Array): string => Buffer.from(value).toString('base64')
-
-function bytes(text: string): Uint8Array {
-  return new Uint8Array(Buffer.from(text, 'base64'))
-}
-
-function bytesOf(value: Uint32Array): Uint8Array {
-  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-}
-
-function words(text: string): Uint32Array {
-  return new Uint32Array(bytes(text).buffer)
 }

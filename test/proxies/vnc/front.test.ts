@@ -11,11 +11,11 @@ import { certificateContext } from '../../../proxies/vnc/tls.ts'
 import type { VncSecurityType } from '../../../src/model/vnc-options.ts'
 import { type CertificateFiles, certificateFiles } from '../../peers/vnc/certificate.ts'
 import { until } from '../../until.ts'
-import { type Bridge, type BridgeOptions, LOGIN, PASSWORD, startBridge } from './bridge.ts'
+import { type FrontWorld, type FrontWorldOptions, LOGIN, PASSWORD, startFront } from './front-world.ts'
 import { trustingGate, vncSession } from './sessions.ts'
 
 let certificate: CertificateFiles
-let bridge: Bridge
+let world: FrontWorld
 const sockets: Socket[] = []
 
 beforeAll(async () => {
@@ -23,12 +23,12 @@ beforeAll(async () => {
 })
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy()
-  bridge?.stop()
+  world?.stop()
 })
 afterAll(() => certificate?.remove())
 
-async function start(options: Partial<BridgeOptions> = {}): Promise<void> {
-  bridge = await startBridge({ certificate, ...options })
+async function start(options: Partial<FrontWorldOptions> = {}): Promise<void> {
+  world = await startFront({ certificate, ...options })
 }
 
 interface Raw {
@@ -40,7 +40,7 @@ interface Raw {
   over(): Promise<void>
 }
 
-function raw(socket: Socket = connect(bridge.port, '127.0.0.1')): Raw {
+function raw(socket: Socket = connect(world.port, '127.0.0.1')): Raw {
   sockets.push(socket)
   let all = Buffer.alloc(0)
   let isOver = false
@@ -107,7 +107,7 @@ describe('what is offered', () => {
     await listed(viewer)
     viewer.socket.write(Buffer.from([type]))
     await viewer.over()
-    expect(bridge.asked).toEqual([])
+    expect(world.asked).toEqual([])
   })
 
   test.each([256, 257, 2, 1, 0xffffffff])(
@@ -121,7 +121,7 @@ describe('what is offered', () => {
       viewer.socket.write(word)
       await viewer.over()
       expect(viewer.received().length).toBe(0)
-      expect(bridge.asked).toEqual([])
+      expect(world.asked).toEqual([])
     },
   )
 
@@ -180,7 +180,7 @@ describe('TLS', () => {
     // The begin of Plain in clear text, behind the choice of TLS: whoever is in between could have put it there.
     viewer.socket.write(Buffer.from([0, 0, 1, 6, 0, 0, 0, 4, 0, 0, 0, 4]))
     await viewer.over()
-    expect(bridge.asked).toEqual([])
+    expect(world.asked).toEqual([])
   })
 
   test('that is no TLS ends the connection', async () => {
@@ -197,14 +197,14 @@ describe('TLS', () => {
     await start()
     let middle: Socket | undefined
     const relay = createServer((socket) => {
-      middle = connect(bridge.port, '127.0.0.1')
+      middle = connect(world.port, '127.0.0.1')
       sockets.push(socket, middle)
       for (const one of [socket, middle]) one.on('error', () => undefined)
       socket.pipe(middle).pipe(socket)
     })
     await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
     await signedIn('x509plain', (relay.address() as AddressInfo).port)
-    const { pipe } = bridge.viewers[0]!
+    const { pipe } = world.viewers[0]!
     let isClosed = false
     pipe.onClose = () => {
       isClosed = true
@@ -226,28 +226,28 @@ describe('TLS', () => {
     }
     const before = await shown()
     const renewed = await certificateFiles()
-    bridge.front.security = { ...bridge.front.security, certificate: certificateContext(renewed.pem) }
+    world.front.security = { ...world.front.security, certificate: certificateContext(renewed.pem) }
     expect(await shown()).not.toBe(before)
     renewed.remove()
   })
 })
 
 /** Signs in as a target would be signed in at: with the client's side of the handshake. */
-async function signedIn(type: VncSecurityType, port = bridge.port): Promise<VncTarget> {
+async function signedIn(type: VncSecurityType, port = world.port): Promise<VncTarget> {
   const session = vncSession({ port, login: LOGIN, password: PASSWORD, types: [type] })
   const signal = AbortSignal.timeout(10_000)
   const opening = openVncTarget(session, { gate: trustingGate(), signal, isShared: true })
-  await until('the viewer', () => bridge.viewers[0])
-  bridge.viewers[0]!.pipe.write(encodeServerInit({ width: 64, height: 48, format: RGB888, name: 'test' }))
+  await until('the viewer', () => world.viewers[0])
+  world.viewers[0]!.pipe.write(encodeServerInit({ width: 64, height: 48, format: RGB888, name: 'test' }))
   return await opening
 }
 
-describe.each(['x509plain', 'tlsplain', 'ra2', 'ra2_256', 'apple_dh', 'plain'] as const)('by %s', (type) => {
+describe.each(['x509plain', 'tlsplain', 'ra2_256', 'apple_dh'] as const)('by %s', (type) => {
   test('bytes go both ways, and wait where nobody takes them', async () => {
     await start()
     const { pipe: client, init } = await signedIn(type)
     expect(init).toMatchObject({ width: 64, height: 48, name: 'test' })
-    const server = bridge.viewers[0]!.pipe
+    const server = world.viewers[0]!.pipe
     const sent = randomBytes(16 * 1024 * 1024)
     const received: Buffer[] = []
     client.onData = (bytes) => received.push(Buffer.from(bytes))
@@ -296,7 +296,7 @@ describe('who does not sign in', () => {
     await vencrypt(viewer)
     viewer.socket.write(Buffer.from([0, 0, 1, 0, ...lengths]))
     await viewer.over()
-    expect(bridge.asked).toEqual([])
+    expect(world.asked).toEqual([])
   })
 
   test.each([
@@ -327,16 +327,16 @@ describe('who does not sign in', () => {
     await until('the question', () => answer)
     viewer.socket.destroy()
     answer!()
-    await until('that it is forgotten', () => bridge.left[0])
-    expect(bridge.left).toEqual(['late'])
-    expect(bridge.viewers).toEqual([])
+    await until('that it is forgotten', () => world.left[0])
+    expect(world.left).toEqual(['late'])
+    expect(world.viewers).toEqual([])
   })
 
   test('because the gate has more to ask is told so, and the question is over', async () => {
     const challenge = { id: 'question', title: '', instructions: '', prompts: [] }
     await start({ authenticate: async () => ({ result: 'challenge', challenge }) })
     await expect(signedInOrNot()).rejects.toThrow(/more than a VNC viewer can/)
-    expect(bridge.left).toEqual(['question'])
+    expect(world.left).toEqual(['question'])
   })
 
   test('because the broker has failed is told no more than that', async () => {
@@ -348,7 +348,7 @@ describe('who does not sign in', () => {
 })
 
 async function signedInOrNot(): Promise<unknown> {
-  const session = vncSession({ port: bridge.port, login: LOGIN, password: PASSWORD, types: ['tlsplain'] })
+  const session = vncSession({ port: world.port, login: LOGIN, password: PASSWORD, types: ['tlsplain'] })
   const signal = AbortSignal.timeout(10_000)
   return await openVncTarget(session, { gate: trustingGate(), signal, isShared: true })
 }

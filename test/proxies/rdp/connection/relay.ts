@@ -8,13 +8,15 @@ import { DISCONNECT_REASON } from '../../../../proxies/rdp/codec/mcs.ts'
 import { BackConnection } from '../../../../proxies/rdp/connection/back-connection.ts'
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { SessionFilter } from '../../../../proxies/rdp/connection/session-filter.ts'
-import { RdpDesktop } from '../../../../recordings/graphics/rdp/desktop.ts'
+import { FRAME } from '../../../../recordings/frames.ts'
+import { encodeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
+import { RdpPainter } from '../../../../recordings/graphics/rdp/painter.ts'
 import { type Door, openDoor } from './door.ts'
 
 export interface Relay extends Door {
   desktops: Desktop[]
   /** What the updates so far draw, as a replay does: a desktop for each in `desktops`. */
-  drawn: RdpDesktop[]
+  drawn: RdpPainter[]
   /** Codes of updates, and kinds of input, in their order. */
   updates: number[]
   input: string[]
@@ -127,13 +129,14 @@ function serve(
             {
               desktop: (desktop) => {
                 desktops.push(desktop)
-                drawn.push(new RdpDesktop(desktop))
+                drawn.push(new RdpPainter(desktop))
               },
               deactivated: () => {},
               confirmed: () => {},
               update: ({ code, data }) => {
                 updates.push(code)
-                for (const _pause of drawn.at(-1)!.update(code, data));
+                const payload = Buffer.concat([encodeUpdateHead(code, data.length), data])
+                drawn.at(-1)!.apply({ type: FRAME.graphics, payload })
               },
               input: (events) => input.push(...events.map(({ kind }) => kind)),
               sessionInfo: () => {},

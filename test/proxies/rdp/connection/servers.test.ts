@@ -244,6 +244,9 @@ describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_
       const wanted = await pictureOf(shared.display)
       await shows(screen.display, (picture) => differingPixels(picture, wanted) === 0)
       expect(differingPixels(drawnBy(relay), wanted)).toBe(0)
+      expect(relay.drawn.map(({ flaws, stopped }) => ({ flaws, stopped }))).toEqual([
+        { flaws: 0, stopped: undefined },
+      ])
       expect(errors).toEqual([])
       // FIRST in the header of an update, which its bitmaps have that are longer than a fragment.
       expect(down.some((pdu) => pdu[0] === 0 && ((pdu[3]! >> 4) & 3) === 2)).toBe(true)

@@ -1,0 +1,36 @@
+/** The system's own pointer, which a target names and does not draw: an arrow. */
+import type { Cursor } from '../cursor.ts'
+import { rgb } from '../framebuffer.ts'
+
+/** `#` black, `.` white, a blank shows what is below. */
+const ROWS = [
+  '#           ',
+  '##          ',
+  '#.#         ',
+  '#..#        ',
+  '#...#       ',
+  '#....#      ',
+  '#.....#     ',
+  '#......#    ',
+  '#.......#   ',
+  '#........#  ',
+  '#.........# ',
+  '#......#####',
+  '#...#..#    ',
+  '#..##..#    ',
+  '#.#  #..#   ',
+  '##   #..#   ',
+  '#     #..#  ',
+  '      #..#  ',
+  '       ##   ',
+]
+
+const COLOURS: Readonly<Record<string, number>> = { '#': rgb(0, 0, 0), '.': rgb(0xff, 0xff, 0xff) }
+
+export const ARROW: Cursor = {
+  width: ROWS[0]!.length,
+  height: ROWS.length,
+  hotX: 0,
+  hotY: 0,
+  pixels: Uint32Array.from([...ROWS.join('')], (character) => COLOURS[character] ?? 0),
+}

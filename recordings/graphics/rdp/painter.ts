@@ -1,0 +1,145 @@
+/** Draws what an RDP target sent: the updates of its desktop, one after the other (docs/recording-format.md). */
+import { FRAME, type Frame } from '../../frames.ts'
+import { drawCursor } from '../cursor.ts'
+import { BOUNDARY, type Decoding, MORE, PAUSE, type Wait } from '../decoding.ts'
+import { parseDesktopSize, parsePointer } from '../events.ts'
+import type { Framebuffer, Size } from '../framebuffer.ts'
+import { MalformedGraphics } from '../malformed.ts'
+import type { Painter, PainterState } from '../painter.ts'
+import { PieceSource } from '../source.ts'
+import { ARROW } from './arrow.ts'
+import { RdpDesktop } from './desktop.ts'
+import { MAX_UPDATE, MESSAGE_HEAD } from './message.ts'
+import { packState, unpackState } from './state.ts'
+
+export class RdpPainter implements Painter {
+  readonly #desktop: RdpDesktop
+  readonly #source = new PieceSource()
+  readonly #decoding: Decoding
+  #mouse: { x: number; y: number } | undefined
+  /** Nothing of an update is read yet. */
+  #isBetween = true
+  #isPaused = false
+  #flaws = 0
+  #stopped: string | undefined
+
+  /** Black, in the size of the target's Demand Active. Throws MalformedGraphics when it is too large. */
+  constructor(size: Size) {
+    this.#desktop = new RdpDesktop(size)
+    this.#decoding = this.#messages()
+  }
+
+  /** Goes on from a snapshot with the pixels of that moment. Throws MalformedGraphics when it is none. */
+  static restore(state: PainterState, framebuffer: Framebuffer): RdpPainter {
+    const painter = new RdpPainter(framebuffer)
+    painter.framebuffer.pixels.set(framebuffer.pixels)
+    const { mouse, ...rest } = unpackState(state)
+    painter.#desktop.restore(rest)
+    painter.#mouse = mouse
+    return painter
+  }
+
+  get framebuffer(): Framebuffer {
+    return this.#desktop.framebuffer
+  }
+
+  get stopped(): string | undefined {
+    return this.#stopped
+  }
+
+  /** Updates that could not be drawn, or not to their end. Each is whole in itself, so the next ones are drawn. */
+  get flaws(): number {
+    return this.#flaws
+  }
+
+  get painted(): number {
+    return this.#desktop.painted
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused
+  }
+
+  apply({ type, payload }: Pick<Frame, 'type' | 'payload'>): void {
+    if (type === FRAME.graphics) {
+      let rest = payload
+      do rest = rest.subarray(this.paint(rest))
+      while (rest.length > 0 || this.#isPaused)
+    } else if (type === FRAME.desktopSize) this.#resize(payload)
+    else if (type === FRAME.pointer) this.#mouse = parsePointer(payload) ?? this.#mouse
+  }
+
+  paint(graphics: Uint8Array): number {
+    if (this.#stopped !== undefined) return graphics.length
+    this.#source.push(graphics)
+    let waits: Wait | undefined
+    try {
+      waits = this.#decoding.next().value ?? undefined
+    } catch (error) {
+      this.#stop(error)
+      return graphics.length
+    }
+    this.#isPaused = waits === PAUSE
+    if (waits !== MORE) return graphics.length - this.#source.giveBack(graphics)
+    this.#source.keep()
+    return graphics.length
+  }
+
+  picture(): Framebuffer {
+    const { pointer, position } = this.#desktop
+    const at = this.#mouse ?? position
+    if (pointer === 'hidden' || !at) return this.framebuffer
+    const picture = this.framebuffer.clone()
+    drawCursor(picture, pointer === 'default' ? ARROW : pointer, at.x, at.y)
+    return picture
+  }
+
+  snapshot(): PainterState | undefined {
+    const isAtPlace = this.#isBetween && !this.#isPaused && this.#source.length === 0
+    if (!isAtPlace || this.#stopped !== undefined) return undefined
+    return packState({ ...this.#desktop.state, mouse: this.#mouse })
+  }
+
+  #resize(payload: Uint8Array): void {
+    const size = parseDesktopSize(payload)
+    try {
+      if (size && this.#stopped === undefined) this.framebuffer.resize(size)
+    } catch (error) {
+      this.#stop(error)
+    }
+  }
+
+  #stop(error: unknown): void {
+    if (!(error instanceof MalformedGraphics)) throw error
+    this.#stopped = error.message
+    this.#isPaused = false
+  }
+
+  *#messages(): Decoding {
+    const source = this.#source
+    for (;;) {
+      while (!source.has(1)) yield MORE
+      this.#isBetween = false
+      while (!source.has(MESSAGE_HEAD)) yield MORE
+      const code = source.u8()
+      const length = source.u32()
+      if (MAX_UPDATE < length) {
+        throw new MalformedGraphics(`expected an update of at most ${MAX_UPDATE} bytes, got ${length}`)
+      }
+      while (!source.has(length)) yield MORE
+      // A copy: it has to outlast pauses.
+      yield* this.#update(code, source.take(length).slice())
+      this.#isBetween = true
+      yield BOUNDARY
+    }
+  }
+
+  *#update(code: number, data: Uint8Array): Decoding {
+    try {
+      yield* this.#desktop.update(code, data)
+    } catch (error) {
+      if (!(error instanceof MalformedGraphics)) throw error
+      this.#flaws += 1
+    }
+  }
+}

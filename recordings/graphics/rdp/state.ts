@@ -1,0 +1,41 @@
+/** What an RDP painter goes on with, as JSON: what a keyframe keeps beside the pixels (docs/recording-format.md). */
+import { MalformedGraphics } from '../malformed.ts'
+import { type PackedCursor, packCursor, packWords, unpackCursor, unpackWords } from '../packing.ts'
+import type { PainterState } from '../painter.ts'
+import type { DesktopState } from './desktop.ts'
+
+export interface RdpState extends DesktopState {
+  /** Where the user's own pointer is. */
+  mouse: { x: number; y: number } | undefined
+}
+
+interface Packed extends Pick<RdpState, 'position' | 'mouse'> {
+  palette: string
+  pointer: 'hidden' | 'default' | PackedCursor
+  cached: { cacheIndex: number; cursor: PackedCursor }[]
+}
+
+export function packState({ palette, pointer, cached, position, mouse }: RdpState): PainterState {
+  return {
+    palette: packWords(palette),
+    pointer: typeof pointer === 'string' ? pointer : packCursor(pointer),
+    cached: cached.map(({ cacheIndex, cursor }) => ({ cacheIndex, cursor: packCursor(cursor) })),
+    position,
+    mouse,
+  }
+}
+
+/** Throws MalformedGraphics when it is none; an index is written by us, and damage to it is found before. */
+export function unpackState(packed: PainterState): RdpState {
+  const { palette, pointer, cached, position, mouse } = packed as unknown as Packed
+  if (typeof palette !== 'string' || pointer === undefined || !Array.isArray(cached)) {
+    throw new MalformedGraphics('expected the state of an RDP painter, got something else')
+  }
+  return {
+    palette: unpackWords(palette),
+    pointer: typeof pointer === 'string' ? pointer : unpackCursor(pointer),
+    cached: cached.map(({ cacheIndex, cursor }) => ({ cacheIndex, cursor: unpackCursor(cursor) })),
+    position,
+    mouse,
+  }
+}
