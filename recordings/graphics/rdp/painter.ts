@@ -1,9 +1,9 @@
 /** Draws what an RDP target sent: the updates of its desktop, one after the other (docs/recording-format.md). */
 import { FRAME, type Frame } from '../../frames.ts'
-import { drawCursor } from '../cursor.ts'
+import { type Cursor, cursorArea, drawCursor, type Point } from '../cursor.ts'
 import { BOUNDARY, type Decoding, MORE, PAUSE, type Wait } from '../decoding.ts'
 import { parseDesktopSize, parsePointer } from '../events.ts'
-import type { Framebuffer, Size } from '../framebuffer.ts'
+import type { Framebuffer, Rectangle, Size } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
 import type { Painter, PainterState } from '../painter.ts'
 import { PieceSource } from '../source.ts'
@@ -16,7 +16,7 @@ export class RdpPainter implements Painter {
   readonly #desktop: RdpDesktop
   readonly #source = new PieceSource()
   readonly #decoding: Decoding
-  #mouse: { x: number; y: number } | undefined
+  #mouse: Point | undefined
   /** Nothing of an update is read yet. */
   #isBetween = true
   #isPaused = false
@@ -86,12 +86,24 @@ export class RdpPainter implements Painter {
   }
 
   picture(): Framebuffer {
+    const drawn = this.#drawnPointer
+    if (!drawn) return this.framebuffer
+    const picture = this.framebuffer.clone()
+    drawCursor(picture, drawn.cursor, drawn.at)
+    return picture
+  }
+
+  get pointer(): Rectangle | undefined {
+    const drawn = this.#drawnPointer
+    return drawn && cursorArea(this.framebuffer, drawn.cursor, drawn.at)
+  }
+
+  /** Where the user has it, or else where the target has put it. */
+  get #drawnPointer(): { cursor: Cursor; at: Point } | undefined {
     const { pointer, position } = this.#desktop
     const at = this.#mouse ?? position
-    if (pointer === 'hidden' || !at) return this.framebuffer
-    const picture = this.framebuffer.clone()
-    drawCursor(picture, pointer === 'default' ? ARROW : pointer, at.x, at.y)
-    return picture
+    if (pointer === 'hidden' || !at) return undefined
+    return { cursor: pointer === 'default' ? ARROW : pointer, at }
   }
 
   snapshot(): PainterState | undefined {

@@ -116,6 +116,9 @@ describe('frames', () => {
     expect(painter.picture().pixels[5 * 32 + 4]).toBe(RED)
     expect(painter.picture().pixels[9 * 32 + 9]).toBe(BLACK)
     expect(painter.framebuffer.pixels[5 * 32 + 4]).toBe(BLACK)
+    expect(painter.pointer).toEqual({ x: 4, y: 5, width: 1, height: 1 })
+    painter.apply({ type: FRAME.graphics, payload: message(5, Buffer.alloc(0)) })
+    expect(painter.pointer).toBeUndefined()
     painter.apply({ type: FRAME.graphics, payload: message(6, Buffer.alloc(0)) })
     // The arrow's black edge, and white within.
     expect(painter.picture().pixels[(5 + 3) * 32 + 4 + 1]).toBe(0xffffffff)
