@@ -73,6 +73,9 @@ export class Connections {
       case 'tell':
         session.onTell?.(notice.text)
         return
+      case 'guest':
+        session.onGuest?.(notice.invitation, notice.change)
+        return
       case 'watch':
         session.recording.watch(notice.sync)
     }

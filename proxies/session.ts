@@ -7,7 +7,7 @@ import { FRAME } from '../recordings/frames.ts'
 import { NoSpaceError } from '../recordings/free-space.ts'
 import type { EventCode } from '../src/audit/catalogue.ts'
 import type { EventFields } from '../src/audit/fields.ts'
-import type { Gate, OpenSession } from '../src/gate/messages.ts'
+import type { Gate, GateNotice, OpenSession } from '../src/gate/messages.ts'
 import type { Right } from '../src/model/rights.ts'
 import type { SessionOptions } from '../src/model/session-options.ts'
 import { TargetError } from './errors.ts'
@@ -15,6 +15,7 @@ import { EventQueue } from './event-queue.ts'
 import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from './limits.ts'
 import { SessionRecording } from './session-recording.ts'
 
+export type GuestChange = (GateNotice & { type: 'guest' })['change']
 export type SessionResult = 'success' | 'failure' | 'killed'
 
 export class ProxySession {
@@ -34,6 +35,8 @@ export class ProxySession {
   onStop: ((result: SessionResult, reason: string) => void) | undefined
   /** The relay's: a line for the user. */
   onTell: ((text: string) => void) | undefined
+  /** The relay's: what the broker says of the guest of an invitation. */
+  onGuest: ((invitation: string, change: GuestChange) => void) | undefined
   /** The relay's: the recording takes more again. */
   onDrain: (() => void) | undefined
 

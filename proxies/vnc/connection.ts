@@ -15,6 +15,7 @@ import { ENCODING } from './codec/encodings.ts'
 import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit, type ServerInit } from './codec/server-init.ts'
 import type { SignedInViewer } from './front.ts'
+import type { GuestRoom } from './guests/room.ts'
 import { MAX_LOGON_REFUSALS, NOTICE_SECONDS, OWN_SIZE } from './limits.ts'
 import { LocalDisplay } from './local/display.ts'
 import { type Choice, type Opened, type OpeningOptions, openSession, type Refusal } from './opening.ts'
@@ -25,6 +26,8 @@ import { Viewer } from './viewer.ts'
 export interface ConnectionOptions extends SignedInViewer, OpeningOptions {
   /** The name that the bastion shows itself by. */
   bastion: string
+  /** Of the sessions that have a relay, by their ids: where guests go. */
+  rooms: Map<string, GuestRoom>
   /** Nothing is left of the connection. */
   onGone: () => void
 }
@@ -188,9 +191,11 @@ export class VncConnection implements ProxyConnection {
       onLastWords: (viewer, reason) => this.#lastWords(viewer, reason),
       onEnd: () => void this.#leave('success'),
     })
+    this.#options.rooms.set(session.id, this.#relay.room)
   }
 
   async #over({ session }: Opened, result: SessionResult, reason: string | undefined): Promise<void> {
+    this.#options.rooms.delete(session.id)
     this.#options.connections.over(session)
     await session.end(result, reason)
   }

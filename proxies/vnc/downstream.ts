@@ -13,6 +13,7 @@ import {
 } from './codec/server-encoder.ts'
 import type { ServerInit } from './codec/server-init.ts'
 import { type Rectangle, ServerStream, type ServerUnit, type ServerVisitor } from './codec/server-stream.ts'
+import type { GraphicsTap } from './guests/tap.ts'
 import type { VncRecorder } from './recorder.ts'
 import { Run } from './run.ts'
 import { desktopName } from './texts.ts'
@@ -40,6 +41,8 @@ const GRANTED = 0
 const PROHIBITED = 1
 
 export class Downstream implements ServerVisitor {
+  /** While there are guests: what is recorded goes there, too. */
+  tap: GraphicsTap | undefined
   readonly #options: DownstreamOptions
   readonly #stream: ServerStream
   readonly #toViewer: Run
@@ -93,6 +96,7 @@ export class Downstream implements ServerVisitor {
     } finally {
       this.#toViewer.end()
       this.#toRecording.end()
+      this.tap?.flush()
     }
   }
 
@@ -120,11 +124,18 @@ export class Downstream implements ServerVisitor {
   #change(format: PixelFormat): void {
     this.#stream.setPixelFormat(format)
     if (this.#stream.isInUpdate) this.#nextFormat = format
-    else this.#options.recorder.pixelFormat(format)
+    else this.#formatFrom(format)
+  }
+
+  /** From the next update on. */
+  #formatFrom(format: PixelFormat): void {
+    this.#options.recorder.pixelFormat(format)
+    this.tap?.pixelFormat(format)
   }
 
   begin(unit: ServerUnit): void {
     this.#unit = unit
+    this.tap?.begin(unit)
     this.#isInMessage = true
   }
 
@@ -135,10 +146,12 @@ export class Downstream implements ServerVisitor {
       case 'update':
       case 'colour-map':
         this.#toRecording.add(piece)
+        this.tap?.bytes(piece)
         this.#toViewer.add(piece)
         return
       case 'rectangle':
         this.#toRecording.add(piece)
+        this.tap?.bytes(piece)
         if (unit.encoding === ENCODING.DESKTOP_NAME) this.#rename(piece)
         else this.#toViewer.add(piece)
         if (isEnd) this.#rectangleEnd(unit)
@@ -164,9 +177,10 @@ export class Downstream implements ServerVisitor {
   updateEnd(): void {
     if (this.#nextFormat) {
       this.#toRecording.end()
-      this.#options.recorder.pixelFormat(this.#nextFormat)
+      this.#formatFrom(this.#nextFormat)
       this.#nextFormat = undefined
     }
+    this.tap?.updateEnd()
     for (const message of this.#own.values()) this.#sendNow(message)
     this.#own.clear()
     this.#options.onUpdate()

@@ -1,8 +1,10 @@
 /** The VNC proxy as the broker starts it: its listener, and the connections of those who have signed in. */
 import type { Gate } from '../../src/gate/messages.ts'
-import type { Connections } from '../connections.ts'
+import type { Connections, ProxyConnection } from '../connections.ts'
 import { VncConnection } from './connection.ts'
 import { VncFront, type VncFrontSecurity } from './front.ts'
+import { GuestConnection } from './guests/connection.ts'
+import type { GuestRoom } from './guests/room.ts'
 
 export interface VncProxyOptions {
   gate: Gate
@@ -17,18 +19,17 @@ export class VncProxy {
   readonly #front: VncFront
 
   constructor({ gate, connections, security, bastion, loginGraceMs }: VncProxyOptions) {
+    const rooms = new Map<string, GuestRoom>()
     this.#front = new VncFront({
       gate,
       loginGraceMs,
       security,
       onSignedIn: (signedIn) => {
-        const connection: VncConnection = new VncConnection({
-          ...signedIn,
-          gate,
-          connections,
-          bastion,
-          onGone: () => connections.remove(connection),
-        })
+        const options = { ...signedIn, gate, bastion, rooms, onGone: () => connections.remove(connection) }
+        const { guest } = signedIn.identity
+        const connection: ProxyConnection = guest
+          ? new GuestConnection({ ...options, guest })
+          : new VncConnection({ ...options, connections })
         connections.add(connection)
       },
     })

@@ -5,6 +5,7 @@ import {
   FRAME,
   type FrameSink,
   type FrameType,
+  type Participant,
 } from '../../recordings/frames.ts'
 import { encodeDesktopSize, encodeKey, encodePointer } from '../../recordings/graphics/events.ts'
 import type { Quota } from '../quota.ts'
@@ -54,13 +55,18 @@ export class VncRecorder {
     this.#write(FRAME.desktopSize, encodeDesktopSize({ width, height }))
   }
 
-  pointer(x: number, y: number, buttons: number): void {
-    this.#write(FRAME.pointer, encodePointer({ participant: OWNER, buttons, x, y }))
+  pointer(x: number, y: number, buttons: number, participant: number = OWNER): void {
+    this.#write(FRAME.pointer, encodePointer({ participant, buttons, x, y }))
   }
 
-  key(isDown: boolean, keysym: number, code: number | undefined): void {
+  /** Of those who take part, who comes, goes, and may do what. */
+  participant(entry: Participant): void {
+    this.#json(FRAME.participant, entry)
+  }
+
+  key(isDown: boolean, keysym: number, code: number | undefined, participant: number = OWNER): void {
     const pressed = this.#options.masksKeys ? {} : { keysym, ...(code !== undefined && { code }) }
-    this.#write(FRAME.key, encodeKey({ participant: OWNER, isDown, ...pressed }))
+    this.#write(FRAME.key, encodeKey({ participant, isDown, ...pressed }))
   }
 
   /** `text`: of those formats that are any; `bytes`: of everything that was passed on. */

@@ -3,6 +3,7 @@
  * recording, the time limits, and the end.
  */
 import { Buffer } from 'node:buffer'
+import { encodePointer } from '../../recordings/graphics/events.ts'
 import { end } from '../farewell.ts'
 import { FLOOD_MARK } from '../limits.ts'
 import { MalformedError } from '../malformed.ts'
@@ -13,6 +14,9 @@ import { encodeClientCutText, encodeSetDesktopSize, encodeSetPixelFormat } from 
 import { type PixelFormat, samePixelFormat } from './codec/pixel-format.ts'
 import type { ServerInit } from './codec/server-init.ts'
 import { Downstream } from './downstream.ts'
+import type { InputMessage } from './guests/guest.ts'
+import { GuestRoom } from './guests/room.ts'
+import { GraphicsTap } from './guests/tap.ts'
 import { LAST_UPDATE_MS } from './limits.ts'
 import type { ViewerState } from './local/display.ts'
 import type { Pipe } from './pipe.ts'
@@ -43,11 +47,14 @@ export interface RelayOptions {
 }
 
 export class VncRelay {
+  /** Where guests are let in. */
+  readonly room: GuestRoom
   readonly #options: RelayOptions
   readonly #viewer: Pipe
   readonly #target: Pipe
   readonly #session: VncSession
-  readonly #name: string
+  /** What the desktop is called, with who is in. */
+  #name: string
   readonly #downstream: Downstream
   readonly #upstream: Upstream
   readonly #limits: TimeLimits
@@ -96,11 +103,15 @@ export class VncRelay {
       recorder,
       clipboard,
       isViewOnly: session.vnc.viewOnly,
+      onPointer: (participant, x, y, buttons) =>
+        this.room.pointer(encodePointer({ participant, x, y, buttons })),
       onAsked: () => this.#stall.asked(),
       onSign: () => {
         session.signs += 1
       },
     })
+    this.room = this.#newRoom()
+    session.onGuest = (invitation, change) => this.room.change(invitation, change)
     this.#limits = new TimeLimits(session.options, {
       get signs() {
         return session.signs
@@ -130,6 +141,48 @@ export class VncRelay {
     viewer.onRead = () => this.#balance()
     this.#target.onData = (chunk) => this.#fromTarget(chunk)
     this.#begin(state, target.init)
+  }
+
+  #newRoom(): GuestRoom {
+    const downstream = this.#downstream
+    const upstream = this.#upstream
+    const name = this.#name
+    return new GuestRoom({
+      get size() {
+        return { width: downstream.width, height: downstream.height }
+      },
+      name,
+      isRecorded: this.#session.isRecorded && this.#session.vnc.sessionNotice,
+      share: (post) => {
+        downstream.tap = new GraphicsTap(
+          { post, stream: downstream, askForAll: () => this.#askForAll() },
+          downstream.format,
+        )
+        upstream.share(true)
+        this.#askForAll()
+        return downstream.tap
+      },
+      unshare: () => {
+        downstream.tap = undefined
+        if (!this.#ended) upstream.share(false)
+      },
+      input: (participant, message) => this.#guestInput(participant, message),
+      rename: (shown) => {
+        this.#name = shown
+        if (!this.#ended && upstream.takesName) downstream.title(shown)
+      },
+      record: (entry) => this.#session.recorder.participant(entry),
+    })
+  }
+
+  #askForAll(): void {
+    if (!this.#ended) this.#upstream.requestAll()
+  }
+
+  /** A guest's, of whom nothing waits: what comes while the target or the recording takes no more is left out. */
+  #guestInput(participant: number, message: InputMessage): void {
+    if (this.#ended || this.#stopping || this.#target.congested || this.#session.isFull) return
+    this.#upstream.input(participant, message)
   }
 
   /** The viewer has broken the protocol. */
@@ -218,6 +271,7 @@ export class VncRelay {
     this.#limits.stop()
     this.#stall.stop()
     if (this.#proven && this.#session.recording.hasFailed) this.#proven.abandon()
+    this.room.close(reason ?? 'the session has ended')
     this.#session.recorder.close()
     this.#target.onClose = undefined
     end(this.#target)

@@ -1,9 +1,11 @@
 /** The viewer's way to the target: message by message, held to what the session may do. */
 import type { ClipboardGuard } from './clipboard.ts'
-import { encodeSetEncodings, encodeUpdateRequest } from './codec/client-encoder.ts'
+import { encodeKey, encodePointer, encodeSetEncodings, encodeUpdateRequest } from './codec/client-encoder.ts'
 import type { ClientMessage } from './codec/client-messages.ts'
 import { ENCODING, isPassed } from './codec/encodings.ts'
 import type { Downstream } from './downstream.ts'
+import type { InputMessage } from './guests/guest.ts'
+import { isStateless } from './guests/tap.ts'
 import type { VncRecorder } from './recorder.ts'
 
 export interface UpstreamOptions {
@@ -13,6 +15,8 @@ export interface UpstreamOptions {
   recorder: VncRecorder
   clipboard: ClipboardGuard
   isViewOnly: boolean
+  /** The pointer was moved, by the session's user (0) or a guest. */
+  onPointer: (participant: number, x: number, y: number, buttons: number) => void
   /** The target was asked for all of its picture. */
   onAsked: () => void
   /** The user has done something. */
@@ -24,6 +28,8 @@ export class Upstream {
   /** The viewer has nothing of the target's picture: its next request is for all of it. */
   #needsAll = true
   #encodings: readonly number[] = []
+  /** Others see what the target sends as well, and have not seen what came before. */
+  #isShared = false
 
   constructor(options: UpstreamOptions) {
     this.#options = options
@@ -41,13 +47,25 @@ export class Upstream {
 
   /** What the viewer asks for, as far as it is passed on. */
   setEncodings(encodings: readonly number[]): void {
-    const { clipboard, downstream, send } = this.#options
+    const { clipboard, downstream } = this.#options
     const passed = encodings.filter(
       (encoding) => isPassed(encoding) && (encoding !== ENCODING.EXTENDED_CLIPBOARD || clipboard.isOpen),
     )
     this.#encodings = passed
     downstream.ask(passed)
-    send(encodeSetEncodings(passed))
+    this.#sendEncodings()
+  }
+
+  /** From now on the target sends what needs nothing of what came before, or what the viewer likes best again. */
+  share(isShared: boolean): void {
+    this.#isShared = isShared
+    // A viewer that has asked for nothing gets Raw.
+    if (this.#encodings.length > 0) this.#sendEncodings()
+  }
+
+  #sendEncodings(): void {
+    const asked = this.#isShared ? this.#encodings.filter(isStateless) : this.#encodings
+    this.#options.send(encodeSetEncodings(asked))
   }
 
   /** Asks for all of the picture, on the viewer's behalf. */
@@ -56,6 +74,23 @@ export class Upstream {
     const { width, height } = this.#options.downstream
     this.#options.send(encodeUpdateRequest(false, { x: 0, y: 0, width, height }))
     this.#options.onAsked()
+  }
+
+  /** Of a guest who works on the desktop. */
+  input(participant: number, message: InputMessage): void {
+    const { send, recorder, isViewOnly, onSign, onPointer } = this.#options
+    if (isViewOnly) return
+    onSign()
+    if (message.kind === 'key') {
+      const { isDown, keysym } = message
+      send(encodeKey(isDown, keysym))
+      recorder.key(isDown, keysym, undefined, participant)
+      return
+    }
+    const { x, y, buttons } = message
+    send(encodePointer(x, y, buttons & 0xff))
+    recorder.pointer(x, y, buttons, participant)
+    onPointer(participant, x, y, buttons)
   }
 
   /** A message of the viewer, and its bytes, which are valid during the call. Throws MalformedError. */
@@ -91,6 +126,7 @@ export class Upstream {
         if (isViewOnly) return
         send(bytes)
         recorder.pointer(message.x, message.y, message.buttons)
+        this.#options.onPointer(0, message.x, message.y, message.buttons)
         return
       case 'cut-text':
         if (clipboard.passesText('up', message.text)) send(bytes)

@@ -1,32 +1,46 @@
 /**
- * The processor time that drawing one recording's terminals may take. Most of them take a fiftieth of it; output that
+ * The processor time that drawing one recording's terminals, or its desktop, may take. Most of them take a fiftieth of it; output that
  * was made to cost (a reset in every second byte of the largest screen) takes minutes for what weighs a few kilobytes.
  */
 
-/** Seconds for any recording, more for each MiB of output that is drawn, and the most there is. */
-const BASE = 5
-const PER_MIB = 4
-const MOST = 120
+/** Seconds of processor time. */
+interface Limits {
+  /** For any recording, more for each MiB that is drawn, and the most there is. */
+  base: number
+  perMib: number
+  most: number
+}
+
+export const TERMINAL_LIMITS: Limits = { base: 5, perMib: 4, most: 120 }
+/** Drawing a desktop takes some fifteenth of a second for each MiB that was sent, and there are gigabytes of it. */
+export const DESKTOP_LIMITS: Limits = { base: 10, perMib: 0.5, most: 1200 }
 const MIB = 1024 * 1024
 const MICROSECONDS = 1_000_000
 
 export class Allowance {
   readonly #used: () => number
-  #earned = BASE
+  readonly #limits: Limits
+  #earned: number
   #spent = 0
 
   /** `used`: seconds of processor time that the thread has used, since any moment. */
-  constructor(used: () => number = usedByThread) {
+  constructor(used: () => number = usedByThread, limits: Limits = TERMINAL_LIMITS) {
     this.#used = used
+    this.#limits = limits
+    this.#earned = limits.base
+  }
+
+  static ofDesktop(): Allowance {
+    return new Allowance(usedByThread, DESKTOP_LIMITS)
   }
 
   /** Nothing is left, and there will be nothing more: what comes is not drawn. */
   get isSpent(): boolean {
-    return this.#spent >= Math.min(this.#earned, MOST)
+    return this.#spent >= Math.min(this.#earned, this.#limits.most)
   }
 
   earn(bytes: number): void {
-    this.#earned += (bytes / MIB) * PER_MIB
+    this.#earned += (bytes / MIB) * this.#limits.perMib
   }
 
   async spend<T>(work: () => Promise<T>): Promise<T> {

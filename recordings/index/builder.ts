@@ -179,7 +179,7 @@ export class IndexBuilder implements PassConsumer {
       const { offset, length } = await this.#write(plain)
       return [number, offset, length]
     }
-    this.#pictures.set(channel, new Pictures({ channel, painter, allowance: this.#allowance, write }))
+    this.#pictures.set(channel, new Pictures({ channel, painter, allowance: Allowance.ofDesktop(), write }))
   }
 
   /** undefined: it is not of a channel that shows pixels. */

@@ -10,6 +10,7 @@ import type {
 } from 'fastify'
 import type { Audit } from '../audit/catalogue.ts'
 import type { Contents } from '../contents/contents.ts'
+import type { GuestMode, Invitation, InviteAnswer, InviteRequest } from '../gate/invitations.ts'
 import type { Watching } from '../gate/live.ts'
 import type { Watcher } from '../gate/live-session.ts'
 import type { TicketOffice } from '../gate/ticket-office.ts'
@@ -29,6 +30,15 @@ export interface SessionControl {
   watchRefusal(id: Id): Exclude<Watching['result'], 'watching'> | undefined
   /** Shows a running session to somebody from now on. */
   watch(id: Id, watcher: Watcher): Watching
+  /** The user whose running session it is. */
+  ownerOf(id: Id): Id | undefined
+  /** Lets a guest into a running session. */
+  invite(id: Id, request: InviteRequest): InviteAnswer
+  /** Of a session: those that wait, and those whose guest is in. */
+  invitations(id: Id): Invitation[]
+  setGuestMode(invitation: Id, mode: GuestMode, by: string): void
+  /** The invitation is no longer good, and its guest has to leave. */
+  withdrawInvitation(invitation: Id, reason: string, by?: string): void
   /** Ends the sessions that may not go on after what was changed. */
   review(): Promise<void>
 }

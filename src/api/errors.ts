@@ -101,6 +101,15 @@ export const ERRORS = {
     status: 409,
     description: 'this session is not recorded, as its authorization says, so it cannot be watched either',
   },
+  not_shareable: {
+    status: 409,
+    description:
+      'guests may come to desktops (VNC) only, and not where what is shown waits for its recording (strict)',
+  },
+  too_many_invitations: {
+    status: 409,
+    description: 'the session has as many invitations, or guests, as it may have: withdraw one first',
+  },
   not_running: { status: 409, description: 'this session has ended already' },
   on_hold: {
     status: 409,

@@ -87,6 +87,11 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /sessions/:ref/matches': needs('recordings', 'view'),
   'POST /sessions/:ref/kill': needs('sessions', 'execute'),
   /** What it shows is what the recording will hold. Ending the session from there needs the right to kill beside. */
+  /** Of one's own session, or with `sessions: execute`: the handler checks it. */
+  'GET /sessions/:ref/invitations': 'signed_in',
+  'POST /sessions/:ref/invitations': 'signed_in',
+  'PUT /sessions/:ref/invitations/:invitation': 'signed_in',
+  'DELETE /sessions/:ref/invitations/:invitation': 'signed_in',
   'GET /sessions/:ref/live': needs('recordings', 'view'),
   'POST /sessions/:ref/hold': needs('recordings', 'modify'),
   'POST /sessions/:ref/release': needs('recordings', 'modify'),

@@ -39,6 +39,7 @@ import { registerDomains, registerLocalDomains } from './resources/domains.ts'
 import { registerExport } from './resources/export.ts'
 import { registerHostKeys } from './resources/hostkeys.ts'
 import { registerImport } from './resources/import.ts'
+import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
 import { registerProfiles } from './resources/profiles.ts'
@@ -99,6 +100,7 @@ const RESOURCES = [
   registerMatches,
   registerRecordings,
   registerLive,
+  registerInvitations,
   registerRetention,
 ]
 

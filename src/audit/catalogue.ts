@@ -4,11 +4,12 @@
  * config/SALLYPORT-MIB.txt are checked against it by tests. Codes and field names are contract.md's.
  */
 import { ADMINISTRATION } from './events/administration.ts'
+import { GUESTS } from './events/guests.ts'
 import { RECORDINGS } from './events/recordings.ts'
 import { SESSIONS } from './events/sessions.ts'
 import type { EventFields, EventKind, Severity } from './fields.ts'
 
-export const EVENTS = { ...SESSIONS, ...RECORDINGS, ...ADMINISTRATION } as const satisfies Record<
+export const EVENTS = { ...SESSIONS, ...GUESTS, ...RECORDINGS, ...ADMINISTRATION } as const satisfies Record<
   string,
   EventKind
 >

@@ -13,6 +13,13 @@ import type { Vault } from '../vault/credentials.ts'
 import { accountFor } from './closing.ts'
 import { HostKeyJudge } from './hostkeys.ts'
 import type { HostTrust } from './hosttrust.ts'
+import {
+  type GuestMode,
+  type Invitation,
+  Invitations,
+  type InviteAnswer,
+  type InviteRequest,
+} from './invitations.ts'
 import { LiveSessions, type Watching } from './live.ts'
 import type { LiveDrawer, Watcher } from './live-session.ts'
 import type {
@@ -76,15 +83,18 @@ export class BrokerGate implements Gate {
   readonly #running = new RunningSessions()
   readonly #review: Review
   readonly #live: LiveSessions
+  readonly #invitations: Invitations
   readonly #listeners: ((notice: GateNotice) => void)[] = []
   /** Where one-time tickets are had. */
   readonly tickets: TicketOffice
 
   constructor(options: GateOptions) {
     this.#options = options
+    const { audit, now } = options
     const tickets = new Tickets()
     this.tickets = new TicketOffice({ ...options, tickets })
-    this.#signIns = new SignIns({ ...options, tickets })
+    this.#invitations = new Invitations({ audit, now, notify: (notice) => this.#notify(notice) })
+    this.#signIns = new SignIns({ ...options, tickets, invitations: this.#invitations })
     this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
     this.#opening = new Opening({ ...options, running: this.#running })
     this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
@@ -158,6 +168,7 @@ export class BrokerGate implements Gate {
     const session = this.#running.get(request.session)
     await accountFor(session, request, this.#options.now(), this.#options)
     this.#running.remove(session.id)
+    this.#invitations.over(session.id)
     if (session.isRecorded) this.#options.onRecorded?.(session.id)
     this.#live.over(session.id, request)
     session.recording?.key.wipe()
@@ -169,6 +180,7 @@ export class BrokerGate implements Gate {
 
   async leave({ identity }: { identity: string }): Promise<void> {
     this.#signIns.forget(identity)
+    await this.#invitations.leave(identity)
   }
 
   onNotice(listener: (notice: GateNotice) => void): void {
@@ -196,6 +208,35 @@ export class BrokerGate implements Gate {
     session.stopped = `ended by ${by}: ${reason}`
     this.#notify({ type: 'stop', session: id, reason: session.stopped })
     return true
+  }
+
+  /** Lets somebody into a running session; the password is for this once. */
+  invite(id: string, request: InviteRequest): InviteAnswer {
+    const session = this.#running.find(id)
+    if (!session || session.stopped !== undefined) return { result: 'not_running' }
+    if (session.target.protocol !== 'VNC' || session.target.isStrict) return { result: 'not_shareable' }
+    const invited = this.#invitations.invite(session, request)
+    return invited ? { result: 'invited', ...invited } : { result: 'too_many' }
+  }
+
+  /** Of a session: those that wait, and those whose guest is in. */
+  invitations(id: string): Invitation[] {
+    return this.#invitations.ofSession(id)
+  }
+
+  /** What the guest may do from now on; `by` has said so. */
+  setGuestMode(invitation: string, mode: GuestMode, by: string): void {
+    this.#invitations.setMode(invitation, mode, by)
+  }
+
+  /** The invitation is no longer good, and its guest has to leave. */
+  withdrawInvitation(invitation: string, reason: string, by?: string): void {
+    this.#invitations.withdraw(invitation, reason, by)
+  }
+
+  /** The user whose session it is; undefined: it does not run. */
+  ownerOf(id: string): string | undefined {
+    return this.#running.find(id)?.userId
   }
 
   /**

@@ -92,6 +92,16 @@ export interface Identity {
   displayName: string
   /** The login string asks for a target, or the ticket is for one; false: offer a menu, or an error text where there is no terminal. */
   hasTarget: boolean
+  /** No user, but the guest of a running session: nothing else is open to them. */
+  guest?: GuestIdentity
+}
+
+export interface GuestIdentity {
+  session: string
+  invitation: string
+  /** How the others see them. */
+  name: string
+  mode: 'view' | 'control'
 }
 
 export interface TargetsRequest {
@@ -286,6 +296,13 @@ export type GateNotice =
   | { type: 'tell'; session: string; text: string }
   /** Somebody watches: send the frames from now on, and say where the recording is (`LiveRequest.synced`). */
   | { type: 'watch'; session: string; sync: number }
+  /** What the guest of an invitation may do from now on, or that they have to leave, and why; `by`: who says so. */
+  | {
+      type: 'guest'
+      session: string
+      invitation: string
+      change: { mode: 'view' | 'control'; by: string } | { out: string; by?: string }
+    }
 
 export interface Gate {
   authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer>

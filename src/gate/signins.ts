@@ -9,6 +9,7 @@ import { type Login, parseLogin } from '../model/login.ts'
 import type { Id } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
+import type { Invitations } from './invitations.ts'
 import { askedAgain, challengeOf, type KeptSecrets, logonAhead, logonOf, wipe } from './logons.ts'
 import type {
   AnswersProof,
@@ -28,6 +29,7 @@ export interface SignInOptions {
   store: Pick<Store, 'access'>
   identities: Identities
   tickets: Tickets
+  invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
   /** Milliseconds since the epoch. */
   now: () => number
@@ -66,13 +68,17 @@ export class SignIns {
 
   async authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer> {
     const { protocol, source, login, proof } = request
-    const { identities, audit, store, tickets, now } = this.#options
+    const { identities, audit, store, tickets, invitations, now } = this.#options
     const arrival = { protocol, address: source.address }
     if (proof.method === 'ticket') {
+      const invited = () => invitations.byResponse(source, proof.challenge, proof.response)
+      if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
       return await this.#byTicket(request, '', () => tickets.byResponse(arrival, proof, now()))
     }
     const parsed = parseLogin(login)
     if (!('malformed' in parsed) && 'password' in proof) {
+      const invited = () => invitations.byPassword(source, parsed.user, proof.password)
+      if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
       const find = () => tickets.byPassword(arrival, parsed, proof.password, now())
       if (find() !== undefined) return await this.#byTicket(request, parsed.user, find)
     }
@@ -155,6 +161,29 @@ export class SignIns {
     const login = { user: userName, target: ticket.target }
     const signedIn: SignedIn = { userId: id, user: userName, login, source, kept: {}, isBound: true }
     return { result: 'accepted', identity: this.#welcome(signedIn, displayName) }
+  }
+
+  /** Somebody who is no user, and who was invited to a running session. */
+  async #asGuest(
+    { protocol, source }: AuthenticateRequest,
+    find: () => string | undefined,
+  ): Promise<AuthenticateAnswer> {
+    const { identities, invitations } = this.#options
+    const token = newToken()
+    const outcome = await identities.byInvitation({ user: '', source: source.address }, async () => {
+      const id = find()
+      return id === undefined ? undefined : await invitations.enter(id, source, token)
+    })
+    if ('result' in outcome) {
+      const client = { client_ip: source.address, client_port: source.port }
+      await this.#failed({ ...client, protocol, method: 'ticket' }, outcome)
+      return { result: 'rejected' }
+    }
+    const { name } = outcome
+    return {
+      result: 'accepted',
+      identity: { token, user: name, displayName: name, hasTarget: false, guest: outcome },
+    }
   }
 
   async #failed(

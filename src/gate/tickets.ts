@@ -3,7 +3,6 @@
  * that its viewer comes from, used up by the sign-in that shows it. Whether its user may still do what it leads to is
  * asked when it is shown.
  */
-import { randomInt, timingSafeEqual } from 'node:crypto'
 import { ulid } from 'ulid'
 import type { Login, WantedTarget } from '../model/login.ts'
 import { nameKey } from '../model/names.ts'
@@ -11,14 +10,12 @@ import { sameAddress } from '../model/networks.ts'
 import type { Id } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
-import { VNC_PASSWORD_BYTES, vncAuthResponse } from '../model/vnc-auth.ts'
+import { vncAuthResponse } from '../model/vnc-auth.ts'
+import { newTicketPassword, sameBytes } from './one-time.ts'
 
 /** Live tickets of one user, and of all: each is one more that a guess may hit. */
 export const MAX_TICKETS_PER_USER = 10
 export const MAX_TICKETS = 10_000
-
-/** Without what looks alike: 57 characters, so that eight are worth 46 bits. */
-const CHARACTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 
 export interface Ticket {
   /** Whose it is. */
@@ -52,14 +49,11 @@ export class Tickets {
     this.#forgetOld(now)
     const own = [...this.#kept.values()].filter(({ userId }) => userId === ticket.userId)
     if (own.length >= MAX_TICKETS_PER_USER || this.#kept.size >= MAX_TICKETS) return undefined
-    const text = Array.from(
-      { length: VNC_PASSWORD_BYTES },
-      () => CHARACTERS[randomInt(CHARACTERS.length)],
-    ).join('')
+    const password = newTicketPassword()
     const id = ulid()
     const address = sameAddress(ticket.address)
-    this.#kept.set(id, { ...ticket, address, id, password: Secret.of(text) })
-    return { id, password: Secret.of(text) }
+    this.#kept.set(id, { ...ticket, address, id, password })
+    return { id, password: Secret.of(password.revealText()) }
   }
 
   /** The ticket by whose password a VNC challenge was answered (RFC 6143 7.2.2); its id is what `take` wants. */
@@ -69,7 +63,7 @@ export class Tickets {
     now: number,
   ): string | undefined {
     return this.#find(arrival, now, ({ password }) =>
-      isSame(vncAuthResponse(challenge, password.revealText()), response),
+      sameBytes(vncAuthResponse(challenge, password.revealText()), response),
     )
   }
 
@@ -80,7 +74,7 @@ export class Tickets {
       arrival,
       now,
       (kept) =>
-        isSame(kept.password.reveal(), given) &&
+        sameBytes(kept.password.reveal(), given) &&
         nameKey(kept.user) === nameKey(login.user) &&
         leadsTo(kept.target, login.target),
     )
@@ -122,8 +116,4 @@ export class Tickets {
 function leadsTo(target: Required<WantedTarget>, wanted: WantedTarget = target): boolean {
   const parts = ['account', 'domain', 'device', 'service'] as const
   return parts.every((part) => wanted[part] === undefined || nameKey(wanted[part]) === nameKey(target[part]))
-}
-
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && timingSafeEqual(a, b)
 }

@@ -116,6 +116,29 @@ export class Identities {
     }
   }
 
+  /** The same of somebody who is no user, and whom `take` lets in: what it answers, or why not. */
+  async byInvitation<Guest extends object>(
+    who: { user: string; source: string },
+    take: () => Promise<Guest | undefined>,
+  ): Promise<Guest | Extract<Outcome, { result: 'rejected' }>> {
+    const attempt = await this.#begin(who)
+    if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
+    try {
+      const guest = attempt === 'locked' ? undefined : await take()
+      if (attempt === 'locked' || !guest) {
+        return this.#reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
+      }
+      // It says nothing of the others who come from there.
+      this.#lockout.cancel(attempt)
+      return guest
+    } catch (error) {
+      if (attempt !== 'locked') this.#lockout.cancel(attempt)
+      throw error
+    } finally {
+      this.#goOn()
+    }
+  }
+
   /**
    * Sets a user's password.
    * @throws RangeError when it is empty or too long, BusyError, MissingReferenceError
@@ -228,7 +251,7 @@ export class Identities {
     return { result: 'accepted', user }
   }
 
-  #reject(attempt: Attempt | 'locked', reason: Refusal): Outcome {
+  #reject(attempt: Attempt | 'locked', reason: Refusal): Extract<Outcome, { result: 'rejected' }> {
     if (attempt === 'locked') return { result: 'rejected', reason: 'locked', locks: false }
     return { result: 'rejected', reason, locks: this.#lockout.fail(attempt, this.#now()) }
   }

@@ -106,6 +106,11 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       review: async () => {},
       watchRefusal: () => 'not_running',
       watch: () => ({ result: 'not_running' }),
+      ownerOf: () => undefined,
+      invite: () => ({ result: 'not_running' }),
+      invitations: () => [],
+      setGuestMode: () => {},
+      withdrawInvitation: () => {},
     },
     tickets: new TicketOffice({ store, tickets, now: () => clock.now }),
     recordings: {

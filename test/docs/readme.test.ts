@@ -8,30 +8,10 @@ import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
 import { openTerminal, type Terminal } from '../peers/terminal.ts'
 import { canCreateUsers, createSystemUser, type SystemUser } from '../peers/users.ts'
+import { adapt, ROOT, walkOf } from './walks.ts'
 
-const ROOT = join(import.meta.dirname, '..', '..')
 const START_MS = 90_000
 const STEP_MS = 30_000
-
-/** The blocks that follow a `<!-- walk: NAME -->`, in their order. */
-function walk(): { name: string; text: string }[] {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-  return [...readme.matchAll(/<!-- walk: (\w+) -->\n```sh\n([\s\S]*?)```/g)].map((match) => ({
-    name: match[1]!,
-    text: match[2]!,
-  }))
-}
-
-/** Replaces what is a choice of the reader's machine; each must occur, or the README has changed. */
-function adapt(text: string, choices: Record<string, string>): string {
-  let adapted = text
-  for (const [from, to] of Object.entries(choices)) {
-    if (!adapted.includes(from))
-      throw new Error(`the README's walk does not have ${JSON.stringify(from)} any more`)
-    adapted = adapted.replaceAll(from, to)
-  }
-  return adapted
-}
 
 describe.runIf(canCreateUsers())('as root, with a target user', () => {
   describeWithPeers('the walk of the README', ['sshd', 'ssh', 'curl'], () => {
@@ -90,7 +70,7 @@ describe.runIf(canCreateUsers())('as root, with a target user', () => {
         'ACCOUNT=root': `ACCOUNT=${user.name}`,
       }
       const mark = '\n#### second terminal\n'
-      const blocks = walk()
+      const blocks = walkOf('README.md')
       expect(blocks.map(({ name }) => name)).toEqual(['start', 'target', 'api', 'api', 'ssh', 'audit'])
       const [first, ...rest] = blocks.map(({ text }) => text)
       const [start = '', others = ''] = adapt([first, rest.join('')].join(mark), place).split(mark)

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AuditLog } from '../../src/audit/log.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
+import { Invitations } from '../../src/gate/invitations.ts'
 import type { AuthenticateAnswer, GateNotice, OpenRequest, OpenSession } from '../../src/gate/messages.ts'
 import { SignIns } from '../../src/gate/signins.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
@@ -62,7 +63,8 @@ beforeEach(async () => {
     forget: () => undefined,
   }
   gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now: Date.now })
-  signIns = new SignIns({ store, identities, audit, tickets: new Tickets(), now: Date.now })
+  const invitations = new Invitations({ audit, notify: () => {}, now: Date.now })
+  signIns = new SignIns({ store, identities, audit, tickets: new Tickets(), invitations, now: Date.now })
   notices = []
   gate.onNotice((notice) => notices.push(notice))
 })

@@ -18,7 +18,13 @@ export interface LiveMessage {
     columns?: number
     rows?: number
     base64?: string
+    width?: number
+    height?: number
+    png?: string
   }[]
+  width?: number
+  height?: number
+  rectangles?: { x: number; y: number; width: number; height: number; png: string }[]
   result?: string
   reason?: string
   error?: string

@@ -1,29 +1,9 @@
 /** An arrow, for viewers that let the server draw their pointer (RFC 6143 section 7.8.1). */
 import { Buffer } from 'node:buffer'
+import { ARROW } from '../../../src/drawing/arrow.ts'
 import { ENCODING } from '../codec/encodings.ts'
 import { bytesPerPixel, type PixelFormat } from '../codec/pixel-format.ts'
 import { encodeRectangleHeader } from '../codec/server-encoder.ts'
-
-/** `#`: the dark edge, `.`: the light inside. */
-const ARROW = [
-  '#           ',
-  '##          ',
-  '#.#         ',
-  '#..#        ',
-  '#...#       ',
-  '#....#      ',
-  '#.....#     ',
-  '#......#    ',
-  '#.......#   ',
-  '#........#  ',
-  '#.....##### ',
-  '#..#..#     ',
-  '#.# #..#    ',
-  '##  #..#    ',
-  '#    #..#   ',
-  '     #..#   ',
-  '      ##    ',
-]
 
 /** A rectangle. */
 export function encodeArrow(dark: Uint8Array, light: Uint8Array, format: PixelFormat): Buffer {

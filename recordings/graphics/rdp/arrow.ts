@@ -1,29 +1,7 @@
-/** The system's own pointer, which a target names and does not draw: an arrow. */
+/** The system's own pointer, which a target names and does not draw. */
+import { ARROW as ROWS } from '../../../src/drawing/arrow.ts'
 import type { Cursor } from '../cursor.ts'
 import { rgb } from '../framebuffer.ts'
-
-/** `#` black, `.` white, a blank shows what is below. */
-const ROWS = [
-  '#           ',
-  '##          ',
-  '#.#         ',
-  '#..#        ',
-  '#...#       ',
-  '#....#      ',
-  '#.....#     ',
-  '#......#    ',
-  '#.......#   ',
-  '#........#  ',
-  '#.........# ',
-  '#......#####',
-  '#...#..#    ',
-  '#..##..#    ',
-  '#.#  #..#   ',
-  '##   #..#   ',
-  '#     #..#  ',
-  '      #..#  ',
-  '       ##   ',
-]
 
 const COLOURS: Readonly<Record<string, number>> = { '#': rgb(0, 0, 0), '.': rgb(0xff, 0xff, 0xff) }
 

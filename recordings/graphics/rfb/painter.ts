@@ -62,17 +62,16 @@ export class RfbPainter implements Painter {
   #isPaused = false
   #stopped: string | undefined
 
-  /** Black, in the size of the target's ServerInit. Throws MalformedGraphics when it is too large. */
-  constructor(size: Size) {
-    this.framebuffer = new Framebuffer(size)
+  /** Black, in the size of the target's ServerInit, or a framebuffer. Throws MalformedGraphics when it is too large. */
+  constructor(size: Size | Framebuffer) {
+    this.framebuffer = size instanceof Framebuffer ? size : new Framebuffer(size)
     this.#easel = new Easel(this.framebuffer)
     this.#decoding = this.#messages()
   }
 
-  /** Goes on from a snapshot with the pixels of that moment. Throws MalformedGraphics when it is none. */
+  /** Goes on from a snapshot with the pixels of that moment, and paints on them. Throws MalformedGraphics when it is none. */
   static restore(state: PainterState, framebuffer: Framebuffer): RfbPainter {
     const painter = new RfbPainter(framebuffer)
-    painter.framebuffer.pixels.set(framebuffer.pixels)
     painter.#restore(state)
     return painter
   }

@@ -1,6 +1,6 @@
 """CredSSP as Windows speaks it: SPNEGO around NTLM with signed mechanisms, by MIT's GSS-API and gss-ntlmssp.
 
-client: reads {port, user, domain, password} as JSON; prints {result: 'in' | 'refused' | 'altered', status?}.
+client: reads {port, user, domain, password, another} as JSON (another: bound to a certificate that is not the server's); prints {result: 'in' | 'refused' | 'altered', status?}.
 server: reads {cert, key} (files) as JSON; prints its port, then {user, domain, password} of the first client, or
 {error}. Who may come in stands in the file of NTLM_USER_FILE.
 """
@@ -12,7 +12,7 @@ import ssl
 import sys
 
 import gssapi
-from gssapi.raw import acquire_cred_with_password, set_neg_mechs
+from gssapi.raw import ChannelBindings, acquire_cred_with_password, set_neg_mechs
 
 NTLM = gssapi.OID.from_int_seq('1.3.6.1.4.1.311.2.2.10')
 SPNEGO = gssapi.OID.from_int_seq('1.3.6.1.5.5.2')
@@ -94,6 +94,11 @@ def public_key(certificate):
     return inside(values[5], 3)[1:]
 
 
+def channel_bindings(certificate):
+    """tls-server-end-point (RFC 5929) of a certificate that is signed with SHA-256."""
+    return ChannelBindings(application_data=b'tls-server-end-point:' + hashlib.sha256(certificate).digest())
+
+
 def connect(port):
     stream = socket.create_connection(('127.0.0.1', port), 10)
     # A connection request for TLS, CredSSP and CredSSP with early authorization, as mstsc's.
@@ -108,7 +113,8 @@ def connect(port):
 def client(login):
     user, domain, password = login['user'], login['domain'], login['password']
     stream = connect(login['port'])
-    key = public_key(stream.getpeercert(True))
+    certificate = stream.getpeercert(True)
+    key = public_key(certificate)
     name = gssapi.Name(f'{domain}\\{user}' if domain else user, gssapi.NameType.user)
     creds = acquire_cred_with_password(name, password.encode(), usage='initiate', mechs=[SPNEGO, NTLM]).creds
     set_neg_mechs(creds, [NTLM])
@@ -119,6 +125,7 @@ def client(login):
         mech=SPNEGO,
         usage='initiate',
         flags=flag.mutual_authentication | flag.confidentiality | flag.integrity,
+        channel_bindings=channel_bindings(bytes(reversed(certificate)) if login['another'] else certificate),
     )
     token = session.step()
     while token:
@@ -160,8 +167,13 @@ def server(files):
     print(json.dumps(listener.getsockname()[1]), flush=True)
     stream = accept_tls(listener, files)
     with open(files['cert']) as pem:
-        key = public_key(ssl.PEM_cert_to_DER_cert(pem.read()))
-    session = gssapi.SecurityContext(creds=gssapi.Credentials(usage='accept', mechs=[SPNEGO, NTLM]), usage='accept')
+        certificate = ssl.PEM_cert_to_DER_cert(pem.read())
+    key = public_key(certificate)
+    session = gssapi.SecurityContext(
+        creds=gssapi.Credentials(usage='accept', mechs=[SPNEGO, NTLM]),
+        usage='accept',
+        channel_bindings=channel_bindings(certificate),
+    )
     message = receive(stream)
     while not session.complete:
         token = session.step(inside(message, 0xA1, 0x30, 0x30, 0xA0, 4))

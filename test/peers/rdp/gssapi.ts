@@ -20,10 +20,10 @@ export interface GssapiLogin {
 /** `status`: the NTSTATUS of a refusal. `altered`: the server did not show the key that TLS has shown. */
 export type GssapiResult = { result: 'in' | 'altered' } | { result: 'refused'; status: number }
 
-/** Signs in at a server of loopback. */
-export async function gssapiClient(port: number, login: GssapiLogin): Promise<GssapiResult> {
+/** Signs in at a server of loopback, bound to its certificate, or to `another`. */
+export async function gssapiClient(port: number, login: GssapiLogin, another = false): Promise<GssapiResult> {
   const done = await run(findProgram('python3'), [SCRIPT, 'client'], {
-    input: JSON.stringify({ port, ...login }),
+    input: JSON.stringify({ port, ...login, another }),
   })
   if (done.code !== 0) throw new Error(`credssp_peer.py: ${done.stderr}`)
   return JSON.parse(done.stdout) as GssapiResult
@@ -35,7 +35,7 @@ export interface GssapiServer {
   received: Promise<GssapiLogin>
 }
 
-/** A server for one client and one login. */
+/** A server for one client and one login; it checks what the client is bound to. */
 export async function startGssapiServer(
   identity: { cert: string; key: string },
   login: GssapiLogin,

@@ -3,12 +3,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ENCODING } from '../../../proxies/vnc/codec/encodings.ts'
 import { playRecording } from '../../../recordings/commands.ts'
 import { type ExportChoice, GraphicSession, openExport } from '../../../recordings/export/formats.ts'
+import { desktopFilm } from '../../../recordings/export/video/desktop.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { encodeDesktopSize, encodeKey, encodePointer } from '../../../recordings/graphics/events.ts'
+import { Replay } from '../../../recordings/replay/replay.ts'
 import { run } from '../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../peers/program.ts'
 import { readPpm } from '../../peers/screen.ts'
@@ -154,5 +157,41 @@ test('a terminal that would play it is told what to do instead', async () => {
   }
   await expect(playRecording(commands, SESSION, { speed: 1 })).rejects.toThrow(
     `recordings export ${SESSION} --format png`,
+  )
+})
+
+test('whatever a channel holds, there is a picture, a film without its encoder, and text', async () => {
+  const types = fc.constantFrom(
+    FRAME.graphics,
+    FRAME.pixelFormat,
+    FRAME.pointer,
+    FRAME.key,
+    FRAME.clipboard,
+    FRAME.participant,
+    FRAME.desktopSize,
+    FRAME.resize,
+    FRAME.output,
+  )
+  const frame = fc.record({ type: types, payload: fc.uint8Array({ maxLength: 40 }) })
+  await fc.assert(
+    fc.asyncProperty(fc.array(frame, { maxLength: 30 }), async (frames) => {
+      const any = await recordDesktop(
+        SIZE,
+        frames.map((one, at) => ({ at, ...one })),
+      )
+      const replay = await Replay.open(any.entry, any.grant.key)
+      const channel = replay.mainChannel!
+      const head = await replay.desktopAt(channel, channel.opened)
+      const { pictures, width, height } = await desktopFilm(replay, channel, head!)
+      for await (const picture of pictures) expect(picture.length).toBe(width * height * 4)
+      await replay.close()
+      for (const format of ['png', 'json', 'txt'] as const) {
+        let length = 0
+        for await (const piece of await openExport(any.entry, any.grant.key, { format }))
+          length += piece.length
+        expect(length).toBeGreaterThan(0)
+      }
+    }),
+    { numRuns: 15 },
   )
 })

@@ -1,6 +1,5 @@
 /** What those who watch see of a desktop: drawn by the thread from the recording, then from frames as they come. */
 import { Buffer } from 'node:buffer'
-import { inflateSync } from 'node:zlib'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { ENCODING } from '../../../proxies/vnc/codec/encodings.ts'
 import { encodePixelFormat, RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
@@ -9,6 +8,7 @@ import { encodePointer } from '../../../recordings/graphics/events.ts'
 import { MAX_SHOWN, type PictureChange, WatchedDesktop } from '../../../recordings/screens/desktop.ts'
 import { Drawer, type Drawn } from '../../../recordings/screens/drawer.ts'
 import type { FollowedFrame } from '../../../recordings/screens/follower.ts'
+import { readPng } from '../../peers/live-desktop.ts'
 import { rectangle, update } from '../../proxies/vnc/codec/streams.ts'
 import { begun, filled } from '../graphics/support.ts'
 import { makeWriter, removeRoots, SESSION } from '../support.ts'
@@ -24,19 +24,10 @@ const SIZE = { width: 300, height: 200 }
 const RED = 0xff0000
 const GREEN = 0x00ff00
 
-/** 0xRRGGBB, row by row, of a PNG without a palette whose rows have no filter. */
+/** 0xRRGGBB. */
 function coloursOf(png: Uint8Array): { width: number; height: number; at(x: number, y: number): number } {
-  const bytes = Buffer.from(png)
-  const chunks = new Map<string, Buffer>()
-  for (let at = 8; at < bytes.length; ) {
-    const length = bytes.readUInt32BE(at)
-    chunks.set(bytes.toString('latin1', at + 4, at + 8), bytes.subarray(at + 8, at + 8 + length))
-    at += length + 12
-  }
-  const header = chunks.get('IHDR')!
-  const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)]
-  const rows = inflateSync(chunks.get('IDAT')!)
-  return { width, height, at: (x, y) => rows.readUIntBE(y * (3 * width + 1) + 1 + 3 * x, 3) }
+  const { width, height, rgb } = readPng(png)
+  return { width, height, at: (x, y) => rgb.readUIntBE(3 * (y * width + x), 3) }
 }
 
 /** A browser's canvas: the keyframe, and what changes drawn over it. */

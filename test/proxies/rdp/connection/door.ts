@@ -13,8 +13,11 @@ import {
   type FrontNegotiated,
   FrontNegotiation,
 } from '../../../../proxies/rdp/connection/front-negotiation.ts'
+import { type Outcome, serveCredSsp } from '../credssp/connections.ts'
 
 export interface DoorOptions {
+  /** Who may sign in by NLA, and their passwords; without it there is none. */
+  users?: Readonly<Record<string, string>>
   /** Serves a client that has come as far as TLS, in place of the desktop. */
   serve?: (tls: TLSSocket, requestedProtocols: number) => void
   /** Told to the client once it has the desktop, and then the connection ends (ERROR_INFO). */
@@ -28,6 +31,8 @@ export interface Visit {
   core?: ClientData['core']
   channels?: ClientData['channels']
   info?: ClientInfo
+  /** By NLA. */
+  outcome?: Outcome
   input: InputEvent[]
   painted: number
   /** What the connection ended by, when it was no ordinary end. */
@@ -54,7 +59,7 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
     socket.on('close', () => {
       visit.ended = true
     })
-    const negotiation = new FrontNegotiation('off')
+    const negotiation = new FrontNegotiation(options.users ? 'required' : 'off')
     const hello = (chunk: Buffer): void => {
       try {
         const negotiated = negotiation.receive(chunk)
@@ -70,7 +75,14 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
         const tls = new TLSSocket(socket, { isServer: true, secureContext: context })
         tls.on('error', () => {})
         if (options.serve) options.serve(tls, negotiated.hello.requestedProtocols)
-        else serve(tls, negotiated, visit, options)
+        else if (options.users) {
+          const identity = { cert: made.cert, key: made.private }
+          void serveCredSsp(tls, identity, options.users).then((outcome) => {
+            visit.outcome = outcome
+            if ('credentials' in outcome) serve(tls, negotiated, visit, options)
+            else tls.end()
+          })
+        } else serve(tls, negotiated, visit, options)
       } catch (error) {
         visit.error = error
         socket.destroy()

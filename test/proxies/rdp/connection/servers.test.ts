@@ -29,6 +29,7 @@ import { createSystemUser, type SystemUser } from '../../../peers/users.ts'
 import { until } from '../../../until.ts'
 import { type Event, keep } from '../../stream-events.ts'
 import { signIn } from '../credssp/connections.ts'
+import { pictureFrom } from './picture.ts'
 import { openRelay, type Relay } from './relay.ts'
 import { dial, openTarget, type Session } from './target.ts'
 
@@ -255,12 +256,7 @@ describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_
 })
 
 /** What a replay shows of the last desktop. */
-function drawnBy({ drawn }: Pick<Relay, 'drawn'>): Picture {
-  const { width, height, bytes } = drawn.at(-1)!.framebuffer
-  const rgb = Buffer.alloc(width * height * 3)
-  for (let from = 0, to = 0; to < rgb.length; from += 4, to += 3) rgb.set(bytes.subarray(from, from + 3), to)
-  return { width, height, rgb }
-}
+const drawnBy = ({ drawn }: Pick<Relay, 'drawn'>): Picture => pictureFrom(drawn.at(-1)!)
 
 /** Every pixel another one, of colours that 16 bits have. */
 function colours(depth: 16 | 32): Picture {

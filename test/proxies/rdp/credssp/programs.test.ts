@@ -1,4 +1,5 @@
 /** CredSSP with real programs: FreeRDP on either side, and MIT's SPNEGO with gss-ntlmssp as the client. */
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CredSspError } from '../../../../proxies/rdp/credssp/errors.ts'
@@ -95,6 +96,14 @@ describeWithPeers("the client, toward MIT's SPNEGO", GSSAPI_PEERS, () => {
     socket.destroy()
   })
 
+  test('bound to the certificate of another connection', async () => {
+    const server = await startGssapiServer(await createIdentity(), login)
+    const certificate = new X509Certificate((await createIdentity()).cert).raw
+    const elsewhere = { port: server.port, ...login, certificate, isSpnego: true }
+    await expect(signIn(elsewhere)).rejects.toBeInstanceOf(CredSspError)
+    await expect(server.received).rejects.toThrow('Permission denied')
+  })
+
   test('a wrong password', async () => {
     const server = await startGssapiServer(await createIdentity(), login)
     const wrong = { port: server.port, ...login, password: 'wrong', isSpnego: true }
@@ -175,6 +184,12 @@ describe('the server', () => {
       const found = await outcome()
       expect(found).toMatchObject({ credentials: { user: USER, domain: 'CORP' } })
       if (found && 'credentials' in found) expect(found.credentials.password.revealText()).toBe(PASSWORD)
+    })
+
+    test('bound to the certificate of another connection', async () => {
+      const refused = await gssapiClient(port, login, true)
+      expect(refused).toEqual({ result: 'refused', status: STATUS.MESSAGE_ALTERED })
+      expect(await outcome()).toMatchObject({ error: { reason: 'altered' } })
     })
 
     test('is told that the password is wrong', async () => {

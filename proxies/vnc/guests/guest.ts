@@ -1,0 +1,161 @@
+/** One guest in a session: what their viewer asks for, and what they may do. */
+import type { Size } from '../../../recordings/graphics/framebuffer.ts'
+import type { Area, ClientMessage } from '../codec/client-messages.ts'
+import type { PixelFormat } from '../codec/pixel-format.ts'
+import type { ViewerState } from '../local/display.ts'
+import type { ToThread } from './messages.ts'
+
+export type GuestMode = 'view' | 'control'
+
+export type InputMessage = Extract<ClientMessage, { kind: 'key' | 'pointer' }>
+
+/** The guest as the gate has let them in. */
+export interface Invited {
+  /** Of the invitation. */
+  invitation: string
+  name: string
+  mode: GuestMode
+}
+
+export interface GuestOptions extends Invited {
+  /** Counted from 1 in the session. */
+  participant: number
+  pipe: { write(bytes: Uint8Array): void; readonly congested: boolean }
+  state: ViewerState
+  post: (message: ToThread) => void
+  input: (participant: number, message: InputMessage) => void
+  /** They have to leave, for this reason. */
+  onOut: (viewer: GuestViewer, reason: string) => void
+}
+
+/** What a guest's viewer was told last. */
+export interface GuestViewer {
+  size: Size
+  format: PixelFormat
+  encodings: readonly number[]
+}
+
+/** Keys that a guest may hold at once. */
+const MAX_HELD = 32
+
+export class Guest {
+  readonly #options: GuestOptions
+  #mode: GuestMode
+  #viewer: GuestViewer
+  /** Asked for while the pipe took nothing more. */
+  #request: { isIncremental: boolean; area: Area } | undefined
+  /** Pressed, and not released. */
+  readonly #keys = new Set<number>()
+  #pointer = { x: 0, y: 0, buttons: 0 }
+
+  constructor(options: GuestOptions) {
+    this.#options = options
+    this.#mode = options.mode
+    const { size, format, encodings, request } = options.state
+    this.#viewer = { size, format, encodings }
+    const { post, participant: guest } = options
+    post({ kind: 'join', guest, ...size })
+    post({ kind: 'format', guest, format })
+    post({ kind: 'encodings', guest, encodings })
+    if (request) this.#ask({ ...request, isIncremental: false })
+  }
+
+  get participant(): number {
+    return this.#options.participant
+  }
+
+  get invitation(): string {
+    return this.#options.invitation
+  }
+
+  get name(): string {
+    return this.#options.name
+  }
+
+  get mode(): GuestMode {
+    return this.#mode
+  }
+
+  set mode(mode: GuestMode) {
+    if (mode === 'view') this.release()
+    this.#mode = mode
+  }
+
+  /** A message of their viewer. */
+  message(message: ClientMessage): void {
+    const { post, participant: guest } = this.#options
+    switch (message.kind) {
+      case 'set-pixel-format':
+        this.#viewer.format = message.format
+        post({ kind: 'format', guest, format: message.format })
+        return
+      case 'set-encodings':
+        this.#viewer.encodings = message.encodings
+        post({ kind: 'encodings', guest, encodings: message.encodings })
+        return
+      case 'update-request': {
+        const { isIncremental, x, y, width, height } = message
+        this.#ask({ isIncremental, area: { x, y, width, height } })
+        return
+      }
+      case 'key':
+      case 'pointer':
+        if (this.#mode === 'control') this.#input(message)
+        return
+      default:
+        // Guests have no clipboard, and nothing else that the bastion has offered.
+        return
+    }
+  }
+
+  /** An update that was drawn for them. */
+  update(bytes: Uint8Array, size: Size): void {
+    this.#viewer.size = size
+    this.#options.pipe.write(bytes)
+  }
+
+  /** The pipe takes more again. */
+  drained(): void {
+    const request = this.#request
+    this.#request = undefined
+    if (request) this.#ask(request)
+  }
+
+  /** What they hold is let go of. */
+  release(): void {
+    const { input, participant } = this.#options
+    for (const keysym of this.#keys) {
+      input(participant, { kind: 'key', isDown: false, keysym, keycode: undefined })
+    }
+    this.#keys.clear()
+    if (this.#pointer.buttons === 0) return
+    this.#pointer = { ...this.#pointer, buttons: 0 }
+    input(participant, { kind: 'pointer', ...this.#pointer })
+  }
+
+  /** They leave, and read why. */
+  out(reason: string): void {
+    this.#options.onOut(this.#viewer, reason)
+  }
+
+  #ask(request: { isIncremental: boolean; area: Area }): void {
+    const { pipe, post, participant } = this.#options
+    if (!pipe.congested) {
+      post({ kind: 'request', guest: participant, ...request })
+      return
+    }
+    // Of several the last one counts, and whether any of them wants everything.
+    const isIncremental = request.isIncremental && this.#request?.isIncremental !== false
+    this.#request = { ...request, isIncremental }
+  }
+
+  #input(message: InputMessage): void {
+    if (message.kind === 'pointer') {
+      const { x, y, buttons } = message
+      this.#pointer = { x, y, buttons }
+    } else if (!message.isDown) this.#keys.delete(message.keysym)
+    else if (this.#keys.size < MAX_HELD || this.#keys.has(message.keysym)) this.#keys.add(message.keysym)
+    else return
+    this.#options.input(this.participant, message)
+  }
+}

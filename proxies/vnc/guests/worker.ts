@@ -1,0 +1,20 @@
+/** The thread that draws a session's desktop for its guests. */
+import { setPriority } from 'node:os'
+import { performance } from 'node:perf_hooks'
+import { parentPort } from 'node:worker_threads'
+import { GuestDesk } from './desk.ts'
+import type { ToThread } from './messages.ts'
+
+/** Of 19: those who work in a session go before their guests. */
+const NICENESS = 5
+
+// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
+if (process.platform === 'linux') setPriority(0, NICENESS)
+
+const desk = new GuestDesk({
+  post: (message) => parentPort?.postMessage(message),
+  after: (milliseconds, call) => void setTimeout(call, milliseconds),
+  now: () => performance.now(),
+})
+
+parentPort?.on('message', (message: ToThread) => desk.take(message))

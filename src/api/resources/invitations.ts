@@ -1,0 +1,236 @@
+/** Guests of a running session: who is invited, what they may do, and their end. */
+import { isIP } from 'node:net'
+import { type Static, Type } from 'typebox'
+import type { EventFields } from '../../audit/fields.ts'
+import { GUEST_USER, type Invitation } from '../../gate/invitations.ts'
+import { hasUnprintable } from '../../model/names.ts'
+import type { SessionRecord } from '../../model/objects.ts'
+import { type ApiRequest, callerOf } from '../caller.ts'
+import type { Context } from '../context.ts'
+import type { Api } from '../deps.ts'
+import { ApiError, fieldError } from '../errors.ts'
+import { actor, record } from '../events.ts'
+import { errorResponses } from '../failures.ts'
+import { exact, oneOf, shown, timeText, titled } from '../fields.ts'
+import { needOf, satisfies } from '../guard.ts'
+import { paramsSchema } from '../paths.ts'
+import { apiBase } from '../version.ts'
+
+/** Seconds that a guest may stay. */
+const MAX_DURATION = 8 * 3600
+const MAX_NAME = 64
+const MODES = ['view', 'control'] as const
+const DEFAULT_NAME = 'guest'
+
+const modeField = oneOf(MODES, 'whether the guest only sees the desktop, or works on it, too')
+const View = titled(
+  'Invitation',
+  exact({
+    ...shown,
+    name: Type.String(),
+    mode: modeField,
+    by: Type.String({ description: 'who has invited' }),
+    expires: Type.String({ format: 'date-time', description: 'then the guest has to leave' }),
+    is_in: Type.Boolean({ description: 'the guest is there' }),
+    client_ip: Type.Union([Type.String(), Type.Null()], {
+      description: "the guest's address, or the one that they have to come from",
+    }),
+  }),
+)
+const Wanted = titled(
+  'InvitationRequest',
+  exact({
+    mode: modeField,
+    duration: Type.Integer({
+      minimum: 60,
+      maximum: MAX_DURATION,
+      description: 'seconds that the invitation is good for, and that the guest may stay',
+      examples: [900],
+    }),
+    name: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: MAX_NAME,
+        description: `how the others see the guest; default: ${DEFAULT_NAME}`,
+        examples: ['Bob of ACME'],
+      }),
+    ),
+    client_ip: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description: "the address that the guest's viewer has to come from; default: any",
+        examples: ['192.0.2.7'],
+      }),
+    ),
+  }),
+)
+const Issued = titled(
+  'InvitationTicket',
+  exact({
+    invitation: View,
+    user: Type.String({ description: 'for viewers that ask for a user name' }),
+    password: Type.String({ description: 'signs in once' }),
+    expires: Type.String({ format: 'date-time' }),
+  }),
+)
+const Change = titled('InvitationChange', exact({ mode: modeField }))
+const KILL = '/sessions/:ref/kill'
+const tags = ['Sessions']
+
+export function registerInvitations(app: Api, { deps }: Context): void {
+  const { store, sessionControl, audit } = deps
+  const collection = paramsSchema('/:ref')
+  const item = paramsSchema('/:ref/:invitation')
+
+  const show = (base: string, invitation: Invitation): Static<typeof View> => ({
+    id: invitation.id,
+    url: `${base}/sessions/${invitation.session}/invitations/${invitation.id}`,
+    name: invitation.name,
+    mode: invitation.mode,
+    by: invitation.by,
+    expires: timeText(invitation.expires),
+    is_in: invitation.guest !== undefined,
+    client_ip: invitation.guest?.address ?? invitation.address ?? null,
+  })
+
+  /** The session, for its own user and for those who may end it; to all others it does not exist. */
+  const sessionOf = async (request: ApiRequest): Promise<SessionRecord> => {
+    const caller = callerOf(request)
+    const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
+    const isOwn =
+      caller.user !== undefined && session && sessionControl.ownerOf(session.id) === caller.user.id
+    if (!session || !(isOwn || satisfies(caller.rights, needOf('POST', KILL))))
+      throw new ApiError('not_found')
+    return session
+  }
+  const invitationOf = async (request: ApiRequest) => {
+    const session = await sessionOf(request)
+    const id = (request.params as { invitation: string }).invitation.toUpperCase()
+    const invitation = sessionControl.invitations(session.id).find((one) => one.id === id)
+    if (!invitation) throw new ApiError('not_found')
+    return { session, invitation }
+  }
+  const fieldsOf = (request: ApiRequest, session: SessionRecord, guest: string): EventFields => ({
+    ...actor(callerOf(request)),
+    session: session.id,
+    protocol: session.protocol,
+    account: session.account,
+    domain: session.domain,
+    device: session.device,
+    service: session.service,
+    target_host: session.targetHost,
+    object_type: 'guest',
+    object: guest,
+  })
+
+  app.get(
+    '/sessions/:ref/invitations',
+    {
+      schema: {
+        tags,
+        summary: 'List: Invitations',
+        description: 'Those that wait for their guest, and those whose guest is in.',
+        params: collection,
+        response: { 200: Type.Array(View), ...errorResponses(401, 403, 404) },
+      },
+    },
+    async (request) => {
+      const session = await sessionOf(request)
+      return sessionControl.invitations(session.id).map((one) => show(apiBase(request), one))
+    },
+  )
+
+  app.post(
+    '/sessions/:ref/invitations',
+    {
+      schema: {
+        tags,
+        summary: 'Invite a guest to a running session',
+        description:
+          'For the user of the session, and for those who may end it. The answer has a password that lets one viewer in once, shown in this answer only; everybody in the session sees who is there.',
+        params: collection,
+        body: Wanted,
+        response: { 201: Issued, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const session = await sessionOf(request)
+      const { mode, duration, name = DEFAULT_NAME, client_ip: address } = request.body
+      if (hasUnprintable(name)) {
+        throw fieldError('invalid_field', 'name', 'expected no control or invisible characters')
+      }
+      if (address !== undefined && isIP(address) === 0) {
+        throw fieldError('invalid_field', 'client_ip', 'expected an IPv4 or IPv6 address such as 192.0.2.7')
+      }
+      const answer = sessionControl.invite(session.id, {
+        name,
+        mode,
+        by: callerOf(request).name,
+        duration: duration * 1000,
+        ...(address !== undefined && { address }),
+      })
+      if (answer.result === 'too_many') throw new ApiError('too_many_invitations')
+      if (answer.result !== 'invited') throw new ApiError(answer.result)
+      const { invitation, password } = answer
+      try {
+        const fields = { ...fieldsOf(request, session, name), method: mode, duration: duration * 1000 }
+        await record(audit, request, 'session.invite', fields)
+      } catch (error) {
+        // Nobody was told the password.
+        sessionControl.withdrawInvitation(invitation.id, 'the audit log cannot be written')
+        throw error
+      }
+      return await reply
+        .code(201)
+        .header('cache-control', 'no-store')
+        .send({
+          invitation: show(apiBase(request), invitation),
+          user: GUEST_USER,
+          password: password.revealText(),
+          expires: timeText(invitation.expires),
+        })
+    },
+  )
+
+  app.put(
+    '/sessions/:ref/invitations/:invitation',
+    {
+      schema: {
+        tags,
+        summary: 'Change what a guest may do',
+        description: 'To `view`: control is taken back at once.',
+        params: item,
+        body: Change,
+        response: { 204: Type.Null(), ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const { session, invitation } = await invitationOf(request)
+      const { mode } = request.body
+      const fields = { ...fieldsOf(request, session, invitation.name), method: mode }
+      await record(audit, request, 'session.invite_change', fields)
+      sessionControl.setGuestMode(invitation.id, mode, callerOf(request).name)
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.delete(
+    '/sessions/:ref/invitations/:invitation',
+    {
+      schema: {
+        tags,
+        summary: 'Withdraw an invitation, and have its guest leave',
+        params: item,
+        response: { 204: Type.Null(), ...errorResponses(401, 403, 404, 503) },
+      },
+    },
+    async (request, reply) => {
+      const { session, invitation } = await invitationOf(request)
+      const by = callerOf(request).name
+      const fields = fieldsOf(request, session, invitation.name)
+      await record(audit, request, 'session.invite_withdraw', fields)
+      sessionControl.withdrawInvitation(invitation.id, `ended by ${by}`, by)
+      return reply.code(204).send(null)
+    },
+  )
+}

@@ -1,0 +1,48 @@
+/** Events of guests in running sessions: `object` is how a guest is called, `user` who has invited them. */
+import { CLIENT, type EventKind, TARGET } from '../fields.ts'
+import { seconds, session, targetOf, who } from '../phrases.ts'
+
+const GUEST = ['session', 'user', ...CLIENT, 'protocol', ...TARGET, 'object_type', 'object'] as const
+
+export const GUESTS = {
+  'session.invite': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'somebody invited a guest to a running session, for `duration`; `method` is what the guest may do: `view` or `control`',
+    fields: [...GUEST, 'profile', 'method', 'duration'],
+    sentence: (f) =>
+      `${who(f)} invited ${f.object ?? '?'} to ${f.method ?? '?'} ${session(f)} to ${targetOf(f)}${f.duration === undefined ? '' : ` for ${seconds(f.duration)}`}`,
+  },
+  'session.invite_change': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'somebody changed what a guest may do; `method` is what it is now: `view` or `control`',
+    fields: [...GUEST, 'profile', 'method'],
+    sentence: (f) => `${who(f)} has ${f.object ?? '?'} ${f.method ?? '?'} ${session(f)} to ${targetOf(f)}`,
+  },
+  'session.invite_withdraw': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'somebody withdrew an invitation; a guest who was in had to leave',
+    fields: [...GUEST, 'profile'],
+    sentence: (f) =>
+      `${who(f)} withdrew the invitation of ${f.object ?? '?'} to ${session(f)} to ${targetOf(f)}`,
+  },
+  'session.guest_join': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      "a guest came into a running session; the client is the guest's, `user` is who invited them, `method` what they may do",
+    fields: [...GUEST, 'method'],
+    sentence: (f) =>
+      `${f.object ?? '?'}, invited by ${who(f)}, came into ${session(f)} to ${targetOf(f)} (${f.method ?? '?'})`,
+  },
+  'session.guest_leave': {
+    severity: 'notice',
+    trap: false,
+    meaning: "a guest left a running session; the client is the guest's, `user` is who invited them",
+    fields: GUEST,
+    sentence: (f) => `${f.object ?? '?'}, invited by ${who(f)}, left ${session(f)} to ${targetOf(f)}`,
+  },
+} as const satisfies Record<string, EventKind>

@@ -1,0 +1,20 @@
+/** An arrow as pointers are one: `#` the dark edge, `.` the light inside, a blank shows what is below. */
+export const ARROW: readonly string[] = [
+  '#           ',
+  '##          ',
+  '#.#         ',
+  '#..#        ',
+  '#...#       ',
+  '#....#      ',
+  '#.....#     ',
+  '#......#    ',
+  '#.......#   ',
+  '#........#  ',
+  '#.....##### ',
+  '#..#..#     ',
+  '#.# #..#    ',
+  '##  #..#    ',
+  '#    #..#   ',
+  '     #..#   ',
+  '      ##    ',
+]

@@ -1,0 +1,24 @@
+/** Walks through a page: its shell blocks that follow a `<!-- walk: NAME -->`. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export const ROOT = join(import.meta.dirname, '..', '..')
+
+/** In their order. `page`: its path in the clone. */
+export function walkOf(page: string): { name: string; text: string }[] {
+  const text = readFileSync(join(ROOT, page), 'utf8')
+  return [...text.matchAll(/<!-- walk: (\w+) -->\n```sh\n([\s\S]*?)```/g)].map((match) => ({
+    name: match[1]!,
+    text: match[2]!,
+  }))
+}
+
+/** Replaces what is a choice of the reader's machine; each must occur, or the page has changed. */
+export function adapt(text: string, choices: Record<string, string>): string {
+  let adapted = text
+  for (const [from, to] of Object.entries(choices)) {
+    if (!adapted.includes(from)) throw new Error(`the walk does not have ${JSON.stringify(from)} any more`)
+    adapted = adapted.replaceAll(from, to)
+  }
+  return adapted
+}
