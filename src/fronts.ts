@@ -195,6 +195,7 @@ async function vncSecurityOf({ listen, dataDir, hostname }: Config): Promise<Vnc
     certificate: certificateContext(await tlsFiles(dataDir, hostname, listen.vnc)),
     anonymous: anonymousContext(),
     rsaKey: createPrivateKey(vncKey(dataDir)),
+    types: listen.vnc.securityTypes,
     allowClear: listen.vnc.allowClear,
   }
 }

@@ -7,28 +7,17 @@ import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import type { AuthenticateRequest, Gate, Identity, Source } from '../../src/gate/messages.ts'
 import { isFrom, plainAddress } from '../../src/model/networks.ts'
+import type { VncOfferedType } from '../../src/model/vnc-options.ts'
 import { Door } from '../accept.ts'
 import { INTERNAL } from '../errors.ts'
 import { MalformedError } from '../malformed.ts'
 import { Pipe } from './pipe.ts'
 import { EndedError, type ServerChannel } from './security/channel.ts'
-import { type Judgement, type OfferedType, type Proof, welcome } from './security/server.ts'
+import { type Judgement, type Proof, welcome } from './security/server.ts'
 import type { Version } from './security/version.ts'
 
-/** The strongest first. With a certificate or in RA2 the viewer can know the bastion; with anonymous TLS it cannot. */
-const OFFERS: readonly OfferedType[] = [
-  'x509plain',
-  'x509vnc',
-  'tlsplain',
-  'tlsvnc',
-  'ra2_256',
-  'ra2',
-  'apple_dh',
-  'plain',
-  'vncauth',
-]
 /** The desktop goes in clear text, and the password of `plain` too. */
-const CLEAR: ReadonlySet<OfferedType> = new Set(['apple_dh', 'plain', 'vncauth'])
+const CLEAR: ReadonlySet<VncOfferedType> = new Set(['apple_dh', 'plain', 'vncauth'])
 
 const REJECTED = 'wrong user name, password or ticket'
 const UNASKED = 'this sign-in asks for more than a VNC viewer can: use SSH'
@@ -38,6 +27,8 @@ export interface VncFrontSecurity {
   anonymous: SecureContext
   /** Of RSA: what viewers know the bastion by in RA2. */
   rsaKey: KeyObject
+  /** What is offered, in this order. */
+  types: readonly VncOfferedType[]
   /** Networks from which a connection may go on in clear text; empty: none. */
   allowClear: readonly string[]
 }
@@ -55,7 +46,7 @@ export interface SignedInViewer {
   source: Source
   pipe: Pipe
   version: Version
-  security: OfferedType
+  security: VncOfferedType
   /** The viewer would share the desktop with others. */
   isShared: boolean
 }
@@ -100,7 +91,7 @@ export class VncFront {
     let identity: Identity | undefined
     try {
       const welcomed = await welcome(channelOf(pipe, security), {
-        offers: OFFERS.filter((type) => mayBeClear || !CLEAR.has(type)),
+        offers: security.types.filter((type) => mayBeClear || !CLEAR.has(type)),
         rsaKey: security.rsaKey,
         judge: async (proof) => {
           const judgement = await this.#judge(proof, source)

@@ -1,5 +1,6 @@
 /** The configuration as the broker uses it: defaults filled in, paths absolute, units resolved, secrets read. */
 import type { Secret } from '../model/secret.ts'
+import type { VncOfferedType } from '../model/vnc-options.ts'
 
 /** Port 0: the system chooses one. */
 export interface ListenAddress {
@@ -19,6 +20,8 @@ export interface ClearTextListen extends ListenAddress {
 }
 
 export interface VncListen extends TlsListen {
+  /** What is offered to viewers, in this order. */
+  securityTypes: VncOfferedType[]
   /** Networks that viewers may come from which leave the desktop in clear text. */
   allowClear: string[]
 }

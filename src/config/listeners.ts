@@ -1,5 +1,6 @@
 /** The part of the schema that says where to listen. */
 import Type, { type TSchema } from 'typebox'
+import { VNC_OFFERED_TYPES } from '../model/vnc-options.ts'
 import { closed, Host, Path } from './values.ts'
 
 const ListenPort = (port: number) =>
@@ -66,6 +67,19 @@ export const Listen = Type.Object(
       Type.Object(
         {
           ...withTls(5900).properties,
+          security_types: Type.Array(
+            Type.Union(
+              VNC_OFFERED_TYPES.map((type) => Type.Literal(type)),
+              { title: `one of ${VNC_OFFERED_TYPES.join(', ')}` },
+            ),
+            {
+              default: [...VNC_OFFERED_TYPES],
+              minItems: 1,
+              uniqueItems: true,
+              title: 'a list of security types, one at least',
+              description: 'ways to sign in that viewers are offered, in this order',
+            },
+          ),
           allow_clear: Networks(
             "where viewers may come from that leave the desktop in clear text (VNC password by ticket, Apple's sign-in): whoever is on the way sees it",
           ),

@@ -122,7 +122,8 @@ class Resolver {
 
   vnc(listen: Exclude<ConfigFile['listen']['vnc'], 'off'>): VncListen {
     this.#networks(['listen', 'vnc', 'allow_clear'], listen.allow_clear)
-    return { ...this.withTls('vnc', listen), allowClear: listen.allow_clear }
+    const { allow_clear: allowClear, security_types: securityTypes } = listen
+    return { ...this.withTls('vnc', listen), securityTypes, allowClear }
   }
 
   #networks(path: Path, networks: readonly string[]): void {

@@ -25,6 +25,23 @@ export const VNC_SECURITY_TYPES = [
 ] as const
 export type VncSecurityType = (typeof VNC_SECURITY_TYPES)[number]
 
+/**
+ * What the bastion can offer to viewers, the strongest first: each with a credential, which it can check. By a certificate
+ * or in RA2 a viewer can know the bastion; by anonymous TLS it cannot.
+ */
+export const VNC_OFFERED_TYPES = [
+  'x509plain',
+  'x509vnc',
+  'tlsplain',
+  'tlsvnc',
+  'ra2_256',
+  'ra2',
+  'apple_dh',
+  'plain',
+  'vncauth',
+] as const satisfies readonly VncSecurityType[]
+export type VncOfferedType = (typeof VNC_OFFERED_TYPES)[number]
+
 export interface VncOptions {
   /** Nothing that the user does reaches the target. */
   viewOnly: boolean

@@ -21,7 +21,7 @@ beforeAll(async () => {
 const found = (certificate: string, key: string, now = Date.now()) => {
   const listener = { host: '::', port: 5900, certificate: file(certificate), key: file(key) }
   return certificates(
-    { listen: { vnc: { ...listener, allowClear: [] }, https: { host: '::', port: 443 } } },
+    { listen: { vnc: { ...listener, securityTypes: [], allowClear: [] }, https: { host: '::', port: 443 } } },
     now,
   )
 }

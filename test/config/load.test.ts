@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { generateIdentity, identityToRecipient } from 'age-encryption'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ConfigError, loadConfig, parseConfig } from '../../src/config/load.ts'
+import { VNC_OFFERED_TYPES } from '../../src/model/vnc-options.ts'
 
 const surroundings = { env: { COMMUNITY: 'from-env', EMPTY: '' }, hostname: 'box' }
 const parse = (text: string) => parseConfig(text, '/etc/sallyport/sallyport.yaml', surroundings)
@@ -28,7 +29,12 @@ describe('a configuration that is in order', () => {
         ssh: { host: '::', port: 22 },
         telnet: { host: '::', port: 23, allow: ['127.0.0.0/8', '::1/128'] },
         rlogin: { host: '::', port: 513, allow: ['127.0.0.0/8', '::1/128'] },
-        vnc: { host: '::', port: 5900, allowClear: ['127.0.0.0/8', '::1/128'] },
+        vnc: {
+          host: '::',
+          port: 5900,
+          securityTypes: [...VNC_OFFERED_TYPES],
+          allowClear: ['127.0.0.0/8', '::1/128'],
+        },
         metrics: { host: '127.0.0.1', port: 9464 },
       },
       ssh: { userCa: [], hostCertificates: [] },
@@ -127,12 +133,15 @@ log: { level: debug, file: sallyport.log }
   test('takes the networks of clear text as they are', () => {
     const { telnet } = parse('listen: { telnet: { allow: [10.0.0.0/8, 192.0.2.1] } }').listen
     expect(telnet).toEqual({ host: '::', port: 23, allow: ['10.0.0.0/8', '192.0.2.1'] })
-    const { vnc } = parse('listen: { vnc: { allow_clear: [10.0.0.0/8], certificate: a, key: b } }').listen
+    const { vnc } = parse(
+      'listen: { vnc: { allow_clear: [10.0.0.0/8], security_types: [x509plain], certificate: a, key: b } }',
+    ).listen
     expect(vnc).toEqual({
       host: '::',
       port: 5900,
       certificate: '/etc/data/a',
       key: '/etc/data/b',
+      securityTypes: ['x509plain'],
       allowClear: ['10.0.0.0/8'],
     })
   })

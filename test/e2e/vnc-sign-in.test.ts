@@ -6,6 +6,7 @@ import { callApi } from '../peers/broker.ts'
 import { type Browser, startChromium } from '../peers/chromium.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import {
+  cut,
   differingPixels,
   isWithin,
   type Picture,
@@ -29,6 +30,8 @@ import {
 import {
   GVNC_PEERS,
   gvncCapture,
+  REMMINA_PEERS,
+  remmina,
   SNAPSHOT_PEERS,
   TIGER_VIEWER_PEERS,
   type TigerOptions,
@@ -174,6 +177,20 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
     test('with a ticket, by version 3.3', async () => {
       const { picture } = await vncSnapshot({ port: desktop.port, password: (await ticket()).password })
       expect(picture).toMatchObject({ width: WIDTH, height: HEIGHT })
+    })
+  })
+
+  describeWithPeers('by Remmina', REMMINA_PEERS, () => {
+    test('with anonymous TLS, which is all that is offered', async () => {
+      const options = { target: { width: WIDTH, height: HEIGHT } }
+      const other = await startDesktop({ ...options, broker: { vnc: { security_types: ['tlsplain'] } } })
+      await paint(other.xvnc!.display, painting())
+      const { port, login, password } = other
+      viewers.push(await remmina(screen, { port, user: login, password }))
+      // Its window has room for a part of it.
+      const part = cut(painting(), 0, 0, 100, 100)
+      await shows(screen.display, (picture) => isWithin(picture, part))
+      await other.stop()
     })
   })
 

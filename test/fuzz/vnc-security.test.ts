@@ -7,12 +7,12 @@ import { MalformedError } from '../../proxies/malformed.ts'
 import { EndedError, uint32 } from '../../proxies/vnc/security/channel.ts'
 import { RefusedError, signIn, skipTightInit } from '../../proxies/vnc/security/client.ts'
 import { FrameOpener } from '../../proxies/vnc/security/frames.ts'
-import { type OfferedType, welcome } from '../../proxies/vnc/security/server.ts'
-import { VNC_SECURITY_TYPES } from '../../src/model/vnc-options.ts'
+import { welcome } from '../../proxies/vnc/security/server.ts'
+import { VNC_SECURITY_TYPES, type VncOfferedType } from '../../src/model/vnc-options.ts'
 import { MemoryChannel } from '../proxies/vnc/security/pair.ts'
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
-const OFFERS: readonly OfferedType[] = ['x509plain', 'tlsvnc', 'plain', 'ra2_256', 'apple_dh', 'vncauth']
+const OFFERS: readonly VncOfferedType[] = ['x509plain', 'tlsvnc', 'plain', 'ra2_256', 'apple_dh', 'vncauth']
 /** Reasons and passwords are the longest that either side reads at once. */
 const LARGEST_READ = 4096
 

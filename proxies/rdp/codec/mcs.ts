@@ -22,7 +22,7 @@ const CHOICE = {
   dataIndication: 26,
 } as const
 
-export const MCS_RESULT = { successful: 0, noSuchChannel: 3, tooManyUsers: 15 } as const
+export const MCS_RESULT = { successful: 0, noSuchChannel: 3 } as const
 
 /** Of a Disconnect Provider Ultimatum. */
 export const DISCONNECT_REASON = {

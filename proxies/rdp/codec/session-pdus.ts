@@ -70,12 +70,6 @@ export function parseErrorInfo(body: Uint8Array): number {
   return new ByteReader(body, 'set error info').uint32()
 }
 
-export const buildShutdownDenied = (shareId: number): ShareData => ({
-  shareId,
-  type: DATA_PDU.shutdownDenied,
-  body: new Uint8Array(0),
-})
-
 /** infoType of Save Session Info. */
 const LOGON_INFO = { short: 0, long: 1, plain: 2, extended: 3 } as const
 const EXTENDED_FIELD = { autoReconnect: 0x1, logonErrors: 0x2 } as const

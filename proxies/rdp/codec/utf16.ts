@@ -29,10 +29,3 @@ export function ansiField(text: string, length: number): Buffer {
   field.write(text.slice(0, length - 1), 'latin1')
   return field
 }
-
-/** As `ansiField`; `length` in bytes. */
-export function utf16Field(text: string, length: number): Buffer {
-  const field = Buffer.alloc(length)
-  field.write(text.slice(0, length / 2 - 1), 'utf16le')
-  return field
-}

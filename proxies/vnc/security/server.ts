@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { VNC_CHALLENGE_BYTES } from '../../../src/model/vnc-auth.ts'
-import type { VncSecurityType } from '../../../src/model/vnc-options.ts'
+import type { VncOfferedType } from '../../../src/model/vnc-options.ts'
 import { MalformedError } from '../../malformed.ts'
 import { readUint8, readUint32, type ServerChannel, type TlsIdentity, uint32 } from './channel.ts'
 import { readPlain, type UserPassword } from './credentials.ts'
@@ -15,12 +15,6 @@ import { failureBytes, noTypesBytes } from './result.ts'
 import { RA2_256_KIND, RA2_KIND, receiveRsaAes } from './rsa-aes.ts'
 import { parseVersion, VERSION_BYTES, type Version, versionBytes } from './version.ts'
 
-/** What the bastion offers to viewers: each with a credential, which it can check. */
-export type OfferedType = Extract<
-  VncSecurityType,
-  'x509plain' | 'x509vnc' | 'tlsplain' | 'tlsvnc' | 'ra2_256' | 'ra2' | 'apple_dh' | 'plain' | 'vncauth'
->
-
 /** What a client has proved: it knows a password, or has answered a challenge with one (VncAuth). */
 export type Proof = UserPassword | { challenge: Buffer; response: Buffer }
 
@@ -29,7 +23,7 @@ export type Judgement<Accepted> = { accepted: Accepted } | { refused: string }
 
 export interface WelcomeOptions<Accepted> {
   /** To this client, in the order of preference. */
-  offers: readonly OfferedType[]
+  offers: readonly VncOfferedType[]
   /** The server's key of RA2; without it that is not offered. */
   rsaKey?: KeyObject | undefined
   judge: (proof: Proof) => Promise<Judgement<Accepted>>
@@ -38,26 +32,26 @@ export interface WelcomeOptions<Accepted> {
 export interface Welcomed<Accepted> {
   accepted: Accepted
   version: Version
-  security: OfferedType
+  security: VncOfferedType
   /** The client would share the desktop with others. */
   isShared: boolean
 }
 
 /** Each type's number in the list, and within VeNCrypt. */
-const TOP: Partial<Record<OfferedType, number>> = {
+const TOP: Partial<Record<VncOfferedType, number>> = {
   ra2_256: SECURITY.RA2_256,
   ra2: SECURITY.RA2,
   apple_dh: SECURITY.APPLE_DH,
   vncauth: SECURITY.VNC_AUTH,
 }
-const WITHIN_VENCRYPT: Partial<Record<OfferedType, number>> = {
+const WITHIN_VENCRYPT: Partial<Record<VncOfferedType, number>> = {
   x509plain: VENCRYPT.X509_PLAIN,
   x509vnc: VENCRYPT.X509_VNC,
   tlsplain: VENCRYPT.TLS_PLAIN,
   tlsvnc: VENCRYPT.TLS_VNC,
   plain: VENCRYPT.PLAIN,
 }
-const TLS: Partial<Record<OfferedType, TlsIdentity>> = {
+const TLS: Partial<Record<VncOfferedType, TlsIdentity>> = {
   x509plain: 'certificate',
   x509vnc: 'certificate',
   tlsplain: 'anonymous',
@@ -97,7 +91,7 @@ export async function welcome<Accepted>(
 }
 
 /** Version 3.3: the server says what it will be, and there is only one type with a credential. */
-function decide(channel: ServerChannel, offers: readonly OfferedType[]): OfferedType | undefined {
+function decide(channel: ServerChannel, offers: readonly VncOfferedType[]): VncOfferedType | undefined {
   if (!offers.includes('vncauth')) {
     channel.write(noTypesBytes(3.3, ONLY_TICKETS))
     return undefined
@@ -106,7 +100,7 @@ function decide(channel: ServerChannel, offers: readonly OfferedType[]): Offered
   return 'vncauth'
 }
 
-async function agree(channel: ServerChannel, offers: readonly OfferedType[]): Promise<OfferedType> {
+async function agree(channel: ServerChannel, offers: readonly VncOfferedType[]): Promise<VncOfferedType> {
   const listed = [...new Set(offers.map((type) => TOP[type] ?? SECURITY.VENCRYPT))]
   channel.write(Buffer.from([listed.length, ...listed]))
   const chosen = await readUint8(channel)
@@ -115,7 +109,10 @@ async function agree(channel: ServerChannel, offers: readonly OfferedType[]): Pr
   return offers.find((type) => TOP[type] === chosen)!
 }
 
-async function agreeWithin(channel: ServerChannel, offers: readonly OfferedType[]): Promise<OfferedType> {
+async function agreeWithin(
+  channel: ServerChannel,
+  offers: readonly VncOfferedType[],
+): Promise<VncOfferedType> {
   const [OK, FAILED] = [Buffer.from([0]), Buffer.from([0xff])]
   channel.write(Buffer.from(VENCRYPT_VERSION))
   const theirs = await channel.read(VENCRYPT_VERSION.length)
@@ -137,7 +134,7 @@ function outside(what: string, offered: readonly number[], chosen: number): Malf
 
 async function prove(
   channel: ServerChannel,
-  security: OfferedType,
+  security: VncOfferedType,
   rsaKey: KeyObject | undefined,
 ): Promise<Proof> {
   const tls = TLS[security]

@@ -92,27 +92,42 @@ class Planes {
     return plane
   }
 
-  /** Segments: a byte with two lengths, values of their own, then the last of them again. */
+  /**
+   * Segments: a byte with two lengths (2.2.2.5.1.1), values of their own, then the last of them again. Run lengths 1 and 2
+   * stand for long runs. Nothing is allocated here: a picture has very many of them.
+   */
   #row(plane: Uint8Array, begin: number, width: number, isFirst: boolean): void {
+    const source = this.#source
     const end = begin + width
     let value = 0
     for (let at = begin; at < end; ) {
-      const control = this.#take(1)[0]!
-      const [raw, run] = lengthsOf(control)
+      const from = this.#skip(1)
+      const control = source[from]!
+      const low = control & 0x0f
+      const isLong = low === 1 || low === 2
+      const raw = isLong ? 0 : control >> 4
+      const run = isLong ? (control >> 4) + 16 * low : low
       if (end - at < raw + run) {
         throw new MalformedGraphics(
           `planar bitmap: expected ${end - at} more values in a row, got ${raw + run}`,
         )
       }
-      const values = this.#take(raw)
-      for (let step = 0; step < raw + run; step++, at++) {
-        if (step < raw) value = isFirst ? values[step]! : difference(values[step]!)
+      const values = this.#skip(raw)
+      for (let step = 0; step < raw; step++, at++) {
+        value = isFirst ? source[values + step]! : difference(source[values + step]!)
         plane[at] = isFirst ? value : plane[at - width]! + value
       }
+      for (const last = at + run; at < last; at++) plane[at] = isFirst ? value : plane[at - width]! + value
     }
   }
 
   #take(count: number): Uint8Array {
+    const begin = this.#skip(count)
+    return this.#source.subarray(begin, this.#at)
+  }
+
+  /** Where the next bytes begin, which are taken. */
+  #skip(count: number): number {
     const begin = this.#at
     if (this.#source.length - begin < count) {
       throw new MalformedGraphics(
@@ -120,15 +135,8 @@ class Planes {
       )
     }
     this.#at = begin + count
-    return this.#source.subarray(begin, this.#at)
+    return begin
   }
-}
-
-/** Values of their own, and repeated ones (2.2.2.5.1.1); run lengths 1 and 2 stand for long runs. */
-function lengthsOf(control: number): readonly [raw: number, run: number] {
-  const [raw, run] = [control >> 4, control & 0x0f]
-  if (run === 1) return [0, raw + 16]
-  return run === 2 ? [0, raw + 32] : [raw, run]
 }
 
 /** The lowest bit is the sign. */

@@ -3,6 +3,7 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { type SignedInViewer, VncFront } from '../../../proxies/vnc/front.ts'
 import { anonymousContext, certificateContext } from '../../../proxies/vnc/tls.ts'
 import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/gate/messages.ts'
+import { VNC_OFFERED_TYPES } from '../../../src/model/vnc-options.ts'
 import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
 
 export const LOGIN = 'ops1%root@local@web1:vnc'
@@ -48,6 +49,7 @@ export async function startFront(options: FrontWorldOptions): Promise<FrontWorld
     security: {
       certificate: certificateContext(certificate.pem),
       anonymous: anonymousContext(),
+      types: VNC_OFFERED_TYPES,
       rsaKey,
       allowClear,
     },

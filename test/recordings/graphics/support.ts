@@ -20,12 +20,13 @@ export function recordDesktop(
   size: { width: number; height: number },
   steps: readonly Step[],
   more: (made: Made) => Promise<void> | void = () => undefined,
+  kind: 'vnc' | 'rdp' = 'vnc',
 ): Promise<Recorded> {
   return record(async (made) => {
     const begin = made.clock.time
-    const opening = { kind: 'vnc', subprotocol: 'VNC', desktop: { ...size, name: 'desk' } }
+    const opening = { kind, subprotocol: kind.toUpperCase(), desktop: { ...size, name: 'desk' } }
     made.writer.write(FRAME.channelOpen, 1, Buffer.from(JSON.stringify(opening)))
-    made.writer.write(FRAME.pixelFormat, 1, encodePixelFormat(RGB888))
+    if (kind === 'vnc') made.writer.write(FRAME.pixelFormat, 1, encodePixelFormat(RGB888))
     for (const [turn, { at, type, payload }] of steps.entries()) {
       made.clock.time = begin + at * 1e6
       made.writer.write(type, 1, payload)

@@ -6,16 +6,17 @@ import { MalformedError } from '../../../../proxies/malformed.ts'
 import { EndedError, uint32 } from '../../../../proxies/vnc/security/channel.ts'
 import { type RefusedError, type SignInOptions, signIn } from '../../../../proxies/vnc/security/client.ts'
 import { RA2_KIND, receiveRsaAes } from '../../../../proxies/vnc/security/rsa-aes.ts'
-import { type OfferedType, type Proof, welcome } from '../../../../proxies/vnc/security/server.ts'
+import { type Proof, welcome } from '../../../../proxies/vnc/security/server.ts'
 import { parseVersion } from '../../../../proxies/vnc/security/version.ts'
 import { vncAuthResponse, vncDesKey } from '../../../../src/model/vnc-auth.ts'
+import type { VncOfferedType } from '../../../../src/model/vnc-options.ts'
 import { CERTIFICATE, channelPair, MemoryChannel } from './pair.ts'
 
 const USER = 'alice%root@local@web:VNC'
 const PASSWORD = 'Schlüssel-1'
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 
-const OFFERS: readonly OfferedType[] = [
+const OFFERS: readonly VncOfferedType[] = [
   'x509plain',
   'x509vnc',
   'tlsplain',
@@ -47,7 +48,7 @@ const client = (options: Partial<SignInOptions> = {}): SignInOptions => ({
 
 /** Both to their ends, errors as results. */
 async function meet(
-  offers: readonly OfferedType[],
+  offers: readonly VncOfferedType[],
   options: Partial<SignInOptions>,
 ): Promise<{ server: unknown; client: unknown; channels: { server: MemoryChannel; client: MemoryChannel } }> {
   const channels = channelPair()
@@ -100,7 +101,7 @@ const word = (number: number): number[] => [0, 0, number >> 8, number & 0xff]
 describe('a client of an older version', () => {
   const proof = (challenge: Buffer): Buffer => vncAuthResponse(challenge, PASSWORD)
 
-  async function older(version: string, offers: readonly OfferedType[]): Promise<Buffer[]> {
+  async function older(version: string, offers: readonly VncOfferedType[]): Promise<Buffer[]> {
     const channel = new MemoryChannel()
     const written: Buffer[] = []
     channel.onWrite = (bytes) => {
