@@ -11,14 +11,8 @@ import { MalformedError } from '../malformed.ts'
 import { parseServerInit, type ServerInit } from './codec/server-init.ts'
 import { Pipe } from './pipe.ts'
 import { type ClientChannel, EndedError } from './security/channel.ts'
-import {
-  type Container,
-  RefusedError,
-  type SignedIn,
-  type SignInOptions,
-  signIn,
-  skipTightInit,
-} from './security/client.ts'
+import { type Container, RefusedError, type SignedIn, type SignInOptions, signIn } from './security/client.ts'
+import { skipTightInit } from './security/tight.ts'
 import { anonymousOptions, certificateOptions } from './tls.ts'
 
 /** From the connection to the desktop: a server may take its time with a password that is wrong. */

@@ -186,10 +186,12 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
       const other = await startDesktop({ ...options, broker: { vnc: { security_types: ['tlsplain'] } } })
       await paint(other.xvnc!.display, painting())
       const { port, login, password } = other
-      viewers.push(await remmina(screen, { port, user: login, password }))
+      const viewer = await remmina(screen, { port, user: login, password })
+      viewers.push(viewer)
       // Its window has room for a part of it.
       const part = cut(painting(), 0, 0, 100, 100)
       await shows(screen.display, (picture) => isWithin(picture, part))
+      await viewer.stop()
       await other.stop()
     })
   })

@@ -13,7 +13,7 @@ import { sendAppleDh, sendMsLogon } from './diffie-hellman.ts'
 import { RESULT, SECURITY, TIGHT_AUTH, VENCRYPT, VENCRYPT_VERSION } from './numbers.ts'
 import { readReason } from './result.ts'
 import { RA2_256_KIND, RA2_KIND, sendRsaAes } from './rsa-aes.ts'
-import { readTightTypes, skipTightInit } from './tight.ts'
+import { readTightTypes } from './tight.ts'
 import { parseVersion, VERSION_BYTES, type Version, versionBytes } from './version.ts'
 
 /** Types that hold others: who has chosen one sees what is in it, and cannot go back. */
@@ -104,9 +104,6 @@ export async function signIn(channel: ClientChannel, options: SignInOptions): Pr
   channel.write(Buffer.from([options.isShared ? 1 : 0]))
   return { ...chosen, version }
 }
-
-/** What comes after ServerInit where the server speaks Tight. */
-export { skipTightInit }
 
 /** Whether there is what the type sends. RA2 says late whether it wants a user name, too. */
 function fits(type: VncSecurityType, { user, password }: SignInOptions): boolean {
