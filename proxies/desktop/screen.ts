@@ -71,6 +71,8 @@ export abstract class DrawnScreen<Outcome> implements Screen<Outcome> {
   #shown: Scene | undefined
   #scale = 1
   #isHeld = false
+  /** Where things are is not known since a change of size. */
+  #isStale = false
 
   /** `user`: who has signed in, shown in the bar. */
   constructor({ bastion, user = '' }: { bastion: string; user?: string }, size: Size) {
@@ -93,8 +95,7 @@ export abstract class DrawnScreen<Outcome> implements Screen<Outcome> {
 
   resize({ width, height }: Size): void {
     this.#size = { width, height }
-    // Where things are now is known from here on, for the clicks that come before the next drawing.
-    if (this.#shown) this.#compose()
+    this.#isStale = true
   }
 
   key(press: KeyPress): void {
@@ -105,6 +106,7 @@ export abstract class DrawnScreen<Outcome> implements Screen<Outcome> {
     const begins = left && !this.#isHeld
     this.#isHeld = left
     if (this.#outcome !== undefined) return
+    if (this.#isStale) this.#compose()
     if (wheel !== undefined && wheel !== 0) this.wheeled(wheel)
     const at = { x: Math.floor(x / this.#scale), y: Math.floor(y / this.#scale) }
     if (begins) this.clicked(at)
@@ -131,6 +133,7 @@ export abstract class DrawnScreen<Outcome> implements Screen<Outcome> {
   #compose(): Scene {
     const scene = new Scene(this.width, this.height)
     this.#scale = scene.scale
+    this.#isStale = false
     this.#bar(scene)
     this.compose(scene, { left: 0, top: BAR, width: scene.width, height: Math.max(0, scene.height - BAR) })
     return scene

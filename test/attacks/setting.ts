@@ -63,7 +63,7 @@ export function describeAttacks(title: string, body: (setting: Setting) => void)
 }
 
 /** The resident memory of a bastion's broker in KiB. */
-export function residentOf({ broker }: Bastion): number {
+export function residentOf({ broker }: Pick<Bastion, 'broker'>): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${broker.pid}/status`, 'utf8'))?.[1])
 }
 

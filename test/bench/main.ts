@@ -4,6 +4,7 @@
  *
  *   npm run bench -- [--quick] [--json FILE] [--size MIB] [--rounds N] [--only transfers,echo,logins,memory]
  *   npm run bench -- --only api [--seconds N]
+ *   npm run bench -- --only vnc [--size MIB] [--sessions N] [--unrecorded]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
@@ -147,6 +148,8 @@ const { values: flags } = parseArgs({
     rounds: { type: 'string' },
     only: { type: 'string' },
     seconds: { type: 'string' },
+    sessions: { type: 'string' },
+    unrecorded: { type: 'boolean', default: false },
   },
 })
 async function passage(): Promise<void> {
@@ -193,4 +196,5 @@ async function passage(): Promise<void> {
 }
 
 if (flags.only === 'api') await import('./api.ts')
+else if (flags.only === 'vnc') await import('./vnc.ts')
 else await passage()

@@ -42,7 +42,11 @@ export class Guest {
   readonly #options: GuestOptions
   #mode: GuestMode
   #viewer: GuestViewer
-  /** Asked for while the pipe took nothing more. */
+  /** Of its format and encodings, what the thread has not been told: that waits for the next request. */
+  #changes: { format?: PixelFormat; encodings?: readonly number[] } = {}
+  /** What the thread was asked for, and has not answered. */
+  #asked: 'nothing' | 'change' | 'everything' = 'nothing'
+  /** Asked for while the pipe took nothing more, or before the last answer. */
   #request: { isIncremental: boolean; area: Area } | undefined
   /** Pressed, and not released. */
   readonly #keys = new Set<number>()
@@ -53,10 +57,8 @@ export class Guest {
     this.#mode = options.mode
     const { size, format, encodings, request } = options.state
     this.#viewer = { size, format, encodings }
-    const { post, participant: guest } = options
-    post({ kind: 'join', guest, ...size })
-    post({ kind: 'format', guest, format })
-    post({ kind: 'encodings', guest, encodings })
+    this.#changes = { format, encodings }
+    options.post({ kind: 'join', guest: options.participant, ...size })
     if (request) this.#ask({ ...request, isIncremental: false })
   }
 
@@ -83,15 +85,12 @@ export class Guest {
 
   /** A message of their viewer. */
   message(message: ClientMessage): void {
-    const { post, participant: guest } = this.#options
     switch (message.kind) {
       case 'set-pixel-format':
-        this.#viewer.format = message.format
-        post({ kind: 'format', guest, format: message.format })
+        this.#viewer.format = this.#changes.format = message.format
         return
       case 'set-encodings':
-        this.#viewer.encodings = message.encodings
-        post({ kind: 'encodings', guest, encodings: message.encodings })
+        this.#viewer.encodings = this.#changes.encodings = message.encodings
         return
       case 'update-request': {
         const { isIncremental, x, y, width, height } = message
@@ -111,7 +110,9 @@ export class Guest {
   /** An update that was drawn for them. */
   update(bytes: Uint8Array, size: Size): void {
     this.#viewer.size = size
+    this.#asked = 'nothing'
     this.#options.pipe.write(bytes)
+    this.drained()
   }
 
   /** The pipe takes more again. */
@@ -138,10 +139,17 @@ export class Guest {
     this.#options.onOut(this.#viewer, reason)
   }
 
+  /** However often their viewer asks, the thread has at most two requests before it. */
   #ask(request: { isIncremental: boolean; area: Area }): void {
-    const { pipe, post, participant } = this.#options
-    if (!pipe.congested) {
-      post({ kind: 'request', guest: participant, ...request })
+    const { pipe, post, participant: guest } = this.#options
+    const isNew = this.#asked === 'nothing' || (this.#asked === 'change' && !request.isIncremental)
+    if (isNew && !pipe.congested) {
+      const { format, encodings } = this.#changes
+      this.#changes = {}
+      if (format) post({ kind: 'format', guest, format })
+      if (encodings) post({ kind: 'encodings', guest, encodings })
+      post({ kind: 'request', guest, ...request })
+      this.#asked = request.isIncremental ? 'change' : 'everything'
       return
     }
     // Of several the last one counts, and whether any of them wants everything.

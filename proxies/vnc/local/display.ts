@@ -58,6 +58,8 @@ export interface SizeWish {
 const TICK_MS = 250
 /** Between two updates: nobody types or scrolls faster than that. */
 export const UPDATE_INTERVAL_MS = 30
+/** A viewer has so long for the rest of the update that is being sent. */
+export const RELEASE_MS = 10_000
 /** Events of keys and the pointer that are dealt with in one turn of the event loop, and that wait at most. */
 const EVENTS_A_TURN = 16
 export const MAX_EVENTS = 1024
@@ -206,12 +208,12 @@ export class LocalDisplay {
 
   /**
    * Shows nothing any more. Resolves as soon as the update that is being sent is whole, for the relay to go on from there,
-   * or when it is closed.
+   * or when it is closed. Rejects where the viewer does not take the rest of it in time.
    */
   async release(): Promise<ViewerState> {
     this.#screen = undefined
     this.#onOutcome = undefined
-    if (this.#update) await new Promise<void>((resolve) => (this.#onWhole = resolve))
+    if (this.#update) await this.#whenWhole()
     this.close()
     return {
       size: this.#size,
@@ -221,6 +223,19 @@ export class LocalDisplay {
       request: this.#request,
       wish: this.#wish,
       cutText: this.#cutText,
+    }
+  }
+
+  async #whenWhole(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#onWhole = resolve
+        const late = () => reject(new Error('the viewer does not take what it is shown'))
+        timer = setTimeout(late, RELEASE_MS)
+      })
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -245,9 +260,11 @@ export class LocalDisplay {
 
   #ask({ isIncremental, x, y, width, height }: Area & { isIncremental: boolean }): void {
     const area = { x, y, width, height }
-    const part = intersection({ left: x, top: y, width, height }, this.#whole)
-    if (!isIncremental && part) this.#damage.add(part)
-    this.#request = { isIncremental, area }
+    const last = this.#request
+    // Of several that wait, those that want all of their part become one around them.
+    if (!last || (last.isIncremental && !isIncremental)) this.#request = { isIncremental, area }
+    else if (!isIncremental) this.#request = { isIncremental, area: around(last.area, area) }
+    else if (last.isIncremental) this.#request = { isIncremental, area }
     this.#settle()
   }
 
@@ -349,7 +366,10 @@ export class LocalDisplay {
       return
     }
     for (const box of this.#screen.takeDamage()) this.#damage.add(box)
-    const { x, y, width, height } = this.#request.area
+    const { isIncremental, area } = this.#request
+    const { x, y, width, height } = area
+    const part = isIncremental ? undefined : intersection({ left: x, top: y, width, height }, this.#whole)
+    if (part) this.#damage.add(part)
     const news = this.#takeNews()
     // What is sent with a change of size is lost in it (RFC 6143 7.8.2).
     const due = news.isSize ? [] : joined(this.#damage.take({ left: x, top: y, width, height }))
@@ -402,4 +422,11 @@ export class LocalDisplay {
       this.#send(update)
     })
   }
+}
+
+function around(one: Area, other: Area): Area {
+  const x = Math.min(one.x, other.x)
+  const y = Math.min(one.y, other.y)
+  const width = Math.max(one.x + one.width, other.x + other.width) - x
+  return { x, y, width, height: Math.max(one.y + one.height, other.y + other.height) - y }
 }

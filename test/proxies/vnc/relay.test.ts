@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { deflateSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { STRICT_HELD } from '../../../proxies/limits.ts'
 import {
   encodeClientCutText,
   encodeContinuousUpdates,
@@ -279,6 +280,25 @@ describe('back-pressure', () => {
     session.onDrain?.()
     expect([viewer.paused, target.paused]).toEqual([false, false])
   })
+})
+
+test('in a strict session what the viewer gets is on the disk first', async () => {
+  const proofs: (() => void)[] = []
+  const { viewer, target, session, graphics } = await newWorld([], {}, {}, { isStrict: true })
+  session.recording.flush = () => new Promise((resolve) => proofs.push(resolve))
+  target.say(pixel(), encodeBell())
+  viewer.say(encodeKey(true, 0x61))
+  expect(graphics()).toEqual(pixel())
+  // What is typed goes on at once.
+  expect(target.take()).toHaveLength(8)
+  await vi.waitFor(() => expect(proofs).toHaveLength(1))
+  expect(viewer.take()).toHaveLength(0)
+  proofs.shift()!()
+  await vi.waitFor(() => expect(viewer.take()).toEqual(Buffer.concat([pixel(), encodeBell()])))
+  for (let written = 0; written <= STRICT_HELD; written += 32_000) {
+    target.say(update(rectangle(ALL, ENCODING.RAW, Buffer.alloc(32_000))))
+  }
+  expect(target.paused).toBe(true)
 })
 
 describe('the end', () => {

@@ -9,7 +9,12 @@ import type { ClientMessage } from '../../../../proxies/vnc/codec/client-message
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
 import { type PixelFormat, RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'
 import { pixelOf } from '../../../../proxies/vnc/codec/pixels.ts'
-import { LocalDisplay, MAX_EVENTS, UPDATE_INTERVAL_MS } from '../../../../proxies/vnc/local/display.ts'
+import {
+  LocalDisplay,
+  MAX_EVENTS,
+  RELEASE_MS,
+  UPDATE_INTERVAL_MS,
+} from '../../../../proxies/vnc/local/display.ts'
 import { encodeHextile } from '../../../../proxies/vnc/local/hextile.ts'
 import { markOf, pressOf } from '../../../../proxies/vnc/local/keysyms.ts'
 import { ViewerInput } from '../../../../proxies/vnc/local/viewer-input.ts'
@@ -528,6 +533,22 @@ describe('outcomes and the hand-over', () => {
     await vi.advanceTimersByTimeAsync(1000)
     expect(pipe.written, 'after the end').toBe(written)
   })
+})
+
+test('a viewer that does not take the rest of an update is not waited for', async () => {
+  const { pipe, display, request } = setting({ size: { width: 1920, height: 1080 } })
+  display.show(list({ width: 1920, height: 1080 }))
+  const write = pipe.write.bind(pipe)
+  pipe.write = (bytes) => {
+    write(bytes)
+    pipe.congested = true
+  }
+  request(false)
+  await settled()
+  const released = expect(display.release()).rejects.toThrow('does not take')
+  await vi.advanceTimersByTimeAsync(RELEASE_MS)
+  await released
+  display.close()
 })
 
 describe('keys', () => {

@@ -1,0 +1,187 @@
+/** Attack case 43 over VNC: targets and viewers that are broken, hostile, or never read. */
+import { Buffer } from 'node:buffer'
+import { createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { deflateSync } from 'node:zlib'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { openVncTarget } from '../../proxies/vnc/back.ts'
+import {
+  encodePointer,
+  encodeSetEncodings,
+  encodeUpdateRequest,
+} from '../../proxies/vnc/codec/client-encoder.ts'
+import { ACTION, FORMAT } from '../../proxies/vnc/codec/clipboard.ts'
+import { ENCODING } from '../../proxies/vnc/codec/encodings.ts'
+import { RGB888 } from '../../proxies/vnc/codec/pixel-format.ts'
+import { encodeExtendedServerCutText } from '../../proxies/vnc/codec/server-encoder.ts'
+import { encodeServerInit } from '../../proxies/vnc/codec/server-init.ts'
+import type { Pipe } from '../../proxies/vnc/pipe.ts'
+import { type Desktop, startDesktop } from '../e2e/desktops.ts'
+import { rectangle, uint32, update } from '../proxies/vnc/codec/streams.ts'
+import { trustingGate, vncSession } from '../proxies/vnc/sessions.ts'
+import { until } from '../until.ts'
+import { residentOf } from './setting.ts'
+
+const INIT = { width: 1024, height: 768, format: RGB888, name: 'false' }
+const ALL = { x: 0, y: 0, width: 1024, height: 768 }
+const SCREENFUL = update(rectangle(ALL, ENCODING.RAW, Buffer.alloc(1024 * 768 * 4, 0x5a)))
+const KIB = 1024
+/** What one of them may add to the broker's memory, in KiB. */
+const ALLOWED = 96 * KIB
+/** Longer than it takes to fill that, were nothing bounded. */
+const FLOOD_MS = 2_000
+
+/** A target without any security, up to ServerInit; `after` is what it does from the viewer's first request on. */
+class FalseTarget {
+  after: (socket: Socket) => void = () => undefined
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+
+  constructor() {
+    this.#server = createServer((socket) => {
+      this.#sockets.add(socket)
+      socket.on('error', () => undefined)
+      void this.#welcome(socket)
+    })
+  }
+
+  listen(): Promise<number> {
+    return new Promise((resolve) => {
+      this.#server.listen(0, '127.0.0.1', () => resolve((this.#server.address() as { port: number }).port))
+    })
+  }
+
+  async #welcome(socket: Socket): Promise<void> {
+    // Version, type 1, ClientInit: 12, 1 and 1 bytes.
+    const says = [Buffer.of(1, 1), Buffer.alloc(4), encodeServerInit(INIT)]
+    const wants = [12, 13, 14]
+    let heard = 0
+    socket.write('RFB 003.008\n')
+    socket.on('data', (bytes: Buffer) => {
+      heard += bytes.length
+      while (wants.length > 0 && heard >= wants[0]!) {
+        wants.shift()
+        socket.write(says.shift()!)
+        if (wants.length === 0) socket.once('data', () => this.after(socket))
+      }
+    })
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy()
+    this.#server.close()
+  }
+}
+
+describe('a desktop', () => {
+  const target = new FalseTarget()
+  let desktop: Desktop
+  const pipes: Pipe[] = []
+
+  beforeAll(async () => {
+    desktop = await startDesktop({
+      port: await target.listen(),
+      subprotocols: ['VNC', 'VNC_CLIPBOARD_DOWN'],
+      policy: { security_types: ['none'] },
+    })
+  })
+  afterAll(async () => {
+    await desktop.stop()
+    target.close()
+  })
+  afterEach(() => {
+    for (const pipe of pipes.splice(0)) pipe.destroy()
+  })
+
+  /** A viewer, which has asked for everything. */
+  async function view(): Promise<Pipe> {
+    const { port, login, password } = desktop
+    const viewer = vncSession({ port, login, password, types: ['tlsplain'] })
+    const signal = new AbortController().signal
+    const { pipe } = await openVncTarget(viewer, { gate: trustingGate(), signal, isShared: true })
+    pipes.push(pipe)
+    pipe.onData = () => undefined
+    pipe.paused = false
+    pipe.write(encodeSetEncodings(Object.values(ENCODING)))
+    pipe.write(encodeUpdateRequest(false, ALL))
+    return pipe
+  }
+
+  const at = (x: number, y: number, width: number, height: number, encoding: number = ENCODING.RAW) =>
+    update(rectangle({ x, y, width, height }, encoding))
+  const bomb = deflateSync(Buffer.alloc(64 * KIB * KIB))
+  test.each([
+    ['a rectangle outside of its screen', at(1000, 0, 100, 10), /a rectangle inside 1024 × 768/],
+    ['a rectangle of 65535 × 65535', at(0, 0, 65535, 65535), /65535 × 65535/],
+    ['a screen of 65535 × 65535', at(0, 0, 65535, 65535, ENCODING.DESKTOP_SIZE), /65535 × 65535/],
+    ['an encoding that nobody asked for', at(0, 0, 1, 1, 50), /found 50/],
+    ['pixels of 4 GiB', update(rectangle(ALL, ENCODING.ZRLE, uint32(0xffffffff))), /4294967295/],
+    ['a text of 4 GiB', Buffer.from('030000007fffffff', 'hex'), /found 2147483647/],
+    [
+      'a text that inflates to 64 MiB',
+      encodeExtendedServerCutText(ACTION.PROVIDE | FORMAT.TEXT, bomb),
+      /zlib/,
+    ],
+    ['another protocol', Buffer.from('HTTP/1.1 200 OK\r\n\r\n'), /found type 72/],
+  ])('whose target sends %s ends, with the reason', async (_what, bytes, reason) => {
+    const before = (await desktop.closedSessions()).length
+    target.after = (socket) => socket.write(bytes)
+    const memory = residentOf(desktop)
+    const pipe = await view()
+    const row = (await desktop.closedSessions(before + 1)).at(-1)!
+    expect(row.result).toBe('failure')
+    expect(row.reason).toMatch(/^the target broke the RFB protocol: /)
+    expect(row.reason).toMatch(reason)
+    expect(residentOf(desktop) - memory).toBeLessThan(ALLOWED)
+    pipe.destroy()
+  })
+
+  /** The most memory that the broker has in a while, over what it had before. */
+  async function growth(): Promise<number> {
+    const before = residentOf(desktop)
+    let most = before
+    for (const end = Date.now() + FLOOD_MS; Date.now() < end; await sleep(50)) {
+      most = Math.max(most, residentOf(desktop))
+    }
+    return most - before
+  }
+
+  test('whose target floods a viewer that has stopped reading stops, and takes no memory', async () => {
+    let sent = 0
+    target.after = (socket) => {
+      const more = (): void => {
+        sent += SCREENFUL.length
+        if (socket.writable) socket.write(SCREENFUL, more)
+      }
+      more()
+    }
+    const pipe = await view()
+    pipe.paused = true
+    await until('a flood', () => sent > 2 * SCREENFUL.length || undefined)
+    expect(await growth()).toBeLessThan(ALLOWED)
+    const held = sent
+    await sleep(300)
+    // It does not go on, so it is not for want of speed.
+    expect(sent).toBe(held)
+    pipe.paused = false
+    await until('more', () => sent > held + 3 * SCREENFUL.length || undefined)
+  })
+
+  test('whose viewer floods a target that has stopped reading stops, and takes no memory', async () => {
+    target.after = (socket) => socket.pause()
+    const pipe = await view()
+    const moves = Buffer.concat(Array.from({ length: 4096 }, (_, x) => encodePointer(x % 1024, 5, 0)))
+    let sent = 0
+    const timer = setInterval(() => {
+      if (pipe.congested) return
+      sent += moves.length
+      pipe.write(moves)
+    }, 1)
+    expect(await growth()).toBeLessThan(ALLOWED)
+    const held = sent
+    await sleep(500)
+    clearInterval(timer)
+    expect(pipe.congested).toBe(true)
+    expect(sent).toBe(held)
+  })
+})
