@@ -23,6 +23,9 @@ export interface UpstreamOptions {
   onSign: () => void
 }
 
+/** Left, middle, right and the wheel's four. */
+const GUEST_BUTTONS = 0x7f
+
 export class Upstream {
   readonly #options: UpstreamOptions
   /** The viewer has nothing of the target's picture: its next request is for all of it. */
@@ -88,9 +91,11 @@ export class Upstream {
       return
     }
     const { x, y, buttons } = message
-    send(encodePointer(x, y, buttons & 0xff))
-    recorder.pointer(x, y, buttons, participant)
-    onPointer(participant, x, y, buttons)
+    // Seven buttons: with the eighth bit a target may take the next message's first byte for more of them.
+    const pressed = buttons & GUEST_BUTTONS
+    send(encodePointer(x, y, pressed))
+    recorder.pointer(x, y, pressed, participant)
+    onPointer(participant, x, y, pressed)
   }
 
   /** A message of the viewer, and its bytes, which are valid during the call. Throws MalformedError. */
