@@ -13,7 +13,8 @@ import {
   zlibInflateInit2,
   zlibInflateSetDictionary,
 } from 'pako'
-import { MalformedGraphics } from './malformed.ts'
+import { type Decoding, type Easel, MORE, PAUSE } from './decoding.ts'
+import { MalformedGraphics, UndrawableGraphics } from './malformed.ts'
 import { type PieceSource, Source } from './source.ts'
 
 /** As far back as a stream may point. */
@@ -21,8 +22,8 @@ export const WINDOW = 32 * 1024
 const RAW_WINDOW_BITS = -15
 /** Bytes that are inflated at a time. */
 const STEP = 16 * 1024
-/** Bytes that a rectangle's piece may give beyond what the rectangle needs. */
-export const MAX_SURPLUS = 64 * 1024
+/** Bytes of a pixel, to say what inflating bytes that are not painted costs. */
+const PIXEL = 4
 /** Bits of ZStream.data_type: how many of the last byte are not used yet, and whether a block has just ended. */
 const UNUSED_BITS = 0x3f
 const AFTER_BLOCK = 0x80
@@ -34,18 +35,27 @@ export class InflateStream {
   /** The newest output, up to twice WINDOW. */
   readonly #window = new Uint8Array(2 * WINDOW)
   #windowEnd = 0
+  #isBroken = false
+
+  /** What went through it was no zlib: nothing more comes out of it until it begins anew. */
+  get isBroken(): boolean {
+    return this.#isBroken
+  }
 
   /** Begins anew with the next piece, as Tight may ask for. */
   reset(): void {
     this.#stream = undefined
+    this.#isBroken = false
     this.#isAtBoundary = false
     this.#windowEnd = 0
   }
 
   /**
-   * Inflates from `input` to `output`: how much of both was used. Throws MalformedGraphics on what is no zlib.
+   * Inflates from `input` to `output`: how much of both was used. Throws MalformedGraphics on what is no zlib, and from
+   * then on.
    */
   inflate(input: Uint8Array, output: Uint8Array): { read: number; written: number } {
+    if (this.#isBroken) throw new MalformedGraphics('expected zlib to go on, and it broke off before')
     const stream = this.#begun()
     stream.input = input
     stream.next_in = 0
@@ -54,8 +64,12 @@ export class InflateStream {
     stream.next_out = 0
     stream.avail_out = output.length
     const status = zlibInflate(stream, Z_SYNC_FLUSH)
-    if (status === Z_STREAM_END) throw new MalformedGraphics('expected a zlib stream to go on, and it ended')
+    if (status === Z_STREAM_END) {
+      this.#isBroken = true
+      throw new MalformedGraphics('expected a zlib stream to go on, and it ended')
+    }
     if (status !== Z_OK && status !== Z_BUF_ERROR) {
+      this.#isBroken = true
       throw new MalformedGraphics(`expected zlib, got what cannot be inflated: ${stream.msg || status}`)
     }
     // A call that gets nowhere says nothing of the place.
@@ -67,18 +81,23 @@ export class InflateStream {
   }
 
   /**
-   * What the stream goes on with: its newest output, empty for one that has not begun. undefined where it stands in the
-   * middle of a block or a byte, as it does not after a flush.
+   * What the stream goes on with: its newest output, empty for one that has not begun, 'broken' for one that is. undefined
+   * where it stands in the middle of a block or a byte, as it does not after a flush.
    */
-  snapshot(): Uint8Array | undefined {
+  snapshot(): Uint8Array | 'broken' | undefined {
+    if (this.#isBroken) return 'broken'
     if (!this.#stream) return new Uint8Array(0)
     if (!this.#isAtBoundary || this.#windowEnd === 0) return undefined
     return this.#window.slice(Math.max(0, this.#windowEnd - WINDOW), this.#windowEnd)
   }
 
   /** Goes on where `snapshot` was taken. */
-  restore(snapshot: Uint8Array): void {
+  restore(snapshot: Uint8Array | 'broken'): void {
     this.reset()
+    if (snapshot === 'broken') {
+      this.#isBroken = true
+      return
+    }
     if (snapshot.length === 0) return
     const stream = new ZStream()
     zlibInflateInit2(stream, RAW_WINDOW_BITS)
@@ -115,7 +134,6 @@ export class InflatedSource extends Source {
   readonly #input: PieceSource
   /** Bytes of the piece that were not inflated yet. */
   #rest: number
-  #surplus = 0
 
   /** `length` bytes of `input` are the piece. */
   constructor(stream: InflateStream, input: PieceSource, length: number) {
@@ -126,20 +144,44 @@ export class InflatedSource extends Source {
   }
 
   /**
-   * Inflates what is left of the piece; false: not all of it has come. Throws MalformedGraphics when there is more in it
-   * than the rectangle needs, and a little.
+   * Draws from the piece with `draw`, then takes what is left of it: inflated, for the stream goes on with it, or as it is
+   * where that is broken. Throws UndrawableGraphics when the piece could not be drawn.
    */
-  finish(): boolean {
-    for (;;) {
-      this.#surplus += this.end - this.at
+  *drawn(draw: Decoding, easel: Easel): Decoding {
+    let flaw: MalformedGraphics | undefined
+    try {
+      yield* draw
+      yield* this.#finish(easel)
+    } catch (error) {
+      if (!(error instanceof MalformedGraphics)) throw error
+      flaw = error
+    }
+    if (!flaw) return
+    try {
+      yield* this.#finish(easel)
+    } catch (error) {
+      if (!(error instanceof MalformedGraphics)) throw error
+      yield* this.#skip()
+    }
+    throw new UndrawableGraphics(flaw.message)
+  }
+
+  /** Inflates what is left of the piece. */
+  *#finish(easel: Easel): Decoding {
+    do {
+      const surplus = this.end - this.at
       this.at = this.end
-      if (this.#surplus > MAX_SURPLUS) {
-        throw new MalformedGraphics(
-          `expected at most ${MAX_SURPLUS} bytes beyond a rectangle's, got more out of zlib`,
-        )
-      }
-      if (!this.#inflate(1)) return false
-      if (this.#rest === 0 && this.end === this.at) return true
+      if (easel.count(Math.ceil(surplus / PIXEL))) yield PAUSE
+      while (!this.#inflate(1)) yield MORE
+    } while (this.#rest > 0 || this.end > this.at)
+  }
+
+  *#skip(): Decoding {
+    while (this.#rest > 0) {
+      while (!this.#input.has(1)) yield MORE
+      const there = Math.min(this.#rest, this.#input.length)
+      this.#input.take(there)
+      this.#rest -= there
     }
   }
 

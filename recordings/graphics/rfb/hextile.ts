@@ -1,7 +1,7 @@
 /** Hextile (RFC 6143 7.7.4): tiles of 16 × 16, each raw, or a background with subrectangles. */
 import { type Decoding, type Easel, MORE, PAUSE } from '../decoding.ts'
 import { BLACK, type Rectangle } from '../framebuffer.ts'
-import { MalformedGraphics } from '../malformed.ts'
+import { UndrawableGraphics } from '../malformed.ts'
 import type { Source } from '../source.ts'
 import type { PixelReader } from './pixel-format.ts'
 import { decodeRaw } from './raw.ts'
@@ -23,6 +23,7 @@ export function* decodeHextile(
   const { framebuffer } = easel
   let background = BLACK
   let foreground = BLACK
+  let isBeyond = false
   for (const tile of tilesOf(rectangle, TILE)) {
     while (!source.has(1)) yield MORE
     const kind = source.u8()
@@ -45,20 +46,23 @@ export function* decodeHextile(
     for (let count = source.u8(); count > 0; count--) {
       while (!source.has(length)) yield MORE
       const colour = isColoured ? reader.one(source.take(reader.length), 0) : foreground
-      framebuffer.fill(subrectangle(tile, source.u8(), source.u8()), colour)
+      const inner = subrectangle(tile, source.u8(), source.u8())
+      if (inner) framebuffer.fill(inner, colour)
+      else isBeyond = true
     }
     if (easel.count(TILE * TILE)) yield PAUSE
   }
+  if (isBeyond) {
+    throw new UndrawableGraphics('expected a Hextile subrectangle inside its tile, got one beyond')
+  }
 }
 
-/** `place`: x and y, four bits each; `extent`: width and height less one, likewise. */
-function subrectangle(tile: Rectangle, place: number, extent: number): Rectangle {
+/** `place`: x and y, four bits each; `extent`: width and height less one, likewise. undefined where it is not inside. */
+function subrectangle(tile: Rectangle, place: number, extent: number): Rectangle | undefined {
   const x = place >> 4
   const y = place & 15
   const width = (extent >> 4) + 1
   const height = (extent & 15) + 1
-  if (x + width > tile.width || y + height > tile.height) {
-    throw new MalformedGraphics('expected a Hextile subrectangle inside its tile, got one beyond')
-  }
+  if (x + width > tile.width || y + height > tile.height) return undefined
   return { x: tile.x + x, y: tile.y + y, width, height }
 }

@@ -3,9 +3,9 @@ import { FRAME, type Frame } from '../../frames.ts'
 import { type Cursor, cursorArea, drawCursor } from '../cursor.ts'
 import { BOUNDARY, type Decoding, Easel, MORE, PAUSE, type Wait } from '../decoding.ts'
 import { parsePointer } from '../events.ts'
-import { Framebuffer, type Rectangle, type Size } from '../framebuffer.ts'
+import { Framebuffer, type Rectangle, rgb, type Size } from '../framebuffer.ts'
 import { InflateStream } from '../inflate.ts'
-import { MalformedGraphics } from '../malformed.ts'
+import { MalformedGraphics, UndrawableGraphics } from '../malformed.ts'
 import type { Painter, PainterState } from '../painter.ts'
 import { PieceSource } from '../source.ts'
 import { decodeAlphaCursor, decodeCursor, decodeXCursor } from './cursor.ts'
@@ -19,6 +19,8 @@ import { decodeZrle } from './zrle.ts'
 const MESSAGE = { framebufferUpdate: 0, setColourMapEntries: 1 }
 const RECTANGLE_HEAD = 12
 const MAX_NAME = 4096
+/** Where there is a rectangle that could not be drawn: what was there before is there no longer. */
+const UNDRAWN = rgb(128, 128, 128)
 const SCREEN_LENGTH = 16
 
 const ENCODING = {
@@ -61,6 +63,7 @@ export class RfbPainter implements Painter {
   #isBetween = true
   #isPaused = false
   #stopped: string | undefined
+  #flaw: string | undefined
 
   /** Black, in the size of the target's ServerInit, or a framebuffer. Throws MalformedGraphics when it is too large. */
   constructor(size: Size | Framebuffer) {
@@ -78,6 +81,11 @@ export class RfbPainter implements Painter {
 
   get stopped(): string | undefined {
     return this.#stopped
+  }
+
+  /** Why the last rectangle of those that are grey could not be drawn. */
+  get flaw(): string | undefined {
+    return this.#flaw
   }
 
   get painted(): number {
@@ -136,7 +144,7 @@ export class RfbPainter implements Painter {
       format: this.#format,
       nextFormat: this.#nextFormat,
       colours: this.#readers?.colours,
-      streams: streams as Uint8Array[],
+      streams: streams as (Uint8Array | 'broken')[],
       cursor: this.#cursor,
       pointer: this.#pointer,
     })
@@ -217,7 +225,14 @@ export class RfbPainter implements Painter {
       return
     }
     this.framebuffer.requireInside(rectangle)
-    yield* decoding
+    try {
+      yield* decoding
+    } catch (error) {
+      if (!(error instanceof UndrawableGraphics)) throw error
+      this.#flaw = error.message
+      this.framebuffer.fill(rectangle, UNDRAWN)
+      if (this.#easel.count(rectangle.width * rectangle.height)) yield PAUSE
+    }
     this.framebuffer.touch(rectangle)
   }
 

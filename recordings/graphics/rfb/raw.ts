@@ -2,7 +2,7 @@
 import { type Decoding, type Easel, MORE, PAUSE } from '../decoding.ts'
 import type { Rectangle } from '../framebuffer.ts'
 import { InflatedSource, type InflateStream } from '../inflate.ts'
-import { MalformedGraphics } from '../malformed.ts'
+import { UndrawableGraphics } from '../malformed.ts'
 import type { PieceSource, Source } from '../source.ts'
 import type { PixelReader } from './pixel-format.ts'
 
@@ -32,8 +32,7 @@ export function* decodeZlib(
 ): Decoding {
   while (!source.has(4)) yield MORE
   const inflated = new InflatedSource(stream, source, source.u32())
-  yield* decodeRaw(inflated, rectangle, reader, easel)
-  while (!inflated.finish()) yield MORE
+  yield* inflated.drawn(decodeRaw(inflated, rectangle, reader, easel), easel)
 }
 
 /** `U16 x, U16 y` of the pixels to copy from. */
@@ -59,14 +58,19 @@ export function* decodeRre(
   const count = source.u32()
   framebuffer.fill(rectangle, reader.one(source.take(reader.length), 0))
   if (easel.count(rectangle.width * rectangle.height)) yield PAUSE
+  let isBeyond = false
   for (let at = 0; at < count; at++) {
     while (!source.has(reader.length + 8)) yield MORE
     const colour = reader.one(source.take(reader.length), 0)
     const inner = { x: source.u16(), y: source.u16(), width: source.u16(), height: source.u16() }
     if (inner.x + inner.width > rectangle.width || inner.y + inner.height > rectangle.height) {
-      throw new MalformedGraphics('expected an RRE subrectangle inside its rectangle, got one beyond')
+      isBeyond = true
+      continue
     }
     framebuffer.fill({ ...inner, x: rectangle.x + inner.x, y: rectangle.y + inner.y }, colour)
     if (easel.count(inner.width * inner.height + 1)) yield PAUSE
+  }
+  if (isBeyond) {
+    throw new UndrawableGraphics('expected an RRE subrectangle inside its rectangle, got one beyond')
   }
 }

@@ -18,17 +18,20 @@ export interface RfbState {
   nextFormat: Uint8Array | undefined
   colours: Uint32Array | undefined
   /** Zlib, ZRLE, and Tight's four. */
-  streams: Uint8Array[]
+  streams: (Uint8Array | 'broken')[]
   cursor: Cursor | undefined
   pointer: { x: number; y: number } | undefined
 }
+
+const BROKEN = 'broken'
 
 /** Bytes in base64. */
 interface Packed extends Pick<RfbState, 'rectangles' | 'pointer'> {
   format?: string
   nextFormat?: string
   colours?: string
-  streams: string[]
+  /** null: broken. */
+  streams: (string | null)[]
   cursor?: PackedCursor
 }
 
@@ -46,7 +49,7 @@ export function packState({
     format: format && packBytes(format),
     nextFormat: nextFormat && packBytes(nextFormat),
     colours: colours && packWords(colours),
-    streams: streams.map(packBytes),
+    streams: streams.map((stream) => (stream === BROKEN ? null : packBytes(stream))),
     cursor: cursor && packCursor(cursor),
     pointer,
   }
@@ -63,7 +66,7 @@ export function unpackState(packed: PainterState): RfbState {
     format: format === undefined ? undefined : unpackBytes(format),
     nextFormat: nextFormat === undefined ? undefined : unpackBytes(nextFormat),
     colours: colours === undefined ? undefined : unpackWords(colours),
-    streams: streams.map(unpackBytes),
+    streams: streams.map((stream) => (stream === null ? BROKEN : unpackBytes(stream))),
     cursor: cursor && unpackCursor(cursor),
     pointer,
   }

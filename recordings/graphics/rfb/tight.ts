@@ -3,10 +3,10 @@
  * streams of zlib.
  */
 import { type Decoding, type Easel, MORE, PAUSE, type Wait } from '../decoding.ts'
-import type { Rectangle } from '../framebuffer.ts'
+import type { Rectangle, Size } from '../framebuffer.ts'
 import { InflatedSource, InflateStream } from '../inflate.ts'
 import { decodeJpeg } from '../jpeg.ts'
-import { MalformedGraphics } from '../malformed.ts'
+import { MalformedGraphics, UndrawableGraphics } from '../malformed.ts'
 import type { PieceSource, Source } from '../source.ts'
 import { GradientReader } from './gradient.ts'
 import type { PixelReader, PixelReaders } from './pixel-format.ts'
@@ -58,13 +58,12 @@ export class TightDecoder {
     }
     if (filter === COPY) {
       const data = yield* dataOf(source, rectangle.width * readers.tight.length * rectangle.height, stream)
-      yield* decodeRaw(data, rectangle, readers.tight, easel)
-      yield* finish(data)
+      yield* drawn(data, decodeRaw(data, rectangle, readers.tight, easel), easel)
     } else if (filter === PALETTE) yield* paletted(source, rectangle, readers.tight, easel, stream)
     else if (filter === GRADIENT) {
       const data = yield* dataOf(source, rectangle.width * readers.tight.length * rectangle.height, stream)
-      yield* decodeRaw(data, rectangle, new GradientReader(readers, rectangle.width), easel)
-      yield* finish(data)
+      const reader = new GradientReader(readers, rectangle.width)
+      yield* drawn(data, decodeRaw(data, rectangle, reader, easel), easel)
     } else throw new MalformedGraphics(`expected a filter of Tight that there is, got ${filter}`)
   }
 }
@@ -78,7 +77,7 @@ function* fill(source: Source, rectangle: Rectangle, reader: PixelReader, easel:
 function* jpeg(source: Source, { x, y, width, height }: Rectangle, easel: Easel): Decoding {
   const length = yield* compactLength(source)
   while (!source.has(length)) yield MORE
-  const picture = decodeJpeg(source.take(length), { width, height })
+  const picture = pictureOf(source.take(length), { width, height })
   const { framebuffer } = easel
   for (let row = 0; row < height; row++) {
     framebuffer.pixels.set(
@@ -89,23 +88,43 @@ function* jpeg(source: Source, { x, y, width, height }: Rectangle, easel: Easel)
   if (easel.count(width * height)) yield PAUSE
 }
 
+function pictureOf(data: Uint8Array, size: Size): Uint32Array {
+  try {
+    return decodeJpeg(data, size)
+  } catch (error) {
+    throw error instanceof MalformedGraphics ? new UndrawableGraphics(error.message) : error
+  }
+}
+
 /** `U8 count less one`, the colours, then for each pixel a place among them: a bit of two, a byte of more. */
 function* paletted(
   source: PieceSource,
-  { x, y, width, height }: Rectangle,
+  rectangle: Rectangle,
   reader: PixelReader,
   easel: Easel,
   stream: InflateStream,
 ): Decoding {
-  const { framebuffer } = easel
   while (!source.has(1)) yield MORE
   const count = source.u8() + 1
   while (!source.has(count * reader.length)) yield MORE
   const palette = new Uint32Array(count)
   reader.read(source.take(count * reader.length), 0, palette, 0, count)
-  const isBits = count <= 2
-  const length = isBits ? Math.ceil(width / 8) : width
-  const data = yield* dataOf(source, length * height, stream)
+  const length = count <= 2 ? Math.ceil(rectangle.width / 8) : rectangle.width
+  const data = yield* dataOf(source, length * rectangle.height, stream)
+  yield* drawn(data, places(data, rectangle, palette, length, easel), easel)
+}
+
+/** Rows of places in a palette, each of `length` bytes. */
+function* places(
+  data: Source,
+  { x, y, width, height }: Rectangle,
+  palette: Uint32Array,
+  length: number,
+  easel: Easel,
+): Decoding {
+  const { framebuffer } = easel
+  const isBits = palette.length <= 2
+  let beyond: number | undefined
   for (let row = y; row < y + height; row++) {
     while (!data.has(length)) yield MORE
     const bytes = data.take(length)
@@ -113,14 +132,14 @@ function* paletted(
     for (let column = 0; column < width; column++) {
       const place = isBits ? (bytes[column >> 3]! >> (7 - (column & 7))) & 1 : bytes[column]!
       const colour = palette[place]
-      if (colour === undefined) {
-        throw new MalformedGraphics(`expected a place in a palette of ${count} colours, got ${place}`)
-      }
-      framebuffer.pixels[at + column] = colour
+      if (colour === undefined) beyond = place
+      else framebuffer.pixels[at + column] = colour
     }
     if (easel.count(width)) yield PAUSE
   }
-  yield* finish(data)
+  if (beyond !== undefined) {
+    throw new UndrawableGraphics(`expected a place in a palette of ${palette.length} colours, got ${beyond}`)
+  }
 }
 
 /** Few bytes come as they are, more of them deflated. */
@@ -129,8 +148,8 @@ function* dataOf(source: PieceSource, length: number, stream: InflateStream): Ge
   return new InflatedSource(stream, source, yield* compactLength(source))
 }
 
-function* finish(data: Source): Decoding {
-  if (data instanceof InflatedSource) while (!data.finish()) yield MORE
+function drawn(data: Source, draw: Decoding, easel: Easel): Decoding {
+  return data instanceof InflatedSource ? data.drawn(draw, easel) : draw
 }
 
 /** One to three bytes, seven bits each but the last, which has eight; the high bit says that another follows. */

@@ -26,6 +26,10 @@ export function* decodeZrle(
 ): Decoding {
   while (!source.has(4)) yield MORE
   const inflated = new InflatedSource(stream, source, source.u32())
+  yield* inflated.drawn(decodeTiles(inflated, rectangle, reader, easel), easel)
+}
+
+function* decodeTiles(inflated: Source, rectangle: Rectangle, reader: PixelReader, easel: Easel): Decoding {
   for (const tile of tilesOf(rectangle, TILE)) {
     while (!inflated.has(1)) yield MORE
     const kind = inflated.u8()
@@ -34,7 +38,6 @@ export function* decodeZrle(
     else yield* decodePalette(inflated, tile, reader, easel.framebuffer, kind)
     if (easel.count(tile.width * tile.height)) yield PAUSE
   }
-  while (!inflated.finish()) yield MORE
 }
 
 /** One colour, a packed palette, or runs of places in a palette. */

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { deflateSync } from 'node:zlib'
+import { deflateRawSync, deflateSync } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
@@ -34,6 +34,7 @@ function shown(painter: RfbPainter): string[] {
   const { width, height, pixels } = painter.picture()
   const letters = new Map([
     [0xff000000, '.'],
+    [0xff808080, '#'],
     [0xff0000ff, 'r'],
     [0xff00ff00, 'g'],
     [0xffff0000, 'b'],
@@ -165,7 +166,6 @@ function zlibbed(data: Uint8Array): Buffer {
   return Buffer.concat([uint32(bytes.length), bytes])
 }
 
-const tooMuch = zlibbed(Buffer.alloc(16 * 1024 * 1024))
 const beyond = { x: 4, y: 0, width: 5, height: 1 }
 test.each([
   ['a rectangle beyond', rectangle(beyond, ENCODING.RRE, rre(RED)), /inside 8 × 4, got 5 × 1 at 4, 0/],
@@ -176,20 +176,29 @@ test.each([
   ],
   ['a copy from beyond', rectangle(ALL, ENCODING.COPY_RECT, Buffer.of(0, 1, 0, 0)), /inside/],
   [
-    'a subrectangle beyond',
-    rectangle(ALL, ENCODING.RRE, rre(RED, { colour: RED, at: [0, 0, 9, 1] })),
-    /beyond/,
-  ],
-  ['a Hextile subrectangle beyond', rectangle(ALL, ENCODING.HEXTILE, Buffer.of(8, 1, 0x00, 0x0f)), /beyond/],
-  [
     'a desktop that is too large',
     rectangle({ ...ALL, width: 65535, height: 65535 }, ENCODING.DESKTOP_SIZE),
     /desktop of/,
   ],
   ['a desktop of nothing', rectangle({ ...ALL, width: 0 }, ENCODING.DESKTOP_SIZE), /desktop of/],
   ['an encoding that is not drawn', rectangle(ALL, 15), /got 15/],
-  ['a zlib bomb', rectangle(ALL, ENCODING.ZLIB, tooMuch), /beyond a rectangle's/],
-  ['a ZRLE bomb', rectangle(ALL, ENCODING.ZRLE, tooMuch), /beyond a rectangle's/],
+  ['a kind of Tight that there is none', rectangle(ALL, ENCODING.TIGHT, Buffer.of(0xf0)), /got 15/],
+  ['a cursor that is too large', rectangle({ x: 0, y: 0, width: 513, height: 1 }, ENCODING.CURSOR), /512/],
+  ['a name that is too long', rectangle(ALL, ENCODING.DESKTOP_NAME, uint32(0xffffffff)), /4096/],
+])('%s stops the picture with its reason', (_name, bad, reason) => {
+  const painter = drawn(filled(RED), update(bad), filled(GREEN))
+  expect(painter.stopped).toMatch(reason)
+  expect(painter.snapshot()).toBeUndefined()
+  expect(painter.framebuffer).toMatchObject(SIZE)
+})
+
+test.each([
+  [
+    'a subrectangle beyond',
+    rectangle(ALL, ENCODING.RRE, rre(RED, { colour: RED, at: [0, 0, 9, 1] })),
+    /beyond/,
+  ],
+  ['a Hextile subrectangle beyond', rectangle(ALL, ENCODING.HEXTILE, Buffer.of(8, 1, 0x00, 0x0f)), /beyond/],
   ['no zlib', rectangle(ALL, ENCODING.ZLIB, uint32(4), Buffer.from('junk')), /cannot be inflated/],
   [
     'too little zlib',
@@ -207,7 +216,6 @@ test.each([
     /palette of 2/,
   ],
   ['a kind of tile that there is none', rectangle(ALL, ENCODING.ZRLE, zlibbed(Buffer.of(17))), /got 17/],
-  ['a kind of Tight that there is none', rectangle(ALL, ENCODING.TIGHT, Buffer.of(0xf0)), /got 15/],
   [
     'a JPEG of another size',
     rectangle(ALL, ENCODING.TIGHT, Buffer.of(0x90), compactLength(jpeg(9, 4).length), jpeg(9, 4)),
@@ -234,13 +242,66 @@ test.each([
     rectangle(ALL, ENCODING.TIGHT, Buffer.of(0x90), compactLength(jpeg(8, 4).length), jpeg(8, 4)),
     /JPEG/,
   ],
-  ['a cursor that is too large', rectangle({ x: 0, y: 0, width: 513, height: 1 }, ENCODING.CURSOR), /512/],
-  ['a name that is too long', rectangle(ALL, ENCODING.DESKTOP_NAME, uint32(0xffffffff)), /4096/],
-])('%s stops the picture with its reason', (_name, bad, reason) => {
-  const painter = drawn(filled(RED), update(bad), filled(GREEN))
-  expect(painter.stopped).toMatch(reason)
-  expect(painter.snapshot()).toBeUndefined()
-  expect(painter.framebuffer).toMatchObject(SIZE)
+])('%s makes its rectangle grey, and the picture goes on', (_name, bad, reason) => {
+  const bytes = update(bad)
+  for (const pieces of [[bytes], Array.from(bytes, (byte) => Buffer.of(byte))]) {
+    const painter = drawn(filled(RED), ...pieces)
+    expect(painter.flaw).toMatch(reason)
+    expect(shown(painter)).toEqual(Array(SIZE.height).fill('########'))
+    expect(painter.framebuffer.takeDirty()).toEqual([ALL])
+    painter.apply({ type: FRAME.graphics, payload: filled(GREEN) })
+    expect(shown(painter)[3]).toBe('gggggggg')
+    expect(painter.stopped).toBeUndefined()
+    expect(painter.snapshot()).toBeDefined()
+  }
+})
+
+/** What follows in a stream that `zlibbed` has begun. */
+function goingOn(data: Uint8Array): Buffer {
+  const bytes = deflateRawSync(data, { finishFlush: 2 })
+  return Buffer.concat([uint32(bytes.length), bytes])
+}
+
+test.each([
+  ['a zlib bomb behind its pixels', Buffer.alloc(20 * 1024 * 1024), '........', 1],
+  ['pixels that cannot be drawn', Buffer.concat([Buffer.of(17), Buffer.alloc(1024 * 1024)]), '########', 0],
+])('a stream of zlib goes on after %s', (_name, data, row, pauses) => {
+  const painter = painterOf()
+  const bytes = update(rectangle(ALL, ENCODING.ZRLE, zlibbed(data)))
+  let turns = 0
+  for (let at = 0; at < bytes.length || painter.isPaused; turns++) at += painter.paint(bytes.subarray(at))
+  expect(shown(painter)[0]).toBe(row)
+  // The message, its rectangle, and pauses: a pixel's four bytes count as one that was painted.
+  expect(painter.painted).toBeGreaterThanOrEqual(data.length / 4 - 16)
+  expect(turns).toBeGreaterThanOrEqual(pauses + 2)
+  const green = Buffer.of(1, 0, 255, 0)
+  painter.apply({
+    type: FRAME.graphics,
+    payload: update(rectangle(ALL, ENCODING.ZRLE, goingOn(green))),
+  })
+  expect(shown(painter)[0]).toBe('gggggggg')
+})
+
+test('a broken stream of zlib takes with it what goes through it, until it begins anew', () => {
+  const tight = (control: number, data: Uint8Array) =>
+    update(rectangle(ALL, ENCODING.TIGHT, Buffer.of(control), compactLength(data.length), data))
+  const deflated = (...parts: number[]) =>
+    deflateSync(Buffer.from(Array.from({ length: 32 }, () => parts).flat()), { finishFlush: 2 })
+  const junk = Buffer.from('junk')
+  const first = drawn(tight(0x00, junk))
+  const restored = RfbPainter.restore(JSON.parse(JSON.stringify(first.snapshot())), first.framebuffer.clone())
+  for (const painter of [first, restored]) {
+    const after = (control: number, data: Uint8Array) => {
+      painter.apply({ type: FRAME.graphics, payload: tight(control, data) })
+      return shown(painter)[0]
+    }
+    expect(after(0x10, deflated(0, 255, 0))).toBe('gggggggg')
+    expect(after(0x00, deflated(255, 0, 0))).toBe('########')
+    expect(painter.flaw).toMatch(/broke off before/)
+    expect(after(0x01, deflated(255, 0, 0))).toBe('rrrrrrrr')
+    expect(after(0x01, junk)).toBe('########')
+    expect(painter.stopped).toBeUndefined()
+  }
 })
 
 /** Its head: no tables, no data. */
