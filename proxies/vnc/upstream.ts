@@ -37,6 +37,9 @@ export interface UpstreamOptions {
   onSign: () => void
 }
 
+/** Left, middle, right and the wheel's four. */
+const GUEST_BUTTONS = 0x7f
+
 export class Upstream {
   readonly #options: UpstreamOptions
   /** The viewer has nothing of the target's picture: its next request is for all of it. */
@@ -134,9 +137,11 @@ export class Upstream {
       return
     }
     const { x, y, buttons } = message
-    this.#send(this.#pointer(x, y, buttons))
-    recorder.pointer(x, y, buttons, participant)
-    onPointer(participant, x, y, buttons)
+    // Seven buttons: with the eighth bit a target may take the next message's first byte for more of them.
+    const pressed = buttons & GUEST_BUTTONS
+    this.#send(encodePointer(x, y, pressed))
+    recorder.pointer(x, y, pressed, participant)
+    onPointer(participant, x, y, pressed)
   }
 
   /**

@@ -70,8 +70,8 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /accounts/:ref/checkout': needs('checkout', 'execute'),
   'POST /accounts/:ref/checkin': needs('checkout', 'execute'),
   'GET /targets': needs('targets', 'view'),
-  /** Leads where the caller may go, and nowhere else. */
-  'POST /targets/:ref/ticket': needs('targets', 'view'),
+  /** Leads where the user may go, and nowhere else; it is a secret that is handed out. */
+  'POST /targets/:ref/ticket': needs('checkout', 'execute'),
   /** Another user's rights need `authorizations: view` beside: the handler checks it. */
   'GET /sessionrights': needs('targets', 'view'),
   'GET /approvals': needs('approvals', 'view'),

@@ -76,7 +76,10 @@ export class SignIns {
       return await this.#byTicket(request, '', () => tickets.byResponse(arrival, proof, now()))
     }
     const parsed = parseLogin(login)
-    if (!('malformed' in parsed) && 'password' in proof) {
+    // while they are locked out it is a password like any other: the time must not tell that it is a good ticket
+    const isLocked =
+      !('malformed' in parsed) && identities.isLocked({ user: parsed.user, source: source.address })
+    if (!('malformed' in parsed) && 'password' in proof && !isLocked) {
       const invited = () => invitations.byPassword(source, parsed.user, proof.password)
       if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
       const find = () => tickets.byPassword(arrival, parsed, proof.password, now())

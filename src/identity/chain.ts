@@ -147,6 +147,11 @@ export class Identities {
     await this.#users.setPasswordHash(userId, await this.#passwords.hash(password))
   }
 
+  /** Whether whoever comes as this user from there is refused, whatever they show. */
+  isLocked({ user, source }: Pick<SignIn, 'user' | 'source'>): boolean {
+    return this.#lockout.isLocked(nameKey(user), source, this.#now())
+  }
+
   /** An attempt has ended: those that waited are asked again. */
   #goOn(): void {
     for (const goOn of this.#waiting.splice(0)) goOn()
@@ -212,7 +217,7 @@ export class Identities {
   /** An agent offers all its keys: a key that is not the user's is no failure that counts. */
   async #askForKey(request: SignIn, key: Uint8Array): Promise<Outcome> {
     const user = await this.#find(request.user)
-    const locked = this.#lockout.isLocked(nameKey(request.user), request.source, this.#now())
+    const locked = this.isLocked(request)
     const flaw = locked ? 'locked' : this.#flawOfKey(user, readOfferedKey(key), request, key)
     return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
   }

@@ -99,7 +99,7 @@ export function protocolOf(right: Right): Protocol {
 
 /**
  * The rights of a session on one service: the union of what the authorizations grant, cut by what the service
- * lists when it lists any.
+ * lists when it lists any. Where a session is one channel, whose right is the plain one, the others are nothing without it.
  */
 export function grantedRights(
   protocol: Protocol,
@@ -112,5 +112,8 @@ export function grantedRights(
       if (protocolOf(right) === protocol) union.add(right)
     }
   }
-  return RIGHTS.filter((right) => union.has(right) && (service.length === 0 || service.includes(right)))
+  const rights = RIGHTS.filter(
+    (right) => union.has(right) && (service.length === 0 || service.includes(right)),
+  )
+  return protocol === 'SSH' || rights.includes(PLAIN_RIGHTS[protocol]) ? rights : []
 }

@@ -122,6 +122,15 @@ describe('an invitation', () => {
     ).toBe(404)
   })
 
+  it('is not for a key that acts in the name of the user of the session, but for one that may end sessions', async () => {
+    const body = { key_name: 'all', profile: 'product_administrator' }
+    const { api_key: key } = (await h.call('POST', '/apikeys', { cookie: admin, body })).body
+    const status = async (headers: Record<string, string>) =>
+      (await h.call('POST', PATH, { headers, body: WANTED })).status
+    expect(await status({ 'x-auth-key': key, 'x-auth-user': 'ops1' })).toBe(404)
+    expect(await status({ 'x-auth-key': key })).toBe(201)
+  })
+
   it('is changed and withdrawn, each with its event before', async () => {
     const { id } = (await invite()).body.invitation
     const item = `${PATH}/${id}`

@@ -111,6 +111,17 @@ describe('a ticket', () => {
     expect((await h.call('POST', path, options)).body.error).toBe('user_context_required')
     const as = { ...options, headers: { ...headers, 'x-auth-user': 'ops1' } }
     expect((await h.call('POST', path, as)).status).toBe(201)
+    expect((await h.events('ticket.issue')).at(-1)).toMatchObject({
+      user: 'ops1',
+      method: 'api_key',
+      authorization: 'machine',
+    })
+    const reader = { profile_name: 'reader', rights: { targets: 'view' } }
+    expect((await h.call('POST', '/profiles', { cookie: admin, body: reader })).status).toBe(201)
+    const body = { key_name: 'reading', profile: 'reader' }
+    const reading = await h.call('POST', '/apikeys', { cookie: admin, body })
+    const read = { ...as, headers: { 'x-auth-key': reading.body.api_key, 'x-auth-user': 'ops1' } }
+    expect((await h.call('POST', path, read)).status).toBe(403)
   })
 
   it('is not handed out when it cannot be audited, and does not count then', async () => {

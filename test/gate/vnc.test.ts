@@ -2,8 +2,14 @@
 import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { generate } from 'selfsigned'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Right } from '../../src/model/rights.ts'
 import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
 import { type VncWorld, vncWorld } from './vnc-world.ts'
+
+interface Cut {
+  authorization?: readonly Right[]
+  service?: readonly Right[]
+}
 
 let world: VncWorld
 beforeEach(async () => {
@@ -55,6 +61,22 @@ describe('a VNC target', () => {
     expect(await listed('SSH')).toEqual(['root@local:srv1:ssh'])
     const target = 'root@local:srv1:ssh'
     expect(await world.open({ identity, target })).toMatchObject({ result: 'denied' })
+  })
+
+  test.each([
+    ['by the authorization', { authorization: ['VNC_CLIPBOARD_UP'] as const }],
+    ['by the service', { service: ['VNC_CLIPBOARD_UP'] as const }],
+  ])('without the right VNC itself there is none, %s', async (_, { authorization, service }: Cut) => {
+    const { store } = world.temporary
+    if (authorization) {
+      await store.authorizations.update(world.estate.authorization.id, { subprotocols: [...authorization] })
+    }
+    if (service) await store.services.update(world.service, { subprotocols: [...service] })
+    const identity = await world.signIn()
+    expect(await world.open({ identity })).toMatchObject({ result: 'denied' })
+    expect(await world.gate.targets({ identity, protocol: 'VNC' })).toEqual({ targets: [], total: 0 })
+    const wanted = { user: world.estate.user, target: 'root@local:srv1:vnc', protocol: 'VNC' } as const
+    expect(await world.gate.tickets.issue({ ...wanted, address: '192.0.2.7' })).toEqual({ result: 'unknown' })
   })
 
   test('takes no password that is not there, unless its policy names types without one', async () => {
@@ -117,6 +139,7 @@ describe('the key of a target', () => {
       message: expect.stringContaining('has changed (now x509 SHA256:'),
     })
     const kept = await world.temporary.store.hostKeys.ofService(world.service)
+    kept.sort((a, b) => a.state.localeCompare(b.state))
     expect(kept).toMatchObject([
       { keyType: 'x509', state: 'accepted', key: spki(keyPair.publicKey).toString('base64') },
       { keyType: 'x509', state: 'offered' },

@@ -4,7 +4,7 @@
  * CMAC (RFC 4493), which OpenSSL does not have as one.
  */
 import { Buffer } from 'node:buffer'
-import { createCipheriv, timingSafeEqual } from 'node:crypto'
+import { type Cipheriv, createCipheriv, timingSafeEqual } from 'node:crypto'
 import { MalformedError } from '../../malformed.ts'
 
 const BLOCK = 16
@@ -18,18 +18,23 @@ const NONCE = 0
 const ASSOCIATED = 1
 const MESSAGE = 2
 
+/** Bytes up to which blocks are put through one cipher that stays: to make a cipher costs as much as 4 KiB of them. */
+const SHORT = 256
+
 /** AES-128 or AES-256 by the key's length. */
 export class Eax {
   readonly #key: Uint8Array
   readonly #bits: number
+  /** One block at a time: without a chain it has no state. */
+  readonly #block: Cipheriv
   readonly #whole: Buffer
   readonly #padded: Buffer
 
   constructor(key: Uint8Array) {
     this.#key = key
     this.#bits = key.length * 8
-    const cipher = createCipheriv(`aes-${this.#bits}-ecb`, key, null).setAutoPadding(false)
-    this.#whole = doubled(cipher.update(ZERO))
+    this.#block = createCipheriv(`aes-${this.#bits}-ecb`, key, null).setAutoPadding(false)
+    this.#whole = doubled(this.#block.update(ZERO))
     this.#padded = doubled(this.#whole)
   }
 
@@ -48,11 +53,26 @@ export class Eax {
   }
 
   #tag(start: Buffer, associated: Uint8Array, sealed: Uint8Array): Buffer {
-    return xor(xor(start, this.#mac(ASSOCIATED, associated)), this.#mac(MESSAGE, sealed))
+    const tag = this.#mac(ASSOCIATED, associated)
+    xorInto(tag, start)
+    xorInto(tag, this.#mac(MESSAGE, sealed))
+    return tag
   }
 
   #counted(start: Buffer, bytes: Uint8Array): Buffer {
-    return createCipheriv(`aes-${this.#bits}-ctr`, this.#key, start).update(bytes)
+    if (bytes.length > SHORT) return createCipheriv(`aes-${this.#bits}-ctr`, this.#key, start).update(bytes)
+    const counter = Buffer.from(start)
+    const blocks = Buffer.alloc(Math.ceil(bytes.length / BLOCK) * BLOCK)
+    for (let at = 0; at < blocks.length; at += BLOCK) {
+      blocks.set(counter, at)
+      for (let place = BLOCK - 1; place >= 0; place--) {
+        counter[place] = (counter[place]! + 1) & 0xff
+        if (counter[place] !== 0) break
+      }
+    }
+    const sealed = this.#block.update(blocks).subarray(0, bytes.length)
+    xorInto(sealed, bytes)
+    return sealed
   }
 
   /** CMAC of a block that tells what it is of, and the data. */
@@ -62,10 +82,17 @@ export class Eax {
     blocks[BLOCK - 1] = of
     blocks.set(data, BLOCK)
     if (padding > 0) blocks[BLOCK + data.length] = 0x80
-    const last = blocks.subarray(-BLOCK)
-    xor(last, padding > 0 ? this.#padded : this.#whole).copy(last)
-    const cipher = createCipheriv(`aes-${this.#bits}-cbc`, this.#key, ZERO).setAutoPadding(false)
-    return Buffer.from(cipher.update(blocks).subarray(-BLOCK))
+    xorInto(blocks.subarray(-BLOCK), padding > 0 ? this.#padded : this.#whole)
+    if (blocks.length > SHORT) {
+      const cipher = createCipheriv(`aes-${this.#bits}-cbc`, this.#key, ZERO).setAutoPadding(false)
+      return Buffer.from(cipher.update(blocks).subarray(-BLOCK))
+    }
+    let chained = this.#block.update(blocks.subarray(0, BLOCK))
+    for (let at = BLOCK; at < blocks.length; at += BLOCK) {
+      xorInto(chained, blocks.subarray(at, at + BLOCK))
+      chained = this.#block.update(chained)
+    }
+    return chained
   }
 }
 
@@ -77,8 +104,8 @@ function doubled(bytes: Buffer): Buffer {
   return result
 }
 
-function xor(one: Uint8Array, other: Uint8Array): Buffer {
-  return Buffer.from(one.map((byte, at) => byte ^ other[at]!))
+function xorInto(target: Uint8Array, other: Uint8Array): void {
+  for (let at = 0; at < target.length; at++) target[at]! ^= other[at]!
 }
 
 /** The number of the next frame. */
@@ -134,6 +161,8 @@ export class FrameOpener {
     while (all.length - at >= HEADER) {
       const header = all.subarray(at, at + HEADER)
       const length = (header[0]! << 8) | header[1]!
+      // Nobody has to say nothing, and to open it costs as much as to open something.
+      if (length === 0) throw new MalformedError('vnc: a frame came without a message')
       const end = at + HEADER + length + TAG
       if (all.length < end) break
       const tag = all.subarray(end - TAG, end)

@@ -97,8 +97,9 @@ export function registerInvitations(app: Api, { deps }: Context): void {
   const sessionOf = async (request: ApiRequest): Promise<SessionRecord> => {
     const caller = callerOf(request)
     const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
-    const isOwn =
-      caller.user !== undefined && session && sessionControl.ownerOf(session.id) === caller.user.id
+    // A key that acts in a user's name is not the user, who has the desktop before them.
+    const user = caller.key ? undefined : caller.user
+    const isOwn = user && session && sessionControl.ownerOf(session.id) === user.id
     if (!session || !(isOwn || satisfies(caller.rights, needOf('POST', KILL))))
       throw new ApiError('not_found')
     return session

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { Type } from 'typebox'
 import type { TicketAnswer } from '../../gate/ticket-office.ts'
 import { sameAddress } from '../../model/networks.ts'
-import { userOf } from '../caller.ts'
+import { callerOf, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
@@ -66,7 +66,12 @@ export function registerTickets(app: Api, { deps }: Context): void {
       const address = sameAddress(given ?? addressOf(request))
       const { ref } = request.params as { ref: string }
       const answer = await tickets.issue({ user, target: ref, protocol, address })
-      const fields = { user: user.userName, protocol }
+      const { key } = callerOf(request)
+      const fields = {
+        user: user.userName,
+        protocol,
+        ...(key && { method: 'api_key', authorization: key.keyName }),
+      }
       if (answer.result !== 'issued') {
         const { error, reason } = refusalOf(answer)
         await record(audit, request, 'ticket.denied', {

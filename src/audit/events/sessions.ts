@@ -29,15 +29,26 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a user was handed a one-time ticket for a target; `object` is the address that the viewer has to come from, `duration` how long it may take',
-    fields: ['user', ...CLIENT, 'protocol', ...PLACE, 'object_type', 'object', 'duration'],
+      'a user was handed a one-time ticket for a target; `object` is the address that the viewer has to come from, `duration` how long it may take; asked for with an API key, `method` is `api_key` and `authorization` the name of the key',
+    fields: [
+      'user',
+      ...CLIENT,
+      'method',
+      'protocol',
+      ...PLACE,
+      'authorization',
+      'object_type',
+      'object',
+      'duration',
+    ],
     sentence: (f) => `${who(f)} was handed a ticket for ${targetOf(f)} from ${f.object ?? '?'}`,
   },
   'ticket.denied': {
     severity: 'warning',
     trap: false,
-    meaning: 'a user was refused a one-time ticket; `object` is the target that was asked for',
-    fields: ['user', ...CLIENT, 'protocol', 'object_type', 'object', 'reason'],
+    meaning:
+      'a user was refused a one-time ticket; `object` is the target that was asked for, the rest as there',
+    fields: ['user', ...CLIENT, 'method', 'protocol', 'authorization', 'object_type', 'object', 'reason'],
     sentence: (f) => `${who(f)} was refused a ticket for ${f.object ?? '?'}${because(f)}`,
   },
   'session.open': {

@@ -102,4 +102,24 @@ describe('frames', () => {
     opener.open(sealed)
     expect(() => opener.open(sealed)).toThrow('tag is wrong')
   })
+
+  test('are the same whether blocks go through one cipher or another', () => {
+    for (const length of [1, 15, 16, 17, 240, 241, 256, 257, 4096]) {
+      const eax = new Eax(key)
+      const message = Buffer.alloc(length, 'm')
+      const nonce = Buffer.alloc(16, 0xff)
+      const [bytes, tag] = eax.seal(nonce, Buffer.of(0, 1), message)
+      // A counter whose bytes all overflow, by OpenSSL.
+      const [zeros] = eax.seal(nonce, Buffer.of(0, 1), Buffer.alloc(4096))
+      const expected = message.map((byte, at) => byte ^ zeros[at]!)
+      expect(bytes, `${length}`).toEqual(Buffer.from(expected))
+      expect(eax.open(nonce, Buffer.of(0, 1), bytes, tag), `${length}`).toEqual(message)
+    }
+  })
+
+  test('without a message are refused: they would cost as much as others', () => {
+    const [bytes, tag] = new Eax(key).seal(Buffer.alloc(16), Buffer.of(0, 0), Buffer.alloc(0))
+    const frame = Buffer.concat([Buffer.of(0, 0), bytes, tag])
+    expect(() => new FrameOpener(key).open(frame)).toThrow('without a message')
+  })
 })
