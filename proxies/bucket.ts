@@ -29,6 +29,12 @@ export class Bucket {
     this.#tokens = Math.max(0, this.#tokens - count)
   }
 
+  /** Takes so many, also those that are yet to come: it is empty until then. */
+  owe(count: number): void {
+    this.#refill()
+    this.#tokens -= count
+  }
+
   get isEmpty(): boolean {
     this.#refill()
     return this.#tokens < 1

@@ -1,12 +1,18 @@
 /** The clipboard between viewer and target: what each right lets through, in events and in the recording. */
 import { Buffer } from 'node:buffer'
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { EventFields } from '../../src/audit/fields.ts'
 import type { Right } from '../../src/model/rights.ts'
 import { Bucket } from '../bucket.ts'
 import { displayText, latin1 } from '../text.ts'
-import { type ClipboardMessage, FORMAT, parseClipboard } from './codec/clipboard.ts'
-import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from './limits.ts'
+import { type ClipboardMessage, FORMAT, isProvided, parseClipboard } from './codec/clipboard.ts'
+import {
+  CLIPBOARD_BYTES,
+  CLIPBOARD_BYTES_PER_SECOND,
+  CLIPBOARD_EVENTS,
+  CLIPBOARD_EVENTS_PER_SECOND,
+  CLIPBOARD_KEPT,
+} from './limits.ts'
 
 /** `up`: toward the target. */
 export type Direction = 'up' | 'down'
@@ -28,6 +34,8 @@ export interface ClipboardOptions {
 export class ClipboardGuard {
   readonly #options: ClipboardOptions
   readonly #events: Readonly<Record<Direction, Bucket>>
+  /** Of what is inflated: a message of some KiB can be a thousand times that. */
+  readonly #inflated: Readonly<Record<Direction, Bucket>>
   /** Texts since the last event that had none. */
   readonly #untold: Record<Direction, number> = { up: 0, down: 0 }
   /** Digest of the text that went by last. */
@@ -38,6 +46,8 @@ export class ClipboardGuard {
     this.#options = options
     const bucket = () => new Bucket(CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND, options.now)
     this.#events = { up: bucket(), down: bucket() }
+    const bytes = () => new Bucket(CLIPBOARD_BYTES, CLIPBOARD_BYTES_PER_SECOND, options.now)
+    this.#inflated = { up: bytes(), down: bytes() }
   }
 
   /** Something may pass, so that the extended clipboard is of use. */
@@ -48,8 +58,10 @@ export class ClipboardGuard {
   /** Whether a classic cut text goes on. */
   passesText(direction: Direction, text: Uint8Array): boolean {
     if (!this.#allows(direction)) return false
-    const shown = latin1(text)
-    this.#passed(direction, Buffer.byteLength(shown), shown)
+    if (this.#isNew(direction, text)) {
+      const shown = latin1(text)
+      this.#passed(direction, Buffer.byteLength(shown), shown)
+    }
     return true
   }
 
@@ -58,19 +70,33 @@ export class ClipboardGuard {
    * one that cannot be read.
    */
   passesExtended(sender: Direction, flags: number, body: Uint8Array): boolean {
-    const message = parseClipboard(flags, body)
-    const direction = directionOf(sender, message)
+    if (isProvided(flags)) return this.#passesData(sender, flags, body)
+    const direction = directionOf(sender, parseClipboard(flags, body))
     // Nobody is told what was refused but where data was to go.
-    if (direction !== undefined && !this.#may(direction)) {
-      if (message.action === 'provide') this.#allows(direction)
+    return direction === undefined || this.#may(direction)
+  }
+
+  /** Nothing is inflated that does not go on, or that has gone on already. */
+  #passesData(direction: Direction, flags: number, body: Uint8Array): boolean {
+    if (!this.#allows(direction)) return false
+    if (!this.#isNew(direction, body)) return true
+    if (this.#inflated[direction].isEmpty) {
+      // Not passed on, so it has not gone by.
+      this.#last[direction] = ''
+      this.#deny(direction, 'too much data in too short a time')
       return false
     }
-    if (message.action !== 'provide') return true
+    const message = parseClipboard(flags, body)
+    if (message.action !== 'provide') return false
+    let size = 0
+    for (const data of message.items.values()) size += data.length
+    this.#inflated[direction].owe(size)
     const sent = message.items.get(FORMAT.TEXT)
-    const text = sent && withoutEnd(displayText(sent))
-    let bytes = Buffer.byteLength(text ?? '')
-    for (const [format, data] of message.items) if (format !== FORMAT.TEXT) bytes += data.length
-    this.#passed(sender, bytes, text)
+    const text = sent && withoutEnd(displayText(sent.subarray(0, CLIPBOARD_KEPT)))
+    if (sent && text !== undefined && sent.length <= CLIPBOARD_KEPT) {
+      size += Buffer.byteLength(text) - sent.length
+    }
+    this.#passed(direction, size, text)
     return true
   }
 
@@ -79,28 +105,31 @@ export class ClipboardGuard {
     return rights.has(RIGHTS[direction]) && !(isViewOnly && direction === 'up')
   }
 
-  /** The audit log is told once that somebody may not: a target copies whenever something is marked. */
   #allows(direction: Direction): boolean {
     if (this.#may(direction)) return true
-    if (!this.#denied.has(direction)) {
-      this.#denied.add(direction)
-      const { rights, denied } = this.#options
-      const isMissing = !rights.has(RIGHTS[direction])
-      denied(RIGHTS[direction], isMissing ? 'the right is missing' : 'the session is for viewing only')
-    }
+    const isMissing = !this.#options.rights.has(RIGHTS[direction])
+    this.#deny(direction, isMissing ? 'the right is missing' : 'the session is for viewing only')
     return false
+  }
+
+  /** The audit log is told once: a target copies whenever something is marked. */
+  #deny(direction: Direction, reason: string): void {
+    if (this.#denied.has(direction)) return
+    this.#denied.add(direction)
+    this.#options.denied(RIGHTS[direction], reason)
+  }
+
+  /** Viewers and targets say again what has not changed. */
+  #isNew(direction: Direction, sent: Uint8Array): boolean {
+    const digest = hash('sha256', sent, 'base64')
+    const isNew = digest !== this.#last[direction]
+    this.#last[direction] = digest
+    return isNew
   }
 
   #passed(direction: Direction, size: number, text: string | undefined): void {
     const { uses, record, tell } = this.#options
     uses(RIGHTS[direction])
-    const digest = createHash('sha256')
-      .update(text ?? '')
-      .update(`:${size}`)
-      .digest('base64')
-    // Viewers and targets say again what has not changed.
-    if (digest === this.#last[direction]) return
-    this.#last[direction] = digest
     record(direction, size, text)
     if (!this.#events[direction].take(1)) {
       this.#untold[direction] += 1
@@ -120,7 +149,7 @@ export class ClipboardGuard {
 /** Where the data goes that a message offers, asks for or has; undefined: it says nothing of any. */
 function directionOf(sender: Direction, { action }: ClipboardMessage): Direction | undefined {
   if (action === 'caps') return undefined
-  if (action === 'notify' || action === 'provide') return sender
+  if (action === 'notify') return sender
   return sender === 'up' ? 'down' : 'up'
 }
 

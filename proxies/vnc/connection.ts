@@ -162,9 +162,10 @@ export class VncConnection implements ProxyConnection {
     target.pipe.destroy()
     const reason = fits ? 'the viewer has gone' : 'the viewer cannot change the size of its desktop'
     await this.#over(opened, 'failure', reason)
-    return {
-      message: `this viewer cannot change the size of its desktop: name the target in the login, ${session.user}+${session.target.canonical}`,
-    }
+    const remedy = this.#options.identity.hasTarget
+      ? 'take one that can'
+      : `name the target in the login, ${session.user}+${session.target.canonical}`
+    return { message: `this viewer cannot change the size of its desktop: ${remedy}` }
   }
 
   /** The notice, and the relay. */
@@ -221,6 +222,7 @@ export class VncConnection implements ProxyConnection {
   /** Why the session has ended, as long as somebody reads it. */
   #lastWords({ size, format, encodings }: LastWords, reason: string): void {
     const { pipe, bastion, identity } = this.#options
+    this.#relay = undefined
     const display = new LocalDisplay({ pipe, size, format, mayResize: false })
     this.#display = display
     this.#viewer.onMessage = (message) => display.message(message)

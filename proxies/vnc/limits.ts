@@ -11,6 +11,9 @@ export const STALL_LOOK_MS = 5_000
 /** Clipboard texts that are events of their own: so many at once, and so many a second in the long run. */
 export const CLIPBOARD_EVENTS = 30
 export const CLIPBOARD_EVENTS_PER_SECOND = 1
+/** Bytes of data, each way, that are inflated: so many at once, and so many a second in the long run. */
+export const CLIPBOARD_BYTES = 16 * 1024 * 1024
+export const CLIPBOARD_BYTES_PER_SECOND = 1024 * 1024
 /** Bytes of a clipboard's text that the recording keeps. */
 export const CLIPBOARD_KEPT = 256 * 1024
 

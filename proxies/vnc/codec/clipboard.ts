@@ -24,6 +24,11 @@ export type ClipboardMessage =
   /** The data of each format's bit. Text is UTF-8 with CR LF and a zero byte at its end. */
   | { action: 'provide'; items: Map<number, Uint8Array> }
 
+/** Whether the flags say that data follows, which costs more to read than it costs to send. */
+export function isProvided(flags: number): boolean {
+  return (flags & ACTION.CAPS) === 0 && (flags & ACTIONS) === ACTION.PROVIDE
+}
+
 /** `body`: what follows the flags. Throws MalformedError, also for data that inflates past its limit. */
 export function parseClipboard(flags: number, body: Uint8Array): ClipboardMessage {
   const formats = flags & FORMATS
