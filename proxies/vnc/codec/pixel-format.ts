@@ -33,7 +33,10 @@ export const RGB888: PixelFormat = {
   blueShift: 0,
 }
 
-/** The 16 bytes at `offset`; the caller has checked that they are there. Throws MalformedError. */
+/**
+ * The 16 bytes at `offset`; the caller has checked that they are there. Throws MalformedError, for formats too that
+ * peers read differently: whoever draws a recording has to find the same lengths as the target.
+ */
 export function parsePixelFormat(bytes: Uint8Array, offset = 0): PixelFormat {
   const bitsPerPixel = bytes[offset]!
   if (bitsPerPixel !== 8 && bitsPerPixel !== 16 && bitsPerPixel !== 32) {
@@ -62,18 +65,46 @@ export function parsePixelFormat(bytes: Uint8Array, offset = 0): PixelFormat {
     }
     return format
   }
-  checkColour('red', format.redMax, format.redShift, bitsPerPixel)
-  checkColour('green', format.greenMax, format.greenShift, bitsPerPixel)
-  checkColour('blue', format.blueMax, format.blueShift, bitsPerPixel)
+  checkColours(format)
   return format
 }
 
-function checkColour(name: string, max: number, shift: number, bits: number): void {
-  // A maximum is 2^n - 1, so one more has no bit in common with it.
-  const width = 32 - Math.clz32(max)
-  if ((max & (max + 1)) !== 0 || bits < shift + width) {
+interface Part {
+  name: string
+  max: number
+  shift: number
+}
+
+function partsOf(format: PixelFormat): Part[] {
+  return [
+    { name: 'red', max: format.redMax, shift: format.redShift },
+    { name: 'green', max: format.greenMax, shift: format.greenShift },
+    { name: 'blue', max: format.blueMax, shift: format.blueShift },
+  ]
+}
+
+function checkColours(format: PixelFormat): void {
+  let taken = 0
+  for (const { name, max, shift } of partsOf(format)) {
+    // A maximum is 2^n - 1, so one more has no bit in common with it.
+    const width = 32 - Math.clz32(max)
+    if (max === 0 || (max & (max + 1)) !== 0 || format.bitsPerPixel < shift + width) {
+      throw new MalformedError(
+        `vnc: ${name} of n bits, shifted inside the pixel's ${format.bitsPerPixel}, was expected, found a maximum of ${max}, shifted by ${shift}`,
+      )
+    }
+    const mask = max << shift
+    if ((taken & mask) !== 0) {
+      throw new MalformedError(
+        `vnc: ${name} in bits of its own was expected, found a maximum of ${max}, shifted by ${shift}`,
+      )
+    }
+    taken |= mask
+  }
+  // A TPIXEL of these has three bytes by the specification, and four by TigerVNC.
+  if (bytesPerTightPixel(format) === 3 && partsOf(format).some(({ shift }) => shift % 8 !== 0)) {
     throw new MalformedError(
-      `vnc: ${name} of n bits, shifted inside the pixel's ${bits}, was expected, found a maximum of ${max}, shifted by ${shift}`,
+      `vnc: colours of 8 bits in bytes of their own were expected, found shifts of ${partsOf(format).map(({ shift }) => shift)}`,
     )
   }
 }
@@ -117,9 +148,6 @@ export function bytesPerTightPixel(format: PixelFormat): 1 | 2 | 3 | 4 {
 /** Of a CPIXEL (RFC 6143 section 7.7.5): three bytes where the colours leave one end of the four free. */
 export function bytesPerCompactPixel(format: PixelFormat): 1 | 2 | 3 | 4 {
   if (!format.isTrueColour || format.bitsPerPixel !== 32 || 24 < format.depth) return bytesPerPixel(format)
-  const mask =
-    (format.redMax << format.redShift) |
-    (format.greenMax << format.greenShift) |
-    (format.blueMax << format.blueShift)
+  const mask = partsOf(format).reduce((bits, { max, shift }) => bits | (max << shift), 0)
   return (mask & 0xff000000) === 0 || (mask & 0xff) === 0 ? 3 : 4
 }
