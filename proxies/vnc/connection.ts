@@ -16,7 +16,7 @@ import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit, type ServerInit } from './codec/server-init.ts'
 import type { SignedInViewer } from './front.ts'
 import type { GuestRoom } from './guests/room.ts'
-import { MAX_LOGON_REFUSALS, NOTICE_SECONDS, OWN_SIZE } from './limits.ts'
+import { MAX_LOGON_REFUSALS, NOTICE_SECONDS, OWN_SCREENS_MS, OWN_SIZE, RELEASE_MS } from './limits.ts'
 import { LocalDisplay } from './local/display.ts'
 import { type Choice, type Opened, type OpeningOptions, openSession, type Refusal } from './opening.ts'
 import { type LastWords, VncRelay } from './relay.ts'
@@ -46,6 +46,8 @@ export class VncConnection implements ProxyConnection {
   #opening: Promise<unknown> | undefined
   #relay: VncRelay | undefined
   #asking: NodeJS.Timeout | undefined
+  /** Before the relay: from then on the policy's limits hold. */
+  readonly #idle: NodeJS.Timeout
   #isLeaving = false
 
   constructor(options: ConnectionOptions) {
@@ -54,7 +56,11 @@ export class VncConnection implements ProxyConnection {
     options.pipe.onClose = () => void this.#leave('success')
     options.pipe.onDrain = () => this.#display?.drained()
     this.#viewer.onBroken = (error) => this.#broken(error)
-    this.#viewer.onMessage = (message) => this.#display?.message(message)
+    this.#viewer.onMessage = (message) => {
+      if (message.kind === 'key' || message.kind === 'pointer') this.#idle.refresh()
+      this.#display?.message(message)
+    }
+    this.#idle = setTimeout(() => void this.#leave('failure', 'nothing was done in time'), OWN_SCREENS_MS)
     this.#run().catch(() => this.#leave('failure', INTERNAL))
   }
 
@@ -181,8 +187,11 @@ export class VncConnection implements ProxyConnection {
       await display.ask(recordedNotice(of, init))
     }
     await session.opens('VNC')
-    const state = await display.release()
+    // Who does not read what is shown would hold the session without any of its limits.
+    const late = setTimeout(() => void this.#leave('failure', 'the viewer does not read'), RELEASE_MS)
+    const state = await display.release().finally(() => clearTimeout(late))
     if (this.#isLeaving) return
+    clearTimeout(this.#idle)
     this.#display = undefined
     this.#relay = new VncRelay({
       viewer: this.#viewer,
@@ -244,6 +253,7 @@ export class VncConnection implements ProxyConnection {
     this.#abandon.abort(reason ?? 'the viewer has gone')
     this.#display?.close()
     clearInterval(this.#asking)
+    clearTimeout(this.#idle)
     end(pipe)
     try {
       await this.#opening

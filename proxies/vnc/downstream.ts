@@ -1,5 +1,7 @@
 /** The target's way to the viewer: its very bytes, recorded as they pass; what is not theirs to see stays behind. */
 import { Buffer } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
+import { MalformedError } from '../malformed.ts'
 import type { ClipboardGuard } from './clipboard.ts'
 import { ENCODING } from './codec/encodings.ts'
 import type { PixelFormat } from './codec/pixel-format.ts'
@@ -18,6 +20,15 @@ import type { VncRecorder } from './recorder.ts'
 import { Run } from './run.ts'
 import { desktopName } from './texts.ts'
 
+/** What a target knows of only once it has said so. */
+export type Extension = 'extended-clipboard' | 'extended-buttons' | 'key-codes' | 'desktop-size'
+
+const EXTENSIONS: ReadonlyMap<number, Extension> = new Map([
+  [ENCODING.EXTENDED_MOUSE_BUTTONS, 'extended-buttons'],
+  [ENCODING.QEMU_KEY, 'key-codes'],
+  [ENCODING.EXTENDED_DESKTOP_SIZE, 'desktop-size'],
+])
+
 export interface DownstreamOptions {
   /** Views, valid during the call. */
   send: (bytes: Uint8Array) => void
@@ -25,10 +36,19 @@ export interface DownstreamOptions {
   clipboard: ClipboardGuard
   isRecorded: boolean
   /** The target has said that it knows this extension. */
-  onExtension: (extension: 'extended-clipboard' | 'extended-buttons') => void
+  onExtension: (extension: Extension) => void
   /** An update is complete. */
   onUpdate: () => void
+  /** A fence of the bastion's own, or an answer to the target's. */
+  sendFence: (flags: number, payload: Uint8Array) => void
 }
+
+/** Community specification, ClientFence. */
+const FENCE = { BLOCK_BEFORE: 1, BLOCK_AFTER: 2, SYNC_NEXT: 4, REQUEST: 0x80000000 } as const
+const FENCE_BODY = 9
+const OWN_FENCE_BYTES = 16
+/** Changes of the pixel format that the target has not answered for. */
+const MAX_FORMATS = 32
 
 /** Where an extended cut text's data begins. */
 const EXTENDED_BODY = 12
@@ -57,6 +77,12 @@ export class Downstream implements ServerVisitor {
   /** The bastion's own messages, which wait for the end of an update: of each kind the last. */
   readonly #own = new Map<string, Buffer>()
   #isInMessage = false
+  readonly #known = new Set<Extension>()
+  #knowsFences = false
+  /** Else fences are between the target and the bastion alone. */
+  viewerKnowsFences = false
+  /** Formats that hold from the target's answer to a fence on, whose payload nobody can guess. */
+  readonly #awaited: { payload: Buffer; format: PixelFormat }[] = []
 
   constructor(init: ServerInit, options: DownstreamOptions) {
     this.#options = options
@@ -100,19 +126,37 @@ export class Downstream implements ServerVisitor {
     }
   }
 
+  /** The target has said that it knows it. */
+  knows(extension: Extension): boolean {
+    return this.#known.has(extension)
+  }
+
+  #learned(extension: Extension): void {
+    if (this.#known.has(extension)) return
+    this.#known.add(extension)
+    this.#options.onExtension(extension)
+  }
+
   /** From now on the target may send these. */
   ask(encodings: readonly number[]): void {
     this.#stream.ask(encodings)
   }
 
   /**
-   * The viewer has asked for another format, and its message goes to the target now. Viewers ask when no update is
-   * under way but one that has begun to come, and that one still has the old format. With continuous updates they stop
-   * those first, and the format changes with the answer to that.
+   * The viewer has asked for another format, and its message goes to the target next. A target that knows fences answers one
+   * where the format changes. Of others it is taken that viewers ask when no update is under way but one that has begun
+   * to come, and that one still has the old format; with continuous updates, that they stop those first, and the format
+   * changes with the answer to that.
    */
   setPixelFormat(format: PixelFormat): void {
     this.#format = format
-    if (this.#isStopping) this.#formatAtStop = format
+    if (this.#knowsFences) {
+      if (this.#awaited.length === MAX_FORMATS)
+        throw new MalformedError('vnc: a pixel format was expected now and then, found one after the other')
+      const payload = randomBytes(OWN_FENCE_BYTES)
+      this.#awaited.push({ payload, format })
+      this.#options.sendFence(FENCE.REQUEST | FENCE.BLOCK_BEFORE | FENCE.SYNC_NEXT, payload)
+    } else if (this.#isStopping) this.#formatAtStop = format
     else this.#change(format)
   }
 
@@ -129,6 +173,8 @@ export class Downstream implements ServerVisitor {
 
   /** From the next update on. */
   #formatFrom(format: PixelFormat): void {
+    // An update that came in the same piece is recorded first: it has the format before.
+    this.#toRecording.end()
     this.#options.recorder.pixelFormat(format)
     this.tap?.pixelFormat(format)
   }
@@ -161,7 +207,7 @@ export class Downstream implements ServerVisitor {
           this.#toViewer.add(piece)
         return
       case 'extended-cut-text':
-        this.#options.onExtension('extended-clipboard')
+        this.#learned('extended-clipboard')
         if (this.#options.clipboard.passesExtended('down', unit.flags, piece.subarray(EXTENDED_BODY)))
           this.#toViewer.add(piece)
         return
@@ -169,14 +215,31 @@ export class Downstream implements ServerVisitor {
         this.#toViewer.add(piece)
         this.#stopped()
         return
+      case 'fence':
+        this.#fence(unit.flags, piece)
+        return
       default:
         this.#toViewer.add(piece)
     }
   }
 
+  #fence(flags: number, piece: Uint8Array): void {
+    this.#knowsFences = true
+    const payload = piece.subarray(FENCE_BODY)
+    const isRequest = (flags & FENCE.REQUEST) !== 0
+    const [awaited] = this.#awaited
+    if (!isRequest && awaited?.payload.equals(payload)) {
+      this.#awaited.shift()
+      this.#change(awaited.format)
+    } else if (this.viewerKnowsFences) this.#toViewer.add(piece)
+    else if (isRequest) {
+      // All before it has been dealt with here.
+      this.#options.sendFence(flags & (FENCE.BLOCK_BEFORE | FENCE.BLOCK_AFTER), payload)
+    }
+  }
+
   updateEnd(): void {
     if (this.#nextFormat) {
-      this.#toRecording.end()
       this.#formatFrom(this.#nextFormat)
       this.#nextFormat = undefined
     }
@@ -188,11 +251,14 @@ export class Downstream implements ServerVisitor {
 
   #rectangleEnd(rectangle: Rectangle): void {
     const { encoding, width, height } = rectangle
-    if (encoding === ENCODING.EXTENDED_MOUSE_BUTTONS) this.#options.onExtension('extended-buttons')
+    const extension = EXTENSIONS.get(encoding)
+    if (extension) this.#learned(extension)
     const isSize =
       encoding === ENCODING.DESKTOP_SIZE ||
       (encoding === ENCODING.EXTENDED_DESKTOP_SIZE && changesSize(rectangle))
-    if (isSize) this.#options.recorder.desktopSize(width, height)
+    if (!isSize) return
+    this.#toRecording.end()
+    this.#options.recorder.desktopSize(width, height)
   }
 
   #rename(rectangle: Uint8Array): void {

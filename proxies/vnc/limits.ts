@@ -26,3 +26,7 @@ export const LAST_UPDATE_MS = 1_000
 
 /** Logins at the target that are refused, each shown to it once, before the user is. */
 export const MAX_LOGON_REFUSALS = 3
+/** How long the bastion's own screens stay where nobody touches a key or the pointer. */
+export const OWN_SCREENS_MS = 600_000
+/** How long a viewer may take to read what it was shown last before the relay. */
+export const RELEASE_MS = 10_000

@@ -10,7 +10,7 @@ import { MalformedError } from '../malformed.ts'
 import { ProvenOutput } from '../proven-output.ts'
 import type { SessionResult } from '../session.ts'
 import { TimeLimits } from '../time-limits.ts'
-import { encodeClientCutText, encodeSetDesktopSize, encodeSetPixelFormat } from './codec/client-encoder.ts'
+import { encodeSetPixelFormat } from './codec/client-encoder.ts'
 import { type PixelFormat, samePixelFormat } from './codec/pixel-format.ts'
 import type { ServerInit } from './codec/server-init.ts'
 import { Downstream } from './downstream.ts'
@@ -88,6 +88,7 @@ export class VncRelay {
       clipboard,
       isRecorded,
       onExtension: (extension) => viewer.extended(extension),
+      sendFence: (flags, payload) => this.#upstream.sendFence(flags, payload),
       onUpdate: () => {
         this.#stall.updated()
         // The last bytes of it are still to be passed on.
@@ -121,6 +122,7 @@ export class VncRelay {
     })
     this.#stall = new StallWatch({
       isOwed: () => this.#downstream.isInMessage && !this.#target.paused,
+      isPaused: () => this.#target.paused,
       onStall: (reason) => this.#over('failure', reason),
     })
     recorder.open(target.init, init.format)
@@ -135,10 +137,13 @@ export class VncRelay {
     this.#target.onClose = () => this.#targetGone()
     session.onStop = (result, reason) => this.#stop(result, reason)
     session.onTell = (text) => this.#tell(text)
-    viewer.onMessage = (message, bytes) => {
-      if (!this.#ended && !this.#stopping) this.#upstream.take(message, bytes)
+    viewer.onMessage = (message) => {
+      if (!this.#ended && !this.#stopping) this.#upstream.take(message)
     }
-    viewer.onRead = () => this.#balance()
+    viewer.onRead = () => {
+      if (!this.#ended) this.#upstream.flush()
+      this.#balance()
+    }
     this.#target.onData = (chunk) => this.#fromTarget(chunk)
     this.#begin(state, target.init)
   }
@@ -176,7 +181,9 @@ export class VncRelay {
   }
 
   #askForAll(): void {
-    if (!this.#ended) this.#upstream.requestAll()
+    if (this.#ended) return
+    this.#upstream.requestAll()
+    this.#upstream.flush()
   }
 
   /** A guest's, of whom nothing waits: what comes while the target or the recording takes no more is left out. */
@@ -201,12 +208,9 @@ export class VncRelay {
     if (encodings.length > 0) this.#upstream.setEncodings(encodings)
     if (size.width !== init.width || size.height !== init.height) this.#downstream.tellSize(encodings)
     if (request) this.#upstream.requestAll()
-    if (wish) {
-      const { width, height, screens } = wish
-      const bytes = encodeSetDesktopSize(width, height, screens)
-      this.#upstream.take({ kind: 'set-desktop-size', width, height, screens: [...screens] }, bytes)
-    }
-    if (cutText) this.#upstream.take({ kind: 'cut-text', text: cutText }, encodeClientCutText(cutText))
+    if (wish) this.#upstream.take({ kind: 'set-desktop-size', ...wish, screens: [...wish.screens] })
+    if (cutText) this.#upstream.take({ kind: 'cut-text', text: cutText })
+    this.#upstream.flush()
     this.#balance()
   }
 
@@ -221,6 +225,7 @@ export class VncRelay {
       else this.#over('failure', 'internal error')
       return
     }
+    this.#upstream.flush()
     this.#balance()
   }
 

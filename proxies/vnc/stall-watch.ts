@@ -4,6 +4,8 @@ import { FIRST_UPDATE_MS, STALL_BYTES, STALL_LOOK_MS, STALL_MS } from './limits.
 export interface StallWatchOptions {
   /** The target is read, and has begun something that it has not ended. */
   isOwed: () => boolean
+  /** The target is not read: whoever else is slow, it is not the target. */
+  isPaused: () => boolean
   onStall: (reason: string) => void
   /** Milliseconds, never decreasing. */
   now?: () => number
@@ -48,7 +50,10 @@ export class StallWatch {
 
   look(): void {
     const now = this.#now()
+    if (this.#options.isPaused() && this.#askedAt !== undefined) this.#askedAt = now
     const isOwed = this.#options.isOwed()
+    // It has begun: from here on it is held to its speed.
+    if (isOwed) this.#askedAt = undefined
     if (!isOwed && this.#askedAt !== undefined && FIRST_UPDATE_MS < now - this.#askedAt) {
       this.#options.onStall(`the target has sent no picture in ${FIRST_UPDATE_MS / 1000} seconds`)
       return

@@ -1,8 +1,22 @@
 /** The viewer's way to the target: message by message, held to what the session may do. */
 import type { ClipboardGuard } from './clipboard.ts'
-import { encodeKey, encodePointer, encodeSetEncodings, encodeUpdateRequest } from './codec/client-encoder.ts'
+import {
+  encodeClientCutText,
+  encodeClientFence,
+  encodeContinuousUpdates,
+  encodeExtendedClientCutText,
+  encodeExtendedPointer,
+  encodeKey,
+  encodePointer,
+  encodeQemuKey,
+  encodeSetDesktopSize,
+  encodeSetEncodings,
+  encodeSetPixelFormat,
+  encodeUpdateRequest,
+} from './codec/client-encoder.ts'
 import type { ClientMessage } from './codec/client-messages.ts'
 import { ENCODING, isPassed } from './codec/encodings.ts'
+import { PendingBytes } from './codec/pending-bytes.ts'
 import type { Downstream } from './downstream.ts'
 import type { InputMessage } from './guests/guest.ts'
 import { isStateless } from './guests/tap.ts'
@@ -33,9 +47,30 @@ export class Upstream {
   #encodings: readonly number[] = []
   /** Others see what the target sends as well, and have not seen what came before. */
   #isShared = false
+  /** The viewer has asked for pointer events with more buttons at any time. */
+  #hasAskedForButtons = false
+  /** For the target, until all is taken that the viewer has sent in one piece. */
+  readonly #gathered = new PendingBytes()
 
   constructor(options: UpstreamOptions) {
     this.#options = options
+  }
+
+  /** Sends what `take` has gathered: a flood of small messages is one write, and one frame of what encrypts it. */
+  flush(): void {
+    if (this.#gathered.length === 0) return
+    this.#options.send(this.#gathered.bytes)
+    this.#gathered.clear()
+  }
+
+  #gather(bytes: Uint8Array): void {
+    this.#gathered.append(bytes, 0, bytes.length)
+  }
+
+  /** At once, and behind what was gathered. */
+  #send(bytes: Uint8Array): void {
+    this.#gather(bytes)
+    this.flush()
   }
 
   /** The viewer shows a title that changes. */
@@ -55,8 +90,15 @@ export class Upstream {
       (encoding) => isPassed(encoding) && (encoding !== ENCODING.EXTENDED_CLIPBOARD || clipboard.isOpen),
     )
     this.#encodings = passed
-    downstream.ask(passed)
+    downstream.viewerKnowsFences ||= passed.includes(ENCODING.FENCE)
+    // Fences are the bastion's own as well: where pixels change their format, the target says by one.
+    downstream.ask([...passed, ENCODING.FENCE])
     this.#sendEncodings()
+  }
+
+  /** For the downstream, which tells by it where a format changes. */
+  sendFence(flags: number, payload: Uint8Array): void {
+    this.#gather(encodeClientFence(flags, payload))
   }
 
   /** From now on the target sends what needs nothing of what came before, or what the viewer likes best again. */
@@ -64,84 +106,114 @@ export class Upstream {
     this.#isShared = isShared
     // A viewer that has asked for nothing gets Raw.
     if (this.#encodings.length > 0) this.#sendEncodings()
+    this.flush()
   }
 
   #sendEncodings(): void {
     const asked = this.#isShared ? this.#encodings.filter(isStateless) : this.#encodings
-    this.#options.send(encodeSetEncodings(asked))
+    this.#hasAskedForButtons ||= asked.includes(ENCODING.EXTENDED_MOUSE_BUTTONS)
+    // Servers read pointer events by the last SetEncodings: what the target has confirmed stays as it is.
+    const more = this.#options.downstream.knows('extended-buttons') ? [ENCODING.EXTENDED_MOUSE_BUTTONS] : []
+    this.#gather(encodeSetEncodings([...new Set([...asked, ENCODING.FENCE, ...more])]))
   }
 
   /** Asks for all of the picture, on the viewer's behalf. */
   requestAll(): void {
     this.#needsAll = false
     const { width, height } = this.#options.downstream
-    this.#options.send(encodeUpdateRequest(false, { x: 0, y: 0, width, height }))
+    this.#gather(encodeUpdateRequest(false, { x: 0, y: 0, width, height }))
     this.#options.onAsked()
   }
 
   /** Of a guest who works on the desktop. */
   input(participant: number, message: InputMessage): void {
-    const { send, recorder, isViewOnly, onSign, onPointer } = this.#options
+    const { recorder, isViewOnly, onSign, onPointer } = this.#options
     if (isViewOnly) return
     onSign()
     if (message.kind === 'key') {
       const { isDown, keysym } = message
-      send(encodeKey(isDown, keysym))
+      this.#send(encodeKey(isDown, keysym))
       recorder.key(isDown, keysym, undefined, participant)
       return
     }
     const { x, y, buttons } = message
     // Seven buttons: with the eighth bit a target may take the next message's first byte for more of them.
     const pressed = buttons & GUEST_BUTTONS
-    send(encodePointer(x, y, pressed))
+    this.#send(encodePointer(x, y, pressed))
     recorder.pointer(x, y, pressed, participant)
     onPointer(participant, x, y, pressed)
   }
 
-  /** A message of the viewer, and its bytes, which are valid during the call. Throws MalformedError. */
-  take(message: ClientMessage, bytes: Uint8Array): void {
-    const { send, downstream, recorder, clipboard, isViewOnly, onSign } = this.#options
+  /**
+   * A message of the viewer; `flush` sends what comes of it. It is built anew, so that the target reads what was read here,
+   * whatever it makes of the bits that mean nothing. Throws MalformedError.
+   */
+  take(message: ClientMessage): void {
+    const { downstream, recorder, clipboard, isViewOnly, onSign, onPointer } = this.#options
     switch (message.kind) {
       case 'set-pixel-format':
         downstream.setPixelFormat(message.format)
-        send(bytes)
+        this.#gather(encodeSetPixelFormat(message.format))
         return
       case 'set-encodings':
         this.setEncodings(message.encodings)
         return
       case 'update-request':
         if (this.#needsAll) this.requestAll()
-        else send(bytes)
+        else this.#gather(encodeUpdateRequest(message.isIncremental, message))
         return
       case 'continuous-updates':
         downstream.continuousUpdates(message.isEnabled)
-        send(bytes)
+        this.#gather(encodeContinuousUpdates(message.isEnabled, message))
         return
       case 'fence':
-        send(bytes)
+        this.#gather(encodeClientFence(message.flags, message.payload))
         return
       case 'key':
         onSign()
-        if (isViewOnly) return
-        send(bytes)
-        recorder.key(message.isDown, message.keysym, message.keycode)
+        if (!isViewOnly) this.#key(message.isDown, message.keysym, message.keycode)
         return
-      case 'pointer':
+      case 'pointer': {
         onSign()
         if (isViewOnly) return
-        send(bytes)
-        recorder.pointer(message.x, message.y, message.buttons)
-        this.#options.onPointer(0, message.x, message.y, message.buttons)
+        const { x, y, buttons } = message
+        this.#gather(this.#pointer(x, y, buttons))
+        recorder.pointer(x, y, buttons)
+        onPointer(0, x, y, buttons)
         return
+      }
       case 'cut-text':
-        if (clipboard.passesText('up', message.text)) send(bytes)
+        if (clipboard.passesText('up', message.text)) this.#gather(encodeClientCutText(message.text))
         return
-      case 'extended-cut-text':
-        if (clipboard.passesExtended('up', message.flags, message.body)) send(bytes)
+      case 'extended-cut-text': {
+        const { flags, body } = message
+        if (clipboard.passesExtended('up', flags, body))
+          this.#gather(encodeExtendedClientCutText(flags, body))
         return
-      case 'set-desktop-size':
-        if (!isViewOnly) send(bytes)
+      }
+      case 'set-desktop-size': {
+        const { width, height, screens } = message
+        // A target that has not said that it knows this message breaks off at it.
+        if (!isViewOnly && downstream.knows('desktop-size'))
+          this.#gather(encodeSetDesktopSize(width, height, screens))
         else if (this.#encodings.includes(ENCODING.EXTENDED_DESKTOP_SIZE)) downstream.refuseSize()
+      }
     }
+  }
+
+  #key(isDown: boolean, keysym: number, keycode: number | undefined): void {
+    this.#gather(
+      keycode !== undefined && this.#options.downstream.knows('key-codes')
+        ? encodeQemuKey(isDown, keysym, keycode)
+        : encodeKey(isDown, keysym),
+    )
+    this.#options.recorder.key(isDown, keysym, keycode)
+  }
+
+  /** Bit 7 is a button, or says that another byte follows: never both. */
+  #pointer(x: number, y: number, buttons: number): Uint8Array {
+    if (this.#options.downstream.knows('extended-buttons'))
+      return buttons < 0x80 ? encodePointer(x, y, buttons) : encodeExtendedPointer(x, y, buttons)
+    return encodePointer(x, y, buttons & (this.#hasAskedForButtons ? 0x7f : 0xff))
   }
 }

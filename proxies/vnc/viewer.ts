@@ -2,12 +2,13 @@
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../malformed.ts'
 import { type ClientMessage, ClientMessageReader } from './codec/client-messages.ts'
+import type { Extension } from './downstream.ts'
 import type { Pipe } from './pipe.ts'
 
 export class Viewer {
   readonly pipe: Pipe
-  /** Bytes of a message are valid during the call only; it may throw MalformedError. */
-  onMessage: ((message: ClientMessage, bytes: Uint8Array) => void) | undefined
+  /** Bytes in a message are valid during the call only; it may throw MalformedError. */
+  onMessage: ((message: ClientMessage) => void) | undefined
   /** It has broken the protocol, and nothing more is read of it. */
   onBroken: ((error: Error) => void) | undefined
   /** All of what came together has been taken. */
@@ -17,7 +18,7 @@ export class Viewer {
 
   constructor(pipe: Pipe) {
     this.pipe = pipe
-    this.#reader = new ClientMessageReader((message, bytes) => this.onMessage?.(message, bytes))
+    this.#reader = new ClientMessageReader((message) => this.onMessage?.(message))
     pipe.onData = (chunk) => this.#receive(chunk)
   }
 
@@ -28,9 +29,9 @@ export class Viewer {
   }
 
   /** Target and viewer have both said that they know it. */
-  extended(extension: 'extended-clipboard' | 'extended-buttons'): void {
+  extended(extension: Extension): void {
     if (extension === 'extended-clipboard') this.#reader.hasExtendedClipboard = true
-    else this.#reader.hasExtendedButtons = true
+    if (extension === 'extended-buttons') this.#reader.hasExtendedButtons = true
   }
 
   #receive(chunk: Uint8Array): void {

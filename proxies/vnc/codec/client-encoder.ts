@@ -1,6 +1,6 @@
 /** What a viewer sends (RFC 6143 section 7.5), as the bastion sends it to a target of its own accord. */
 import { Buffer } from 'node:buffer'
-import { type Area, CLIENT_MESSAGE } from './client-messages.ts'
+import { type Area, CLIENT_MESSAGE, QEMU_KEY } from './client-messages.ts'
 import { encodePixelFormat, type PixelFormat } from './pixel-format.ts'
 import { encodeScreens, type Screen } from './screens.ts'
 
@@ -44,6 +44,22 @@ export function encodeKey(isDown: boolean, keysym: number): Buffer {
   bytes[1] = isDown ? 1 : 0
   bytes.writeUInt32BE(keysym, 4)
   return bytes
+}
+
+/** QEMU's: the key's place on the keyboard as well (XT scan code). */
+export function encodeQemuKey(isDown: boolean, keysym: number, keycode: number): Buffer {
+  const bytes = Buffer.alloc(12)
+  bytes[0] = CLIENT_MESSAGE.QEMU
+  bytes[1] = QEMU_KEY
+  bytes.writeUInt16BE(isDown ? 1 : 0, 2)
+  bytes.writeUInt32BE(keysym, 4)
+  bytes.writeUInt32BE(keycode, 8)
+  return bytes
+}
+
+/** With the byte of more buttons, for servers that have said that they know it. */
+export function encodeExtendedPointer(x: number, y: number, buttons: number): Buffer {
+  return Buffer.concat([encodePointer(x, y, (buttons & 0x7f) | 0x80), Buffer.of((buttons >> 7) & 0xff)])
 }
 
 /** `buttons`: the eight that any server knows. */

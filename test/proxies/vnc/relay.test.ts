@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { STRICT_HELD } from '../../../proxies/limits.ts'
 import {
   encodeClientCutText,
+  encodeClientFence,
   encodeContinuousUpdates,
   encodeExtendedClientCutText,
   encodeKey,
@@ -24,6 +25,7 @@ import {
   encodeExtendedDesktopSize,
   encodeExtendedServerCutText,
   encodeServerCutText,
+  encodeServerFence,
 } from '../../../proxies/vnc/codec/server-encoder.ts'
 import { FIRST_UPDATE_MS, STALL_LOOK_MS, STALL_MS } from '../../../proxies/vnc/limits.ts'
 import { FRAME } from '../../../recordings/frames.ts'
@@ -78,7 +80,7 @@ test('what the viewer has asked for before the relay is asked of the target', as
   expect(target.take()).toEqual(
     Buffer.concat([
       encodeSetPixelFormat(BGR16),
-      encodeSetEncodings([ENCODING.ZRLE, ENCODING.DESKTOP_SIZE]),
+      encodeSetEncodings([ENCODING.ZRLE, ENCODING.DESKTOP_SIZE, ENCODING.FENCE]),
       encodeUpdateRequest(false, ALL),
     ]),
   )
@@ -91,7 +93,7 @@ test('encodings that the recording cannot be drawn from are not asked for', asyn
   const { viewer, target } = await newWorld([])
   // CoRRE, H.264, QEMU's audio, and the clipboard, which nobody may use here.
   viewer.say(encodeSetEncodings([ENCODING.TIGHT, 4, 50, -259, ENCODING.EXTENDED_CLIPBOARD, -32]))
-  expect(target.take()).toEqual(encodeSetEncodings([ENCODING.TIGHT, -32]))
+  expect(target.take()).toEqual(encodeSetEncodings([ENCODING.TIGHT, -32, ENCODING.FENCE]))
 })
 
 describe('another pixel format', () => {
@@ -128,6 +130,89 @@ describe('another pixel format', () => {
     target.say(sent)
     expect(viewer.take()).toEqual(sent)
     expect(graphics()).toEqual(Buffer.concat([pixel(4), pixel(4), pixel(2)]))
+  })
+})
+
+describe('another pixel format, of a target that may do anything', () => {
+  const fence = (flags: number, payload: Uint8Array) => encodeServerFence(flags, payload)
+
+  test('is recorded behind what came in the same piece', async () => {
+    const { viewer, target, frames } = await newWorld([])
+    viewer.say(encodeContinuousUpdates(true, ALL), encodeSetEncodings([ENCODING.CONTINUOUS_UPDATES]))
+    viewer.say(encodeContinuousUpdates(false, ALL), encodeSetPixelFormat(BGR16))
+    target.say(pixel(4), encodeEndOfContinuousUpdates())
+    expect(frames.slice(2).map(([type]) => type)).toEqual([FRAME.graphics, FRAME.pixelFormat])
+  })
+
+  test('holds from the target’s answer to a fence on, where it knows fences, whatever is requested', async () => {
+    const { viewer, target, frames } = await newWorld([])
+    viewer.say(encodeSetEncodings([ENCODING.RAW]))
+    target.take()
+    // It says that it knows them: this viewer does not, so the bastion answers.
+    target.say(fence(0x80000003, Buffer.from('hello')))
+    expect(target.take()).toEqual(encodeClientFence(3, Buffer.from('hello')))
+    viewer.say(encodeUpdateRequest(true, ALL), encodeSetPixelFormat(BGR16))
+    const sent = target.take()
+    const payload = sent.subarray(10 + 9, 10 + 9 + 16)
+    expect(sent.subarray(10 + 9 + 16)).toEqual(encodeSetPixelFormat(BGR16))
+    viewer.take()
+    const said = [pixel(4), fence(7, payload), pixel(2), encodeBell()]
+    target.say(...said)
+    expect(viewer.take()).toEqual(Buffer.concat([pixel(4), pixel(2), encodeBell()]))
+    expect(frames.slice(-3).map(([type, { length }]) => [type, length])).toEqual([
+      [FRAME.graphics, pixel(4).length],
+      [FRAME.pixelFormat, 16],
+      [FRAME.graphics, pixel(2).length],
+    ])
+  })
+})
+
+describe('messages are built anew, so that the target reads what was read here', () => {
+  const MORE = ENCODING.EXTENDED_MOUSE_BUTTONS
+  const back = Buffer.from('058100050006', 'hex')
+  const confirmed = update(rectangle({ x: 0, y: 0, width: 0, height: 0 }, MORE))
+
+  test('a pointer’s bit 7 says nothing while the target has not confirmed more buttons', async () => {
+    const { viewer, target } = await newWorld([])
+    viewer.say(back)
+    expect(target.take()).toEqual(back)
+    viewer.say(encodeSetEncodings([MORE]))
+    target.take()
+    viewer.say(back)
+    expect(target.take()).toEqual(encodePointer(5, 6, 1))
+  })
+
+  test('and once it has, every SetEncodings has them', async () => {
+    const { viewer, target } = await newWorld([])
+    viewer.say(encodeSetEncodings([MORE]))
+    target.say(confirmed)
+    target.take()
+    viewer.say(encodeSetEncodings([ENCODING.TIGHT]))
+    expect(target.take()).toEqual(encodeSetEncodings([ENCODING.TIGHT, ENCODING.FENCE, MORE]))
+    viewer.say(Buffer.concat([back, Buffer.of(2)]), encodePointer(1, 1, 1))
+    expect(target.take()).toEqual(Buffer.concat([back, Buffer.of(2), encodePointer(1, 1, 1)]))
+  })
+
+  test('flags and padding are the bastion’s', async () => {
+    const { viewer, target } = await newWorld([])
+    viewer.say(encodeUpdateRequest(false, ALL))
+    target.take()
+    viewer.say(Buffer.from('030600010002000300040477ffff00000061', 'hex'))
+    const area = { x: 1, y: 2, width: 3, height: 4 }
+    expect(target.take()).toEqual(Buffer.concat([encodeUpdateRequest(true, area), encodeKey(true, 0x61)]))
+  })
+
+  test('a wish for another size goes to a target that knows of such wishes', async () => {
+    const { viewer, target } = await newWorld([])
+    viewer.say(encodeSetEncodings([ENCODING.EXTENDED_DESKTOP_SIZE]))
+    target.take()
+    const screen = { id: 0, x: 0, y: 0, width: 100, height: 80, flags: 0 }
+    viewer.say(encodeSetDesktopSize(10, 10, []))
+    expect(target.take()).toHaveLength(0)
+    expect(viewer.take()).toEqual(update(encodeExtendedDesktopSize(1, 1, 100, 80, [screen])))
+    target.say(update(encodeExtendedDesktopSize(0, 0, 100, 80, [screen])))
+    viewer.say(encodeSetDesktopSize(10, 10, []))
+    expect(target.take()).toEqual(encodeSetDesktopSize(10, 10, []))
   })
 })
 
@@ -379,6 +464,16 @@ describe('a target that does not go on', () => {
     viewer.say(encodeUpdateRequest(false, ALL))
     vi.advanceTimersByTime(FIRST_UPDATE_MS + 2 * STALL_LOOK_MS)
     expect(lastWords[0]?.[1]).toBe('the target has sent no picture in 30 seconds')
+  })
+
+  test('is not the one who is slow where the viewer does not read', async () => {
+    vi.useFakeTimers()
+    const { viewer, target } = await newWorld([])
+    viewer.say(encodeUpdateRequest(false, ALL))
+    viewer.congested = true
+    target.say(pixel().subarray(0, 18))
+    vi.advanceTimersByTime(4 * STALL_MS)
+    expect(viewer.closed).toBe(false)
   })
 
   test('dribbles in the middle of an update', async () => {
