@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { ENCODING } from '../../proxies/vnc/codec/encodings.ts'
 import { frameName } from '../../recordings/export/describe.ts'
 import { FAULTS } from '../../recordings/format/error.ts'
 import * as limits from '../../recordings/format/limits.ts'
@@ -33,4 +34,15 @@ test('the document names the limits', () => {
   ]) {
     expect(document).toContain(`at most ${limit.toLocaleString('en').replaceAll(',', ' ')}`)
   }
+})
+
+test('the document has every encoding that a rectangle in a recording may have, and no other', () => {
+  const { FENCE, CONTINUOUS_UPDATES, EXTENDED_CLIPBOARD, ...rectangles } = ENCODING
+  // From the two that change the size to the list's end.
+  const list = document.match(/encodings DesktopSize[^`]+`desktop_size`[^`]+\.\n\n/)![0]
+  const numbers = [...list.matchAll(/(?<= |\()−?(?:0x)?\w*\d\b/g)].map(([number]) =>
+    Number(number.replace('−', '-')),
+  )
+  const byNumber = (a: number, b: number) => a - b
+  expect(numbers.sort(byNumber)).toEqual(Object.values<number>(rectangles).sort(byNumber))
 })
