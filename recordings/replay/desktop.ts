@@ -1,19 +1,24 @@
 /** What a graphic channel shows: its frames, drawn by its painter. */
 import type { Buffer } from 'node:buffer'
-import type { Frame } from '../frames.ts'
+import { FRAME, type Frame } from '../frames.ts'
 import type { Framebuffer } from '../graphics/framebuffer.ts'
 import { drawNote } from '../graphics/note.ts'
 import { framebufferOf, restorePainter } from '../graphics/open.ts'
 import type { Painter } from '../graphics/painter.ts'
+import { Allowance } from '../index/allowance.ts'
 import type { Block, PictureKeyframe } from '../index/directory.ts'
 import { bandRows, type PictureState } from '../index/pictures.ts'
 import type { Shown } from './screen.ts'
 
 export class Desktop implements Shown {
   readonly #painter: Painter
+  readonly #allowance: Allowance
+  #isTooMuch = false
 
-  constructor(painter: Painter) {
+  /** Past `allowance` nothing more is drawn: a few bytes may ask for much. */
+  constructor(painter: Painter, allowance: Allowance = Allowance.ofDesktop()) {
     this.#painter = painter
+    this.#allowance = allowance
   }
 
   /** As a keyframe shows it; undefined when that is damaged. `read` gives the index's blocks. */
@@ -39,7 +44,7 @@ export class Desktop implements Shown {
 
   /** What is shown, with the pointer, and a note where there is nothing newer to show; until the next frame. */
   get picture(): Framebuffer {
-    const { stopped } = this.#painter
+    const { stopped } = this
     const picture = this.#painter.picture()
     if (stopped === undefined) return picture
     const noted = picture.clone()
@@ -47,8 +52,25 @@ export class Desktop implements Shown {
     return noted
   }
 
-  apply(frame: Frame): undefined {
+  /** Why there is nothing newer to show. */
+  get stopped(): string | undefined {
+    return this.#isTooMuch ? 'what follows takes more time to draw than there is' : this.#painter.stopped
+  }
+
+  apply(frame: Frame): Promise<void> | undefined {
+    if (frame.type === FRAME.graphics) return this.#draw(frame.payload)
     this.#painter.apply(frame)
+    return undefined
+  }
+
+  async #draw(graphics: Uint8Array): Promise<void> {
+    const painter = this.#painter
+    this.#allowance.earn(graphics.length)
+    let rest = graphics
+    while (!this.#isTooMuch && (rest.length > 0 || painter.isPaused)) {
+      if (this.#allowance.isSpent) this.#isTooMuch = true
+      else rest = rest.subarray(await this.#allowance.spend(async () => painter.paint(rest)))
+    }
   }
 
   async settle(): Promise<void> {}
