@@ -9,7 +9,7 @@ import { begun, filled } from './support.ts'
 const SIZE = { width: 300, height: 200 }
 const ALL = { x: 0, y: 0, ...SIZE }
 
-const frame = (type: number, payload: Buffer): Frame => ({ type, channel: 0, time: 0, payload })
+const frame = (type: Frame['type'], payload: Buffer): Frame => ({ type, channel: 0, time: 0, payload })
 const coloured = (colour: number) => frame(FRAME.graphics, filled(ALL, colour))
 
 test('what is exported is drawn as long as there is processor time, and then says that it is not', async () => {
