@@ -39,7 +39,8 @@ async function retry(command: string, args: string[], input?: string): Promise<v
   }
 }
 
-function alive(pid: number): boolean {
+/** Whether there is a process of this number. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true
@@ -68,7 +69,7 @@ function sweep(): void {
   for (const line of readFileSync('/etc/passwd', 'utf8').split('\n')) {
     const name = line.split(':')[0] ?? ''
     const match = new RegExp(`^${PREFIX}(\\d+)x[0-9a-f]+$`).exec(name)
-    if (match && !alive(Number(match[1]))) spawnSync('userdel', ['-r', '-f', name], { stdio: 'ignore' })
+    if (match && !isAlive(Number(match[1]))) spawnSync('userdel', ['-r', '-f', name], { stdio: 'ignore' })
   }
 }
 
