@@ -122,6 +122,10 @@ class Attempt {
           `${name} refused the sign-in by ${refusal.security}: ${why}${this.#said(refusal.reason)}`,
         )
       }
+      case 'no-tls':
+        return new TargetError(
+          `${name} offers ${refusal.security} and cannot begin its TLS: see whether it has its certificate, or leave ${refusal.security} out of security_types in the connection policy`,
+        )
       default: {
         this.saw(refusal.offered)
         const offered = [...this.#offered].join(', ') || 'nothing'

@@ -46,6 +46,8 @@ export type Refusal =
   | { kind: 'credential'; security: VncSecurityType; isTooMany: boolean; reason: string | undefined }
   /** Nothing that it has is allowed and fits; `within`: of those in here, others may fit. */
   | { kind: 'no-type'; offered: string[]; within?: Container }
+  /** It has offered TLS, and has no certificate for it or cannot begin for another reason. */
+  | { kind: 'no-tls'; security: VncSecurityType }
 
 export class RefusedError extends Error {
   override name = 'RefusedError'
@@ -183,7 +185,7 @@ async function chooseInVencrypt(
   }
   channel.write(uint32(number))
   if (security !== 'plain' && (await readUint8(channel)) !== 1) {
-    throw new MalformedError('vnc: a begin of TLS was expected, the server cannot')
+    throw new RefusedError({ kind: 'no-tls', security })
   }
   return { security, isTight: false }
 }

@@ -107,6 +107,16 @@ describeWithPeers('Xtigervnc', XVNC_PEERS, () => {
     expect(log()).not.toContain('Authentication failure')
   })
 
+  test('one that has no certificate for the TLS it offers is told from others', async () => {
+    const certificateOf = { cert: '/nonexistent', key: '/nonexistent' }
+    const server = await startXvnc({ types: ['X509Vnc'], password: PASSWORD, certificate: certificateOf })
+    servers.push(server)
+    const { port } = server
+    await expect(open({ port, types: ['x509vnc'], password: PASSWORD })).rejects.toThrow(
+      `web1 (127.0.0.1:${port}) offers x509vnc and cannot begin its TLS`,
+    )
+  })
+
   test('what is not among VeNCrypt’s is found beside it', async () => {
     const { port } = await xvnc('TLSNone', 'VncAuth')
     const target = await open({ port, types: ['x509vnc', 'vncauth'], password: PASSWORD })
