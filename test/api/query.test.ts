@@ -26,6 +26,9 @@ const BODIES: Readonly<Record<string, object>> = {
   'PUT /hostkeys/:ref': { state: 'accepted' },
   'POST /accounts/:ref/checkin': { checkout_id: 'x' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
+  'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
+  'PUT /sessions/:ref/invitations/:invitation': { mode: 'view' },
+  'POST /targets/:ref/ticket': { protocol: 'VNC' },
   'POST /sessions/:ref/hold': { reason: 'a case' },
   'POST /sessions/:ref/release': { reason: 'the case is closed' },
 }
