@@ -6,8 +6,9 @@ import { CASES, isGranted, POLICY } from './decision-cases.ts'
 import { newWorld } from './relay-world.ts'
 
 /** All sets of the rights that the cases are about, 2^11. */
-const SETS = Array.from({ length: 2 ** RIGHTS.length }, (_, bits) =>
-  RIGHTS.filter((_right, n) => bits & (1 << n)),
+const ASKED = RIGHTS.filter((right) => /^(SSH|SFTP)_/.test(right))
+const SETS = Array.from({ length: 2 ** ASKED.length }, (_, bits) =>
+  ASKED.filter((_right, n) => bits & (1 << n)),
 )
 
 test.each(CASES.map((one) => [one.title, one] as const))('%s', async (_, { needs, passes }) => {
