@@ -37,8 +37,6 @@ export interface LocalDisplayOptions {
 export interface ViewerState {
   size: Size
   format: PixelFormat
-  /** The viewer has asked for it (SetPixelFormat). */
-  isFormatChosen: boolean
   /** Of its last SetEncodings, as they came. */
   encodings: readonly number[]
   /** Asked for, and not answered: everything has to be sent for it. */
@@ -95,7 +93,6 @@ export class LocalDisplay {
   #onOutcome: ((outcome: unknown) => void) | undefined
   #size: Size
   #encoder: PixelEncoder
-  #isFormatChosen = false
   #encodings: readonly number[] = []
   #request: ViewerState['request']
   #wish: SizeWish | undefined
@@ -168,7 +165,6 @@ export class LocalDisplay {
     switch (message.kind) {
       case 'set-pixel-format':
         this.#encoder = new PixelEncoder(message.format)
-        this.#isFormatChosen = true
         this.#owesColourMap = !message.format.isTrueColour
         this.#owe('cursor')
         return
@@ -218,7 +214,6 @@ export class LocalDisplay {
     return {
       size: this.#size,
       format: this.#encoder.format,
-      isFormatChosen: this.#isFormatChosen,
       encodings: this.#encodings,
       request: this.#request,
       wish: this.#wish,

@@ -69,7 +69,6 @@ export interface World {
 export const STATE: ViewerState = {
   size: { width: 100, height: 80 },
   format: RGB888,
-  isFormatChosen: false,
   encodings: [],
   request: undefined,
   wish: undefined,

@@ -489,7 +489,6 @@ describe('outcomes and the hand-over', () => {
     expect(await display.release()).toEqual({
       size: SIZE,
       format: FORMATS['16 bits'],
-      isFormatChosen: true,
       encodings: [ENCODING.TIGHT, ENCODING.RAW, -30],
       request: { isIncremental: true, area: { x: 1, y: 2, width: 3, height: 4 } },
       wish: undefined,
@@ -524,7 +523,6 @@ describe('outcomes and the hand-over', () => {
     expect(released).toHaveBeenCalledOnce()
     expect(released.mock.calls[0]![0]).toMatchObject({
       request: { isIncremental: true },
-      isFormatChosen: true,
     })
     expect(viewer.isWhole).toBe(true)
     expectPicture(viewer, screen)
