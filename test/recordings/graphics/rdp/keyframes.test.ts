@@ -3,12 +3,11 @@ import { Buffer } from 'node:buffer'
 import { afterAll, expect, test } from 'vitest'
 import { FRAME } from '../../../../recordings/frames.ts'
 import { encodeDesktopSize } from '../../../../recordings/graphics/events.ts'
-import { encodeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
 import { RdpPainter } from '../../../../recordings/graphics/rdp/painter.ts'
 import { Replay } from '../../../../recordings/replay/replay.ts'
 import { removeRoots } from '../../support.ts'
 import { recordDesktop, type Step } from '../support.ts'
-import { bitmap, bitmapUpdate, pointer, words } from './updates.ts'
+import { bitmap, bitmapUpdate, message, pointer, words } from './updates.ts'
 
 afterAll(removeRoots)
 
@@ -16,8 +15,7 @@ const SIZE = { width: 320, height: 200 }
 const TILE = { width: 160, height: 100, depth: 32 }
 
 function graphics(at: number, code: number, data: Uint8Array): Step {
-  const payload = Buffer.concat([encodeUpdateHead(code, data.length), data])
-  return { at, type: FRAME.graphics, payload }
+  return { at, type: FRAME.graphics, payload: message(code, data) }
 }
 
 /** Noise for a second, 64 KB at a time, so that there are keyframes. */
