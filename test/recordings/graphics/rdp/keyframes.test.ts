@@ -59,3 +59,22 @@ test('every second is what was drawn up to it', async () => {
     await replay.close()
   }
 })
+
+test('updates that end just behind a frame’s end have keyframes too', async () => {
+  const data = Buffer.alloc(TILE.width * TILE.height * 4)
+  // Two frames of 64 KiB and little more.
+  const rest = { width: 64, height: 4, depth: 32, data: Buffer.alloc(64 * 4 * 4) }
+  const tile = bitmap({ ...TILE, data })
+  const update = bitmapUpdate(tile, tile, ...Array<Buffer>(3).fill(bitmap(rest)))
+  expect(update.length).toBeGreaterThan(2 ** 17)
+  expect(update.length).toBeLessThan(2 ** 17 + 1024)
+  const made = await recordDesktop(
+    SIZE,
+    Array.from({ length: 40 }, (_, at) => graphics(at, 1, update)),
+    undefined,
+    'rdp',
+  )
+  const replay = await Replay.open(made.entry, made.grant.key)
+  expect(replay.directory.pictures.length).toBe(1)
+  await replay.close()
+})
