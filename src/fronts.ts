@@ -1,6 +1,5 @@
 /** What people come in by: a listener for each protocol, and the connections behind all of them. */
-import { constants, createPrivateKey } from 'node:crypto'
-import { createSecureContext } from 'node:tls'
+import { createPrivateKey } from 'node:crypto'
 import { Connections } from '../proxies/connections.ts'
 import { rloginBack } from '../proxies/rlogin/back.ts'
 import { RloginClientWire, rloginRefusal } from '../proxies/rlogin/client-wire.ts'
@@ -10,6 +9,7 @@ import { TerminalClientLeg } from '../proxies/ssh/terminal-client-leg.ts'
 import { telnetBack } from '../proxies/telnet/back.ts'
 import { TelnetClientWire, telnetRefusal } from '../proxies/telnet/client-wire.ts'
 import { type Security, TerminalFront, type TerminalFrontOptions } from '../proxies/terminal/front.ts'
+import { serverContext } from '../proxies/tls.ts'
 import { type UrgentData, WITHOUT_URGENCY } from '../proxies/urgent.ts'
 import type { VncFrontSecurity } from '../proxies/vnc/front.ts'
 import { VncProxy } from '../proxies/vnc/proxy.ts'
@@ -183,10 +183,7 @@ async function securityOf(
 ): Promise<Security | undefined> {
   if (name !== 'telnets') return listen[name]
   if (!listen.telnets) return undefined
-  const files = await tlsFiles(dataDir, hostname, listen.telnets)
-  // Node's own limit on renegotiations does not reach a socket that is wrapped by hand.
-  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION
-  return { tls: createSecureContext({ ...files, minVersion: 'TLSv1.2', secureOptions }) }
+  return { tls: serverContext(await tlsFiles(dataDir, hostname, listen.telnets)) }
 }
 
 async function vncSecurityOf({ listen, dataDir, hostname }: Config): Promise<VncFrontSecurity | undefined> {

@@ -9,10 +9,11 @@ import type { AuthenticateRequest, Gate, Identity, Source } from '../../src/gate
 import { isFrom, plainAddress } from '../../src/model/networks.ts'
 import type { VncOfferedType } from '../../src/model/vnc-options.ts'
 import { Door } from '../accept.ts'
+import { EndedError } from '../ended.ts'
 import { INTERNAL } from '../errors.ts'
 import { MalformedError } from '../malformed.ts'
-import { Pipe } from './pipe.ts'
-import { EndedError, type ServerChannel } from './security/channel.ts'
+import { Pipe } from '../pipe.ts'
+import type { ServerChannel } from './security/channel.ts'
 import { type Judgement, type Proof, welcome } from './security/server.ts'
 import type { Version } from './security/version.ts'
 

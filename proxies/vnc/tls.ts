@@ -1,12 +1,11 @@
 /** TLS within VeNCrypt: with a certificate as everywhere, or anonymous, which hides what is said and shows nobody. */
-import { constants } from 'node:crypto'
-import { isIP } from 'node:net'
 import {
   type ConnectionOptions,
   createSecureContext,
   type SecureContext,
   type SecureContextOptions,
 } from 'node:tls'
+import { SERVER_TLS } from '../tls.ts'
 
 /**
  * Diffie-Hellman without any signature, which TLS 1.3 does not have; TigerVNC and gtk-vnc know some of these each. OpenSSL
@@ -19,8 +18,6 @@ const ANONYMOUS = {
   maxVersion: 'TLSv1.2',
 } as const
 
-/** Node's own limit on renegotiations does not reach a socket that is wrapped by hand. */
-const SERVER = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 /**
  * TLS 1.3 sends its tickets after the handshake, and TigerVNC's viewer (1.12) does not see what comes in one piece with
  * them, which is how the sign-in went. Node cannot leave them out. These of 1.2 have what 1.3 has.
@@ -29,22 +26,12 @@ const WITH_CERTIFICATE = { maxVersion: 'TLSv1.2', ciphers: 'ECDHE+AESGCM:ECDHE+C
 
 /** For viewers, by the certificate. Throws for files that do not go together. */
 export function certificateContext(files: Pick<SecureContextOptions, 'cert' | 'key'>): SecureContext {
-  return createSecureContext({ ...SERVER, ...WITH_CERTIFICATE, ...files })
+  return createSecureContext({ ...SERVER_TLS, ...WITH_CERTIFICATE, ...files })
 }
 
 /** For viewers, without one. */
 export function anonymousContext(): SecureContext {
-  return createSecureContext({ ...SERVER, ...ANONYMOUS, dhparam: 'auto' })
-}
-
-/** Toward a target: what it shows is judged by whoever asks, not by authorities. */
-export function certificateOptions(host: string): ConnectionOptions {
-  return {
-    minVersion: 'TLSv1.2',
-    // Old gear has keys of 1024 bits; what is pinned is the key.
-    ciphers: 'DEFAULT:@SECLEVEL=1',
-    ...(isIP(host) === 0 && { servername: host }),
-  }
+  return createSecureContext({ ...SERVER_TLS, ...ANONYMOUS, dhparam: 'auto' })
 }
 
 export function anonymousOptions(): ConnectionOptions {

@@ -1,9 +1,9 @@
 /** The viewer's connection from its ServerInit on: its messages go to whoever shows it something just now. */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../malformed.ts'
+import type { Pipe } from '../pipe.ts'
 import { type ClientMessage, ClientMessageReader } from './codec/client-messages.ts'
 import type { Extension } from './downstream.ts'
-import type { Pipe } from './pipe.ts'
 
 export class Viewer {
   readonly pipe: Pipe

@@ -11,6 +11,9 @@ export function rgb(red: number, green: number, blue: number): number {
   return (BLACK | (blue << 16) | (green << 8) | red) >>> 0
 }
 
+/** Where there are pixels that could not be drawn: what was there before is there no longer. */
+export const UNDRAWN = rgb(128, 128, 128)
+
 export interface Rectangle {
   x: number
   y: number

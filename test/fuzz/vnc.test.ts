@@ -16,20 +16,23 @@ import {
   encodeUpdateRequest,
 } from '../../proxies/vnc/codec/client-encoder.ts'
 import { ClientMessageReader } from '../../proxies/vnc/codec/client-messages.ts'
-import { ACTION, encodeClipboard, parseClipboard } from '../../proxies/vnc/codec/clipboard.ts'
+import { ACTION, parseClipboard } from '../../proxies/vnc/codec/clipboard.ts'
 import { ENCODING } from '../../proxies/vnc/codec/encodings.ts'
 import { RGB888 } from '../../proxies/vnc/codec/pixel-format.ts'
 import {
   encodeBell,
   encodeColourMap,
   encodeDesktopName,
-  encodeEndOfContinuousUpdates,
   encodeExtendedDesktopSize,
-  encodeServerCutText,
-  encodeServerFence,
 } from '../../proxies/vnc/codec/server-encoder.ts'
 import { encodeServerInit, parseServerInit } from '../../proxies/vnc/codec/server-init.ts'
 import { cut, type Event, hex } from '../proxies/stream-events.ts'
+import {
+  encodeClipboard,
+  encodeEndOfContinuousUpdates,
+  encodeServerCutText,
+  encodeServerFence,
+} from '../proxies/vnc/codec/encoders.ts'
 import { compactLength, rectangle, tell, uint32, update } from '../proxies/vnc/codec/streams.ts'
 import { edited, edits } from './corpus.ts'
 

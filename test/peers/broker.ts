@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { type Daemon, freePort, startDaemon } from './process.ts'
+import { layRsaHostKey } from './rsa-host-key.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const READY_TIMEOUT_MS = 30_000
@@ -94,6 +95,7 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
 async function startOnce(options: BrokerOptions): Promise<Broker> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-broker-'))
   const dataFolder = options.dataFolder ?? join(folder, 'data')
+  layRsaHostKey(dataFolder)
   const { terminals, vnc, rdp } = options
   const ports = options.ports ?? {
     https: await freePort(),

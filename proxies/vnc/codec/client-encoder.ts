@@ -74,15 +74,26 @@ export function encodePointer(x: number, y: number, buttons: number): Buffer {
 
 /** Latin-1. */
 export function encodeClientCutText(text: Uint8Array): Buffer {
-  return cutText(CLIENT_MESSAGE.CUT_TEXT, text)
+  const head = Buffer.of(CLIENT_MESSAGE.CUT_TEXT, 0, 0, 0, 0, 0, 0, 0)
+  head.writeUInt32BE(text.length, 4)
+  return Buffer.concat([head, text])
 }
 
+/** Its length is negative. */
 export function encodeExtendedClientCutText(flags: number, body: Uint8Array): Buffer {
-  return extendedCutText(CLIENT_MESSAGE.CUT_TEXT, flags, body)
+  const head = Buffer.alloc(12)
+  head[0] = CLIENT_MESSAGE.CUT_TEXT
+  head.writeInt32BE(-4 - body.length, 4)
+  head.writeUInt32BE(flags >>> 0, 8)
+  return Buffer.concat([head, body])
 }
 
 export function encodeClientFence(flags: number, payload: Uint8Array): Buffer {
-  return fence(CLIENT_MESSAGE.FENCE, flags, payload)
+  const head = Buffer.alloc(9)
+  head[0] = CLIENT_MESSAGE.FENCE
+  head.writeUInt32BE(flags >>> 0, 4)
+  head[8] = payload.length
+  return Buffer.concat([head, payload])
 }
 
 export function encodeSetDesktopSize(width: number, height: number, screens: readonly Screen[]): Buffer {
@@ -90,29 +101,4 @@ export function encodeSetDesktopSize(width: number, height: number, screens: rea
   head.writeUInt16BE(width, 2)
   head.writeUInt16BE(height, 4)
   return Buffer.concat([head, encodeScreens(screens)])
-}
-
-/** A cut text of either side, which differ in their type only. */
-export function cutText(type: number, text: Uint8Array): Buffer {
-  const head = Buffer.of(type, 0, 0, 0, 0, 0, 0, 0)
-  head.writeUInt32BE(text.length, 4)
-  return Buffer.concat([head, text])
-}
-
-/** An extended cut text of either side: its length is negative. */
-export function extendedCutText(type: number, flags: number, body: Uint8Array): Buffer {
-  const head = Buffer.alloc(12)
-  head[0] = type
-  head.writeInt32BE(-4 - body.length, 4)
-  head.writeUInt32BE(flags >>> 0, 8)
-  return Buffer.concat([head, body])
-}
-
-/** A fence of either side. */
-export function fence(type: number, flags: number, payload: Uint8Array): Buffer {
-  const head = Buffer.alloc(9)
-  head[0] = type
-  head.writeUInt32BE(flags >>> 0, 4)
-  head[8] = payload.length
-  return Buffer.concat([head, payload])
 }

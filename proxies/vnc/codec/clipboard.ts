@@ -1,6 +1,6 @@
 /** Extended clipboard (community specification): what the flags and the body of an extended cut text say. */
-import { Buffer } from 'node:buffer'
-import { constants, deflateSync, inflateSync } from 'node:zlib'
+import type { Buffer } from 'node:buffer'
+import { constants, inflateSync } from 'node:zlib'
 import { MalformedError } from '../../malformed.ts'
 import { uint32At } from '../../uint32.ts'
 import { CLIPBOARD_DATA_LIMIT } from './limits.ts'
@@ -83,34 +83,6 @@ function readItems(formats: number, data: Buffer): Map<number, Uint8Array> {
     at += 4 + size
   }
   return items
-}
-
-export function encodeClipboard(message: ClipboardMessage): { flags: number; body: Buffer } {
-  switch (message.action) {
-    case 'caps': {
-      const sizes = Buffer.alloc(4 * message.sizes.length)
-      message.sizes.forEach((size, index) => {
-        sizes.writeUInt32BE(size, 4 * index)
-      })
-      return { flags: ACTION.CAPS | message.actions | message.formats, body: sizes }
-    }
-    case 'provide': {
-      const entries = [...message.items].sort(([a], [b]) => a - b)
-      const parts = entries.flatMap(([, data]) => {
-        const size = Buffer.alloc(4)
-        size.writeUInt32BE(data.length)
-        return [size, data]
-      })
-      const formats = entries.reduce((sum, [format]) => sum | format, 0)
-      return { flags: ACTION.PROVIDE | formats, body: deflateSync(Buffer.concat(parts)) }
-    }
-    case 'request':
-      return { flags: ACTION.REQUEST | message.formats, body: Buffer.alloc(0) }
-    case 'peek':
-      return { flags: ACTION.PEEK | message.formats, body: Buffer.alloc(0) }
-    case 'notify':
-      return { flags: ACTION.NOTIFY | message.formats, body: Buffer.alloc(0) }
-  }
 }
 
 /** The bits that are set, lowest first. */

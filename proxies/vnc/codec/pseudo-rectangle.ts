@@ -6,7 +6,7 @@ import { ENCODING, encodingName } from './encodings.ts'
 import { CURSOR_SIDE_LIMIT, NAME_LIMIT } from './limits.ts'
 import { bytesPerPixel, type PixelFormat } from './pixel-format.ts'
 import type { RectangleBody } from './rectangle-body.ts'
-import { parseScreens, SCREEN_BYTES, type Screen } from './screens.ts'
+import { SCREEN_BYTES } from './screens.ts'
 
 /** A rectangle's data begins behind so many bytes. */
 export const RECTANGLE_HEAD = 12
@@ -89,11 +89,6 @@ function checkedNameLength(length: number): number {
 /** Whether an ExtendedDesktopSize changes the size: it may also be the answer that a viewer's wish was refused. */
 export function changesSize({ x: reason, y: status }: { x: number; y: number }): boolean {
   return reason !== 1 || status === 0
-}
-
-/** The screens of a whole ExtendedDesktopSize rectangle. */
-export function parseExtendedDesktopSize(rectangle: Uint8Array): Screen[] {
-  return parseScreens(rectangle, RECTANGLE_HEAD + 4)
 }
 
 /** The name in a whole DesktopName rectangle: it may hold anything. */

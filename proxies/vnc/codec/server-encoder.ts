@@ -1,6 +1,5 @@
 /** What a server sends (RFC 6143 section 7.6), as the bastion sends it to a viewer of its own accord. */
 import { Buffer } from 'node:buffer'
-import { cutText, extendedCutText, fence } from './client-encoder.ts'
 import type { Area } from './client-messages.ts'
 import { ENCODING } from './encodings.ts'
 import { NAME_LIMIT } from './limits.ts'
@@ -64,23 +63,6 @@ export function encodeDesktopName(name: string): Buffer {
 
 export function encodeBell(): Buffer {
   return Buffer.of(SERVER_MESSAGE.BELL)
-}
-
-/** Latin-1. */
-export function encodeServerCutText(text: Uint8Array): Buffer {
-  return cutText(SERVER_MESSAGE.CUT_TEXT, text)
-}
-
-export function encodeExtendedServerCutText(flags: number, body: Uint8Array): Buffer {
-  return extendedCutText(SERVER_MESSAGE.CUT_TEXT, flags, body)
-}
-
-export function encodeServerFence(flags: number, payload: Uint8Array): Buffer {
-  return fence(SERVER_MESSAGE.FENCE, flags, payload)
-}
-
-export function encodeEndOfContinuousUpdates(): Buffer {
-  return Buffer.of(SERVER_MESSAGE.END_OF_CONTINUOUS_UPDATES)
 }
 
 /** Each of a colour's parts has 16 bits. */

@@ -24,11 +24,6 @@ export interface ClientChannel extends Channel {
   startTls(identity: TlsIdentity): Promise<Uint8Array | undefined>
 }
 
-/** The peer has gone in the middle of the handshake. */
-export class EndedError extends Error {
-  override name = 'EndedError'
-}
-
 export async function readUint8(channel: Channel): Promise<number> {
   return (await channel.read(1))[0]!
 }

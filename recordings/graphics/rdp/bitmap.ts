@@ -1,6 +1,6 @@
 /** Bitmap updates (MS-RDPBCGR 2.2.9.1.1.3.1.2): rectangles of pixels, raw or compressed. */
 import { type Decoding, type Easel, PAUSE } from '../decoding.ts'
-import type { Framebuffer } from '../framebuffer.ts'
+import { type Framebuffer, type Rectangle, UNDRAWN } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
 import { toColours } from './colours.ts'
 import { decodeInterleaved, type InterleavedDepth } from './interleaved.ts'
@@ -24,76 +24,93 @@ interface Bitmap {
   width: number
   height: number
   depth: number
-  isCompressed: boolean
+  flags: number
   data: Uint8Array
 }
 
-/** `u16 type, u16 count`, then so many bitmaps. What lies outside of the framebuffer is left out. */
+/**
+ * `u16 type, u16 count`, then so many bitmaps. What lies outside of the framebuffer is left out; where pixels cannot be
+ * drawn it is grey. Throws MalformedGraphics behind the last bitmap where that was so, or where the next one cannot be found.
+ */
 export function* paintBitmaps(data: Uint8Array, easel: Easel, palette: Uint32Array): Decoding {
   const reader = new UpdateReader(data, 'bitmap update')
   reader.u16()
+  let flaw: MalformedGraphics | undefined
   for (let count = reader.u16(); count > 0; count--) {
     const bitmap = parseBitmap(reader)
-    paint(easel.framebuffer, bitmap, palette)
-    if (easel.count(bitmap.width * bitmap.height)) yield PAUSE
+    const place = placeOf(bitmap, easel.framebuffer)
+    if (!place) continue
+    try {
+      paint(easel.framebuffer, bitmap, place, palette)
+    } catch (error) {
+      if (!(error instanceof MalformedGraphics)) throw error
+      flaw ??= error
+      easel.framebuffer.fill(place, UNDRAWN)
+    }
+    easel.framebuffer.touch(place)
+    const decoded = Math.min(bitmap.width * bitmap.height, MAX_BITMAP_PIXELS)
+    if (easel.count(Math.max(place.width * place.height, decoded))) yield PAUSE
   }
+  if (flaw) throw flaw
 }
 
 function parseBitmap(reader: UpdateReader): Bitmap {
   const [left, top, right, bottom] = [reader.u16(), reader.u16(), reader.u16(), reader.u16()]
   const [width, height, depth, flags] = [reader.u16(), reader.u16(), reader.u16(), reader.u16()]
   const data = reader.bytes(reader.u16())
-  if (!DEPTHS.has(depth)) throw new MalformedGraphics(`${WHAT}: expected a depth of RDP, got ${depth} bits`)
-  if (MAX_BITMAP_PIXELS < width * height) {
-    throw new MalformedGraphics(
-      `${WHAT}: expected at most ${MAX_BITMAP_PIXELS} pixels, got ${width} × ${height}`,
-    )
-  }
-  if (right < left || bottom < top) {
-    throw new MalformedGraphics(
-      `${WHAT}: expected a rectangle, got one from ${left}, ${top} to ${right}, ${bottom}`,
-    )
-  }
-  const isCompressed = (flags & FLAG.compressed) !== 0
-  const hasHeader = isCompressed && (flags & FLAG.withoutHeader) === 0
-  return {
-    ...{ left, top, right, bottom, width, height, depth, isCompressed },
-    data: hasHeader ? withoutHeader(data) : data,
-  }
+  return { left, top, right, bottom, width, height, depth, flags, data }
 }
 
-/** TS_CD_HEADER (2.2.9.1.1.3.1.2.3): the second of its four numbers is the length of what follows. */
-function withoutHeader(data: Uint8Array): Uint8Array {
-  const reader = new UpdateReader(data, WHAT)
-  reader.u16()
-  const length = reader.u16()
-  reader.bytes(COMPRESSION_HEADER - 4)
-  return reader.bytes(length)
+/** What of the framebuffer is painted; undefined: nothing. */
+function placeOf({ left, top, right, bottom }: Bitmap, framebuffer: Framebuffer): Rectangle | undefined {
+  const width = Math.min(right + 1, framebuffer.width) - left
+  const height = Math.min(bottom + 1, framebuffer.height) - top
+  return width > 0 && height > 0 ? { x: left, y: top, width, height } : undefined
 }
 
-function paint(framebuffer: Framebuffer, bitmap: Bitmap, palette: Uint32Array): void {
-  const { left, top, right, bottom } = bitmap
-  const width = Math.min(right - left + 1, bitmap.width, framebuffer.width - left)
-  const height = Math.min(bottom - top + 1, bitmap.height, framebuffer.height - top)
+/** Not all of the place, where the bitmap is smaller. */
+function paint(
+  framebuffer: Framebuffer,
+  bitmap: Bitmap,
+  { x, y, ...place }: Rectangle,
+  palette: Uint32Array,
+): void {
   const colours = coloursOf(bitmap, palette)
-  if (width <= 0 || height <= 0) return
-  for (let row = 0; row < height; row++) {
+  const width = Math.min(place.width, bitmap.width)
+  for (let row = 0; row < Math.min(place.height, bitmap.height); row++) {
     // The lowest row comes first.
     const from = (bitmap.height - 1 - row) * bitmap.width
-    framebuffer.pixels.set(colours.subarray(from, from + width), (top + row) * framebuffer.width + left)
+    framebuffer.pixels.set(colours.subarray(from, from + width), (y + row) * framebuffer.width + x)
   }
-  framebuffer.touch({ x: left, y: top, width, height })
 }
 
 /** The lowest row first. */
 function coloursOf(bitmap: Bitmap, palette: Uint32Array): Uint32Array {
-  const { data, width, height, depth, isCompressed } = bitmap
+  const { width, height, depth } = bitmap
+  if (!DEPTHS.has(depth)) throw new MalformedGraphics(`${WHAT}: expected a depth of RDP, got ${depth} bits`)
+  if (width * height === 0 || MAX_BITMAP_PIXELS < width * height) {
+    throw new MalformedGraphics(
+      `${WHAT}: expected 1 to ${MAX_BITMAP_PIXELS} pixels, got ${width} × ${height}`,
+    )
+  }
+  const isCompressed = (bitmap.flags & FLAG.compressed) !== 0
+  const data = isCompressed ? compressedData(bitmap) : bitmap.data
   if (isCompressed && depth === 32) return decodePlanar(data, width, height)
   const pixels = isCompressed
     ? decodeInterleaved(data, width, height, depth as InterleavedDepth)
     : rawPixels(bitmap)
   toColours(pixels, depth, palette)
   return pixels
+}
+
+/** TS_CD_HEADER (2.2.9.1.1.3.1.2.3), where there is one: the second of its four numbers is the length of what follows. */
+function compressedData({ data, flags }: Bitmap): Uint8Array {
+  if ((flags & FLAG.withoutHeader) !== 0) return data
+  const reader = new UpdateReader(data, WHAT)
+  reader.u16()
+  const length = reader.u16()
+  reader.bytes(COMPRESSION_HEADER - 4)
+  return reader.bytes(length)
 }
 
 /** Each row fills whole words of four bytes. */

@@ -1,12 +1,12 @@
 /** Draws what an RDP target sent: the updates of its desktop, one after the other (docs/recording-format.md). */
 import { FRAME, type Frame } from '../../frames.ts'
 import { type Cursor, cursorArea, drawCursor, type Point } from '../cursor.ts'
-import { BOUNDARY, type Decoding, MORE, PAUSE, type Wait } from '../decoding.ts'
+import { BOUNDARY, type Decoding, MORE } from '../decoding.ts'
 import { parseDesktopSize, parsePointer } from '../events.ts'
 import type { Framebuffer, Rectangle, Size } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
 import type { Painter, PainterState } from '../painter.ts'
-import { PieceSource } from '../source.ts'
+import { Pump } from '../pump.ts'
 import { ARROW } from './arrow.ts'
 import { RdpDesktop } from './desktop.ts'
 import { MAX_UPDATE, MESSAGE_HEAD } from './message.ts'
@@ -14,19 +14,14 @@ import { packState, unpackState } from './state.ts'
 
 export class RdpPainter implements Painter {
   readonly #desktop: RdpDesktop
-  readonly #source = new PieceSource()
-  readonly #decoding: Decoding
+  readonly #pump: Pump
   #mouse: Point | undefined
-  /** Nothing of an update is read yet. */
-  #isBetween = true
-  #isPaused = false
   #flaws = 0
-  #stopped: string | undefined
 
   /** Black, in the size of the target's Demand Active. Throws MalformedGraphics when it is too large. */
   constructor(size: Size) {
     this.#desktop = new RdpDesktop(size)
-    this.#decoding = this.#messages()
+    this.#pump = new Pump(this.#messages())
   }
 
   /** Goes on from a snapshot with the pixels of that moment. Throws MalformedGraphics when it is none. */
@@ -44,7 +39,7 @@ export class RdpPainter implements Painter {
   }
 
   get stopped(): string | undefined {
-    return this.#stopped
+    return this.#pump.stopped
   }
 
   /** Updates that could not be drawn, or not to their end. Each is whole in itself, so the next ones are drawn. */
@@ -57,32 +52,17 @@ export class RdpPainter implements Painter {
   }
 
   get isPaused(): boolean {
-    return this.#isPaused
+    return this.#pump.isPaused
   }
 
   apply({ type, payload }: Pick<Frame, 'type' | 'payload'>): void {
-    if (type === FRAME.graphics) {
-      let rest = payload
-      do rest = rest.subarray(this.paint(rest))
-      while (rest.length > 0 || this.#isPaused)
-    } else if (type === FRAME.desktopSize) this.#resize(payload)
+    if (type === FRAME.graphics) this.#pump.takeAll(payload)
+    else if (type === FRAME.desktopSize) this.#resize(payload)
     else if (type === FRAME.pointer) this.#mouse = parsePointer(payload) ?? this.#mouse
   }
 
   paint(graphics: Uint8Array): number {
-    if (this.#stopped !== undefined) return graphics.length
-    this.#source.push(graphics)
-    let waits: Wait | undefined
-    try {
-      waits = this.#decoding.next().value ?? undefined
-    } catch (error) {
-      this.#stop(error)
-      return graphics.length
-    }
-    this.#isPaused = waits === PAUSE
-    if (waits !== MORE) return graphics.length - this.#source.giveBack(graphics)
-    this.#source.keep()
-    return graphics.length
+    return this.#pump.take(graphics)
   }
 
   picture(): Framebuffer {
@@ -107,31 +87,24 @@ export class RdpPainter implements Painter {
   }
 
   snapshot(): PainterState | undefined {
-    const isAtPlace = this.#isBetween && !this.#isPaused && this.#source.length === 0
-    if (!isAtPlace || this.#stopped !== undefined) return undefined
+    if (!this.#pump.isAtPlace) return undefined
     return packState({ ...this.#desktop.state, mouse: this.#mouse })
   }
 
   #resize(payload: Uint8Array): void {
     const size = parseDesktopSize(payload)
     try {
-      if (size && this.#stopped === undefined) this.framebuffer.resize(size)
+      if (size && this.stopped === undefined) this.framebuffer.resize(size)
     } catch (error) {
-      this.#stop(error)
+      this.#pump.stop(error)
     }
   }
 
-  #stop(error: unknown): void {
-    if (!(error instanceof MalformedGraphics)) throw error
-    this.#stopped = error.message
-    this.#isPaused = false
-  }
-
   *#messages(): Decoding {
-    const source = this.#source
+    const source = this.#pump.source
     for (;;) {
       while (!source.has(1)) yield MORE
-      this.#isBetween = false
+      this.#pump.isBetween = false
       while (!source.has(MESSAGE_HEAD)) yield MORE
       const code = source.u8()
       const length = source.u32()
@@ -141,7 +114,7 @@ export class RdpPainter implements Painter {
       while (!source.has(length)) yield MORE
       // A copy: it has to outlast pauses.
       yield* this.#update(code, source.take(length).slice())
-      this.#isBetween = true
+      this.#pump.isBetween = true
       yield BOUNDARY
     }
   }

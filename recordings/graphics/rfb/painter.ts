@@ -1,13 +1,13 @@
 /** Draws what a VNC target sent: FramebufferUpdate and SetColourMapEntries (RFC 6143 7.6.1, 7.6.2), byte for byte. */
 import { FRAME, type Frame } from '../../frames.ts'
 import { type Cursor, cursorArea, drawCursor } from '../cursor.ts'
-import { BOUNDARY, type Decoding, Easel, MORE, PAUSE, type Wait } from '../decoding.ts'
+import { BOUNDARY, type Decoding, Easel, MORE, PAUSE } from '../decoding.ts'
 import { parsePointer } from '../events.ts'
-import { Framebuffer, type Rectangle, rgb, type Size } from '../framebuffer.ts'
+import { Framebuffer, type Rectangle, type Size, UNDRAWN } from '../framebuffer.ts'
 import { InflateStream } from '../inflate.ts'
 import { MalformedGraphics, UndrawableGraphics } from '../malformed.ts'
 import type { Painter, PainterState } from '../painter.ts'
-import { PieceSource } from '../source.ts'
+import { Pump } from '../pump.ts'
 import { decodeAlphaCursor, decodeCursor, decodeXCursor } from './cursor.ts'
 import { decodeHextile } from './hextile.ts'
 import { PixelReaders, parsePixelFormat } from './pixel-format.ts'
@@ -19,8 +19,6 @@ import { decodeZrle } from './zrle.ts'
 const MESSAGE = { framebufferUpdate: 0, setColourMapEntries: 1 }
 const RECTANGLE_HEAD = 12
 const MAX_NAME = 4096
-/** Where there is a rectangle that could not be drawn: what was there before is there no longer. */
-const UNDRAWN = rgb(128, 128, 128)
 const SCREEN_LENGTH = 16
 
 const ENCODING = {
@@ -46,8 +44,7 @@ const ENCODING = {
 export class RfbPainter implements Painter {
   readonly framebuffer: Framebuffer
   readonly #easel: Easel
-  readonly #source = new PieceSource()
-  readonly #decoding: Decoding
+  readonly #pump: Pump
   #readers: PixelReaders | undefined
   /** A pixel format that holds from the next message on. */
   #nextFormat: Uint8Array | undefined
@@ -59,17 +56,13 @@ export class RfbPainter implements Painter {
   #pointer: { x: number; y: number } | undefined
   /** Rectangles of the present update that have not begun. */
   #rectangles = 0
-  /** Nothing of a message or a rectangle is read yet. */
-  #isBetween = true
-  #isPaused = false
-  #stopped: string | undefined
   #flaw: string | undefined
 
   /** Black, in the size of the target's ServerInit, or a framebuffer. Throws MalformedGraphics when it is too large. */
   constructor(size: Size | Framebuffer) {
     this.framebuffer = size instanceof Framebuffer ? size : new Framebuffer(size)
     this.#easel = new Easel(this.framebuffer)
-    this.#decoding = this.#messages()
+    this.#pump = new Pump(this.#messages())
   }
 
   /** Goes on from a snapshot with the pixels of that moment, and paints on them. Throws MalformedGraphics when it is none. */
@@ -80,7 +73,7 @@ export class RfbPainter implements Painter {
   }
 
   get stopped(): string | undefined {
-    return this.#stopped
+    return this.#pump.stopped
   }
 
   /** Why the last rectangle of those that are grey could not be drawn. */
@@ -93,33 +86,17 @@ export class RfbPainter implements Painter {
   }
 
   get isPaused(): boolean {
-    return this.#isPaused
+    return this.#pump.isPaused
   }
 
   apply({ type, payload }: Pick<Frame, 'type' | 'payload'>): void {
-    if (type === FRAME.graphics) {
-      let rest = payload
-      do rest = rest.subarray(this.paint(rest))
-      while (rest.length > 0 || this.#isPaused)
-    } else if (type === FRAME.pixelFormat) this.#nextFormat = payload.slice()
+    if (type === FRAME.graphics) this.#pump.takeAll(payload)
+    else if (type === FRAME.pixelFormat) this.#nextFormat = payload.slice()
     else if (type === FRAME.pointer) this.#pointer = parsePointer(payload) ?? this.#pointer
   }
 
   paint(graphics: Uint8Array): number {
-    if (this.#stopped !== undefined) return graphics.length
-    this.#source.push(graphics)
-    let waits: Wait | undefined
-    try {
-      waits = this.#decoding.next().value ?? undefined
-    } catch (error) {
-      if (!(error instanceof MalformedGraphics)) throw error
-      this.#stop(error.message)
-      return graphics.length
-    }
-    this.#isPaused = waits === PAUSE
-    if (waits !== MORE) return graphics.length - this.#source.giveBack(graphics)
-    this.#source.keep()
-    return graphics.length
+    return this.#pump.take(graphics)
   }
 
   picture(): Framebuffer {
@@ -135,8 +112,7 @@ export class RfbPainter implements Painter {
   }
 
   snapshot(): PainterState | undefined {
-    const isAtPlace = this.#isBetween && !this.#isPaused && this.#source.length === 0
-    if (!isAtPlace || this.#stopped !== undefined) return undefined
+    if (!this.#pump.isAtPlace) return undefined
     const streams = [this.#zlib, this.#zrle, ...this.#tight.streams].map((stream) => stream.snapshot())
     if (streams.includes(undefined)) return undefined
     return packState({
@@ -162,27 +138,22 @@ export class RfbPainter implements Painter {
     this.#pointer = state.pointer
   }
 
-  #stop(reason: string): void {
-    this.#stopped = reason
-    this.#isPaused = false
-  }
-
   *#messages(): Decoding {
     for (;;) {
       while (this.#rectangles > 0) {
         this.#rectangles--
         yield* this.#rectangle()
-        this.#isBetween = true
+        this.#pump.isBetween = true
         yield BOUNDARY
       }
-      while (!this.#source.has(1)) yield MORE
-      this.#isBetween = false
+      while (!this.#pump.source.has(1)) yield MORE
+      this.#pump.isBetween = false
       this.#takeFormat()
-      const type = this.#source.u8()
+      const type = this.#pump.source.u8()
       if (type === MESSAGE.framebufferUpdate) yield* this.#update()
       else if (type === MESSAGE.setColourMapEntries) yield* this.#colours()
       else throw new MalformedGraphics(`expected a message of VNC that draws, got one of type ${type}`)
-      this.#isBetween = true
+      this.#pump.isBetween = true
       yield BOUNDARY
     }
   }
@@ -195,26 +166,26 @@ export class RfbPainter implements Painter {
   }
 
   *#update(): Decoding {
-    while (!this.#source.has(3)) yield MORE
-    this.#source.u8()
-    this.#rectangles = this.#source.u16()
+    while (!this.#pump.source.has(3)) yield MORE
+    this.#pump.source.u8()
+    this.#rectangles = this.#pump.source.u16()
   }
 
   *#colours(): Decoding {
-    while (!this.#source.has(5)) yield MORE
-    this.#source.u8()
-    const first = this.#source.u16()
-    const count = this.#source.u16()
+    while (!this.#pump.source.has(5)) yield MORE
+    this.#pump.source.u8()
+    const first = this.#pump.source.u16()
+    const count = this.#pump.source.u16()
     for (let at = first; at < first + count; at++) {
-      while (!this.#source.has(6)) yield MORE
-      this.#readers?.setColour(at, this.#source.u16(), this.#source.u16(), this.#source.u16())
+      while (!this.#pump.source.has(6)) yield MORE
+      this.#readers?.setColour(at, this.#pump.source.u16(), this.#pump.source.u16(), this.#pump.source.u16())
     }
   }
 
   *#rectangle(): Decoding {
-    const source = this.#source
+    const source = this.#pump.source
     while (!source.has(RECTANGLE_HEAD)) yield MORE
-    this.#isBetween = false
+    this.#pump.isBetween = false
     const rectangle = { x: source.u16(), y: source.u16(), width: source.u16(), height: source.u16() }
     const encoding = source.i32()
     const readers = this.#readers
@@ -237,7 +208,7 @@ export class RfbPainter implements Painter {
   }
 
   #pixels(rectangle: Rectangle, encoding: number, readers: PixelReaders): Decoding | undefined {
-    const source = this.#source
+    const source = this.#pump.source
     const easel = this.#easel
     switch (encoding) {
       case ENCODING.raw:
@@ -261,7 +232,7 @@ export class RfbPainter implements Painter {
 
   /** Rectangles that paint nothing. */
   *#pseudo(rectangle: Rectangle, encoding: number, readers: PixelReaders): Decoding {
-    const source = this.#source
+    const source = this.#pump.source
     switch (encoding) {
       case ENCODING.lastRect:
         this.#rectangles = 0
@@ -298,7 +269,7 @@ export class RfbPainter implements Painter {
 
   /** `U8 count` and three bytes, then so many screens; x says why, and y whether it was refused. */
   *#extendedDesktopSize(rectangle: Rectangle): Decoding {
-    const source = this.#source
+    const source = this.#pump.source
     while (!source.has(4)) yield MORE
     const count = source.u8()
     source.take(3)
@@ -309,7 +280,7 @@ export class RfbPainter implements Painter {
   }
 
   *#name(): Decoding {
-    const source = this.#source
+    const source = this.#pump.source
     while (!source.has(4)) yield MORE
     const length = source.u32()
     if (length > MAX_NAME) {

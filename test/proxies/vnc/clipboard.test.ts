@@ -2,8 +2,9 @@ import { Buffer } from 'node:buffer'
 import { deflateSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { ClipboardGuard } from '../../../proxies/vnc/clipboard.ts'
-import { ACTION, encodeClipboard, FORMAT } from '../../../proxies/vnc/codec/clipboard.ts'
+import { ACTION, FORMAT } from '../../../proxies/vnc/codec/clipboard.ts'
 import type { Right } from '../../../src/model/rights.ts'
+import { encodeClipboard } from './codec/encoders.ts'
 
 const MIB = 2 ** 20
 const BOTH: Right[] = ['VNC', 'VNC_CLIPBOARD_UP', 'VNC_CLIPBOARD_DOWN']

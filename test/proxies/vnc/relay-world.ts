@@ -1,9 +1,9 @@
 /** A relay between two ends that are only bytes, with a session that may what a test says. */
 import { Buffer } from 'node:buffer'
+import type { Pipe } from '../../../proxies/pipe.ts'
 import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit } from '../../../proxies/vnc/codec/server-init.ts'
 import type { ViewerState } from '../../../proxies/vnc/local/display.ts'
-import type { Pipe } from '../../../proxies/vnc/pipe.ts'
 import { type LastWords, VncRelay } from '../../../proxies/vnc/relay.ts'
 import { VncSession } from '../../../proxies/vnc/session.ts'
 import { Viewer } from '../../../proxies/vnc/viewer.ts'
@@ -70,7 +70,6 @@ export interface World {
 export const STATE: ViewerState = {
   size: { width: 100, height: 80 },
   format: RGB888,
-  isFormatChosen: false,
   encodings: [],
   request: undefined,
   wish: undefined,

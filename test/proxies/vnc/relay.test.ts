@@ -21,15 +21,17 @@ import {
   encodeBell,
   encodeDesktopName,
   encodeDesktopSize,
-  encodeEndOfContinuousUpdates,
   encodeExtendedDesktopSize,
-  encodeExtendedServerCutText,
-  encodeServerCutText,
-  encodeServerFence,
 } from '../../../proxies/vnc/codec/server-encoder.ts'
 import { FIRST_UPDATE_MS, STALL_LOOK_MS, STALL_MS } from '../../../proxies/vnc/limits.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
+import {
+  encodeEndOfContinuousUpdates,
+  encodeExtendedServerCutText,
+  encodeServerCutText,
+  encodeServerFence,
+} from './codec/encoders.ts'
 import { rectangle, update } from './codec/streams.ts'
 import { newWorld } from './relay-world.ts'
 

@@ -9,12 +9,14 @@ import {
   encodeColourMap,
   encodeDesktopName,
   encodeDesktopSize,
-  encodeEndOfContinuousUpdates,
   encodeExtendedDesktopSize,
+} from '../../../../proxies/vnc/codec/server-encoder.ts'
+import {
+  encodeEndOfContinuousUpdates,
   encodeExtendedServerCutText,
   encodeServerCutText,
   encodeServerFence,
-} from '../../../../proxies/vnc/codec/server-encoder.ts'
+} from './encoders.ts'
 import { compactLength, rectangle, tell, uint32, update } from './streams.ts'
 
 const SCREEN = { width: 100, height: 80 }

@@ -17,7 +17,6 @@ const AREA = { x: 0, y: 0, ...SIZE }
 const STATE: ViewerState = {
   size: SIZE,
   format: RGB888,
-  isFormatChosen: true,
   encodings: [ENCODING.ZRLE, ENCODING.DESKTOP_NAME],
   request: { isIncremental: true, area: AREA },
   wish: undefined,

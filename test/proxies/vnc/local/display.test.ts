@@ -4,17 +4,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MessageScreen } from '../../../../proxies/desktop/message.ts'
 import { PALETTE } from '../../../../proxies/desktop/palette.ts'
 import type { Screen, Size } from '../../../../proxies/desktop/screen.ts'
+import { MAX_EVENTS, RELEASE_MS, UPDATE_INTERVAL_MS } from '../../../../proxies/desktop/stage.ts'
 import { TargetList } from '../../../../proxies/desktop/targets.ts'
 import type { ClientMessage } from '../../../../proxies/vnc/codec/client-messages.ts'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
 import { type PixelFormat, RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'
 import { pixelOf } from '../../../../proxies/vnc/codec/pixels.ts'
-import {
-  LocalDisplay,
-  MAX_EVENTS,
-  RELEASE_MS,
-  UPDATE_INTERVAL_MS,
-} from '../../../../proxies/vnc/local/display.ts'
+import { LocalDisplay } from '../../../../proxies/vnc/local/display.ts'
 import { encodeHextile } from '../../../../proxies/vnc/local/hextile.ts'
 import { markOf, pressOf } from '../../../../proxies/vnc/local/keysyms.ts'
 import { ViewerInput } from '../../../../proxies/vnc/local/viewer-input.ts'
@@ -489,7 +485,6 @@ describe('outcomes and the hand-over', () => {
     expect(await display.release()).toEqual({
       size: SIZE,
       format: FORMATS['16 bits'],
-      isFormatChosen: true,
       encodings: [ENCODING.TIGHT, ENCODING.RAW, -30],
       request: { isIncremental: true, area: { x: 1, y: 2, width: 3, height: 4 } },
       wish: undefined,
@@ -524,7 +519,6 @@ describe('outcomes and the hand-over', () => {
     expect(released).toHaveBeenCalledOnce()
     expect(released.mock.calls[0]![0]).toMatchObject({
       request: { isIncremental: true },
-      isFormatChosen: true,
     })
     expect(viewer.isWhole).toBe(true)
     expectPicture(viewer, screen)

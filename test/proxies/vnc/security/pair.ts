@@ -1,10 +1,6 @@
 /** The two ends of a connection in memory, as handshakes see it. TLS is asked for and left out. */
-import {
-  type ClientChannel,
-  EndedError,
-  type ServerChannel,
-  type TlsIdentity,
-} from '../../../../proxies/vnc/security/channel.ts'
+import { EndedError } from '../../../../proxies/ended.ts'
+import type { ClientChannel, ServerChannel, TlsIdentity } from '../../../../proxies/vnc/security/channel.ts'
 import type { FrameOpener, FrameSealer } from '../../../../proxies/vnc/security/frames.ts'
 
 /** What the server shows where a certificate is asked for. */

@@ -246,8 +246,8 @@ describe('what is refused', () => {
   test.each([
     ['a depth that there is not', one({ depth: 12 }), 'a depth of RDP'],
     ['too few bytes', one({ height: 2 }), 'expected 8 bytes'],
-    ['a rectangle from right to left', one({ left: 3, right: 2 }), 'expected a rectangle'],
-    ['more pixels than anybody sends', one({ width: 65_535, height: 65_535 }), 'at most 4194304 pixels'],
+    ['more pixels than anybody sends', one({ width: 65_535, height: 65_535 }), '1 to 4194304 pixels'],
+    ['no pixels', one({ width: 0, height: 65_535 }), '1 to 4194304 pixels'],
     ['fewer bitmaps than said', words(1, 2), 'expected 2 bytes'],
     ['a palette of 16 colours', paletteUpdate(Buffer.alloc(48)), '256 colours'],
   ])('%s', (title, data, words) => {
@@ -268,11 +268,23 @@ describe('what is refused', () => {
     expect(() => decodePlanar(bytes(''), 1, 1)).toThrow('a header')
   })
 
-  test('a desktop after a bitmap that is refused goes on', () => {
+  test('where a bitmap cannot be drawn it is grey, and the next ones are drawn', () => {
     const shown = desktop()
-    expect(() => draw(shown, CODE.bitmap, one({ depth: 12 }))).toThrow(MalformedGraphics)
-    draw(shown, CODE.bitmap, one({ data: bytes('00f80000') }))
-    expect(shown.framebuffer.pixels[0]).toBe(RED)
+    const red = { width: 1, height: 1, depth: 16, data: bytes('00f80000') }
+    const torn = { ...red, width: 2, height: 2, flags: COMPRESSED, data: bytes('') }
+    const beside = bitmap({ ...red, left: 3, right: 2 })
+    const update = bitmapUpdate(
+      bitmap({ ...torn, left: 1 }),
+      bitmap(red),
+      beside,
+      bitmap({ ...red, left: 2 }),
+    )
+    expect(() => draw(shown, CODE.bitmap, update)).toThrow(MalformedGraphics)
+    const GREY = 0xff808080
+    expect([...shown.framebuffer.pixels]).toEqual([
+      ...row(RED, GREY, RED, BLACK),
+      ...row(BLACK, GREY, GREY, BLACK),
+    ])
   })
 })
 

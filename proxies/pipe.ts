@@ -1,16 +1,25 @@
 /**
- * One VNC connection, whatever encrypts it: bytes on request while the handshake goes on, and as they come from then on.
- * It is nothing, TLS that begins in the middle (VeNCrypt), or frames of RA2.
+ * The connection of a desktop's protocol, whatever encrypts it: bytes on request while the handshake goes on, and as they
+ * come from then on. What encrypts is nothing, TLS that begins in the middle, or frames of the protocol's own.
  */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type SecureContext, TLSSocket } from 'node:tls'
-import { KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from '../limits.ts'
-import { MalformedError } from '../malformed.ts'
-import { ReadTurn } from '../read-turns.ts'
-import { takeReads } from '../shared-read.ts'
-import { EndedError } from './security/channel.ts'
-import type { FrameOpener, FrameSealer } from './security/frames.ts'
+import { EndedError } from './ended.ts'
+import { KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from './limits.ts'
+import { MalformedError } from './malformed.ts'
+import { ReadTurn } from './read-turns.ts'
+import { takeReads } from './shared-read.ts'
+
+/** Makes frames of what is sent. */
+export interface Sealer {
+  seal(bytes: Uint8Array): Uint8Array
+}
+
+/** Takes what comes out of its frames: what is whole of it. Throws MalformedError. */
+export interface Opener {
+  open(bytes: Uint8Array): Buffer
+}
 
 interface Wanted {
   bytes: number
@@ -31,7 +40,7 @@ export class Pipe {
   readonly #socket: Socket
   #stream: Socket
   readonly #turn = new ReadTurn(() => this.#flow())
-  #frames: { sealer: FrameSealer; opener: FrameOpener } | undefined
+  #frames: { sealer: Sealer; opener: Opener } | undefined
   /** Read, and not asked for yet. */
   #ahead: Buffer = NOTHING
   #wanted: Wanted | undefined
@@ -65,7 +74,7 @@ export class Pipe {
     if (this.#stream.writable) this.#stream.write(this.#frames ? this.#frames.sealer.seal(bytes) : bytes)
   }
 
-  startFrames(sealer: FrameSealer, opener: FrameOpener): void {
+  startFrames(sealer: Sealer, opener: Opener): void {
     const ahead = this.#ahead
     this.#ahead = NOTHING
     this.#frames = { sealer, opener }
@@ -143,7 +152,7 @@ export class Pipe {
   /** What has come before TLS begins is not under its protection: somebody in between may have put it there. */
   #wrap(wrap: (socket: Socket) => TLSSocket): TLSSocket {
     if (this.#ahead.length > 0) {
-      throw new MalformedError(`vnc: TLS was expected, ${this.#ahead.length} bytes came before its begin`)
+      throw new MalformedError(`TLS was expected, ${this.#ahead.length} bytes came before its begin`)
     }
     this.#isStartingTls = true
     this.#socket.pause()
