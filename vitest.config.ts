@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/peers/rsa-host-key.ts'],
     pool: 'forks',
     // Two processors; many tests wait for a time to pass.
     maxWorkers: 3,
