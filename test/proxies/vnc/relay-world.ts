@@ -9,6 +9,7 @@ import { VncSession } from '../../../proxies/vnc/session.ts'
 import { Viewer } from '../../../proxies/vnc/viewer.ts'
 import { FRAME, type FrameType } from '../../../recordings/frames.ts'
 import type { Gate, OpenSession } from '../../../src/gate/messages.ts'
+import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../../src/model/vnc-options.ts'
@@ -96,6 +97,7 @@ export async function newWorld(
       rights: ['VNC', ...rights],
       options: SESSION_OPTIONS,
       vncOptions: { ...VNC_OPTIONS, ...options },
+      rdpOptions: RDP_OPTIONS,
       ...opened,
     } as unknown as OpenSession,
     gate,

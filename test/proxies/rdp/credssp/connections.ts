@@ -20,7 +20,7 @@ import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiato
 import { TsRequestSplitter } from '../../../../proxies/rdp/credssp/ts-request.ts'
 import { NtlmAcceptor } from '../../../../proxies/rdp/ntlm/acceptor.ts'
 import { NtlmInitiator } from '../../../../proxies/rdp/ntlm/initiator.ts'
-import { judgeProof, type NtlmProof, ntHash } from '../../../../proxies/rdp/ntlm/keys.ts'
+import { judgeProof, type NtlmProof, ntHash } from '../../../../src/model/ntlm-auth.ts'
 import { Secret } from '../../../../src/model/secret.ts'
 
 const REQUEST = buildConnectionRequest({
