@@ -157,6 +157,32 @@ export function challengeForm(
   )
 }
 
+/** Who somebody is at the bastion; `login`: what their client has said already. */
+export function signInForm(
+  { bastion, login = '', flaw }: { bastion: string; login?: string; flaw?: string },
+  size: Size,
+): FormScreen {
+  return new FormScreen(
+    {
+      bastion,
+      heading: 'Sign in',
+      ...(flaw !== undefined && { flaw }),
+      fields: [
+        { label: 'User', echo: true, value: login },
+        { label: 'Password', echo: false },
+      ],
+      button: 'Sign in',
+    },
+    size,
+  )
+}
+
+/** The answers of a `signInForm`. */
+export function signInOf(answers: readonly string[]): { login: string; password: string } {
+  const [login = '', password = ''] = answers
+  return { login, password }
+}
+
 /** What somebody logs in with at a target where no stored account is used. */
 export function logonForm(
   { bastion, user, question }: { bastion: string; user?: string; question: LogonQuestion },

@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
+import { ByteWriter } from './writer.ts'
 
 /** updateCode of the fast path. */
 export const UPDATE = {
@@ -96,4 +97,10 @@ export function parseSlowPointer(body: Uint8Array): Update {
     default:
       return reader.fail(`a pointer message that RDP has was expected, found ${type}`)
   }
+}
+
+/** The body of share data of type `pointer`: one of the two pointers that every system has. */
+export function buildSlowPointer(code: typeof UPDATE.pointerHidden | typeof UPDATE.pointerDefault): Buffer {
+  const shape = code === UPDATE.pointerHidden ? SYSTEM_POINTER.hidden : SYSTEM_POINTER.default
+  return new ByteWriter(8).uint16(POINTER_MESSAGE.system).zeros(2).uint32(shape).finish()
 }

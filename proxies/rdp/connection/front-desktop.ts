@@ -27,7 +27,7 @@ import {
   parseShareData,
   type ShareData,
 } from '../codec/share.ts'
-import { UPDATE, type Update } from '../codec/updates.ts'
+import { buildSlowPointer, UPDATE, type Update } from '../codec/updates.ts'
 
 /** Any number but 0; a target's desktop has one of its own. */
 const SHARE_ID = 0x000103ea
@@ -52,6 +52,9 @@ export interface FrontDesktopOptions {
 
 type State = 'offered' | 'confirmed' | 'ready' | 'deactivated'
 
+/** Messages that are answered until a desktop is taken: there are four, and some room. */
+const ANSWERS = 32
+
 /** Share data that a client may send and that changes nothing here. */
 const WITHOUT_MEANING: ReadonlySet<number> = new Set([DATA_PDU.persistentKeyList, DATA_PDU.suppressOutput])
 
@@ -59,6 +62,7 @@ export class FrontDesktop {
   readonly #options: FrontDesktopOptions
   #state: State = 'offered'
   #takesFastPath = false
+  #answers = 0
 
   /** Offers the desktop to the client. */
   constructor(options: FrontDesktopOptions) {
@@ -88,8 +92,8 @@ export class FrontDesktop {
   }
 
   /**
-   * Only after the first `paint`. Old clients take no fast path: bitmaps and palettes come to them on the slow path, and
-   * other updates not at all.
+   * Only after the first `paint`. Old clients take no fast path: bitmaps, palettes and the system's pointers come to them
+   * on the slow path, and other updates not at all.
    */
   draw(update: Update): void {
     if (this.#state !== 'ready') throw new Error(`the desktop is ${this.#state}, nothing can be drawn on it`)
@@ -97,6 +101,8 @@ export class FrontDesktop {
       for (const pdu of buildFastPathUpdate(update)) this.#options.sendFastPath(pdu)
     } else if (update.code === UPDATE.bitmap || update.code === UPDATE.palette) {
       this.#send({ shareId: SHARE_ID, type: DATA_PDU.update, body: update.data })
+    } else if (update.code === UPDATE.pointerDefault || update.code === UPDATE.pointerHidden) {
+      this.#send({ shareId: SHARE_ID, type: DATA_PDU.pointer, body: buildSlowPointer(update.code) })
     }
   }
 
@@ -112,30 +118,27 @@ export class FrontDesktop {
   }
 
   #confirm(active: ActivePdu): void {
+    // Of a target's desktop, which this one has taken the place of.
+    if (active.shareId !== SHARE_ID) return
     if (this.#state !== 'offered') throw new MalformedError('confirm active: one was expected, found another')
-    if (active.shareId !== SHARE_ID) {
-      throw new MalformedError(`confirm active: share ${SHARE_ID} was expected, found ${active.shareId}`)
-    }
     this.#takesFastPath = takesFastPath(active.capabilities)
     this.#state = 'confirmed'
   }
 
   #receiveData(data: ShareData): void {
     const { user, visitor } = this.#options
-    // Input that was on its way when the desktop was taken away.
-    if (this.#state === 'deactivated') return
-    if (this.#state === 'offered') {
-      throw new MalformedError(`share data: a confirm active was expected first, found type ${data.type}`)
-    }
+    // Input that was on its way when this desktop was taken away, or a target's.
+    if (this.#state === 'deactivated' || this.#state === 'offered') return
     switch (data.type) {
       case DATA_PDU.synchronize:
-        this.#send(buildSynchronize(SHARE_ID, user))
+        this.#answer(buildSynchronize(SHARE_ID, user))
         return
       case DATA_PDU.control: {
         const action = parseControlAction(data.body)
-        if (action === CONTROL_ACTION.cooperate) this.#send(buildControl(SHARE_ID, CONTROL_ACTION.cooperate))
+        if (action === CONTROL_ACTION.cooperate)
+          this.#answer(buildControl(SHARE_ID, CONTROL_ACTION.cooperate))
         else if (action === CONTROL_ACTION.requestControl) {
-          this.#send(buildControl(SHARE_ID, CONTROL_ACTION.grantedControl, user, SERVER_USER))
+          this.#answer(buildControl(SHARE_ID, CONTROL_ACTION.grantedControl, user, SERVER_USER))
         }
         return
       }
@@ -160,10 +163,21 @@ export class FrontDesktop {
   }
 
   #finish(): void {
-    this.#send(buildFontMap(SHARE_ID))
+    this.#answer(buildFontMap(SHARE_ID))
     if (this.#state === 'ready') return
     this.#state = 'ready'
     this.#options.visitor.paint()
+  }
+
+  /** Who asks without end, and reads nothing, would fill memory with answers. */
+  #answer(data: ShareData): void {
+    this.#answers++
+    if (ANSWERS < this.#answers) {
+      throw new MalformedError(
+        `share data: at most ${ANSWERS} messages for a desktop were expected, found more`,
+      )
+    }
+    this.#send(data)
   }
 
   #send(data: ShareData): void {

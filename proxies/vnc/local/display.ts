@@ -4,9 +4,10 @@
  * viewer's messages gives them to it or to the relay, so a change of hands loses nothing.
  */
 import { Buffer } from 'node:buffer'
-import { performance } from 'node:perf_hooks'
+import { bandsOf } from '../../desktop/damage.ts'
 import { intersection, joined, type Rectangle } from '../../desktop/scene.ts'
-import type { KeyPress, PointerState, Screen, Size } from '../../desktop/screen.ts'
+import type { Screen, Size } from '../../desktop/screen.ts'
+import { type Drawing, Stage } from '../../desktop/stage.ts'
 import type { Area, ClientMessage } from '../codec/client-messages.ts'
 import { ENCODING } from '../codec/encodings.ts'
 import { FRAMEBUFFER_PIXEL_LIMIT, FRAMEBUFFER_SIDE_LIMIT } from '../codec/limits.ts'
@@ -18,8 +19,7 @@ import {
   encodeExtendedDesktopSize,
   encodeUpdateHeader,
 } from '../codec/server-encoder.ts'
-import { Damage } from './damage.ts'
-import { bandsOf, PixelEncoder } from './update.ts'
+import { PixelEncoder } from './update.ts'
 import { ViewerInput } from './viewer-input.ts'
 
 export interface LocalDisplayOptions {
@@ -52,15 +52,6 @@ export interface SizeWish {
   screens: readonly WishedScreen[]
 }
 
-/** Screens are told the time so often. */
-const TICK_MS = 250
-/** Between two updates: nobody types or scrolls faster than that. */
-export const UPDATE_INTERVAL_MS = 30
-/** A viewer has so long for the rest of the update that is being sent. */
-export const RELEASE_MS = 10_000
-/** Events of keys and the pointer that are dealt with in one turn of the event loop, and that wait at most. */
-const EVENTS_A_TURN = 16
-export const MAX_EVENTS = 1024
 /** ExtendedDesktopSize: whose wish a size is, and what came of it. */
 const OWN_WISH = 0
 const VIEWER_WISH = 1
@@ -68,53 +59,31 @@ const GRANTED = 0
 const PROHIBITED = 1
 const SCREEN_ID = 1
 
-/** One that is being sent: in the format, and of the screen, that were when it began. */
-interface Update {
-  screen: Screen
-  encoder: PixelEncoder
-  knowsHextile: boolean
-  bands: Rectangle[]
-}
-
-type Input = { press: KeyPress } | { pointer: PointerState }
-
 export class LocalDisplay {
   readonly #options: LocalDisplayOptions
-  readonly #now: () => number
   readonly #input = new ViewerInput()
-  #events: Input[] = []
-  /** In this turn. */
-  #dealtWith = 0
-  /** The next events, and the next part of an update, have a turn of their own. */
-  #eventsTurn: NodeJS.Immediate | undefined
-  #updateTurn: NodeJS.Immediate | undefined
-  #clock: NodeJS.Timeout | undefined
-  #screen: Screen | undefined
-  #onOutcome: ((outcome: unknown) => void) | undefined
+  readonly #stage: Stage
   #size: Size
   #encoder: PixelEncoder
   #encodings: readonly number[] = []
   #request: ViewerState['request']
   #wish: SizeWish | undefined
   #cutText: Uint8Array | undefined
-  /** What the viewer does not have yet, in pixels. */
-  readonly #damage = new Damage()
   /** Rectangles that tell of something else than pixels, for the next update. */
   readonly #news = new Map<'size' | 'cursor' | 'name', () => Buffer>()
   #owesColourMap = false
-  #update: Update | undefined
-  #lastUpdate = Number.NEGATIVE_INFINITY
-  #pause: NodeJS.Timeout | undefined
-  /** Resolves when the update that is being sent is whole. */
-  #onWhole: (() => void) | undefined
-  #isOver = false
 
   constructor(options: LocalDisplayOptions) {
     this.#options = options
-    this.#now = options.now ?? (() => performance.now())
     this.#size = options.size
     this.#encoder = new PixelEncoder(options.format)
     this.#owesColourMap = !options.format.isTrueColour
+    this.#stage = new Stage({
+      pipe: options.pipe,
+      ...(options.now && { now: options.now }),
+      isAwaited: () => this.#request !== undefined,
+      begin: (screen) => this.#begin(screen),
+    })
   }
 
   /** What the viewer takes its desktop for, or is going to with the next update. */
@@ -132,20 +101,14 @@ export class LocalDisplay {
    * viewer cannot have the screen's size, the screen gets the viewer's.
    */
   show<Outcome>(screen: Screen<Outcome>, onOutcome?: (outcome: Outcome) => void): void {
-    if (this.#isOver) return
+    if (this.#stage.isOver) return
     const { width, height } = screen
     if (width !== this.#size.width || height !== this.#size.height) {
       if (this.canResize) this.#resize({ width, height }, OWN_WISH)
       else screen.resize(this.#size)
     }
-    this.#screen = screen
-    this.#onOutcome = onOutcome as ((outcome: unknown) => void) | undefined
-    this.#events = []
     this.#input.begin()
-    this.#damage.add(this.#whole)
-    screen.tick(this.#now())
-    this.#clock ??= setInterval(() => this.#tick(), TICK_MS)
-    this.#settle()
+    this.#stage.show(screen, onOutcome)
   }
 
   /** The same, as a promise: it stays open where another screen takes its place. */
@@ -156,12 +119,12 @@ export class LocalDisplay {
   /** Tells the viewer another name of the desktop, where it knows that. */
   rename(name: string): void {
     this.#news.set('name', () => encodeDesktopName(name))
-    this.#settle()
+    this.#stage.settle()
   }
 
   /** A message of the viewer; its bytes are copied where they are kept. */
   message(message: ClientMessage): void {
-    if (this.#isOver) return
+    if (this.#stage.isOver) return
     switch (message.kind) {
       case 'set-pixel-format':
         this.#encoder = new PixelEncoder(message.format)
@@ -179,11 +142,11 @@ export class LocalDisplay {
         return
       case 'key': {
         const press = this.#input.key(message.isDown, message.keysym)
-        if (press) this.#queue({ press })
+        if (press) this.#stage.key(press)
         return
       }
       case 'pointer':
-        this.#queue({ pointer: this.#input.pointer(message.x, message.y, message.buttons) })
+        this.#stage.pointer(this.#input.pointer(message.x, message.y, message.buttons))
         return
       case 'cut-text':
         this.#cutText = Uint8Array.from(message.text)
@@ -199,7 +162,7 @@ export class LocalDisplay {
 
   /** The pipe takes more again. */
   drained(): void {
-    this.#settle()
+    this.#stage.settle()
   }
 
   /**
@@ -207,10 +170,7 @@ export class LocalDisplay {
    * or when it is closed. Rejects where the viewer does not take the rest of it in time.
    */
   async release(): Promise<ViewerState> {
-    this.#screen = undefined
-    this.#onOutcome = undefined
-    if (this.#update) await this.#whenWhole()
-    this.close()
+    await this.#stage.release()
     return {
       size: this.#size,
       format: this.#encoder.format,
@@ -221,28 +181,9 @@ export class LocalDisplay {
     }
   }
 
-  async #whenWhole(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    try {
-      await new Promise<void>((resolve, reject) => {
-        this.#onWhole = resolve
-        const late = () => reject(new Error('the viewer does not take what it is shown'))
-        timer = setTimeout(late, RELEASE_MS)
-      })
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
   /** The connection is gone, or somebody else's. */
   close(): void {
-    this.#isOver = true
-    clearInterval(this.#clock)
-    clearTimeout(this.#pause)
-    clearImmediate(this.#eventsTurn)
-    clearImmediate(this.#updateTurn)
-    this.#events = []
-    this.#onWhole?.()
+    this.#stage.close()
   }
 
   get #whole(): Rectangle {
@@ -260,7 +201,7 @@ export class LocalDisplay {
     if (!last || (last.isIncremental && !isIncremental)) this.#request = { isIncremental, area }
     else if (!isIncremental) this.#request = { isIncremental, area: around(last.area, area) }
     else if (last.isIncremental) this.#request = { isIncremental, area }
-    this.#settle()
+    this.#stage.settle()
   }
 
   #wished({ width, height, screens }: SizeWish): void {
@@ -274,18 +215,18 @@ export class LocalDisplay {
       width * height <= FRAMEBUFFER_PIXEL_LIMIT
     if (!isFine) {
       this.#tellSize(VIEWER_WISH, PROHIBITED)
-      this.#settle()
+      this.#stage.settle()
       return
     }
     this.#resize({ width, height }, VIEWER_WISH)
-    this.#screen?.resize({ width, height })
-    this.#settle()
+    this.#stage.screen?.resize({ width, height })
+    this.#stage.settle()
   }
 
   #resize(size: Size, whose: number): void {
     this.#size = size
-    this.#damage.clear()
-    this.#damage.add(this.#whole)
+    this.#stage.damage.clear()
+    this.#stage.damage.add(this.#whole)
     this.#tellSize(whose, GRANTED)
   }
 
@@ -302,84 +243,30 @@ export class LocalDisplay {
     this.#news.set(what, () => this.#encoder.arrow())
   }
 
-  #queue(event: Input): void {
-    if (!this.#screen || this.#events.length >= MAX_EVENTS) return
-    this.#events.push(event)
-    this.#work()
-  }
-
-  /** What a key costs, as a search of thousands of targets, nobody can make the others wait for many times over. */
-  #work(): void {
-    while (
-      this.#events.length > 0 &&
-      this.#dealtWith < EVENTS_A_TURN &&
-      this.#screen?.outcome === undefined
-    ) {
-      const event = this.#events.shift()!
-      this.#dealtWith++
-      if ('press' in event) this.#screen?.key(event.press)
-      else this.#screen?.pointer(event.pointer)
-    }
-    this.#eventsTurn ??= setImmediate(() => {
-      this.#eventsTurn = undefined
-      this.#dealtWith = 0
-      if (this.#events.length > 0) this.#work()
-    })
-    this.#settle()
-  }
-
-  #tick(): void {
-    this.#screen?.tick(this.#now())
-    this.#settle()
-  }
-
-  /** After anything that happened: the outcome, and what can be sent. */
-  #settle(): void {
-    if (this.#isOver) return
-    const screen = this.#screen
-    const tell = this.#onOutcome
-    if (screen?.outcome !== undefined && tell) {
-      this.#onOutcome = undefined
-      // Whoever is told may take the viewer over, which is not for the middle of something.
-      queueMicrotask(() => {
-        if (this.#screen === screen && !this.#isOver) tell(screen.outcome)
-      })
-    }
-    if (this.#update) this.#send(this.#update)
-    else this.#begin()
-  }
-
-  /** Begins an update if the viewer waits for one and there is something to tell. */
-  #begin(): void {
-    if (!this.#request || !this.#screen || this.#pause || this.#options.pipe.congested) return
-    const wait = this.#lastUpdate + UPDATE_INTERVAL_MS - this.#now()
-    if (wait > 0) {
-      this.#pause = setTimeout(() => {
-        this.#pause = undefined
-        this.#settle()
-      }, wait)
-      return
-    }
-    for (const box of this.#screen.takeDamage()) this.#damage.add(box)
-    const { isIncremental, area } = this.#request
+  /** The viewer waits: answers if there is something to tell. */
+  #begin(screen: Screen): Drawing | undefined {
+    const { isIncremental, area } = this.#request!
+    const { damage } = this.#stage
     const { x, y, width, height } = area
     const part = isIncremental ? undefined : intersection({ left: x, top: y, width, height }, this.#whole)
-    if (part) this.#damage.add(part)
+    if (part) damage.add(part)
     const news = this.#takeNews()
     // What is sent with a change of size is lost in it (RFC 6143 7.8.2).
-    const due = news.isSize ? [] : joined(this.#damage.take({ left: x, top: y, width, height }))
-    const bands = due.flatMap(bandsOf)
-    if (bands.length === 0 && news.rectangles.length === 0) return
+    const due = news.isSize ? [] : joined(damage.take({ left: x, top: y, width, height }))
+    const parts = due.flatMap(bandsOf)
+    if (parts.length === 0 && news.rectangles.length === 0) return undefined
     this.#request = undefined
-    this.#lastUpdate = this.#now()
     const map = this.#owesColourMap ? [this.#encoder.colourMap()] : []
     this.#owesColourMap = false
-    const header = encodeUpdateHeader(news.rectangles.length + bands.length)
-    this.#options.pipe.write(Buffer.concat([...map, header, ...news.rectangles]))
-    if (bands.length === 0) return
+    const header = encodeUpdateHeader(news.rectangles.length + parts.length)
+    const { pipe } = this.#options
+    pipe.write(Buffer.concat([...map, header, ...news.rectangles]))
+    // In the format that was when the update began.
+    const encoder = this.#encoder
     const knowsHextile = this.#knows(ENCODING.HEXTILE)
-    this.#update = { screen: this.#screen, encoder: this.#encoder, knowsHextile, bands }
-    this.#send(this.#update)
+    const draw = (band: Rectangle): void =>
+      pipe.write(encoder.rectangle(band.left, band.top, screen.paint(band), knowsHextile))
+    return { parts, draw }
   }
 
   /** Those that the viewer knows. */
@@ -395,27 +282,6 @@ export class LocalDisplay {
     take('cursor', this.#knows(ENCODING.CURSOR))
     take('name', this.#knows(ENCODING.DESKTOP_NAME))
     return { isSize: take('size', this.canResize), rectangles }
-  }
-
-  /** A rectangle a turn, while the viewer takes them. */
-  #send(update: Update): void {
-    if (this.#updateTurn || this.#options.pipe.congested) return
-    const { screen, encoder, knowsHextile, bands } = update
-    const band = bands.shift()
-    if (band) {
-      const rectangle = encoder.rectangle(band.left, band.top, screen.paint(band), knowsHextile)
-      this.#options.pipe.write(rectangle)
-    }
-    if (bands.length === 0) {
-      this.#update = undefined
-      this.#onWhole?.()
-      this.#begin()
-      return
-    }
-    this.#updateTurn = setImmediate(() => {
-      this.#updateTurn = undefined
-      this.#send(update)
-    })
   }
 }
 

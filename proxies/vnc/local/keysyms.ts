@@ -1,4 +1,5 @@
 /** What a keysym (X11's keysymdef.h, which RFC 6143 section 7.5.4 refers to) writes, and which key it is. */
+import { MARKS } from '../../desktop/accents.ts'
 import type { KeyPress, NamedKey } from '../../desktop/screen.ts'
 
 /** Return, and what the keypad has. */
@@ -66,10 +67,8 @@ const NUMERO = 0x6b0
 const FIRST_RUSSIAN = 0x6c0
 const EURO = 0x20ac
 
-/** Of the dead keys from 0xfe50 on: the combining mark, and what it is by itself. */
+/** Of the dead keys, in the order of MARKS. */
 const DEAD_FROM = 0xfe50
-const MARKS = '\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327\u0328'
-const ALONE = '`´^~¯˘˙¨˚˝ˇ¸˛'
 
 /** What the keysym writes; undefined: nothing. */
 function textOf(keysym: number): string | undefined {
@@ -100,11 +99,6 @@ function tabled(keysym: number): string | undefined {
 /** A dead key's mark, which goes over the next letter; undefined: it is none. */
 export function markOf(keysym: number): string | undefined {
   return MARKS[keysym - DEAD_FROM]
-}
-
-/** The letter with the mark; with a space the mark alone. */
-export function marked(mark: string, text: string): string {
-  return text === ' ' ? ALONE[MARKS.indexOf(mark)]! : (text + mark).normalize('NFC')
 }
 
 /** undefined: a key of which the bastion's screens make nothing. */

@@ -2,16 +2,12 @@
 import { Buffer } from 'node:buffer'
 import type { Canvas } from '../../../src/drawing/canvas.ts'
 import { COLOUR, PALETTE } from '../../desktop/palette.ts'
-import type { Rectangle } from '../../desktop/scene.ts'
 import { ENCODING } from '../codec/encodings.ts'
 import { bytesPerPixel, type PixelFormat } from '../codec/pixel-format.ts'
 import { pixelOf, putPixel } from '../codec/pixels.ts'
 import { encodeColourMap, encodeRectangleHeader } from '../codec/server-encoder.ts'
 import { encodeArrow } from './cursor.ts'
 import { encodeHextile } from './hextile.ts'
-
-/** Pixels that one rectangle has at most, where a row has not more. */
-const BAND_PIXELS = 128 * 1024
 
 /** What a viewer wants its pixels to be. */
 export class PixelEncoder {
@@ -61,14 +57,4 @@ export class PixelEncoder {
     }
     return bytes
   }
-}
-
-/** The same area, in pieces of whole rows that are drawn and sent one at a time. */
-export function bandsOf({ left, top, width, height }: Rectangle): Rectangle[] {
-  const rows = Math.max(1, Math.floor(BAND_PIXELS / width))
-  const bands: Rectangle[] = []
-  for (let from = 0; from < height; from += rows) {
-    bands.push({ left, top: top + from, width, height: Math.min(rows, height - from) })
-  }
-  return bands
 }

@@ -1,6 +1,7 @@
 /** Keys and the pointer of a viewer, as RFB tells of them, for the bastion's own screens. */
+import { marked } from '../../desktop/accents.ts'
 import type { KeyPress, PointerState } from '../../desktop/screen.ts'
-import { marked, markOf, pressOf } from './keysyms.ts'
+import { markOf, pressOf } from './keysyms.ts'
 
 const MODIFIERS: Readonly<Record<number, 'shift' | 'control' | 'alt'>> = {
   65505: 'shift',
@@ -25,12 +26,9 @@ export class ViewerInput {
   /** Of a dead key that was pressed. */
   #mark: string | undefined
   #buttons = 0
-  /** The left button was held already when the screen came: it is not for this one. */
-  #isStale = false
 
   /** Another screen is shown. */
   begin(): void {
-    this.#isStale = (this.#buttons & LEFT) !== 0
     this.#mark = undefined
   }
 
@@ -59,10 +57,8 @@ export class ViewerInput {
   pointer(x: number, y: number, buttons: number): PointerState {
     const pressed = buttons & ~this.#buttons
     this.#buttons = buttons
-    const isLeft = (buttons & LEFT) !== 0
-    if (!isLeft) this.#isStale = false
     const wheel = (pressed & WHEEL_DOWN ? 1 : 0) - (pressed & WHEEL_UP ? 1 : 0)
-    return { x, y, left: isLeft && !this.#isStale, wheel }
+    return { x, y, left: (buttons & LEFT) !== 0, wheel }
   }
 
   #holds(modifier: 'shift' | 'control' | 'alt'): boolean {

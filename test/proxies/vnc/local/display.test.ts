@@ -4,17 +4,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MessageScreen } from '../../../../proxies/desktop/message.ts'
 import { PALETTE } from '../../../../proxies/desktop/palette.ts'
 import type { Screen, Size } from '../../../../proxies/desktop/screen.ts'
+import { MAX_EVENTS, RELEASE_MS, UPDATE_INTERVAL_MS } from '../../../../proxies/desktop/stage.ts'
 import { TargetList } from '../../../../proxies/desktop/targets.ts'
 import type { ClientMessage } from '../../../../proxies/vnc/codec/client-messages.ts'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
 import { type PixelFormat, RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'
 import { pixelOf } from '../../../../proxies/vnc/codec/pixels.ts'
-import {
-  LocalDisplay,
-  MAX_EVENTS,
-  RELEASE_MS,
-  UPDATE_INTERVAL_MS,
-} from '../../../../proxies/vnc/local/display.ts'
+import { LocalDisplay } from '../../../../proxies/vnc/local/display.ts'
 import { encodeHextile } from '../../../../proxies/vnc/local/hextile.ts'
 import { markOf, pressOf } from '../../../../proxies/vnc/local/keysyms.ts'
 import { ViewerInput } from '../../../../proxies/vnc/local/viewer-input.ts'

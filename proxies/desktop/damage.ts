@@ -1,8 +1,10 @@
-/** Which pixels a viewer does not have yet: rectangles that do not overlap. */
-import { intersection, joined, type Rectangle } from '../../desktop/scene.ts'
+/** Which pixels the other side does not have yet: rectangles that do not overlap. */
+import { intersection, joined, type Rectangle } from './scene.ts'
 
-/** Above that they are joined, and some pixels are sent that the viewer has. */
+/** Above that they are joined, and some pixels are sent that are there already. */
 const MAX_PARTS = 64
+/** Pixels that one band has at most, where a row has not more. */
+const BAND_PIXELS = 128 * 1024
 
 export class Damage {
   #parts: Rectangle[] = []
@@ -37,4 +39,14 @@ function without(box: Rectangle, other: Rectangle): Rectangle[] {
     { ...beside, left: box.left, width: common.left - box.left },
     { ...beside, left: right, width: box.left + box.width - right },
   ].filter(({ width, height }) => width > 0 && height > 0)
+}
+
+/** The same area, in pieces of whole rows that are drawn and sent one at a time. */
+export function bandsOf({ left, top, width, height }: Rectangle): Rectangle[] {
+  const rows = Math.max(1, Math.floor(BAND_PIXELS / width))
+  const bands: Rectangle[] = []
+  for (let from = 0; from < height; from += rows) {
+    bands.push({ left, top: top + from, width, height: Math.min(rows, height - from) })
+  }
+  return bands
 }
