@@ -10,6 +10,8 @@ export const KEEPALIVE_MS = 30_000
 export const FAREWELL_MS = 1_000
 /** How long a closing connection may take to drain its last messages. */
 export const LINGER_MS = 5_000
+/** Sign-in attempts on one connection before it is closed: what the gate is asked. */
+export const MAX_AUTH_TRIES = 6
 /** Refusals in one session, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
 /** Seconds before a time limit at which the user is told; a quarter of shorter limits. */

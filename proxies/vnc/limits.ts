@@ -19,14 +19,8 @@ export const CLIPBOARD_KEPT = 256 * 1024
 
 /** The desktop on which the bastion shows its own screens while there is no target. */
 export const OWN_SIZE = { width: 1024, height: 768 }
-/** How long the notice that a session is recorded is shown, where nobody presses a key. */
-export const NOTICE_SECONDS = 3
 /** How long the rest of an update may take until a session ends that was ended in the middle of it. */
 export const LAST_UPDATE_MS = 1_000
 
-/** Logins at the target that are refused, each shown to it once, before the user is. */
-export const MAX_LOGON_REFUSALS = 3
-/** How long the bastion's own screens stay where nobody touches a key or the pointer. */
-export const OWN_SCREENS_MS = 600_000
 /** How long a viewer may take to read what it was shown last before the relay. */
 export const RELEASE_MS = 10_000

@@ -1,12 +1,10 @@
 /** A session at the gate, and its target's desktop; or why there is none. */
-import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/gate/messages.ts'
+import type { Gate, Identity, Logon, LogonQuestion, Source } from '../../src/gate/messages.ts'
 import type { Connections } from '../connections.ts'
+import type { Choice, Refusal } from '../desktop/target-choice.ts'
 import { CredentialRefusedError, INTERNAL, TargetError } from '../errors.ts'
 import { openVncTarget, type VncTarget } from './back.ts'
 import { VncSession } from './session.ts'
-
-/** What of a request to open a session the viewer's user may choose. */
-export type Choice = Pick<OpenRequest, 'target' | 'logon'>
 
 export interface OpeningOptions {
   gate: Gate
@@ -20,12 +18,6 @@ export interface OpeningOptions {
 export interface Opened {
   session: VncSession
   target: VncTarget
-}
-
-/** `question`: the user may try again with another answer to it. */
-export interface Refusal {
-  message: string
-  question?: LogonQuestion
 }
 
 /** Never rejects: a session that came to nothing is accounted for. `signal`: nobody waits for it any more, and why. */
