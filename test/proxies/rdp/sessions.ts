@@ -127,7 +127,7 @@ export function takeDesktop(target: RdpTarget): Desktop {
         seen.updates.push(update)
         watch?.update(update)
       },
-      input: () => {},
+      input: () => true,
       sessionInfo: (info) => watch?.sessionInfo(info),
       errorInfo: (code) => {
         seen.errorInfo.push(code)
