@@ -198,7 +198,6 @@ export class BackConnection {
       return
     }
     this.#state = 'licensing'
-    this.#framer.allow({ limit: TPKT_LIMIT, fastPath: true })
     this.sendIo(buildSecured(SECURITY_FLAG.info, buildClientInfo(this.#options.info)))
   }
 
@@ -217,6 +216,9 @@ export class BackConnection {
     }
     const index = this.#channels.indexOf(channel)
     if (index < 0) throw new MalformedError(`mcs: a channel that was joined was expected, found ${channel}`)
+    if (this.#state !== 'session') {
+      throw new MalformedError(`mcs: ${this.#state} was expected, found data on channel ${channel}`)
+    }
     visitor.channel(index, data)
   }
 
@@ -261,6 +263,7 @@ export class BackConnection {
 
   #licensed(): void {
     this.#state = 'session'
+    this.#framer.allow({ limit: TPKT_LIMIT, fastPath: true })
     this.#options.visitor.licensed()
   }
 }

@@ -75,7 +75,8 @@ export class CredSspClient {
 
   /** Why the sign-in has come to nothing when the target closes the connection now. */
   get brokenOff(): CredSspError {
-    return new CredSspError('ended', BROKEN_OFF[this.#stage])
+    // At first nothing has been said of the account.
+    return new CredSspError(this.#stage === 'proving' ? 'other' : 'ended', BROKEN_OFF[this.#stage])
   }
 
   #count(): void {
