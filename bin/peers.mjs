@@ -80,6 +80,7 @@ export const PEER_PACKAGES = [
   'dbus-x11',
   'imagemagick',
   'xclip',
+  'x11-xkb-utils',
   'xdotool',
   'xclip',
   'xterm',
