@@ -10,6 +10,8 @@ export const KEEPALIVE_MS = 30_000
 export const FAREWELL_MS = 1_000
 /** How long a closing connection may take to drain its last messages. */
 export const LINGER_MS = 5_000
+/** Sign-in attempts on one connection before it is closed: what the gate is asked. */
+export const MAX_AUTH_TRIES = 6
 /** Refusals in one session, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
 /** Seconds before a time limit at which the user is told; a quarter of shorter limits. */
@@ -30,3 +32,17 @@ export const STRICT_HELD = 1024 * 1024
  * session ends.
  */
 export const MAX_RECORDED_FACTS = 256 * 1024 * 1024
+/** How long the target of a desktop may take until it has sent its first picture. */
+export const FIRST_UPDATE_MS = 30_000
+/** A target that is in the middle of a message has to send that many bytes in that time. */
+export const STALL_MS = 60_000
+export const STALL_BYTES = 256
+/** How often a target is looked at. */
+export const STALL_LOOK_MS = 5_000
+/** Clipboard texts that are events of their own: so many at once, and so many a second in the long run. */
+export const CLIPBOARD_EVENTS = 30
+export const CLIPBOARD_EVENTS_PER_SECOND = 1
+/** Bytes of a clipboard's text that the recording keeps. */
+export const CLIPBOARD_KEPT = 256 * 1024
+/** How long the rest of an update may take until a session ends that was ended in the middle of it. */
+export const LAST_UPDATE_MS = 1_000

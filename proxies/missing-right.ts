@@ -18,6 +18,16 @@ const MEANING: Record<Right, string> = {
   VNC: 'open a VNC session',
   VNC_CLIPBOARD_UP: 'paste what is on your clipboard',
   VNC_CLIPBOARD_DOWN: 'copy to your clipboard',
+  RDP: 'open an RDP session',
+  RDP_CLIPBOARD_UP: 'paste what is on your clipboard',
+  RDP_CLIPBOARD_DOWN: 'copy to your clipboard',
+  RDP_CLIPBOARD_FILE: 'copy files by the clipboard',
+  RDP_DRIVE: 'use your drives',
+  RDP_PRINTER: 'print on your printers',
+  RDP_COM_PORT: 'use your serial ports',
+  RDP_SMARTCARD: 'use your smart cards',
+  RDP_AUDIO_OUTPUT: 'hear sound',
+  RDP_AUDIO_INPUT: 'use your microphone',
 }
 
 /** The one line that the user reads when a right is missing. */

@@ -1,7 +1,5 @@
 /** The numbers that bound what a client or a target can make the SSH proxy hold, do or wait for. */
 
-/** Sign-in attempts on one connection before it is closed. */
-export const MAX_AUTH_TRIES = 6
 /** Questions "would this public key do?" on one connection: agents offer many keys. */
 export const MAX_KEY_OFFERS = 32
 /** Sign-in requests of all kinds on one connection, proofs or not. */

@@ -13,8 +13,8 @@ import type {
   PasswordProof,
   Source,
 } from '../../src/gate/messages.ts'
-import { LINGER_MS } from '../limits.ts'
-import { MAX_AUTH_REQUESTS, MAX_AUTH_TRIES, MAX_KEY_OFFERS } from './limits.ts'
+import { LINGER_MS, MAX_AUTH_TRIES } from '../limits.ts'
+import { MAX_AUTH_REQUESTS, MAX_KEY_OFFERS } from './limits.ts'
 import type { Transport } from './transport.ts'
 
 export interface SignInOptions {

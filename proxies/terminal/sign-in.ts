@@ -8,11 +8,10 @@ import { MAX_LOGIN_BYTES } from '../../src/model/login.ts'
 import { MAX_TYPED_PASSWORD_BYTES } from '../../src/model/logon.ts'
 import type { TerminalProtocol } from '../../src/model/rights.ts'
 import { INTERNAL } from '../errors.ts'
+import { MAX_AUTH_TRIES } from '../limits.ts'
 import { LineInput, printable } from '../line-input.ts'
 import type { TerminalClient } from './client.ts'
 
-/** Sign-in attempts on one connection before it is closed: what the gate is asked. */
-export const MAX_AUTH_TRIES = 6
 /** Lines that somebody may type before that, empty ones too. */
 export const MAX_LINES = 64
 /** Bytes that are typed ahead. */

@@ -1,51 +1,33 @@
 /** The clipboard between viewer and target: what each right lets through, in events and in the recording. */
 import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
-import type { EventFields } from '../../src/audit/fields.ts'
 import type { Right } from '../../src/model/rights.ts'
 import { Bucket } from '../bucket.ts'
+import { ClipboardAccount, type ClipboardAccountOptions, type Direction } from '../clipboard-account.ts'
+import { CLIPBOARD_KEPT } from '../limits.ts'
 import { displayText, latin1 } from '../text.ts'
 import { type ClipboardMessage, FORMAT, isProvided, parseClipboard } from './codec/clipboard.ts'
-import {
-  CLIPBOARD_BYTES,
-  CLIPBOARD_BYTES_PER_SECOND,
-  CLIPBOARD_EVENTS,
-  CLIPBOARD_EVENTS_PER_SECOND,
-  CLIPBOARD_KEPT,
-} from './limits.ts'
-
-/** `up`: toward the target. */
-export type Direction = 'up' | 'down'
+import { CLIPBOARD_BYTES, CLIPBOARD_BYTES_PER_SECOND } from './limits.ts'
 
 const RIGHTS: Readonly<Record<Direction, Right>> = { up: 'VNC_CLIPBOARD_UP', down: 'VNC_CLIPBOARD_DOWN' }
 
-export interface ClipboardOptions {
+export interface ClipboardOptions extends Omit<ClipboardAccountOptions, 'needs'> {
   rights: ReadonlySet<Right>
   /** Nothing goes up, whatever the rights. */
   isViewOnly: boolean
-  uses: (right: Right) => void
-  tell: (fields: EventFields) => void
-  denied: (right: Right, reason: string) => void
-  record: (direction: Direction, bytes: number, text: string | undefined) => void
-  /** Milliseconds, never decreasing. */
-  now: () => number
 }
 
 export class ClipboardGuard {
   readonly #options: ClipboardOptions
-  readonly #events: Readonly<Record<Direction, Bucket>>
+  readonly #account: ClipboardAccount
   /** Of what is inflated: a message of some KiB can be a thousand times that. */
   readonly #inflated: Readonly<Record<Direction, Bucket>>
-  /** Texts since the last event that had none. */
-  readonly #untold: Record<Direction, number> = { up: 0, down: 0 }
   /** Digest of the text that went by last. */
   readonly #last: Record<Direction, string> = { up: '', down: '' }
-  readonly #denied = new Set<Direction>()
 
   constructor(options: ClipboardOptions) {
     this.#options = options
-    const bucket = () => new Bucket(CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND, options.now)
-    this.#events = { up: bucket(), down: bucket() }
+    this.#account = new ClipboardAccount({ ...options, needs: RIGHTS })
     const bytes = () => new Bucket(CLIPBOARD_BYTES, CLIPBOARD_BYTES_PER_SECOND, options.now)
     this.#inflated = { up: bytes(), down: bytes() }
   }
@@ -60,7 +42,7 @@ export class ClipboardGuard {
     if (!this.#allows(direction)) return false
     if (this.#isNew(direction, text)) {
       const shown = latin1(text)
-      this.#passed(direction, Buffer.byteLength(shown), shown)
+      this.#account.passed(direction, Buffer.byteLength(shown), shown)
     }
     return true
   }
@@ -83,7 +65,7 @@ export class ClipboardGuard {
     if (this.#inflated[direction].isEmpty) {
       // Not passed on, so it has not gone by.
       this.#last[direction] = ''
-      this.#deny(direction, 'too much data in too short a time')
+      this.#account.deny(direction, 'too much data in too short a time')
       return false
     }
     const message = parseClipboard(flags, body)
@@ -96,7 +78,7 @@ export class ClipboardGuard {
     if (sent && text !== undefined && sent.length <= CLIPBOARD_KEPT) {
       size += Buffer.byteLength(text) - sent.length
     }
-    this.#passed(direction, size, text)
+    this.#account.passed(direction, size, text)
     return true
   }
 
@@ -108,15 +90,8 @@ export class ClipboardGuard {
   #allows(direction: Direction): boolean {
     if (this.#may(direction)) return true
     const isMissing = !this.#options.rights.has(RIGHTS[direction])
-    this.#deny(direction, isMissing ? 'the right is missing' : 'the session is for viewing only')
+    this.#account.deny(direction, isMissing ? 'the right is missing' : 'the session is for viewing only')
     return false
-  }
-
-  /** The audit log is told once: a target copies whenever something is marked. */
-  #deny(direction: Direction, reason: string): void {
-    if (this.#denied.has(direction)) return
-    this.#denied.add(direction)
-    this.#options.denied(RIGHTS[direction], reason)
   }
 
   /** Viewers and targets say again what has not changed. */
@@ -125,24 +100,6 @@ export class ClipboardGuard {
     const isNew = digest !== this.#last[direction]
     this.#last[direction] = digest
     return isNew
-  }
-
-  #passed(direction: Direction, size: number, text: string | undefined): void {
-    const { uses, record, tell } = this.#options
-    uses(RIGHTS[direction])
-    record(direction, size, text)
-    if (!this.#events[direction].take(1)) {
-      this.#untold[direction] += 1
-      return
-    }
-    const untold = this.#untold[direction]
-    this.#untold[direction] = 0
-    tell({
-      subprotocol: RIGHTS[direction],
-      direction,
-      size,
-      ...(untold > 0 && { reason: `${untold} more before it, in quick succession` }),
-    })
   }
 }
 

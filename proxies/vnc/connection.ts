@@ -2,12 +2,10 @@
  * One viewer's connection from sign-in to the end: the target that its login names, or one chosen from a list that is
  * drawn for it; then the notice that the session is recorded; then the relay.
  */
-import type { TargetEntry } from '../../src/gate/messages.ts'
 import type { ProxyConnection } from '../connections.ts'
-import { logonForm, logonOf } from '../desktop/form.ts'
+import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/limits.ts'
 import { failureMessage, recordedNotice } from '../desktop/message.ts'
-import { TargetList } from '../desktop/targets.ts'
-import { WaitingScreen } from '../desktop/waiting.ts'
+import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
 import { INTERNAL } from '../errors.ts'
 import { end } from '../farewell.ts'
 import type { SessionResult } from '../session.ts'
@@ -16,9 +14,9 @@ import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit, type ServerInit } from './codec/server-init.ts'
 import type { SignedInViewer } from './front.ts'
 import type { GuestRoom } from './guests/room.ts'
-import { MAX_LOGON_REFUSALS, NOTICE_SECONDS, OWN_SCREENS_MS, OWN_SIZE, RELEASE_MS } from './limits.ts'
+import { OWN_SIZE, RELEASE_MS } from './limits.ts'
 import { LocalDisplay } from './local/display.ts'
-import { type Choice, type Opened, type OpeningOptions, openSession, type Refusal } from './opening.ts'
+import { type Opened, type OpeningOptions, openSession } from './opening.ts'
 import { type LastWords, VncRelay } from './relay.ts'
 import { desktopName } from './texts.ts'
 import { Viewer } from './viewer.ts'
@@ -71,15 +69,21 @@ export class VncConnection implements ProxyConnection {
   }
 
   async #run(): Promise<void> {
-    const { hasTarget } = this.#options.identity
-    const display = hasTarget ? undefined : this.#beginOwn()
-    const opened = display ? await this.#choose(display) : await this.#reach({}, this.#abandon.signal)
-    if (this.#isLeaving || !opened) return
-    if ('message' in opened) {
-      await this.#fail(opened.message)
-      return
-    }
-    await this.#handOver(opened)
+    const { gate, identity, bastion } = this.#options
+    const choice = new TargetChoice<Opened>({
+      gate,
+      identity,
+      protocol: 'VNC',
+      bastion,
+      display: () => this.#display ?? this.#beginOwn(),
+      open: (choice, signal) => this.#open(choice, signal),
+      signal: this.#abandon.signal,
+    })
+    const opened = identity.hasTarget ? await choice.reach({}) : await choice.fromList()
+    if (this.#isLeaving) return
+    if (opened === 'left') await this.#leave('success')
+    else if (isRefusal(opened)) await this.#fail(opened.message)
+    else await this.#handOver(opened)
   }
 
   /** A desktop of the bastion's own, on which there is no target yet. */
@@ -97,55 +101,12 @@ export class VncConnection implements ProxyConnection {
     return display
   }
 
-  /** The list of targets, until one of them is there or the user leaves. */
-  async #choose(display: LocalDisplay): Promise<Opened | undefined> {
-    const { gate, identity, bastion } = this.#options
-    const { user } = identity
-    let notice: string | undefined
-    while (!this.#isLeaving) {
-      const { targets, total } = await gate.targets({ identity: identity.token, protocol: 'VNC' })
-      const list = new TargetList(
-        { bastion, user, targets, total, ...(notice !== undefined && { notice }) },
-        display.size,
-      )
-      const outcome = await display.ask(list)
-      if (outcome === 'left') {
-        await this.#leave('success')
-        return undefined
-      }
-      const opened = await this.#toChosen(display, outcome.choice)
-      if (!('message' in opened)) return opened
-      notice = opened.message
-    }
-    return undefined
-  }
-
-  async #toChosen(display: LocalDisplay, { target }: TargetEntry): Promise<Opened | Refusal> {
-    const { identity, bastion } = this.#options
-    const { user } = identity
-    const interrupt = new AbortController()
-    const waiting = { bastion, user, heading: 'Connecting', text: target }
-    display.show(new WaitingScreen(waiting, display.size), () => interrupt.abort('interrupted'))
-    return await this.#reach({ target }, AbortSignal.any([interrupt.signal, this.#abandon.signal]))
-  }
-
-  /** The session and its target, with the login there asked for as often as may be. */
-  async #reach(choice: Choice, signal: AbortSignal): Promise<Opened | Refusal> {
-    const { identity, bastion } = this.#options
-    const { user } = identity
-    for (let refusals = 0; ; refusals++) {
-      const opening = openSession(this.#options, choice, signal)
-      this.#opening = opening
-      const opened = await opening
-      if (!('message' in opened)) return this.#fitting(opened)
-      const { question } = opened
-      if (!question || refusals === MAX_LOGON_REFUSALS || signal.aborted) return opened
-      const display = this.#display ?? this.#beginOwn()
-      const asked = choice.logon ? { ...question, flaw: opened.message } : question
-      const answer = await display.ask(logonForm({ bastion, user, question: asked }, display.size))
-      if (answer === 'cancelled') return { message: 'the login was cancelled' }
-      choice = { ...choice, logon: logonOf(question, answer.answers) }
-    }
+  /** Never rejects. */
+  async #open(choice: Choice, signal: AbortSignal): Promise<Opened | Refusal> {
+    const opening = openSession(this.#options, choice, signal)
+    this.#opening = opening
+    const opened = await opening
+    return isRefusal(opened) ? opened : this.#fitting(opened)
   }
 
   /** A viewer that was shown something before has to take the size of the target's desktop. */

@@ -1,18 +1,10 @@
-/** A session at the gate, and its target's desktop; or why there is none. */
-import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/gate/messages.ts'
-import type { Connections } from '../connections.ts'
-import { CredentialRefusedError, INTERNAL, TargetError } from '../errors.ts'
+/** A session whose target is a VNC desktop. */
+import type { Choice, Refusal } from '../desktop/target-choice.ts'
+import { type DesktopOpeningOptions, openDesktop } from '../desktop-opening.ts'
 import { openVncTarget, type VncTarget } from './back.ts'
 import { VncSession } from './session.ts'
 
-/** What of a request to open a session the viewer's user may choose. */
-export type Choice = Pick<OpenRequest, 'target' | 'logon'>
-
-export interface OpeningOptions {
-  gate: Gate
-  connections: Connections
-  identity: Identity
-  source: Source
+export interface OpeningOptions extends DesktopOpeningOptions {
   isShared: boolean
 }
 
@@ -22,50 +14,21 @@ export interface Opened {
   target: VncTarget
 }
 
-/** `question`: the user may try again with another answer to it. */
-export interface Refusal {
-  message: string
-  question?: LogonQuestion
-}
-
-/** Never rejects: a session that came to nothing is accounted for. `signal`: nobody waits for it any more, and why. */
-export async function openSession(
-  { gate, connections, identity, source, isShared }: OpeningOptions,
+/** As `openDesktop`. */
+export function openSession(
+  options: OpeningOptions,
   choice: Choice,
   signal: AbortSignal,
 ): Promise<Opened | Refusal> {
-  let session: VncSession | undefined
-  let question: LogonQuestion | undefined
-  try {
-    const answer = await gate.open({ identity: identity.token, protocol: 'VNC', source, ...choice })
-    if (answer.result === 'denied') return { message: answer.message }
-    if (answer.result === 'logon_needed') return toAsk(answer.question, choice.logon)
-    question = answer.session.question
-    session = await VncSession.of(answer.session, gate)
-    connections.begun(session)
-    const stopped = new AbortController()
-    session.onStop = (_result, reason) => stopped.abort(reason)
-    const either = AbortSignal.any([signal, stopped.signal])
-    const target = await openVncTarget(answer.session, { gate, signal: either, isShared })
-    if (either.aborted) {
-      target.pipe.destroy()
-      throw new TargetError(String(either.reason))
-    }
-    return { session, target }
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    if (session) {
-      connections.over(session)
-      await session.end('failure', reason)
-    }
-    const message = error instanceof TargetError || session?.stopped ? reason : INTERNAL
-    return { message, ...(question && error instanceof CredentialRefusedError && { question }) }
-  }
-}
-
-/** `typed`: the last answer, which was none. */
-function toAsk(question: LogonQuestion, typed: Logon | undefined): Refusal {
-  const what = question.login === undefined ? 'login and password' : `password of ${question.login}`
-  const flaw = question.flaw ?? `${question.target} asks for the ${what}`
-  return { message: flaw, question: typed ? { ...question, flaw } : question }
+  const { gate, isShared } = options
+  return openDesktop(
+    options,
+    {
+      protocol: 'VNC',
+      begin: (opened) => VncSession.of(opened, gate),
+      reach: (_session, opened, either) => openVncTarget(opened, { gate, signal: either, isShared }),
+    },
+    choice,
+    signal,
+  )
 }

@@ -4,12 +4,14 @@
  */
 import { Buffer } from 'node:buffer'
 import { encodePointer } from '../../recordings/graphics/events.ts'
+import { balance } from '../balance.ts'
 import { end } from '../farewell.ts'
-import { FLOOD_MARK } from '../limits.ts'
+import { LAST_UPDATE_MS } from '../limits.ts'
 import { MalformedError } from '../malformed.ts'
 import type { Pipe } from '../pipe.ts'
 import { ProvenOutput } from '../proven-output.ts'
 import type { SessionResult } from '../session.ts'
+import { StallWatch } from '../stall-watch.ts'
 import { TimeLimits } from '../time-limits.ts'
 import { encodeSetPixelFormat } from './codec/client-encoder.ts'
 import { type PixelFormat, samePixelFormat } from './codec/pixel-format.ts'
@@ -18,11 +20,9 @@ import { Downstream } from './downstream.ts'
 import type { InputMessage } from './guests/guest.ts'
 import { GuestRoom } from './guests/room.ts'
 import { GraphicsTap } from './guests/tap.ts'
-import { LAST_UPDATE_MS } from './limits.ts'
 import type { ViewerState } from './local/display.ts'
 import { Sender } from './sender.ts'
 import type { VncSession } from './session.ts'
-import { StallWatch } from './stall-watch.ts'
 import { desktopName } from './texts.ts'
 import { Upstream } from './upstream.ts'
 import type { Viewer } from './viewer.ts'
@@ -237,11 +237,7 @@ export class VncRelay {
   /** Each side is read only while the other, and the recording, take what it sends. */
   #balance(): void {
     if (this.#ended) return
-    const viewer = this.#viewer
-    const target = this.#target
-    const full = this.#session.isFull || (this.#proven?.isFull ?? false)
-    target.paused = full || viewer.congested || target.queued > FLOOD_MARK
-    viewer.paused = full || target.congested || viewer.queued > FLOOD_MARK
+    balance(this.#viewer, this.#target, this.#session.isFull || (this.#proven?.isFull ?? false))
   }
 
   #targetGone(): void {

@@ -38,6 +38,7 @@ const REACHED_BY: Readonly<Record<Protocol, readonly Protocol[]>> = {
   TELNET: ['SSH', 'TELNET', 'RLOGIN'],
   RLOGIN: ['SSH', 'TELNET', 'RLOGIN'],
   VNC: ['VNC'],
+  RDP: ['RDP'],
 }
 
 export type Resolution =

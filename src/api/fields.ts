@@ -99,10 +99,10 @@ export async function checkName<P extends string>(
 }
 
 /** @throws ApiError `invalid_field` that names each bad member */
-export function checkNetworks(networks: readonly string[] | undefined): void {
+export function checkNetworks(field: string, networks: readonly string[] | undefined): void {
   const details = (networks ?? []).flatMap((network, index) => {
     const message = networkError(network)
-    return message === undefined ? [] : [{ field: `ip_source/${index}`, message }]
+    return message === undefined ? [] : [{ field: `${field}/${index}`, message }]
   })
   if (details.length > 0) throw new ApiError('invalid_field', details)
 }

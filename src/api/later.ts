@@ -1,8 +1,7 @@
 /**
- * Fields and values of the API that are known by name and not enforced yet: they are refused, never stored and
- * ignored (contract.md). An entry leaves this table in the commit that enforces it.
+ * Fields of the API that are known by name and not enforced yet: they are refused, never stored and ignored
+ * (contract.md). An entry leaves this table in the commit that enforces it.
  */
-import { LATER_PROTOCOLS, LATER_RIGHTS } from '../model/rights.ts'
 import { ApiError, type ErrorDetail } from './errors.ts'
 
 /** By the event's object type. */
@@ -29,24 +28,12 @@ export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-const LATER_VALUES: Readonly<Record<string, readonly string[]>> = {
-  protocol: LATER_PROTOCOLS,
-  subprotocols: LATER_RIGHTS,
-}
-
 /** @throws ApiError `not_available_yet` that names every such field */
 export function refuseLaterFields(objectType: string, body: unknown): void {
   if (typeof body !== 'object' || body === null) return
-  const details: ErrorDetail[] = []
-  for (const field of LATER_FIELDS[objectType] ?? []) {
-    if (has(body, field.split('/'))) details.push({ field, message: 'this field is not enforced yet' })
-  }
-  for (const [field, later] of Object.entries(LATER_VALUES)) {
-    const value: unknown = Object.hasOwn(body, field) ? (body as Record<string, unknown>)[field] : undefined
-    for (const one of Array.isArray(value) ? value : [value]) {
-      if (later.includes(one)) details.push({ field, message: `${one} is not enforced yet` })
-    }
-  }
+  const details: ErrorDetail[] = (LATER_FIELDS[objectType] ?? [])
+    .filter((field) => has(body, field.split('/')))
+    .map((field) => ({ field, message: 'this field is not enforced yet' }))
   if (details.length > 0) throw new ApiError('not_available_yet', details)
 }
 

@@ -7,7 +7,7 @@ import type { Finding } from './check.ts'
 
 /** Self-signed ones are made where none is named. `now` in milliseconds since the epoch. */
 export function certificates({ listen }: Pick<Config, 'listen'>, now: number): Finding[] {
-  return (['https', 'telnets', 'vnc'] as const).flatMap((name) => {
+  return (['https', 'telnets', 'vnc', 'rdp'] as const).flatMap((name) => {
     const listener = listen[name]
     return listener?.certificate === undefined ? [] : [finding(name, listener, listener.certificate, now)]
   })

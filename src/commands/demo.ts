@@ -135,6 +135,7 @@ function writeConfig(folder: string, sshPort: number, httpsPort: number): string
     '  telnet: off',
     '  rlogin: off',
     '  vnc: off',
+    '  rdp: off',
     '  metrics: off',
     'recordings: { min_free: 64MiB }',
     `log: { level: warn, file: ${join(folder, 'sallyport.log')} }`,

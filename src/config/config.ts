@@ -26,6 +26,17 @@ export interface VncListen extends TlsListen {
   allowClear: string[]
 }
 
+/**
+ * When a client signs in by CredSSP (NLA), which takes a one-time ticket: `tickets` where its first message names one, or
+ * it can do nothing else.
+ */
+export const NLA_MODES = ['off', 'tickets', 'required'] as const
+export type NlaMode = (typeof NLA_MODES)[number]
+
+export interface RdpListen extends TlsListen {
+  nla: NlaMode
+}
+
 /** `host`: an address. */
 export interface DnsServer {
   host: string
@@ -89,6 +100,7 @@ export interface Config {
     rlogin?: ClearTextListen
     telnets?: TlsListen
     vnc?: VncListen
+    rdp?: RdpListen
     metrics?: ListenAddress
   }
   ssh: {

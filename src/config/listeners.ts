@@ -1,6 +1,7 @@
 /** The part of the schema that says where to listen. */
 import Type, { type TSchema } from 'typebox'
 import { VNC_OFFERED_TYPES } from '../model/vnc-options.ts'
+import { NLA_MODES } from './config.ts'
 import { closed, Host, Path } from './values.ts'
 
 const ListenPort = (port: number) =>
@@ -87,6 +88,21 @@ export const Listen = Type.Object(
         closed,
       ),
       'VNC, inside TLS where the viewer can do it',
+    ),
+    rdp: listener(
+      Type.Object(
+        {
+          ...withTls(3389).properties,
+          nla: Type.Enum<['off', 'tickets', 'required']>([...NLA_MODES], {
+            default: 'tickets',
+            title: `one of ${NLA_MODES.join(', ')}`,
+            description:
+              'when clients sign in by CredSSP (NLA), which takes a one-time ticket: with one and where a client can do nothing else, never, or always',
+          }),
+        },
+        closed,
+      ),
+      'RDP, inside TLS (1.2 or newer)',
     ),
     metrics: listener(
       Type.Object(

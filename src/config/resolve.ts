@@ -12,6 +12,7 @@ import type {
   Config,
   DnsServer,
   ObjectStoreConfig,
+  RdpListen,
   SyslogTarget,
   TlsListen,
   TrapTarget,
@@ -100,7 +101,7 @@ class Resolver {
   }
 
   withTls(
-    name: 'https' | 'telnets' | 'vnc',
+    name: 'https' | 'telnets' | 'vnc' | 'rdp',
     listen: Exclude<ConfigFile['listen']['https'], 'off'>,
   ): TlsListen {
     const { certificate, key } = listen
@@ -124,6 +125,10 @@ class Resolver {
     this.#networks(['listen', 'vnc', 'allow_clear'], listen.allow_clear)
     const { allow_clear: allowClear, security_types: securityTypes } = listen
     return { ...this.withTls('vnc', listen), securityTypes, allowClear }
+  }
+
+  rdp(listen: Exclude<ConfigFile['listen']['rdp'], 'off'>): RdpListen {
+    return { ...this.withTls('rdp', listen), nla: listen.nla }
   }
 
   #networks(path: Path, networks: readonly string[]): void {
@@ -268,7 +273,7 @@ export function resolveConfig(
 ): { config: Config; problems: Problem[] } {
   const dataDir = resolve(dirname(file), content.data_dir)
   const resolver = new Resolver(dataDir, surroundings.env)
-  const { https, ssh, telnet, rlogin, telnets, vnc, metrics } = content.listen
+  const { https, ssh, telnet, rlogin, telnets, vnc, rdp, metrics } = content.listen
   const { user_ca: userCa, host_certificates: hostCertificates, banner, motd } = content.ssh
   const { revoked_keys: revokedKeys, revoked_host_keys: revokedHostKeys } = content.ssh
   const master = content.master_key
@@ -283,6 +288,7 @@ export function resolveConfig(
       ...(rlogin === 'off' ? {} : { rlogin: resolver.inClearText('rlogin', rlogin) }),
       ...(telnets === 'off' ? {} : { telnets: resolver.withTls('telnets', telnets) }),
       ...(vnc === 'off' ? {} : { vnc: resolver.vnc(vnc) }),
+      ...(rdp === 'off' ? {} : { rdp: resolver.rdp(rdp) }),
       ...(metrics === 'off' ? {} : { metrics }),
     },
     ssh: {

@@ -359,7 +359,7 @@ export const ConfigSchema = Type.Object(
 export type ConfigFile = Static<typeof ConfigSchema>
 
 /** Keys of later releases, as full paths without list positions. */
-export const LATER_KEYS: readonly string[] = ['listen.rdp', 'workers', 'snmp.agent']
+export const LATER_KEYS: readonly string[] = ['workers', 'snmp.agent']
 
 /** Values of later releases, by the key that they belong to. */
 export const LATER_VALUES: Readonly<Record<string, RegExp>> = {

@@ -7,7 +7,7 @@
 import { canonicalName } from '../access/targets.ts'
 import { jsonText } from '../model/json-text.ts'
 import type { Id } from '../model/objects.ts'
-import type { Protocol } from '../model/rights.ts'
+import { isDesktopProtocol } from '../model/rights.ts'
 import { type LiveDrawer, LiveSession, type Watcher } from './live-session.ts'
 import type { CloseRequest, GateNotice, LiveAnswer, LiveRequest } from './messages.ts'
 import type { RunningSession } from './running.ts'
@@ -15,9 +15,6 @@ import type { RunningSession } from './running.ts'
 /** Watchers of one session, and of all. */
 export const MAX_WATCHERS_PER_SESSION = 16
 export const MAX_WATCHERS = 200
-
-/** They show desktops. */
-const GRAPHIC: readonly Protocol[] = ['VNC']
 
 export type Watching =
   | { result: 'watching'; stop: () => void }
@@ -74,7 +71,7 @@ export class LiveSessions {
         session: session.id,
         path,
         key: key.reveal(),
-        isGraphic: GRAPHIC.includes(session.target.protocol),
+        isGraphic: isDesktopProtocol(session.target.protocol),
       },
       onLeft: ({ name }) => {
         this.#count--

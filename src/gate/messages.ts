@@ -10,6 +10,8 @@ import type { FrameType } from '../../recordings/frames.ts'
 import type { EventCode } from '../audit/catalogue.ts'
 import type { EventFields } from '../audit/fields.ts'
 import type { LoginOptions } from '../model/login-options.ts'
+import type { NtlmProof as NtlmClientProof } from '../model/ntlm-auth.ts'
+import type { RdpOptions } from '../model/rdp-options.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import type { SshOptions } from '../model/ssh-options.ts'
 import type { VncOptions } from '../model/vnc-options.ts'
@@ -25,7 +27,7 @@ export interface AuthenticateRequest {
   source: Source
   /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (contract.md, Login string). */
   login: string
-  proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof | TicketProof
+  proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof | TicketProof | NtlmProof
 }
 
 /** The client asks which methods there are (RFC 4252 5.2). Never signs in; a malformed login string is answered as such. */
@@ -65,8 +67,18 @@ export interface TicketProof {
   response: Uint8Array
 }
 
+/**
+ * A one-time ticket as the password of NTLM (MS-NLMP 3.3.2), which proves it for the user name in the proof itself: that is
+ * the login string, and `login` is not read.
+ */
+export interface NtlmProof {
+  method: 'ntlm'
+  proof: NtlmClientProof
+}
+
 export type AuthenticateAnswer =
-  | { result: 'accepted'; identity: Identity }
+  /** `key`: of a proof by NTLM, the session's base key (MS-NLMP 3.4.5.1). */
+  | { result: 'accepted'; identity: Identity; key?: Uint8Array }
   /** The key is one of the user's: the client may go on and sign. */
   | { result: 'key_acceptable' }
   /** There is more to ask before it is decided; a front that cannot ask refuses. */
@@ -184,6 +196,7 @@ export interface OpenSession {
   loginOptions: LoginOptions
   /** Of VNC; `securityTypes` has those only that may be used with this target and these credentials. */
   vncOptions: VncOptions
+  rdpOptions: RdpOptions
   /** undefined: the authorization says that this session is not recorded. */
   recording?: RecordingGrant
   /** Nothing goes to the client before what was recorded of it is on the disk under a checkpoint. */

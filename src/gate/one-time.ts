@@ -6,10 +6,9 @@ import { VNC_PASSWORD_BYTES } from '../model/vnc-auth.ts'
 /** Without what looks alike: 57 characters, so that eight are worth 46 bits. */
 const CHARACTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 
-export function newTicketPassword(): Secret {
-  return Secret.of(
-    Array.from({ length: VNC_PASSWORD_BYTES }, () => CHARACTERS[randomInt(CHARACTERS.length)]).join(''),
-  )
+/** Of eight characters, unless a protocol takes more. */
+export function newTicketPassword(length = VNC_PASSWORD_BYTES): Secret {
+  return Secret.of(Array.from({ length }, () => CHARACTERS[randomInt(CHARACTERS.length)]).join(''))
 }
 
 /** In a time that tells nothing of where they differ. */

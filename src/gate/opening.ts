@@ -262,6 +262,7 @@ export class Opening {
         options: { ...policy.ssh, authenticationMethods: methods },
         loginOptions: policy.login,
         vncOptions: { ...policy.vnc, securityTypes },
+        rdpOptions: policy.rdp,
         ...(recording && { recording }),
         ...(target.isStrict && { isStrict: true as const }),
       },

@@ -6,6 +6,7 @@ import type { Identities, Outcome } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { fingerprintOf } from '../identity/publickey.ts'
 import { type Login, parseLogin } from '../model/login.ts'
+import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
@@ -75,6 +76,7 @@ export class SignIns {
       if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
       return await this.#byTicket(request, '', () => tickets.byResponse(arrival, proof, now()))
     }
+    if (proof.method === 'ntlm') return await this.#byNtlm(request, proof.proof)
     const parsed = parseLogin(login)
     // while they are locked out it is a password like any other: the time must not tell that it is a good ticket
     const isLocked =
@@ -94,10 +96,7 @@ export class SignIns {
       method: proof.method,
       ...(key && keyFields(key)),
     }
-    if ('malformed' in parsed) {
-      await audit.record('auth.failure', { ...fields, reason: 'malformed login string' })
-      return { result: 'malformed', message: parsed.malformed }
-    }
+    if ('malformed' in parsed) return await this.#malformed(fields, parsed.malformed)
     if (proof.method === 'none') return { result: 'rejected' }
     if ('answers' in proof) return this.#answered(proof, login, source)
     const outcome = await identities.authenticate({
@@ -132,6 +131,28 @@ export class SignIns {
     }
     if (ahead.keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
     return { result: 'accepted', identity: this.#welcome(signedIn, user.displayName) }
+  }
+
+  /** The name is the one that the proof is about, whatever else the client has called itself. */
+  async #byNtlm(request: AuthenticateRequest, proof: NtlmProof): Promise<AuthenticateAnswer> {
+    const { protocol, source } = request
+    const { tickets, now } = this.#options
+    const parsed = parseLogin(proof.user)
+    if ('malformed' in parsed) {
+      const client = { client_ip: source.address, client_port: source.port }
+      return await this.#malformed({ ...client, protocol, method: 'ticket' }, parsed.malformed)
+    }
+    let found: { id: string; key: Uint8Array } | undefined
+    const answer = await this.#byTicket(request, parsed.user, () => {
+      found = tickets.byNtlm({ protocol, address: source.address }, parsed, proof, now())
+      return found?.id
+    })
+    return answer.result === 'accepted' && found ? { ...answer, key: found.key } : answer
+  }
+
+  async #malformed(fields: FieldsOf<'auth.failure'>, message: string): Promise<AuthenticateAnswer> {
+    await this.#options.audit.record('auth.failure', { ...fields, reason: 'malformed login string' })
+    return { result: 'malformed', message }
   }
 
   /** `user`: the name that came with the ticket, or an empty one. `find` answers with the ticket's id. */

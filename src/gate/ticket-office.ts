@@ -3,10 +3,9 @@ import { resolveTarget, type Target } from '../access/targets.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import { formatLogin, parseLogin, parseTargetName, type WantedTarget } from '../model/login.ts'
 import type { Id, User } from '../model/objects.ts'
-import type { Protocol } from '../model/rights.ts'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
-import type { Tickets } from './tickets.ts'
+import type { TicketProtocol, Tickets } from './tickets.ts'
 
 export const TICKET_LIFETIME_MS = 300_000
 
@@ -14,7 +13,7 @@ export interface TicketRequest {
   user: Pick<User, 'id' | 'userName'>
   /** A canonical name, or what stands behind the user in a login string. */
   target: string
-  protocol: Protocol
+  protocol: TicketProtocol
   /** The address that the viewer will come from. */
   address: string
 }
@@ -75,7 +74,7 @@ export class TicketOffice {
   }
 
   /** What is meant and may be opened, or what may be meant; undefined: neither. */
-  async #resolved(userId: Id, wanted: WantedTarget | undefined, protocol: Protocol) {
+  async #resolved(userId: Id, wanted: WantedTarget | undefined, protocol: TicketProtocol) {
     if (!wanted) return undefined
     const rows = await this.#options.store.access.sessionTargets(userId, { device: wanted.device })
     const resolution = resolveTarget(rows, wanted, protocol)

@@ -7,21 +7,28 @@ import { ulid } from 'ulid'
 import type { Login, WantedTarget } from '../model/login.ts'
 import { nameKey } from '../model/names.ts'
 import { sameAddress } from '../model/networks.ts'
+import { judgeProof, type NtlmProof, ntHash } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
-import { vncAuthResponse } from '../model/vnc-auth.ts'
+import { VNC_PASSWORD_BYTES, vncAuthResponse } from '../model/vnc-auth.ts'
 import { newTicketPassword, sameBytes } from './one-time.ts'
 
 /** Live tickets of one user, and of all: each is one more that a guess may hit. */
 export const MAX_TICKETS_PER_USER = 10
 export const MAX_TICKETS = 10_000
 
+/** Protocols with tickets. */
+export type TicketProtocol = 'VNC' | 'RDP'
+
+/** Characters: eight are all that VNC authentication looks at; what NTLM shows of a password can be tried out elsewhere. */
+const PASSWORD_LENGTHS: Readonly<Record<TicketProtocol, number>> = { VNC: VNC_PASSWORD_BYTES, RDP: 24 }
+
 export interface Ticket {
   /** Whose it is. */
   userId: Id
   user: string
-  protocol: Protocol
+  protocol: TicketProtocol
   /** Where the viewer has to come from. */
   address: string
   /** Milliseconds since the epoch. */
@@ -49,7 +56,7 @@ export class Tickets {
     this.#forgetOld(now)
     const own = [...this.#kept.values()].filter(({ userId }) => userId === ticket.userId)
     if (own.length >= MAX_TICKETS_PER_USER || this.#kept.size >= MAX_TICKETS) return undefined
-    const password = newTicketPassword()
+    const password = newTicketPassword(PASSWORD_LENGTHS[ticket.protocol])
     const id = ulid()
     const address = sameAddress(ticket.address)
     this.#kept.set(id, { ...ticket, address, id, password })
@@ -73,11 +80,27 @@ export class Tickets {
     return this.#find(
       arrival,
       now,
-      (kept) =>
-        sameBytes(kept.password.reveal(), given) &&
-        nameKey(kept.user) === nameKey(login.user) &&
-        leadsTo(kept.target, login.target),
+      (kept) => sameBytes(kept.password.reveal(), given) && isMeant(kept, login),
     )
+  }
+
+  /** The ticket by whose password an NTLM challenge was answered, as by `byPassword`, and the session's base key. */
+  byNtlm(
+    arrival: Arrival,
+    login: Login,
+    proof: NtlmProof,
+    now: number,
+  ): { id: string; key: Uint8Array } | undefined {
+    let key: Uint8Array | undefined
+    const id = this.#find(arrival, now, (kept) => {
+      const hash = ntHash(kept.password.revealText())
+      const made = judgeProof(hash, proof)
+      hash.fill(0)
+      const isRight = made !== undefined && isMeant(kept, login)
+      if (isRight) key = made
+      return isRight
+    })
+    return id !== undefined && key ? { id, key } : undefined
   }
 
   /** Uses it up. */
@@ -110,6 +133,10 @@ export class Tickets {
     password.wipe()
     this.#kept.delete(id)
   }
+}
+
+function isMeant({ user, target }: Ticket, login: Login): boolean {
+  return nameKey(user) === nameKey(login.user) && leadsTo(target, login.target)
 }
 
 /** Whether all that the login string names is what the ticket is for. */

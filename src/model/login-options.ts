@@ -4,6 +4,7 @@
  * session. The expressions are RE2's, so they match in linear time.
  */
 import { RE2JS, RE2JSSyntaxException } from 're2js'
+import { formatOptions, storedOptions } from './stored-options.ts'
 
 export interface LoginOptions {
   /** What the last line looks like when the target asks for the user name. */
@@ -58,16 +59,10 @@ export function loginPatternFlaw(source: string): string | undefined {
 
 /** For the database: only what is no default. */
 export function formatLoginOptions(options: LoginOptions): string {
-  const names = Object.keys(LOGIN_OPTIONS) as (keyof LoginOptions)[]
-  const given = names.filter((name) => options[name] !== LOGIN_OPTIONS[name])
-  return JSON.stringify(Object.fromEntries(given.map((name) => [name, options[name]])))
+  return formatOptions(options, LOGIN_OPTIONS)
 }
 
 /** @throws Error for an option that this program does not know: it could not be enforced */
 export function parseLoginOptions(text: string): LoginOptions {
-  const given = JSON.parse(text) as Partial<LoginOptions>
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(LOGIN_OPTIONS, name))
-  if (unknown !== undefined)
-    throw new Error(`a connection policy has the option "${unknown}", which this program does not know`)
-  return { ...LOGIN_OPTIONS, ...given }
+  return { ...LOGIN_OPTIONS, ...storedOptions(text, LOGIN_OPTIONS) }
 }

@@ -4,7 +4,8 @@
  * and ids here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
  */
 import type { LoginOptions } from './login-options.ts'
-import type { Protocol, Right } from './rights.ts'
+import type { RdpOptions } from './rdp-options.ts'
+import { isDesktopProtocol, type Protocol, type Right } from './rights.ts'
 import type { SshOptions } from './ssh-options.ts'
 import type { VncOptions } from './vnc-options.ts'
 
@@ -73,7 +74,7 @@ export const PINNING: readonly HostKeyPolicy[] = ['first_sight', 'pinned']
 
 /** Why a policy is none for the protocol, for an administrator. */
 export function hostKeyPolicyFlaw(protocol: Protocol, policy: HostKeyPolicy | undefined): string | undefined {
-  if (protocol !== 'VNC' || policy === undefined || PINNING.includes(policy)) return undefined
+  if (!isDesktopProtocol(protocol) || policy === undefined || PINNING.includes(policy)) return undefined
   return `expected ${PINNING.join(' or ')}: ${policy} vouches for SSH's host keys only`
 }
 
@@ -102,6 +103,7 @@ export interface ConnectionPolicy {
   /** Of TELNET and RLOGIN. */
   login: LoginOptions
   vnc: VncOptions
+  rdp: RdpOptions
   isFactory: boolean
 }
 
@@ -124,6 +126,7 @@ export const FACTORY_CONNECTION_POLICIES: Readonly<Record<Protocol, Id>> = {
   TELNET: '00000000000000000000000302',
   RLOGIN: '00000000000000000000000303',
   VNC: '00000000000000000000000304',
+  RDP: '00000000000000000000000305',
 }
 
 export interface Domain {

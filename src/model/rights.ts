@@ -1,11 +1,6 @@
-/**
- * The rights of a session: what contract.md lists as values of `subprotocols`.
- *
- * A value whose rule this broker does not enforce yet is known by name, so that a request for it is answered
- * "not available yet" and not "unknown", but it never enters the store.
- */
+/** The rights of a session: what contract.md lists as values of `subprotocols`. */
 
-export const PROTOCOLS = ['SSH', 'TELNET', 'RLOGIN', 'VNC'] as const
+export const PROTOCOLS = ['SSH', 'TELNET', 'RLOGIN', 'VNC', 'RDP'] as const
 export type Protocol = (typeof PROTOCOLS)[number]
 
 /** Where a target shows a terminal and has nothing else. */
@@ -15,12 +10,18 @@ export function isTerminalProtocol(protocol: Protocol): protocol is TerminalProt
   return protocol === 'TELNET' || protocol === 'RLOGIN'
 }
 
+/** Where a target shows a desktop. */
+export type DesktopProtocol = Extract<Protocol, 'VNC' | 'RDP'>
+
+export function isDesktopProtocol(protocol: Protocol): protocol is DesktopProtocol {
+  return protocol === 'VNC' || protocol === 'RDP'
+}
+
 /** Whether a client of the protocol can ask its user for more than a name and a password while it signs in. */
 export function asksAtSignIn(protocol: Protocol): boolean {
   return protocol !== 'VNC'
 }
 
-/** The rights that the code enforces today. */
 export const RIGHTS = [
   'SSH_SHELL',
   'SSH_REMOTE_COMMAND',
@@ -38,12 +39,6 @@ export const RIGHTS = [
   'VNC',
   'VNC_CLIPBOARD_UP',
   'VNC_CLIPBOARD_DOWN',
-] as const
-export type Right = (typeof RIGHTS)[number]
-
-/** Protocols and rights of contract.md that come with later work: refused with `not_available_yet`. */
-export const LATER_PROTOCOLS: readonly string[] = ['RDP']
-export const LATER_RIGHTS: readonly string[] = [
   'RDP',
   'RDP_CLIPBOARD_UP',
   'RDP_CLIPBOARD_DOWN',
@@ -54,7 +49,8 @@ export const LATER_RIGHTS: readonly string[] = [
   'RDP_SMARTCARD',
   'RDP_AUDIO_OUTPUT',
   'RDP_AUDIO_INPUT',
-]
+] as const
+export type Right = (typeof RIGHTS)[number]
 
 const ALIASES: Readonly<Record<string, Right>> = { SSH_SHELL_SESSION: 'SSH_SHELL' }
 
@@ -70,6 +66,7 @@ export const PLAIN_RIGHTS: Readonly<Record<Protocol, Right>> = {
   TELNET: 'TELNET',
   RLOGIN: 'RLOGIN',
   VNC: 'VNC',
+  RDP: 'RDP',
 }
 
 /** The protocol that a right belongs to. */
@@ -94,6 +91,17 @@ export function protocolOf(right: Right): Protocol {
     case 'VNC_CLIPBOARD_UP':
     case 'VNC_CLIPBOARD_DOWN':
       return 'VNC'
+    case 'RDP':
+    case 'RDP_CLIPBOARD_UP':
+    case 'RDP_CLIPBOARD_DOWN':
+    case 'RDP_CLIPBOARD_FILE':
+    case 'RDP_DRIVE':
+    case 'RDP_PRINTER':
+    case 'RDP_COM_PORT':
+    case 'RDP_SMARTCARD':
+    case 'RDP_AUDIO_OUTPUT':
+    case 'RDP_AUDIO_INPUT':
+      return 'RDP'
   }
 }
 

@@ -6,6 +6,7 @@ import { AUTHENTICATION_METHODS, type AuthenticationMethod } from './authenticat
 import { parseFileRule } from './file-rules.ts'
 import type { LegacyAlgorithm } from './legacy-algorithms.ts'
 import { SESSION_OPTIONS, type SessionOptions } from './session-options.ts'
+import { formatOptions, storedOptions } from './stored-options.ts'
 
 export interface SshOptions extends SessionOptions {
   /** How the bastion signs in at the target, in the order in which it tries; nothing else is tried. */
@@ -78,17 +79,12 @@ export function usesAgent({ authenticationMethods }: SshOptions): boolean {
 
 /** For the database: only what is no default. */
 export function formatSshOptions(options: SshOptions): string {
-  const names = Object.keys(SSH_OPTIONS) as (keyof SshOptions)[]
-  const given = names.filter((name) => JSON.stringify(options[name]) !== JSON.stringify(SSH_OPTIONS[name]))
-  return JSON.stringify(Object.fromEntries(given.map((name) => [name, options[name]])))
+  return formatOptions(options, SSH_OPTIONS)
 }
 
 /** @throws Error for an option, a method or a rule for files that this program does not know: it could not be enforced */
 export function parseSshOptions(text: string): SshOptions {
-  const given = JSON.parse(text) as Partial<SshOptions>
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(SSH_OPTIONS, name))
-  if (unknown !== undefined)
-    throw new Error(`a connection policy has the option "${unknown}", which this program does not know`)
+  const given = storedOptions(text, SSH_OPTIONS)
   const method = given.authenticationMethods?.find((name) => !AUTHENTICATION_METHODS.includes(name))
   if (method !== undefined)
     throw new Error(`a connection policy has the method "${method}", which this program does not know`)

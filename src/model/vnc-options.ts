@@ -2,6 +2,8 @@
  * What a connection policy says of VNC sessions beside what all have: stored as JSON that holds what differs from the
  * defaults, and handed to the proxy with the session.
  */
+import { DESKTOP_OPTIONS, type DesktopOptions } from './desktop-options.ts'
+import { formatOptions, storedOptions } from './stored-options.ts'
 
 /**
  * Ways to secure a connection to a target and to sign in there (RFB's security types, and VeNCrypt's and Tight's within),
@@ -42,28 +44,15 @@ export const VNC_OFFERED_TYPES = [
 ] as const satisfies readonly VncSecurityType[]
 export type VncOfferedType = (typeof VNC_OFFERED_TYPES)[number]
 
-export interface VncOptions {
-  /** Nothing that the user does reaches the target. */
-  viewOnly: boolean
-  /** The recording has that keys were pressed, and not which. */
-  maskKeys: boolean
-  /** The user is shown that the session is recorded before the desktop is. */
-  sessionNotice: boolean
+export interface VncOptions extends DesktopOptions {
   /** Of those that the target offers the first one is taken; others are refused. */
   securityTypes: readonly VncSecurityType[]
-  /** Bytes of a session's desktop that are recorded; past it the session ends. */
-  desktopQuota: number
 }
-
-const GIB = 1024 * 1024 * 1024
 
 /** Left out is what has no password, sends it in clear, or (`mslogon2`) by an exchange of 64 bits. */
 export const VNC_OPTIONS: Readonly<VncOptions> = {
-  viewOnly: false,
-  maskKeys: true,
-  sessionNotice: true,
+  ...DESKTOP_OPTIONS,
   securityTypes: ['x509plain', 'x509vnc', 'ra2_256', 'ra2', 'tlsplain', 'tlsvnc', 'apple_dh', 'vncauth'],
-  desktopQuota: 64 * GIB,
 }
 
 /** What a security type shows of the target's identity: the kind of key that is pinned. */
@@ -108,17 +97,12 @@ export function usableTypes(
 
 /** For the database: only what is no default. */
 export function formatVncOptions(options: VncOptions): string {
-  const names = Object.keys(VNC_OPTIONS) as (keyof VncOptions)[]
-  const given = names.filter((name) => JSON.stringify(options[name]) !== JSON.stringify(VNC_OPTIONS[name]))
-  return JSON.stringify(Object.fromEntries(given.map((name) => [name, options[name]])))
+  return formatOptions(options, VNC_OPTIONS)
 }
 
 /** @throws Error for an option or a security type that this program does not know: it could not be enforced */
 export function parseVncOptions(text: string): VncOptions {
-  const given = JSON.parse(text) as Partial<VncOptions>
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(VNC_OPTIONS, name))
-  if (unknown !== undefined)
-    throw new Error(`a connection policy has the option "${unknown}", which this program does not know`)
+  const given = storedOptions(text, VNC_OPTIONS)
   const type = given.securityTypes?.find((name) => !VNC_SECURITY_TYPES.includes(name))
   if (type !== undefined)
     throw new Error(`a connection policy has the security type "${type}", which this program does not know`)

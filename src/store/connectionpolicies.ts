@@ -1,6 +1,7 @@
 import { formatLoginOptions, parseLoginOptions } from '../model/login-options.ts'
 import { nameKey } from '../model/names.ts'
 import type { ConnectionPolicy, HostKeyPolicy } from '../model/objects.ts'
+import { formatRdpOptions, parseRdpOptions } from '../model/rdp-options.ts'
 import type { Protocol } from '../model/rights.ts'
 import { formatSshOptions, parseSshOptions } from '../model/ssh-options.ts'
 import { formatVncOptions, parseVncOptions } from '../model/vnc-options.ts'
@@ -46,6 +47,7 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
             ssh_options: formatSshOptions(object.ssh),
             login_options: formatLoginOptions(object.login),
             vnc_options: formatVncOptions(object.vnc),
+            rdp_options: formatRdpOptions(object.rdp),
             is_factory: 0,
           })
           .execute()
@@ -66,6 +68,7 @@ export function connectionPolicyRepository({ db, newId }: StoreContext): Reposit
           ssh_options: change.ssh && formatSshOptions(change.ssh),
           login_options: change.login && formatLoginOptions(change.login),
           vnc_options: change.vnc && formatVncOptions(change.vnc),
+          rdp_options: change.rdp && formatRdpOptions(change.rdp),
         })
         return (await find(tx, id))!
       }),
@@ -104,6 +107,7 @@ function policy(row: ConnectionPolicyRow): ConnectionPolicy {
     ssh: parseSshOptions(row.ssh_options),
     login: parseLoginOptions(row.login_options),
     vnc: parseVncOptions(row.vnc_options),
+    rdp: parseRdpOptions(row.rdp_options),
     isFactory: row.is_factory !== 0,
   }
 }

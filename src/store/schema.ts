@@ -86,6 +86,7 @@ export interface ConnectionPolicyRow extends NamedRow {
   ssh_options: string
   login_options: string
   vnc_options: string
+  rdp_options: string
   is_factory: Flag
 }
 

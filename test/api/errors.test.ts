@@ -164,7 +164,6 @@ describe('bodies', () => {
 describe('fields whose rule comes later', () => {
   it.each([
     ['/authorizations', { user_group: 'a', target_group: 'b', approval_required: true }, 'approval_required'],
-    ['/authorizations', { user_group: 'a', target_group: 'b', subprotocols: ['RDP'] }, 'subprotocols'],
     ['/authorizations', { user_group: 'a', target_group: 'b', is_critical: false }, 'is_critical'],
     ['/users', { user_name: 'x', is_locked: true }, 'is_locked'],
     ['/usergroups', { group_name: 'x', timeframes: ['allthetime'] }, 'timeframes'],
@@ -179,12 +178,5 @@ describe('fields whose rule comes later', () => {
     const answer = await post(path, body)
     expect(answer.status).toBe(400)
     expect(answer.body).toMatchObject({ error: 'not_available_yet', details: [{ field }] })
-  })
-
-  it('also of services', async () => {
-    await post('/devices', { device_name: 'later', host: '192.0.2.1' })
-    const path = '/devices/later/services'
-    const body = { service_name: 's', protocol: 'RDP' }
-    expect((await post(path, body)).body.error).toBe('not_available_yet')
   })
 })

@@ -92,7 +92,6 @@ describe('a ticket', () => {
 
   it.each([
     [{ protocol: 'SSH' }, 'invalid_field'],
-    [{ protocol: 'RDP' }, 'not_available_yet'],
     [{}, 'invalid_field'],
     [{ protocol: 'VNC', duration: 60 }, 'unknown_field'],
   ])('for %j there is none: %s', async (body, error) => {

@@ -100,7 +100,7 @@ test('the broker does not start without it, and says what to do', async () => {
   const config = join(folder, 'sallyport.yaml')
   writeFileSync(
     config,
-    'listen: { https: off, telnet: off, rlogin: off, vnc: off, metrics: off, ssh: { host: 127.0.0.1, port: 0 } }\n',
+    'listen: { https: off, telnet: off, rlogin: off, vnc: off, rdp: off, metrics: off, ssh: { host: 127.0.0.1, port: 0 } }\n',
   )
   const preload = join(folder, 'unpatched.cjs')
   const constants = createRequire(import.meta.url).resolve('ssh2/lib/protocol/constants.js')

@@ -35,6 +35,7 @@ describe('a configuration that is in order', () => {
           securityTypes: [...VNC_OFFERED_TYPES],
           allowClear: ['127.0.0.0/8', '::1/128'],
         },
+        rdp: { host: '::', port: 3389, nla: 'tickets' },
         metrics: { host: '127.0.0.1', port: 9464 },
       },
       ssh: { userCa: [], hostCertificates: [] },
@@ -120,7 +121,7 @@ log: { level: debug, file: sallyport.log }
 
   test('switches listeners off', () => {
     const text =
-      'listen: { https: off, ssh: { port: 2222 }, telnet: off, rlogin: off, vnc: off, metrics: off }'
+      'listen: { https: off, ssh: { port: 2222 }, telnet: off, rlogin: off, vnc: off, rdp: off, metrics: off }'
     expect(parse(text).listen).toEqual({ ssh: { host: '::', port: 2222 } })
   })
 
@@ -400,7 +401,6 @@ describe('a fault', () => {
 
   test.each([
     'workers: 0',
-    'listen: { rdp: {} }',
     'snmp: { agent: {} }',
     'database: { url: "postgres://db/x" }',
     'syslog: [ { host: a, format: cef } ]',

@@ -189,7 +189,7 @@ test('the start refuses files that hold something else, and check says so', asyn
     ['revoked_keys', join(shop.folder, 'nowhere'), 'ENOENT'],
   ] as const) {
     const off =
-      '{ https: off, telnet: off, rlogin: off, vnc: off, metrics: off, ssh: { host: 127.0.0.1, port: 0 } }'
+      '{ https: off, telnet: off, rlogin: off, vnc: off, rdp: off, metrics: off, ssh: { host: 127.0.0.1, port: 0 } }'
     writeFileSync(config, `listen: ${off}\nssh: { ${key}: ${JSON.stringify(value)} }\ndata_dir: data\n`)
     for (const command of ['check', 'serve']) {
       const done = await run(...sallyportCommand([command, '--config', config]))

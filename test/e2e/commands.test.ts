@@ -32,6 +32,7 @@ async function configure(name: string, keys: Record<string, unknown> = {}) {
     rlogin: await listener(),
     telnets: await listener(),
     vnc: await listener(),
+    rdp: await listener(),
     metrics: await listener(),
   }
   const configFile = join(folder, `${name}.yaml`)

@@ -12,7 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 async function command(name: 'check' | 'serve', config: Record<string, unknown>) {
   const file = join(folder, 'sallyport.yaml')
-  const off = { https: 'off', telnet: 'off', rlogin: 'off', vnc: 'off', metrics: 'off' }
+  const off = { https: 'off', telnet: 'off', rlogin: 'off', vnc: 'off', rdp: 'off', metrics: 'off' }
   const listen = { ...off, ssh: { host: '127.0.0.1', port: 0 } }
   writeFileSync(file, stringify({ data_dir: 'data', listen, ...config }))
   const done = await run(...sallyportCommand([name, '--config', file]))

@@ -28,6 +28,7 @@ import { SshFront } from '../../proxies/ssh/front.ts'
 import type { RekeyLimits, Transport } from '../../proxies/ssh/transport.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'
+import { RDP_OPTIONS } from '../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
 import { newSshKey } from '../../src/ssh-keys.ts'
@@ -230,6 +231,7 @@ describeWithPeers('toward a target', ['sshd', 'ssh-keygen'], () => {
         wantsHostCertificate: false,
         loginOptions: LOGIN_OPTIONS,
         vncOptions: VNC_OPTIONS,
+        rdpOptions: RDP_OPTIONS,
         options: SSH_OPTIONS,
       }
       const gate = { hostKey: async () => ({ result: 'accepted' }) } as unknown as Gate

@@ -21,6 +21,7 @@ import { REKEY_LIMITS } from '../../proxies/ssh/limits.ts'
 import type { Transport } from '../../proxies/ssh/transport.ts'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'
+import { RDP_OPTIONS } from '../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
 import { scp, ssh } from '../peers/openssh.ts'
@@ -81,6 +82,7 @@ async function legToTarget(): Promise<Transport> {
     wantsHostCertificate: false,
     loginOptions: LOGIN_OPTIONS,
     vncOptions: VNC_OPTIONS,
+    rdpOptions: RDP_OPTIONS,
     options: SSH_OPTIONS,
   }
   // All that connectTarget asks of the gate.

@@ -359,7 +359,7 @@ const FILTERS: [string, (send: SendChunk) => { receive(from: Side, chunk: Uint8A
     (send) =>
       new DeviceFilter({
         rights: { drives: true, printers: false, ports: false, smartCards: false },
-        visitor: { denied() {}, announced() {}, opened() {}, renamed() {}, deleted() {} },
+        visitor: { denied() {}, announced() {}, opened() {}, transferred() {}, renamed() {}, deleted() {} },
         send,
       }),
     DEVICES,

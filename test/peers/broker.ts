@@ -34,6 +34,8 @@ export interface BrokerPorts {
   telnets?: number
   /** Where `vnc` asks for it. */
   vnc?: number
+  /** Where `rdp` asks for it. */
+  rdp?: number
 }
 
 export interface BrokerOptions {
@@ -47,6 +49,8 @@ export interface BrokerOptions {
   terminals?: { telnet?: object; rlogin?: object; telnets?: object }
   /** Listen for VNC too, with these keys; default: no. */
   vnc?: object
+  /** Listen for RDP too, with these keys; default: no. */
+  rdp?: object
   env?: NodeJS.ProcessEnv
 }
 
@@ -92,13 +96,14 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-broker-'))
   const dataFolder = options.dataFolder ?? join(folder, 'data')
   layRsaHostKey(dataFolder)
-  const { terminals, vnc } = options
+  const { terminals, vnc, rdp } = options
   const ports = options.ports ?? {
     https: await freePort(),
     ssh: await freePort(),
     metrics: await freePort(),
     ...(terminals && { telnet: await freePort(), rlogin: await freePort(), telnets: await freePort() }),
     ...(vnc && { vnc: await freePort() }),
+    ...(rdp && { rdp: await freePort() }),
   }
   const listener = (port: number): object => ({ host: '127.0.0.1', port })
   const terminal = (name: 'telnet' | 'rlogin' | 'telnets'): object | 'off' => {
@@ -113,6 +118,7 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
     rlogin: terminal('rlogin'),
     telnets: terminal('telnets'),
     vnc: ports.vnc === undefined ? 'off' : { ...listener(ports.vnc), ...vnc },
+    rdp: ports.rdp === undefined ? 'off' : { ...listener(ports.rdp), ...rdp },
     metrics: listener(ports.metrics),
   }
   const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', ...options.config }

@@ -23,7 +23,7 @@ import {
 } from '../codec/rdpdr.ts'
 import { ByteReader } from '../codec/reader.ts'
 import { MessageStream } from './message-stream.ts'
-import { otherSide, type SendChunk, type Side, sendMessage } from './passage.ts'
+import { type Direction, otherSide, type SendChunk, type Side, sendMessage } from './passage.ts'
 
 /** Devices of one session, and requests that have not been answered. */
 const DEVICES_LIMIT = 256
@@ -45,6 +45,8 @@ export interface DeviceVisitor {
   announced(device: Pick<Device, 'type' | 'name'>): void
   /** The target has opened a file on a drive; told when the client has done it. */
   opened(drive: string, path: string, isWriting: boolean): void
+  /** So many bytes of a file went to the target (`up`) or came from it; told when it is closed. */
+  transferred(drive: string, path: string, direction: Direction, bytes: number): void
   /** Told when the target asks for it. */
   renamed(drive: string, path: string | undefined, newPath: string): void
   deleted(drive: string, path: string | undefined): void
@@ -54,6 +56,14 @@ export interface DeviceFilterOptions {
   rights: DeviceRights
   visitor: DeviceVisitor
   send: SendChunk
+}
+
+interface OpenFile {
+  drive: string
+  path: string
+  /** Bytes. */
+  up: number
+  down: number
 }
 
 interface Pending {
@@ -88,8 +98,8 @@ export class DeviceFilter {
   readonly #devices = new Map<number, Pick<Device, 'type' | 'name'>>()
   /** By completion. */
   readonly #pending = new Map<number, Pending>()
-  /** Paths of files that are open, by device and file. */
-  readonly #files = new Map<string, string>()
+  /** Files that are open, by device and file. */
+  readonly #files = new Map<string, OpenFile>()
 
   constructor(options: DeviceFilterOptions) {
     this.#options = options
@@ -105,6 +115,18 @@ export class DeviceFilter {
   /** A chunk with its header. Throws MalformedError. */
   receive(from: Side, chunk: Uint8Array): void {
     this.#streams[from].receive(chunk)
+  }
+
+  /** The channel is over, and so is every file that was open. */
+  close(): void {
+    for (const file of this.#files.values()) this.#closed(file)
+    this.#files.clear()
+  }
+
+  #closed({ drive, path, up, down }: OpenFile): void {
+    const { visitor } = this.#options
+    if (up > 0) visitor.transferred(drive, path, 'up', up)
+    if (down > 0) visitor.transferred(drive, path, 'down', down)
   }
 
   #take(from: Side, whole: Uint8Array): void {
@@ -204,27 +226,50 @@ export class DeviceFilter {
   #change(drive: string, request: IoRequest): void {
     const { visitor } = this.#options
     const change = parseSetInformation(request.details)
-    const path = this.#files.get(fileKey(request.device, request.file))
+    const path = this.#files.get(fileKey(request.device, request.file))?.path
     if (change.newPath !== undefined) visitor.renamed(drive, path, change.newPath)
     else if (change.class === SET_INFORMATION.disposition) visitor.deleted(drive, path)
   }
 
   /** Whether it answers a request. */
   #complete(body: Uint8Array): boolean {
-    const { visitor } = this.#options
     const { device, completion, status, details } = parseIoCompletion(body)
     const pending = this.#pending.get(completion)
     if (pending?.device !== device) return false
     this.#pending.delete(completion)
-    const { major, path, isWriting = false } = pending
-    if (major === IO.close) this.#files.delete(fileKey(device, pending.file))
-    // What failed has opened nothing.
-    if (path === undefined || status !== 0) return true
-    const file = new ByteReader(details, 'device create completion').uint32()
-    if (this.#files.size < FILES_LIMIT) this.#files.set(fileKey(device, file), path)
-    visitor.opened(this.#devices.get(device)?.name ?? '', path, isWriting)
+    const key = fileKey(device, pending.file)
+    const file = this.#files.get(key)
+    switch (pending.major) {
+      case IO.create:
+        if (pending.path !== undefined && status === 0) this.#opened(device, pending, details)
+        break
+      case IO.read:
+        if (file && status === 0) file.up += bytesRead(details)
+        break
+      case IO.write:
+        if (file && status === 0) file.down += new ByteReader(details, 'device write completion').uint32()
+        break
+      case IO.close:
+        if (file) this.#closed(file)
+        this.#files.delete(key)
+    }
     return true
   }
+
+  #opened(device: number, { path = '', isWriting = false }: Pending, details: Uint8Array): void {
+    const key = fileKey(device, new ByteReader(details, 'device create completion').uint32())
+    const drive = this.#devices.get(device)?.name ?? ''
+    const known = this.#files.get(key)
+    if (known) this.#closed(known)
+    if (known || this.#files.size < FILES_LIMIT) this.#files.set(key, { drive, path, up: 0, down: 0 })
+    this.#options.visitor.opened(drive, path, isWriting)
+  }
+}
+
+/** What a client says that it has read is no more than what it sends. */
+function bytesRead(details: Uint8Array): number {
+  const reader = new ByteReader(details, 'device read completion')
+  return Math.min(reader.uint32(), reader.remaining)
 }
 
 const fileKey = (device: number, file: number) => `${device} ${file}`

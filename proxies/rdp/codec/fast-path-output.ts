@@ -30,6 +30,11 @@ export class UpdateAssembler {
     return this.#length
   }
 
+  /** An update has begun to come and has not ended. */
+  get isWithinUpdate(): boolean {
+    return this.#code !== undefined
+  }
+
   /**
    * Calls `take` with each recordable update that is whole; its data is valid during the call only. Returns what of the
    * PDU a client may have: all of it, the PDU without what is not recordable, or nothing. Throws MalformedError.

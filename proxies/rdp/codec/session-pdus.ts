@@ -57,8 +57,15 @@ export const ERROR_INFO = {
   freshCredentialsRequired: 0xa,
   disconnectedByUser: 0xb,
   loggedOffByUser: 0xc,
+  winlogonCrash: 0x17,
+  csrssCrash: 0x18,
   serverShutdown: 0x19,
   serverReboot: 0x1a,
+  noLicenseServer: 0x101,
+  noLicense: 0x102,
+  noRemoteConnections: 0x10a,
+  destinationNotFound: 0x400,
+  noServerFree: 0x408,
   graphicsModeNotSupported: 0x112d,
 } as const
 

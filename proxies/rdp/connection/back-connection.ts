@@ -24,6 +24,9 @@ import {
 import { buildConnectInitial, parseConnectResponse } from '../codec/mcs-connect.ts'
 import { buildSecured, parseSecured, SECURITY_FLAG } from '../codec/security-header.ts'
 import { parseServerData } from '../codec/server-data.ts'
+import { parseErrorInfo } from '../codec/session-pdus.ts'
+import { CONTROL_PDU, DATA_PDU, parseShare, parseShareData } from '../codec/share.ts'
+import { wordsOfErrorInfo } from './error-info.ts'
 
 /** Licensing has at most four messages of a server; there is no end of it that a session would need. */
 const LICENSE_MESSAGES = 16
@@ -195,7 +198,6 @@ export class BackConnection {
       return
     }
     this.#state = 'licensing'
-    this.#framer.allow({ limit: TPKT_LIMIT, fastPath: true })
     this.sendIo(buildSecured(SECURITY_FLAG.info, buildClientInfo(this.#options.info)))
   }
 
@@ -214,6 +216,9 @@ export class BackConnection {
     }
     const index = this.#channels.indexOf(channel)
     if (index < 0) throw new MalformedError(`mcs: a channel that was joined was expected, found ${channel}`)
+    if (this.#state !== 'session') {
+      throw new MalformedError(`mcs: ${this.#state} was expected, found data on channel ${channel}`)
+    }
     visitor.channel(index, data)
   }
 
@@ -222,22 +227,43 @@ export class BackConnection {
     if (this.#state !== 'licensing') {
       throw new MalformedError(`mcs: ${this.#state} was expected, found data on the I/O channel`)
     }
-    const { flags, body } = parseSecured(data)
-    if (!(flags & SECURITY_FLAG.license)) {
-      throw new MalformedError(`licensing: flags with 0x80 were expected, found 0x${flags.toString(16)}`)
-    }
     this.#licenseMessages++
     if (LICENSE_MESSAGES < this.#licenseMessages) {
       throw new MalformedError(`licensing: at most ${LICENSE_MESSAGES} messages were expected, found more`)
+    }
+    const { flags, body } = parseSecured(data)
+    if (!(flags & SECURITY_FLAG.license)) {
+      this.#receiveEarly(data)
+      return
     }
     const message = parseLicense(body)
     if (message.error !== undefined && !endsLicensing(message)) {
       throw new TargetError(`the target refuses the connection: licensing fails (error ${message.error})`)
     }
     if (licensing === 'relayed') visitor.license(data)
-    if (endsLicensing(message)) {
-      this.#state = 'session'
-      visitor.licensed()
-    } else if (licensing === 'answered') this.sendIo(buildNoLicense())
+    if (endsLicensing(message)) this.#licensed()
+    else if (licensing === 'answered') this.sendIo(buildNoLicense())
+  }
+  /** Windows says in the middle of licensing why it ends the connection, or where the session belongs. */
+  #receiveEarly(data: Uint8Array): void {
+    for (const pdu of parseShare(data)) {
+      if (pdu.type === CONTROL_PDU.serverRedirection) {
+        this.#licensed()
+        this.#options.visitor.io(pdu.whole)
+        return
+      }
+      if (pdu.type !== CONTROL_PDU.data) {
+        throw new MalformedError(`licensing: its end was expected, found a share PDU of type ${pdu.type}`)
+      }
+      const { type, body } = parseShareData(pdu)
+      const code = type === DATA_PDU.setErrorInfo ? parseErrorInfo(body) : 0
+      if (code !== 0) throw new TargetError(`the target refuses the connection: ${wordsOfErrorInfo(code)}`)
+    }
+  }
+
+  #licensed(): void {
+    this.#state = 'session'
+    this.#framer.allow({ limit: TPKT_LIMIT, fastPath: true })
+    this.#options.visitor.licensed()
   }
 }

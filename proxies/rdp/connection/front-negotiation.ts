@@ -37,13 +37,13 @@ export type FrontNegotiated =
   | { result: 'refused'; failure: NegotiationFailure; reason: string; answer: Buffer; hello: ClientHello }
 
 export class FrontNegotiation {
-  readonly #credssp: CredsspPolicy
+  readonly #credsspFor: (hello: ClientHello) => CredsspPolicy
   readonly #framer = new Framer({ limit: REQUEST_LIMIT })
   #held: Buffer = Buffer.alloc(0)
   #preconnection: Preconnection | undefined
 
-  constructor(credssp: CredsspPolicy) {
-    this.#credssp = credssp
+  constructor(credsspFor: (hello: ClientHello) => CredsspPolicy) {
+    this.#credsspFor = credsspFor
   }
 
   /**
@@ -96,8 +96,9 @@ export class FrontNegotiation {
       )
     }
     const hasCredssp = (protocols & SECURITY_PROTOCOL.credssp) !== 0
-    if (this.#credssp !== 'off' && hasCredssp) return agreed('credssp', SECURITY_PROTOCOL.credssp, hello)
-    if (this.#credssp === 'required') {
+    const credssp = this.#credsspFor(hello)
+    if (credssp !== 'off' && hasCredssp) return agreed('credssp', SECURITY_PROTOCOL.credssp, hello)
+    if (credssp === 'required') {
       return refused(
         NEGOTIATION_FAILURE.credsspRequired,
         'the client does not offer network level authentication',

@@ -11,7 +11,7 @@ import {
   parseConfirmActive,
   parseDemandActive,
 } from '../codec/active.ts'
-import { type Desktop, readDesktop, stripConfirm, stripDemand } from '../codec/capabilities.ts'
+import { type Desktop, readDesktop, stripConfirm, stripDemand, takesFastPath } from '../codec/capabilities.ts'
 import { UpdateAssembler } from '../codec/fast-path-output.ts'
 import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/input.ts'
 import { parseRedirection, type Redirection } from '../codec/redirection.ts'
@@ -22,6 +22,7 @@ import {
   withoutReconnectCookie,
 } from '../codec/session-pdus.ts'
 import {
+  buildDeactivateAll,
   buildShareData,
   CONTROL_PDU,
   DATA_PDU,
@@ -41,8 +42,8 @@ export interface SessionVisitor {
   confirmed(): void
   /** Of the picture, for the recording. Valid during the call only. */
   update(update: Update): void
-  /** Before they go to the target. */
-  input(events: readonly InputEvent[]): void
+  /** Before they go to the target; false: they stay here. */
+  input(events: readonly InputEvent[]): boolean
   /** What the target says of a logon. */
   sessionInfo(info: SessionInfo): void
   /** Why the target is about to end (ERROR_INFO). */
@@ -81,13 +82,45 @@ export class SessionFilter {
   readonly #user: number
   readonly #assembler = new UpdateAssembler()
   #state: State = 'none'
-  /** Of the desktop that was offered last. */
+  /** The desktop that was offered last; undefined: there has been none. */
+  #desktop: Desktop | undefined
   #shareId = 0
+  #takesFastPath = false
 
   /** `user`: BackConnection.user, whom the target knows the client as. */
   constructor(visitor: SessionVisitor, user: number) {
     this.#visitor = visitor
     this.#user = user
+  }
+
+  get desktop(): Desktop | undefined {
+    return this.#desktop
+  }
+
+  get shareId(): number {
+    return this.#shareId
+  }
+
+  /** The client has agreed to the desktop. */
+  get isConfirmed(): boolean {
+    return this.#state === 'confirmed'
+  }
+
+  /** The client takes pictures on the fast path. */
+  get takesFastPath(): boolean {
+    return this.#takesFastPath
+  }
+
+  /** The target has sent the begin of an update and owes its rest. */
+  get isWithinUpdate(): boolean {
+    return this.#assembler.isWithinUpdate
+  }
+
+  /** The target's desktop is to be the client's no longer: what the client gets for that. */
+  deactivate(): Uint8Array | undefined {
+    if (this.#state === 'none') return undefined
+    this.#state = 'none'
+    return buildDeactivateAll(this.#shareId)
   }
 
   /** Of the target's I/O channel: what the client gets, each for a Send Data of its own. Throws MalformedError. */
@@ -99,6 +132,7 @@ export class SessionFilter {
 
   /** A PDU of the target's fast path: what the client gets. Throws MalformedError. */
   fastPathFromTarget(pdu: Uint8Array): Uint8Array | undefined {
+    if (!this.#desktop) throw pictureWithoutDesktop()
     return this.#assembler.feed(pdu, (update) => this.#visitor.update(update))
   }
 
@@ -116,9 +150,7 @@ export class SessionFilter {
   /** A PDU of the client's fast path, which passes as it is, or as `fromClient` not at all. Throws MalformedError. */
   fastPathFromClient(pdu: Uint8Array): Uint8Array | undefined {
     const events = parseFastPathInput(pdu)
-    if (this.#state !== 'confirmed') return undefined
-    this.#visitor.input(events)
-    return pdu
+    return this.#state === 'confirmed' && this.#visitor.input(events) ? pdu : undefined
   }
 
   #targetPdu(pdu: SharePdu): Uint8Array | undefined {
@@ -129,7 +161,8 @@ export class SessionFilter {
         const { shareId, capabilities } = parseDemandActive(pdu.body)
         this.#shareId = shareId
         this.#state = 'offered'
-        this.#visitor.desktop(readDesktop(capabilities))
+        this.#desktop = readDesktop(capabilities)
+        this.#visitor.desktop(this.#desktop)
         return buildDemandActive({ shareId, capabilities: stripDemand(capabilities) })
       }
       case CONTROL_PDU.deactivateAll:
@@ -164,6 +197,7 @@ export class SessionFilter {
   }
 
   #picture(pdu: SharePdu, update: Update): Uint8Array | undefined {
+    if (!this.#desktop) throw pictureWithoutDesktop()
     if (!isRecordable(update.code)) return undefined
     this.#visitor.update(update)
     return pdu.whole
@@ -177,16 +211,21 @@ export class SessionFilter {
     if (this.#state !== 'confirmed') return undefined
     const data = parseShareData(pdu)
     if (data.type === DATA_PDU.input) {
-      this.#visitor.input(parseSlowInput(data.body))
-      return pdu.whole
+      return this.#visitor.input(parseSlowInput(data.body)) ? pdu.whole : undefined
     }
     return FROM_CLIENT.has(data.type) ? pdu.whole : undefined
   }
+
   /** One that comes late, for a desktop that is gone, stays here. */
   #confirm({ shareId, capabilities }: ActivePdu): Uint8Array | undefined {
     if (this.#state !== 'offered' || shareId !== this.#shareId) return undefined
     this.#state = 'confirmed'
+    this.#takesFastPath = takesFastPath(capabilities)
     this.#visitor.confirmed()
     return buildConfirmActive({ shareId, capabilities: stripConfirm(capabilities) }, this.#user)
   }
 }
+
+/** No recording could show it. */
+const pictureWithoutDesktop = () =>
+  new MalformedError('share data: a desktop was expected before the first picture')

@@ -33,6 +33,13 @@ export interface ClientStep {
 
 type Stage = 'proving' | 'binding' | 'done'
 
+const BROKEN_OFF: Readonly<Record<Stage, string>> = {
+  proving: 'the target closed the connection when it was asked for NLA',
+  binding:
+    'the target closed the connection instead of letting the account in, and gave no reason: most likely the user name or the password is wrong',
+  done: 'the target took the password and closed the connection: most likely the account has no right to log in by remote desktop',
+}
+
 export class CredSspClient {
   readonly #options: CredSspClientOptions
   readonly #nonce: Uint8Array
@@ -68,11 +75,8 @@ export class CredSspClient {
 
   /** Why the sign-in has come to nothing when the target closes the connection now. */
   get brokenOff(): CredSspError {
-    const words =
-      this.#stage === 'proving'
-        ? 'the target closed the connection when it was asked for NLA'
-        : 'the target closed the connection instead of letting the account in, and gave no reason: most likely the user name or the password is wrong'
-    return new CredSspError('ended', words)
+    // At first nothing has been said of the account.
+    return new CredSspError(this.#stage === 'proving' ? 'other' : 'ended', BROKEN_OFF[this.#stage])
   }
 
   #count(): void {

@@ -2,7 +2,7 @@
  * What CredSSP needs of a mechanism that proves who somebody is: the shape of the GSS-API (RFC 2743) without its
  * names. NTLM is one; Kerberos takes the same seat.
  */
-import type { NtlmProof } from '../ntlm/keys.ts'
+import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 
 /** What both sides have once it is proven: each message is sealed with a number, so order counts. */
 export interface SecurityContext {

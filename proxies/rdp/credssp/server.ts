@@ -3,8 +3,8 @@
  * between. No socket, no clock.
  */
 import type { Buffer } from 'node:buffer'
+import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 import { MalformedError } from '../../malformed.ts'
-import type { NtlmProof } from '../ntlm/keys.ts'
 import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
 import { type Credentials, parseCredentials } from './credentials.ts'
 import { CredSspError, type RefusalReason } from './errors.ts'

@@ -52,6 +52,11 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [0x80090346, ALTERED],
 ])
 
+/** undefined: nobody here knows it. */
+export function wordsOfStatus(status: number): string | undefined {
+  return MEANINGS.get(status)?.[1]
+}
+
 /** The error of a status that a target has sent. */
 export function refusalOf(status: number): CredSspError {
   const [reason, words] = MEANINGS.get(status) ?? ['other', 'the reason is not known here']

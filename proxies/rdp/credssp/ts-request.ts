@@ -80,8 +80,23 @@ export class TsRequestSplitter {
     return message
   }
 
+  /** So many bytes surely belong to the next message and have not come; only after `next` has answered undefined. */
+  get wanted(): number {
+    const head = readHead(this.#pending, 0, WHAT)
+    return head ? head.size + head.length - this.#pending.length : 1
+  }
+
   /** What has come and was not taken. */
   rest(): Buffer {
     return this.#pending
+  }
+}
+
+/** The next whole message, and nothing of what follows it. Rejects with MalformedError, and as `read` does. */
+export async function readTsRequest(from: { read(bytes: number): Promise<Uint8Array> }): Promise<Buffer> {
+  const splitter = new TsRequestSplitter()
+  for (let message = splitter.next(); ; message = splitter.next()) {
+    if (message) return message
+    splitter.add(await from.read(splitter.wanted))
   }
 }

@@ -4,13 +4,14 @@
  */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
+import { hmacMd5, PROOF_LENGTH } from '../../../src/model/ntlm-auth.ts'
 import { MalformedError } from '../../malformed.ts'
 import { utf16Bytes } from '../codec/utf16.ts'
 import { CredSspError } from '../credssp/errors.ts'
 import type { Acceptor, AcceptorStep } from '../credssp/mechanism.ts'
 import { NTLM_OID } from '../credssp/oids.ts'
 import { type AvPair, avValue, buildAvPairs, parseAvPairs } from './av-pairs.ts'
-import { fileTime, hmacMd5, PROOF_LENGTH } from './keys.ts'
+import { fileTime } from './keys.ts'
 import {
   type Authenticate,
   buildChallenge,

@@ -1,8 +1,9 @@
 /** Sealed and signed messages of a session (MS-NLMP 3.4.2 to 3.4.4), with extended session security and 128 bits. */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
+import { hmacMd5 } from '../../../src/model/ntlm-auth.ts'
 import type { SecurityContext } from '../credssp/mechanism.ts'
-import { type Direction, directionKeys, hmacMd5 } from './keys.ts'
+import { type Direction, directionKeys } from './keys.ts'
 import { Rc4 } from './rc4.ts'
 
 const SIGNATURE_LENGTH = 16

@@ -58,7 +58,7 @@ export function registerApiKeys(app: Api, context: Context): void {
     own?: ApiKey,
   ): Promise<Partial<Omit<ApiKey, 'id'>>> => {
     await checkName('key_name', body.key_name, own, store.apiKeys, 'keyName')
-    checkNetworks(body.ip_source)
+    checkNetworks('ip_source', body.ip_source)
     return {
       ...(body.key_name !== undefined && { keyName: body.key_name }),
       ...(body.ip_source !== undefined && { ipSource: body.ip_source }),

@@ -1,15 +1,18 @@
 import { type Static, Type } from 'typebox'
 import { LOGIN_OPTIONS } from '../../model/login-options.ts'
 import { type ConnectionPolicy, HOST_KEY_POLICIES, hostKeyPolicyFlaw } from '../../model/objects.ts'
+import { RDP_OPTIONS } from '../../model/rdp-options.ts'
 import { PROTOCOLS, type Protocol } from '../../model/rights.ts'
 import { SSH_OPTIONS } from '../../model/ssh-options.ts'
 import { VNC_OPTIONS } from '../../model/vnc-options.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
+import { DesktopFields, DesktopUpdate, desktopFieldsOf } from '../desktopoptions.ts'
 import { ApiError } from '../errors.ts'
 import { check, checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
 import { LoginFields, LoginUpdate, loginFieldsOf, loginOptionsOf } from '../loginoptions.ts'
+import { RdpFields, RdpUpdate, rdpFieldsOf, rdpOptionsOf } from '../rdpoptions.ts'
 import { resource } from '../resource.ts'
 import { SshFields, SshUpdate, sshFieldsOf, sshOptionsOf } from '../sshoptions.ts'
 import { VncFields, VncUpdate, vncFieldsOf, vncOptionsOf } from '../vncoptions.ts'
@@ -33,13 +36,15 @@ const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
     'past_recording_quota',
     'subsystems',
   ].map((field): [string, Protocol[]] => [field, ['SSH']]),
-  ['host_key_policy', ['SSH', 'VNC']],
+  ['host_key_policy', ['SSH', 'VNC', 'RDP']],
   ...['terminal_quota', 'past_terminal_quota', 'command_rules'].map((field): [string, Protocol[]] => [
     field,
     ['SSH', 'TELNET', 'RLOGIN'],
   ]),
   ...Object.keys(LoginFields.properties).map((field): [string, Protocol[]] => [field, ['TELNET', 'RLOGIN']]),
+  ...Object.keys(DesktopFields.properties).map((field): [string, Protocol[]] => [field, ['VNC', 'RDP']]),
   ...Object.keys(VncFields.properties).map((field): [string, Protocol[]] => [field, ['VNC']]),
+  ...Object.keys(RdpFields.properties).map((field): [string, Protocol[]] => [field, ['RDP']]),
   ['client_user', ['RLOGIN']],
   ['privileged_port', ['RLOGIN']],
 ])
@@ -68,7 +73,9 @@ const Create = exact({
   host_key_policy: Type.Optional(hostKeyPolicy),
   ...SshUpdate.properties,
   ...LoginUpdate.properties,
+  ...DesktopUpdate.properties,
   ...VncUpdate.properties,
+  ...RdpUpdate.properties,
 })
 const Update = partial(Create)
 const View = exact({
@@ -79,7 +86,9 @@ const View = exact({
   host_key_policy: hostKeyPolicy,
   ...SshFields.properties,
   ...LoginFields.properties,
+  ...DesktopFields.properties,
   ...VncFields.properties,
+  ...RdpFields.properties,
   is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
 })
 
@@ -88,10 +97,21 @@ const DEFAULTS = {
   ssh: SSH_OPTIONS,
   login: LOGIN_OPTIONS,
   vnc: VNC_OPTIONS,
+  rdp: RDP_OPTIONS,
 } as const
 
-function optionFields({ hostKeyPolicy, ssh, login, vnc }: Pick<ConnectionPolicy, keyof typeof DEFAULTS>) {
-  return { host_key_policy: hostKeyPolicy, ...sshFieldsOf(ssh), ...loginFieldsOf(login), ...vncFieldsOf(vnc) }
+function optionFields(
+  { hostKeyPolicy, ssh, login, vnc, rdp }: Pick<ConnectionPolicy, keyof typeof DEFAULTS>,
+  protocol: Protocol,
+) {
+  return {
+    host_key_policy: hostKeyPolicy,
+    ...sshFieldsOf(ssh),
+    ...loginFieldsOf(login),
+    ...desktopFieldsOf(protocol === 'RDP' ? rdp : vnc),
+    ...vncFieldsOf(vnc),
+    ...rdpFieldsOf(rdp),
+  }
 }
 
 export function connectionPolicyResource(context: ResourceContext) {
@@ -102,7 +122,7 @@ export function connectionPolicyResource(context: ResourceContext) {
     own?: ConnectionPolicy,
   ): Promise<Partial<Omit<ConnectionPolicy, 'id'>>> => {
     const protocol = body.protocol ?? own?.protocol ?? 'SSH'
-    refuseOthers(protocol, body, optionFields(own ?? DEFAULTS))
+    refuseOthers(protocol, body, optionFields(own ?? DEFAULTS, protocol))
     check('host_key_policy', hostKeyPolicyFlaw(protocol, body.host_key_policy ?? own?.hostKeyPolicy))
     await checkName('policy_name', body.policy_name, own, store.connectionPolicies, 'policyName')
     return {
@@ -112,7 +132,9 @@ export function connectionPolicyResource(context: ResourceContext) {
       ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy }),
       ssh: sshOptionsOf(body, own?.ssh ?? SSH_OPTIONS),
       login: loginOptionsOf(body, own?.login ?? LOGIN_OPTIONS),
-      vnc: vncOptionsOf(body, own?.vnc ?? VNC_OPTIONS),
+      ...(protocol === 'RDP'
+        ? { rdp: rdpOptionsOf(body, own?.rdp ?? RDP_OPTIONS) }
+        : { vnc: vncOptionsOf(body, own?.vnc ?? VNC_OPTIONS) }),
     }
   }
 
@@ -150,7 +172,7 @@ export function connectionPolicyResource(context: ResourceContext) {
       policy_name: policy.policyName,
       description: policy.description,
       protocol: policy.protocol,
-      ...optionFields(policy),
+      ...optionFields(policy, policy.protocol),
       is_factory: policy.isFactory,
     }),
     label: (policy) => String(policy['policy_name']),

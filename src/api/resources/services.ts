@@ -47,7 +47,7 @@ const View = exact({
   host_key_policy: hostKeyPolicy,
 })
 const labelOf = (device: unknown, service: unknown) => `${device}:${service}`
-const DEFAULT_PORTS = { SSH: 22, TELNET: 23, RLOGIN: 513, VNC: 5900 } as const
+const DEFAULT_PORTS = { SSH: 22, TELNET: 23, RLOGIN: 513, VNC: 5900, RDP: 3389 } as const
 
 export function serviceResource(context: ResourceContext) {
   const { store } = context.deps

@@ -10,12 +10,11 @@ import { ApiError, fieldError } from '../errors.ts'
 import { addressOf, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf, timeText, titled } from '../fields.ts'
-import { refuseLaterFields } from '../later.ts'
 
 const Wanted = titled(
   'TicketRequest',
   exact({
-    protocol: oneOf(['VNC'] as const, 'what the viewer speaks'),
+    protocol: oneOf(['VNC', 'RDP'] as const, 'what the viewer speaks'),
     client_ip: Type.Optional(
       Type.String({
         maxLength: 64,
@@ -46,7 +45,6 @@ export function registerTickets(app: Api, { deps }: Context): void {
   app.post(
     '/targets/:ref/ticket',
     {
-      preValidation: async ({ body }) => refuseLaterFields('ticket', body),
       schema: {
         tags: ['Targets'],
         summary: 'Ask for a one-time ticket',

@@ -85,7 +85,7 @@ export function userResource(context: ResourceContext) {
     for (const [index, key] of (body.ssh_public_keys ?? []).entries()) {
       check(`ssh_public_keys/${index}`, publicKeyError(key))
     }
-    checkNetworks(body.ip_source)
+    checkNetworks('ip_source', body.ip_source)
     return {
       ...(body.user_name !== undefined && { userName: body.user_name.normalize('NFC') }),
       ...(body.display_name !== undefined && { displayName: body.display_name }),

@@ -2,7 +2,7 @@
  * Events as numbers: what Prometheus counts is counted here, so that log and metrics cannot tell different stories.
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { LATER_RIGHTS, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
+import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { StoredEvent } from '../chain.ts'
 import type { Sink } from '../sink.ts'
 
@@ -13,7 +13,7 @@ const among =
     known.find((one) => one === value) ?? 'other'
 const protocolLabel = among([...PROTOCOLS, 'HTTPS'])
 const methodLabel = among(['password', 'keyboard-interactive', 'publickey', 'api_key', 'ticket'])
-const subprotocolLabel = among([...RIGHTS, ...LATER_RIGHTS])
+const subprotocolLabel = among(RIGHTS)
 const deletedLabel = among(['age', 'size', 'request'])
 const resultLabel = among(['success', 'failure', 'killed', 'lost'])
 

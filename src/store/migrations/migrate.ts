@@ -15,6 +15,7 @@ import * as uploads from './0008-uploads.ts'
 import * as recordingMode from './0009-recording-mode.ts'
 import * as terminals from './0010-terminals.ts'
 import * as vnc from './0011-vnc.ts'
+import * as rdp from './0012-rdp.ts'
 
 export interface Migration {
   version: number
@@ -34,6 +35,7 @@ const MIGRATIONS: readonly Migration[] = [
   recordingMode,
   terminals,
   vnc,
+  rdp,
 ]
 
 /** Of a database that this program has opened. */

@@ -10,6 +10,7 @@ import { Writer } from '../../../proxies/ssh/codec/writer.ts'
 import type { Credential, Gate, OpenSession } from '../../../src/gate/messages.ts'
 import type { AuthenticationMethod } from '../../../src/model/authentication-methods.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
+import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../../src/model/ssh-options.ts'
 import { VNC_OPTIONS } from '../../../src/model/vnc-options.ts'
 import { newSshKey } from '../../../src/ssh-keys.ts'
@@ -80,6 +81,7 @@ async function connect(
     wantsHostCertificate: false,
     loginOptions: LOGIN_OPTIONS,
     vncOptions: VNC_OPTIONS,
+    rdpOptions: RDP_OPTIONS,
     options: { ...SSH_OPTIONS, authenticationMethods },
   }
   const gate = { hostKey: async () => ({ result: 'accepted' }) } as unknown as Gate

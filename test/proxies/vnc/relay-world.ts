@@ -9,50 +9,13 @@ import { VncSession } from '../../../proxies/vnc/session.ts'
 import { Viewer } from '../../../proxies/vnc/viewer.ts'
 import { FRAME, type FrameType } from '../../../recordings/frames.ts'
 import type { Gate, OpenSession } from '../../../src/gate/messages.ts'
+import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../../src/model/vnc-options.ts'
+import { FakePipe } from '../fake-pipe.ts'
 
 export const INIT = { width: 100, height: 80, format: RGB888, name: 'desk' }
-
-/** A pipe whose peer is the test. */
-export class FakePipe {
-  onData: ((bytes: Uint8Array) => void) | undefined
-  onDrain: (() => void) | undefined
-  onClose: (() => void) | undefined
-  paused = true
-  congested = false
-  queued = 0
-  closed = false
-  failure: Error | undefined
-  #sent: Buffer[] = []
-
-  write(bytes: Uint8Array): void {
-    this.#sent.push(Buffer.from(bytes))
-  }
-
-  end(): void {
-    this.closed = true
-  }
-
-  destroy(): void {
-    this.closed = true
-  }
-
-  /** The peer sends this; where it came from is written anew afterwards. */
-  say(...messages: Uint8Array[]): void {
-    const chunk = Buffer.concat(messages)
-    this.onData?.(chunk)
-    chunk.fill(0xee)
-  }
-
-  /** All that the peer was sent since the last time. */
-  take(): Buffer {
-    const sent = Buffer.concat(this.#sent)
-    this.#sent = []
-    return sent
-  }
-}
 
 export interface World {
   viewer: FakePipe
@@ -96,6 +59,7 @@ export async function newWorld(
       rights: ['VNC', ...rights],
       options: SESSION_OPTIONS,
       vncOptions: { ...VNC_OPTIONS, ...options },
+      rdpOptions: RDP_OPTIONS,
       ...opened,
     } as unknown as OpenSession,
     gate,

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { deflateSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { STRICT_HELD } from '../../../proxies/limits.ts'
+import { FIRST_UPDATE_MS, STALL_LOOK_MS, STALL_MS, STRICT_HELD } from '../../../proxies/limits.ts'
 import {
   encodeClientCutText,
   encodeClientFence,
@@ -23,7 +23,6 @@ import {
   encodeDesktopSize,
   encodeExtendedDesktopSize,
 } from '../../../proxies/vnc/codec/server-encoder.ts'
-import { FIRST_UPDATE_MS, STALL_LOOK_MS, STALL_MS } from '../../../proxies/vnc/limits.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
 import {

@@ -1,6 +1,7 @@
 /** What the gate hands to a VNC back, for tests without a gate. */
 import type { HostKeyRequest, OpenSession } from '../../../src/gate/messages.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
+import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../../src/model/ssh-options.ts'
 import { VNC_OPTIONS, type VncSecurityType } from '../../../src/model/vnc-options.ts'
 
@@ -31,6 +32,7 @@ export function vncSession({ port, login = '', password, types = [] }: SessionOp
     options: SSH_OPTIONS,
     loginOptions: LOGIN_OPTIONS,
     vncOptions: { ...VNC_OPTIONS, securityTypes: types },
+    rdpOptions: RDP_OPTIONS,
   }
 }
 

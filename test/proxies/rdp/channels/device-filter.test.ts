@@ -58,7 +58,7 @@ function create(path: string, access: number): Buffer {
 
 const open = (rights: DeviceRights): Ends =>
   betweenEnds<DeviceVisitor>(
-    ['denied', 'announced', 'opened', 'renamed', 'deleted'],
+    ['denied', 'announced', 'opened', 'transferred', 'renamed', 'deleted'],
     (options) => new DeviceFilter({ ...options, rights }),
   )
 const nothing = { client: [], target: [] }

@@ -59,7 +59,7 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
     socket.on('close', () => {
       visit.ended = true
     })
-    const negotiation = new FrontNegotiation(options.users ? 'required' : 'off')
+    const negotiation = new FrontNegotiation(() => (options.users ? 'required' : 'off'))
     const hello = (chunk: Buffer): void => {
       try {
         const negotiated = negotiation.receive(chunk)

@@ -138,7 +138,7 @@ function serve(
                 const payload = Buffer.concat([encodeUpdateHead(code, data.length), data])
                 drawn.at(-1)!.apply({ type: FRAME.graphics, payload })
               },
-              input: (events) => input.push(...events.map(({ kind }) => kind)),
+              input: (events) => input.push(...events.map(({ kind }) => kind)) > 0,
               sessionInfo: () => {},
               errorInfo: () => {},
               redirected: () => {},

@@ -46,7 +46,7 @@ describe('the front’s negotiation', () => {
     ['offered', tls | credssp, 'credssp'],
     ['required', tls | credssp | rdstls, 'credssp'],
   ])('CredSSP %s, the client has 0x%x: %s', (policy, protocols, protocol) => {
-    const negotiated = new FrontNegotiation(policy).receive(request(protocols))
+    const negotiated = new FrontNegotiation(() => policy).receive(request(protocols))
     expect(negotiated).toMatchObject({ result: 'agreed', protocol, hello: { requestedProtocols: protocols } })
     expect(hex(negotiated!.answer).slice(-8)).toBe(protocol === 'tls' ? '01000000' : '02000000')
   })
@@ -59,7 +59,7 @@ describe('the front’s negotiation', () => {
     ['offered', request(tls | credssp, 1), NEGOTIATION_FAILURE.inconsistentFlags],
     ['offered', request(tls | credssp, 2), NEGOTIATION_FAILURE.inconsistentFlags],
   ])('CredSSP %s: refused with the code that says why', (policy, bytes, failure) => {
-    expect(new FrontNegotiation(policy).receive(bytes)).toMatchObject({ result: 'refused', failure })
+    expect(new FrontNegotiation(() => policy).receive(bytes)).toMatchObject({ result: 'refused', failure })
   })
 
   test('a preconnection PDU may come first, in any pieces', () => {
@@ -72,7 +72,7 @@ describe('the front’s negotiation', () => {
     preconnection.set(blob, 18)
     const bytes = Buffer.concat([preconnection, request(tls)])
     for (const at of [1, 3, 20, preconnection.length, bytes.length]) {
-      const negotiation = new FrontNegotiation('off')
+      const negotiation = new FrontNegotiation(() => 'off')
       const first = negotiation.receive(bytes.subarray(0, at))
       const negotiated = first ?? negotiation.receive(bytes.subarray(at))
       expect(negotiated?.hello).toMatchObject({
@@ -88,7 +88,7 @@ describe('the front’s negotiation', () => {
     ['a request that is too long', Buffer.from([3, 0, 4, 0])],
     ['a cookie without an end', buildConnectionRequest({ cookie: 'x' }).fill(0x61, 11)],
   ])('%s is malformed', (_, bytes) => {
-    expect(() => new FrontNegotiation('off').receive(bytes)).toThrow(MalformedError)
+    expect(() => new FrontNegotiation(() => 'off').receive(bytes)).toThrow(MalformedError)
   })
 })
 

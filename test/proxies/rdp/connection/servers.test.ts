@@ -134,6 +134,7 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
       announced: note('announced'),
       opened: note('opened'),
       renamed: note('renamed'),
+      transferred: note('transferred'),
       deleted: note('deleted'),
     }
     const dynamic = { denied: note('channel denied'), opened: note('channel opened'), data: () => true }

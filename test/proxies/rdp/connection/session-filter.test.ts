@@ -30,7 +30,7 @@ import { clientCapabilities } from './target.ts'
 const SHARE = 0x000103ea
 const USER = 1010
 
-function open(): { filter: SessionFilter; heard: Event[] } {
+function open(passes = true): { filter: SessionFilter; heard: Event[] } {
   const heard: Event[] = []
   const note =
     (kind: string) =>
@@ -42,7 +42,10 @@ function open(): { filter: SessionFilter; heard: Event[] } {
       deactivated: note('deactivated'),
       confirmed: note('confirmed'),
       update: ({ code, data }) => note('update')(code, hex(data)),
-      input: note('input'),
+      input: (events) => {
+        note('input')(events)
+        return passes
+      },
       sessionInfo: note('sessionInfo'),
       errorInfo: note('errorInfo'),
       redirected: note('redirected'),
@@ -52,8 +55,8 @@ function open(): { filter: SessionFilter; heard: Event[] } {
   return { filter, heard }
 }
 /** With a desktop that both have agreed to, and nothing heard yet. */
-function openInSession(): ReturnType<typeof open> {
-  const { filter, heard } = open()
+function openInSession(passes = true): ReturnType<typeof open> {
+  const { filter, heard } = open(passes)
   filter.fromTarget(offer)
   filter.fromClient(CONFIRM_ACTIVE)
   heard.length = 0
@@ -105,7 +108,7 @@ test('the begin of a session passes as it is, and so does its end', () => {
 })
 
 test('pictures of either path are recorded alike', () => {
-  const { filter, heard } = open()
+  const { filter, heard } = openInSession()
   const bitmap = Buffer.from('0100000000000000', 'hex')
   const slow = data(DATA_PDU.update, bitmap)
   expect(filter.fromTarget(slow).map(hex)).toEqual([hex(slow)])
@@ -121,7 +124,7 @@ test('pictures of either path are recorded alike', () => {
 })
 
 test('nothing is shown that could not be recorded', () => {
-  const { filter, heard } = open()
+  const { filter, heard } = openInSession()
   expect(filter.fromTarget(data(DATA_PDU.update, Buffer.alloc(12)))).toEqual([])
   const update = (code: number) => buildFastPathUpdate({ code, data: Buffer.from('abc') })[0]!
   expect(filter.fastPathFromTarget(update(UPDATE.surfaceCommands))).toBeUndefined()
@@ -143,6 +146,35 @@ test('input of either path is told before it passes', () => {
     ['input', [event]],
     ['input', [event]],
   ])
+})
+
+test('a picture without a desktop is none', () => {
+  const { filter } = open()
+  const [fast] = buildFastPathUpdate({ code: UPDATE.pointerHidden, data: Buffer.alloc(0) })
+  expect(() => filter.fastPathFromTarget(fast!)).toThrow(MalformedError)
+  expect(() => filter.fromTarget(data(DATA_PDU.update, Buffer.from('0100000000000000', 'hex')))).toThrow(
+    MalformedError,
+  )
+})
+
+test('input stays here where it may not pass', () => {
+  const { filter, heard } = openInSession(false)
+  const fast = buildFastPathInput([{ kind: 'key', code: 30, extended: 0, isDown: true }])
+  expect(filter.fastPathFromClient(fast)).toBeUndefined()
+  const slow = data(DATA_PDU.input, Buffer.from('0100000000000000040000001e000000', 'hex'))
+  expect(filter.fromClient(slow)).toEqual([])
+  expect(heard).toHaveLength(2)
+})
+
+test('a desktop can be taken away while an update is under way, or when it is whole', () => {
+  const { filter } = openInSession()
+  expect(filter.isWithinUpdate).toBe(false)
+  const [first] = buildFastPathUpdate({ code: UPDATE.bitmap, data: Buffer.alloc(20_000) })
+  filter.fastPathFromTarget(first!)
+  expect(filter.isWithinUpdate).toBe(true)
+  expect(hex(filter.deactivate()!)).toBe(hex(buildDeactivateAll(SHARE)))
+  expect(filter.deactivate()).toBeUndefined()
+  expect(filter.isConfirmed).toBe(false)
 })
 
 test('what was meant for another desktop does not reach the target', () => {

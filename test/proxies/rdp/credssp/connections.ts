@@ -20,17 +20,14 @@ import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiato
 import { TsRequestSplitter } from '../../../../proxies/rdp/credssp/ts-request.ts'
 import { NtlmAcceptor } from '../../../../proxies/rdp/ntlm/acceptor.ts'
 import { NtlmInitiator } from '../../../../proxies/rdp/ntlm/initiator.ts'
-import { judgeProof, type NtlmProof, ntHash } from '../../../../proxies/rdp/ntlm/keys.ts'
+import { judgeProof, type NtlmProof, ntHash } from '../../../../src/model/ntlm-auth.ts'
 import { Secret } from '../../../../src/model/secret.ts'
 
 const REQUEST = buildConnectionRequest({
   negotiation: { flags: 0, protocols: SECURITY_PROTOCOL.tls | SECURITY_PROTOCOL.credssp },
 })
-const CONFIRM = buildConnectionConfirm({
-  result: 'selected',
-  flags: RESPONSE_FLAG.extendedClientData,
-  protocol: SECURITY_PROTOCOL.credssp,
-})
+const confirm = (protocol: number) =>
+  buildConnectionConfirm({ result: 'selected', flags: RESPONSE_FLAG.extendedClientData, protocol })
 
 export interface Identity {
   cert: string
@@ -66,10 +63,11 @@ export async function connectTarget(port: number): Promise<TLSSocket> {
   return socket
 }
 
-/** A server that gets as far as TLS with each client. */
+/** A server that gets as far as TLS with each client, having chosen this protocol. */
 export async function listen(
   identity: Identity,
   serve: (socket: TLSSocket) => Promise<void>,
+  protocol: number = SECURITY_PROTOCOL.credssp,
 ): Promise<{ port: number; close(): void }> {
   const sockets = new Set<Socket>()
   const server: Server = createServer((tcp) => {
@@ -77,7 +75,7 @@ export async function listen(
     tcp.on('error', () => {})
     void readTpkt(tcp).then(() => {
       tcp.removeAllListeners('readable')
-      tcp.write(CONFIRM)
+      tcp.write(confirm(protocol))
       const socket = new TLSSocket(tcp, { isServer: true, ...identity })
       socket.on('error', () => {})
       socket.once('secure', () => void serve(socket).finally(() => socket.end()))

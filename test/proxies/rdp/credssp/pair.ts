@@ -6,7 +6,7 @@ import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.
 import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
 import { NtlmAcceptor } from '../../../../proxies/rdp/ntlm/acceptor.ts'
 import { NtlmInitiator } from '../../../../proxies/rdp/ntlm/initiator.ts'
-import { judgeProof, type NtlmProof, ntHash } from '../../../../proxies/rdp/ntlm/keys.ts'
+import { judgeProof, type NtlmProof, ntHash } from '../../../../src/model/ntlm-auth.ts'
 import { Secret } from '../../../../src/model/secret.ts'
 
 export const PASSWORD = 'Schlüssel 1€'

@@ -9,7 +9,7 @@ import {
   type TsRequest,
   TsRequestSplitter,
 } from '../../../../proxies/rdp/credssp/ts-request.ts'
-import { ntHash } from '../../../../proxies/rdp/ntlm/keys.ts'
+import { ntHash } from '../../../../src/model/ntlm-auth.ts'
 import { describeWithPeers } from '../../../peers/program.ts'
 import { GSSAPI_PEERS, gssapiClient, startGssapiServer } from '../../../peers/rdp/gssapi.ts'
 import { SHADOW_PEERS, type Shadow, samLine, startShadow } from '../../../peers/rdp/shadow.ts'

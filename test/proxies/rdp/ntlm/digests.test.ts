@@ -1,8 +1,8 @@
 /** MD4 and RC4 against their RFCs. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { md4 } from '../../../../proxies/rdp/ntlm/md4.ts'
 import { Rc4 } from '../../../../proxies/rdp/ntlm/rc4.ts'
+import { md4 } from '../../../../src/model/md4.ts'
 
 // RFC 1320 A.5.
 test.each([

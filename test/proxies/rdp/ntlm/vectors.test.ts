@@ -3,12 +3,13 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { utf16Bytes } from '../../../../proxies/rdp/codec/utf16.ts'
 import { buildAvPairs } from '../../../../proxies/rdp/ntlm/av-pairs.ts'
-import { directionKeys, judgeProof, ntHash, prove, responseKey } from '../../../../proxies/rdp/ntlm/keys.ts'
+import { directionKeys } from '../../../../proxies/rdp/ntlm/keys.ts'
 import { parseAuthenticate, parseChallenge } from '../../../../proxies/rdp/ntlm/messages.ts'
 import { AV } from '../../../../proxies/rdp/ntlm/numbers.ts'
 import { Rc4 } from '../../../../proxies/rdp/ntlm/rc4.ts'
 import { NtlmSession } from '../../../../proxies/rdp/ntlm/session.ts'
-import { windowsUpperCase } from '../../../../proxies/rdp/ntlm/upper-case.ts'
+import { judgeProof, ntHash, prove, responseKey } from '../../../../src/model/ntlm-auth.ts'
+import { windowsUpperCase } from '../../../../src/model/upper-case.ts'
 
 const bytes = (hex: string): Buffer => Buffer.from(hex, 'hex')
 

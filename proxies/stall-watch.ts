@@ -34,6 +34,11 @@ export class StallWatch {
     if (!this.#hasUpdated) this.#askedAt ??= this.#now()
   }
 
+  /** It is somebody else's turn, until it is asked again. */
+  answered(): void {
+    this.#askedAt = undefined
+  }
+
   received(bytes: number): void {
     this.#received += bytes
   }

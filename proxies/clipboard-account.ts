@@ -1,0 +1,60 @@
+/** What the audit log and the recording are told of a desktop's clipboard: each text, or how many in quick succession. */
+import type { EventFields } from '../src/audit/fields.ts'
+import type { Right } from '../src/model/rights.ts'
+import { Bucket } from './bucket.ts'
+import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from './limits.ts'
+
+/** `up`: toward the target. */
+export type Direction = 'up' | 'down'
+
+export interface ClipboardAccountOptions {
+  /** The right that each direction takes. */
+  needs: Readonly<Record<Direction, Right>>
+  uses: (right: Right) => void
+  tell: (fields: EventFields) => void
+  denied: (right: Right, reason: string) => void
+  record: (direction: Direction, bytes: number, text: string | undefined) => void
+  /** Milliseconds, never decreasing. */
+  now: () => number
+}
+
+export class ClipboardAccount {
+  readonly #options: ClipboardAccountOptions
+  readonly #events: Readonly<Record<Direction, Bucket>>
+  /** Texts since the last event that had none. */
+  readonly #untold: Record<Direction, number> = { up: 0, down: 0 }
+  readonly #denied = new Set<Direction>()
+
+  constructor(options: ClipboardAccountOptions) {
+    this.#options = options
+    const bucket = () => new Bucket(CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND, options.now)
+    this.#events = { up: bucket(), down: bucket() }
+  }
+
+  /** The audit log is told once: a target copies whenever something is marked. */
+  deny(direction: Direction, reason: string): void {
+    if (this.#denied.has(direction)) return
+    this.#denied.add(direction)
+    const { needs, denied } = this.#options
+    denied(needs[direction], reason)
+  }
+
+  /** So many bytes went to the other side; `text` where they are any. */
+  passed(direction: Direction, size: number, text: string | undefined): void {
+    const { needs, uses, record, tell } = this.#options
+    uses(needs[direction])
+    record(direction, size, text)
+    if (!this.#events[direction].take(1)) {
+      this.#untold[direction] += 1
+      return
+    }
+    const untold = this.#untold[direction]
+    this.#untold[direction] = 0
+    tell({
+      subprotocol: needs[direction],
+      direction,
+      size,
+      ...(untold > 0 && { reason: `${untold} more before it, in quick succession` }),
+    })
+  }
+}

@@ -1,0 +1,418 @@
+/**
+ * What happens between the client and the target: both ways of the bytes, the back-pressure between them and the
+ * recording, the time limits, another target where the first one sends the session there, and the end.
+ */
+import { Buffer } from 'node:buffer'
+import { balance } from '../balance.ts'
+import { TargetError } from '../errors.ts'
+import { end } from '../farewell.ts'
+import { LAST_UPDATE_MS } from '../limits.ts'
+import { MalformedError } from '../malformed.ts'
+import { type ProvenClient, ProvenOutput } from '../proven-output.ts'
+import type { SessionResult } from '../session.ts'
+import { StallWatch } from '../stall-watch.ts'
+import { TimeLimits } from '../time-limits.ts'
+import type { Side } from './channels/passage.ts'
+import type { ChannelPlan } from './channels/plan.ts'
+import type { RdpClient } from './client.ts'
+import type { Desktop } from './codec/capabilities.ts'
+import type { InputEvent } from './codec/input.ts'
+import type { Redirection } from './codec/redirection.ts'
+import { ERROR_INFO } from './codec/session-pdus.ts'
+import type { BackVisitor } from './connection/back-connection.ts'
+import { CLOSED_BEFORE_DRAWING, wordsOfErrorInfo } from './connection/error-info.ts'
+import { SessionFilter, type SessionVisitor } from './connection/session-filter.ts'
+import type { RdpSession } from './session.ts'
+import { SessionChannels } from './session-channels.ts'
+import type { RdpTarget } from './target.ts'
+
+/** How long a client may take to agree to a desktop that it is offered. */
+export const CONFIRM_MS = 30_000
+/** The target has ended the session as its user wanted it to. */
+const BY_USER: ReadonlySet<number> = new Set([ERROR_INFO.disconnectedByUser, ERROR_INFO.loggedOffByUser])
+
+/** What is known of a client whose session has ended: the target's last desktop, which is taken away from it. */
+export type LastDesktop = Desktop | undefined
+
+export interface RelayOptions {
+  client: RdpClient
+  target: RdpTarget
+  session: RdpSession
+  plan: ChannelPlan
+  /** As Opened.redirect. */
+  redirect: (redirection: Redirection, signal: AbortSignal) => Promise<RdpTarget>
+  /**
+   * The session has ended for this reason, and the client can be shown it; `code` is for Set Error Info (ERROR_INFO)
+   * afterwards. It is whoever takes this that closes.
+   */
+  onLastWords: (desktop: LastDesktop, reason: string, code: number) => void
+  /** Both ends are closed, and the session is sealed and accounted for. */
+  onEnd: () => void
+}
+
+export class RdpRelay {
+  readonly #options: RelayOptions
+  readonly #client: RdpClient
+  readonly #session: RdpSession
+  readonly #channels: SessionChannels
+  readonly #limits: TimeLimits
+  readonly #stall: StallWatch
+  /** Where output waits for its recording. */
+  readonly #proven: ProvenOutput | undefined
+  #target: RdpTarget
+  #filter: SessionFilter
+  /** Until the client has agreed to the desktop that it was offered. */
+  #offer: NodeJS.Timeout | undefined
+  #hasPicture = false
+  /** What the target has said of its end. */
+  #errorInfo: number = ERROR_INFO.none
+  #isRedirecting = false
+  readonly #abandon = new AbortController()
+  #ended = false
+  /** The session is to end; called when the update that is under way has come whole. */
+  #stopping: (() => void) | undefined
+
+  constructor(options: RelayOptions) {
+    const { client, target, session, plan } = options
+    this.#options = options
+    this.#client = client
+    this.#target = target
+    this.#session = session
+    const output = session.isStrict ? provenClient(client) : undefined
+    this.#proven = output && new ProvenOutput({ client: output, flush: () => session.recording.flush() })
+    this.#channels = new SessionChannels({
+      session,
+      plan,
+      send: (to, index, chunk) => this.#sendChannel(to, index, chunk),
+    })
+    this.#limits = new TimeLimits(session.options, {
+      get signs() {
+        return session.signs
+      },
+      warn: (text) => this.#tell(text),
+      end: (reason) => this.#stop('failure', reason),
+    })
+    this.#stall = new StallWatch({
+      isOwed: () => this.#filter.isWithinUpdate && !this.#target.pipe.paused,
+      isPaused: () => this.#target.pipe.paused,
+      onStall: (reason) => this.#over('failure', reason),
+    })
+    if (output) output.onDrain = () => this.#balance()
+    client.onDrain = () => this.#balance()
+    client.onBroken = ({ message }) => this.#over('failure', message)
+    client.onGone = () => this.#over('success')
+    client.onRead = () => this.#balance()
+    client.handler = {
+      license: (data) => this.#target.connection.sendIo(data),
+      io: (data) => this.#fromClient(data),
+      fastPath: (pdu) => this.#fastPathFromClient(pdu),
+      channel: (index, chunk) => {
+        if (!this.#isIdle) this.#channels.fromClient(index, chunk)
+      },
+    }
+    session.onDrain = () => this.#balance()
+    session.onStop = (result, reason) => this.#stop(result, reason)
+    session.onTell = (text) => this.#tell(text)
+    this.#filter = this.#attach(target)
+    this.#begin()
+  }
+
+  #begin(): void {
+    const { stopped } = this.#session
+    if (stopped) this.#over(stopped.result, stopped.reason)
+    else if (this.#client.pipe.closed) this.#over('success')
+    else {
+      this.#channels.tellDenied()
+      this.#take(this.#target)
+    }
+  }
+
+  /** The target's messages are for this relay from here on; none of them comes before `#take`. */
+  #attach(target: RdpTarget): SessionFilter {
+    target.pipe.onData = (chunk) => this.#fromTarget(chunk)
+    target.pipe.onDrain = () => this.#balance()
+    target.pipe.onClose = () => this.#targetGone()
+    if (target.watch) {
+      target.watch.onJudged = (judgement) => {
+        if (judgement !== 'in') this.#stop('failure', judgement.refused)
+      }
+    }
+    return new SessionFilter(this.#visitor(), target.connection.user)
+  }
+
+  /** What came while nobody listened, and then what comes. */
+  #take(target: RdpTarget): void {
+    if (target.pipe.closed) {
+      this.#targetGone()
+      return
+    }
+    target.watch?.start()
+    this.#stall.asked()
+    this.#guarded(() => {
+      target.visitor = this.#listener()
+    })
+  }
+
+  /** Nothing passes any more, or just now. */
+  get #isIdle(): boolean {
+    return this.#ended || this.#stopping !== undefined || this.#isRedirecting
+  }
+
+  #listener(): BackVisitor {
+    const client = this.#client
+    return {
+      license: (data) => this.#sendIo(data),
+      licensed: () => {
+        if (!client.isLicensed) client.startSession()
+      },
+      io: (data) => {
+        for (const share of this.#filter.fromTarget(data)) this.#sendIo(share)
+      },
+      fastPath: (pdu) => {
+        const kept = this.#filter.fastPathFromTarget(pdu)
+        if (kept) this.#sendFastPath(kept)
+      },
+      channel: (index, chunk) => this.#channels.fromTarget(index, chunk),
+      disconnect: () => this.#targetEnded(),
+    }
+  }
+
+  #visitor(): SessionVisitor {
+    const session = this.#session
+    return {
+      desktop: (desktop) => {
+        this.#stall.answered()
+        this.#offer ??= setTimeout(
+          () => this.#over('failure', `the client did not take the desktop in ${CONFIRM_MS / 1000} s`),
+          CONFIRM_MS,
+        )
+        session.recorder.desktop(desktop)
+      },
+      deactivated: () => this.#agreed(),
+      confirmed: () => {
+        this.#agreed()
+        this.#hasPicture = false
+        this.#stall.asked()
+      },
+      update: (update) => {
+        this.#hasPicture = true
+        this.#stall.updated()
+        session.recorder.update(update)
+        const { watch } = this.#target
+        if (watch && !watch.isIn) watch.update(update)
+      },
+      input: (events) => this.#input(events),
+      sessionInfo: (info) => this.#target.watch?.sessionInfo(info),
+      errorInfo: (code) => {
+        this.#errorInfo = code
+        this.#target.watch?.errorInfo(code)
+      },
+      redirected: (redirection) => queueMicrotask(() => void this.#redirect(redirection)),
+    }
+  }
+
+  #agreed(): void {
+    clearTimeout(this.#offer)
+    this.#offer = undefined
+  }
+
+  /** Whether it goes to the target. */
+  #input(events: readonly InputEvent[]): boolean {
+    const session = this.#session
+    session.signs += 1
+    const { watch } = this.#target
+    if (session.rdp.viewOnly || (watch && !watch.isIn)) return false
+    session.recorder.input(events)
+    return true
+  }
+
+  #fromClient(data: Uint8Array): void {
+    if (this.#isIdle) return
+    for (const share of this.#filter.fromClient(data)) {
+      this.#session.bytesIn += share.length
+      this.#target.connection.sendIo(share)
+    }
+  }
+
+  #fastPathFromClient(pdu: Uint8Array): void {
+    if (this.#isIdle) return
+    const kept = this.#filter.fastPathFromClient(pdu)
+    if (!kept) return
+    this.#session.bytesIn += kept.length
+    this.#target.connection.sendFastPath(Buffer.from(kept))
+  }
+
+  #sendIo(data: Uint8Array): void {
+    this.#session.bytesOut += data.length
+    this.#client.sendIo(data)
+  }
+
+  #sendFastPath(pdu: Uint8Array): void {
+    this.#session.bytesOut += pdu.length
+    this.#client.sendFastPath(Buffer.from(pdu))
+  }
+
+  #sendChannel(to: Side, index: number, chunk: Uint8Array): void {
+    if (to === 'client') {
+      this.#session.bytesOut += chunk.length
+      this.#client.sendChannel(index, chunk)
+    } else {
+      this.#session.bytesIn += chunk.length
+      this.#target.connection.sendChannel(index, chunk)
+    }
+  }
+
+  #fromTarget(chunk: Uint8Array): void {
+    if (this.#ended || this.#isRedirecting) return
+    this.#stall.received(chunk.length)
+    this.#guarded(() => this.#target.receive(chunk))
+  }
+
+  /** With something that the target has sent. */
+  #guarded(receive: () => void): void {
+    try {
+      receive()
+    } catch (error) {
+      this.#broken(error)
+      return
+    } finally {
+      this.#session.recorder.flush()
+    }
+    if (this.#stopping && !this.#filter.isWithinUpdate) this.#stopping()
+    this.#balance()
+  }
+
+  #broken(error: unknown): void {
+    if (error instanceof MalformedError)
+      this.#over('failure', `the target broke the RDP protocol: ${error.message}`)
+    else this.#over('failure', error instanceof TargetError ? error.message : 'internal error')
+  }
+
+  /** A line of the bastion's own, over the desktop. */
+  #tell(_text: string): void {
+    // TODO overlay
+  }
+
+  /** Each side is read only while the other, and the recording, take what it sends. */
+  #balance(): void {
+    if (this.#ended || this.#isRedirecting) return
+    const isFull = this.#session.isFull || (this.#proven?.isFull ?? false)
+    balance(this.#client.pipe, this.#target.pipe, isFull)
+  }
+
+  async #redirect(redirection: Redirection): Promise<void> {
+    if (this.#isIdle) return
+    this.#isRedirecting = true
+    this.#leaveTarget()
+    this.#agreed()
+    const taken = this.#filter.deactivate()
+    if (taken) this.#client.sendIo(taken)
+    try {
+      const target = await this.#options.redirect(redirection, this.#abandon.signal)
+      if (this.#ended) {
+        target.pipe.destroy()
+        return
+      }
+      this.#target = target
+      this.#filter = this.#attach(target)
+      this.#isRedirecting = false
+      this.#take(target)
+    } catch (error) {
+      this.#broken(error)
+    }
+  }
+
+  /** The target's disconnect message. */
+  #targetEnded(): void {
+    const code = this.#errorInfo
+    if (code === ERROR_INFO.none || BY_USER.has(code)) this.#over('success')
+    else this.#over('failure', `the target has ended the session: ${wordsOfErrorInfo(code)}`, code)
+  }
+
+  #targetGone(): void {
+    const { failure } = this.#target.pipe
+    if (this.#errorInfo !== ERROR_INFO.none) this.#targetEnded()
+    else if (failure) this.#over('failure', `the target's connection broke: ${failure.message}`)
+    else if (this.#filter.isConfirmed && !this.#hasPicture) {
+      this.#over('failure', `there is no desktop: ${CLOSED_BEFORE_DRAWING}`)
+    } else this.#over('failure', 'the target closed the connection')
+  }
+
+  /**
+   * By somebody's word, who is not the target: where an update has begun to come, its rest is let through first, or
+   * nothing could be shown to the client any more.
+   */
+  #stop(result: SessionResult, reason: string): void {
+    if (this.#ended || this.#stopping) return
+    const over = () => this.#over(result, reason)
+    if (!this.#filter.isWithinUpdate || this.#session.recording.hasFailed) {
+      over()
+      return
+    }
+    const timer = setTimeout(over, LAST_UPDATE_MS)
+    this.#stopping = () => {
+      clearTimeout(timer)
+      over()
+    }
+  }
+
+  #leaveTarget(): void {
+    const { pipe, connection, watch } = this.#target
+    watch?.stop()
+    pipe.onClose = undefined
+    pipe.onData = undefined
+    connection.end()
+    end(pipe)
+  }
+
+  #over(result: SessionResult, reason?: string, code: number = ERROR_INFO.administratorDisconnect): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#abandon.abort(reason ?? 'the session has ended')
+    this.#agreed()
+    this.#limits.stop()
+    this.#stall.stop()
+    if (this.#proven && this.#session.recording.hasFailed) this.#proven.abandon()
+    this.#channels.close()
+    this.#session.recorder.close()
+    if (!this.#isRedirecting) this.#leaveTarget()
+    const client = this.#client
+    const clientClosed = new Promise<void>((resolve) => {
+      client.onGone = resolve
+      if (client.pipe.closed) resolve()
+    })
+    const leave = () => this.#leave(reason, code)
+    if (this.#proven) void this.#proven.finish().then(leave)
+    else leave()
+    Promise.allSettled([this.#session.end(result, reason), clientClosed]).then(this.#options.onEnd)
+  }
+
+  /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
+  #leave(reason: string | undefined, code: number): void {
+    const client = this.#client
+    if (reason === undefined || this.#filter.isWithinUpdate || client.pipe.closed) {
+      client.sendDisconnect()
+      end(client.pipe)
+      return
+    }
+    const taken = this.#filter.deactivate()
+    if (taken) client.sendIo(taken)
+    client.handler = undefined
+    client.pipe.paused = false
+    this.#options.onLastWords(this.#filter.desktop, reason, code)
+  }
+}
+
+/** The client as what waits for its recording writes to it. */
+function provenClient(client: RdpClient): ProvenClient {
+  return {
+    onDrain: undefined,
+    get onSend() {
+      return client.onSend
+    },
+    set onSend(take: ((payload: Uint8Array) => void) | undefined) {
+      client.onSend = take
+    },
+    sendNow: (payload) => client.sendNow(payload),
+  }
+}

@@ -1,0 +1,233 @@
+/** The virtual channels of one session: each held to its rights, and told of to the audit log and the recording. */
+import type { Right } from '../../src/model/rights.ts'
+import { ClipboardAccount } from '../clipboard-account.ts'
+import { MalformedError } from '../malformed.ts'
+import {
+  channelPolicy,
+  isDynamicAllowed,
+  rightOfChannel,
+  rightOfDevice,
+  rightOfDynamic,
+} from './channel-rights.ts'
+import { ClipboardFilter, type ClipboardVisitor } from './channels/clipboard-filter.ts'
+import { DeviceFilter, type DeviceVisitor } from './channels/device-filter.ts'
+import { DynamicFilter, type DynamicFilterOptions } from './channels/dynamic-filter.ts'
+import type { Direction, Side } from './channels/passage.ts'
+import type { ChannelPlan, ChannelPolicy, KnownChannel } from './channels/plan.ts'
+import type { ClipboardFile } from './codec/cliprdr.ts'
+import { DISPLAY_CONTROL, parseMonitorLayout } from './codec/display-control.ts'
+import { parseChunk } from './codec/virtual-channel.ts'
+import type { RdpSession } from './session.ts'
+
+/** Names of devices and dynamic channels that the audit log is told of, each once; of more it is not told. */
+const MAX_NAMES = 256
+
+const CLIPBOARD_RIGHTS: Readonly<Record<Direction, Right>> = {
+  up: 'RDP_CLIPBOARD_UP',
+  down: 'RDP_CLIPBOARD_DOWN',
+}
+
+export interface SessionChannelsOptions {
+  session: RdpSession
+  plan: ChannelPlan
+  /** A chunk with its header, on the channel of that side's index. */
+  send: (to: Side, index: number, chunk: Uint8Array) => void
+}
+
+interface Filter {
+  receive(from: Side, chunk: Uint8Array): void
+  /** The channel is over. */
+  close?(): void
+}
+
+export class SessionChannels {
+  readonly #session: RdpSession
+  readonly #plan: ChannelPlan
+  readonly #send: SessionChannelsOptions['send']
+  readonly #policy: ChannelPolicy
+  /** By the client's index; undefined: what comes on it stays here. */
+  readonly #filters: (Filter | undefined)[]
+  /** What the audit log has been told once. */
+  readonly #told = new Set<string>()
+
+  constructor({ session, plan, send }: SessionChannelsOptions) {
+    this.#session = session
+    this.#plan = plan
+    this.#send = send
+    this.#policy = channelPolicy(session.rights, session.rdp)
+    this.#filters = plan.planned.map(({ known, target }, client) =>
+      known !== undefined && target !== undefined ? this.#filterOf(known, client, target) : undefined,
+    )
+  }
+
+  /** What the client has asked for and does not get is in the audit log, and the user reads why. */
+  tellDenied(): void {
+    for (const { definition, known, target } of this.#plan.planned) {
+      if (target !== undefined) continue
+      const right = rightOfChannel(known)
+      if (right) this.#session.refuses(right, definition.name)
+      else this.#session.denied(definition.name, 'the channel is not relayed')
+    }
+  }
+
+  /** A chunk on the client's channel of this index. Throws MalformedError. */
+  fromClient(index: number, chunk: Uint8Array): void {
+    this.#filters[index]?.receive('client', chunk)
+  }
+
+  /** A chunk on the target's channel of this index. Throws MalformedError. */
+  fromTarget(index: number, chunk: Uint8Array): void {
+    const client = this.#plan.clients[index]
+    if (client !== undefined) this.#filters[client]?.receive('target', chunk)
+  }
+
+  close(): void {
+    for (const filter of this.#filters) filter?.close?.()
+  }
+
+  #filterOf(known: KnownChannel, client: number, target: number): Filter {
+    const send = (to: Side, chunk: Uint8Array) => this.#send(to, to === 'client' ? client : target, chunk)
+    const { clipboard, devices } = this.#policy
+    switch (known) {
+      case 'cliprdr':
+        return new ClipboardFilter({ rights: clipboard, visitor: this.#clipboardVisitor(), send })
+      case 'rdpdr':
+        return new DeviceFilter({ rights: devices, visitor: this.#deviceVisitor(), send })
+      case 'drdynvc':
+        return new DynamicFilter({
+          isAllowed: (name) => isDynamicAllowed(name, this.#policy),
+          visitor: this.#dynamicVisitor(),
+          send,
+        })
+      case 'rdpsnd':
+        return {
+          receive: (from, chunk) => {
+            // Sound has nothing within that rights are about.
+            if (parseChunk(chunk, 'channel rdpsnd')) send(from === 'client' ? 'target' : 'client', chunk)
+            if (from === 'target') this.#opened('RDP_AUDIO_OUTPUT')
+          },
+        }
+    }
+  }
+
+  #clipboardVisitor(): ClipboardVisitor {
+    const session = this.#session
+    const account = new ClipboardAccount({
+      needs: CLIPBOARD_RIGHTS,
+      uses: (right) => session.uses(right),
+      tell: (fields) => session.tell('clipboard', fields),
+      denied: (right) => session.refuses(right),
+      record: (direction, bytes, text) => session.recorder.clipboard(direction, bytes, text),
+      now: () => performance.now(),
+    })
+    /** Of the list that passed last: the others have been told of. */
+    const asked = new Set<ClipboardFile | undefined>()
+    return {
+      denied: (direction, what) => {
+        if (what === 'clipboard') account.deny(direction, '')
+        else if (this.#isNews(`files ${direction}`)) session.refuses('RDP_CLIPBOARD_FILE')
+      },
+      text: (direction, text, bytes) => account.passed(direction, bytes, text),
+      data: (direction, _format, bytes) => account.passed(direction, bytes, undefined),
+      files: (direction, files) => {
+        asked.clear()
+        const names = files.map(({ name }) => name).join('\n')
+        account.passed(direction, Buffer.byteLength(names), names)
+      },
+      fileRequest: (direction, file, { kind }) => {
+        if (kind === 'size' || asked.has(file)) return
+        asked.add(file)
+        this.#fileWent('RDP_CLIPBOARD_FILE', file?.name ?? '?', direction, file?.size)
+      },
+    }
+  }
+
+  #deviceVisitor(): DeviceVisitor {
+    const session = this.#session
+    const pathOf = (drive: string, path: string | undefined) => `${drive}:${path ?? '?'}`
+    return {
+      denied: ({ type, name }) => {
+        const right = rightOfDevice(type)
+        if (!this.#isNews(`device ${type} ${name}`)) return
+        if (right) session.refuses(right, name)
+        else session.denied(`device type ${type}`, 'the device is not relayed', name)
+      },
+      announced: ({ type, name }) => {
+        const right = rightOfDevice(type)
+        if (right) this.#opened(right, name)
+      },
+      opened: (drive, path, isWriting) => {
+        if (!isWriting) return
+        session.recorder.file({
+          operation: 'open',
+          path: pathOf(drive, path),
+          direction: 'down',
+          result: 'ok',
+        })
+      },
+      transferred: (drive, path, direction, bytes) =>
+        this.#fileWent('RDP_DRIVE', pathOf(drive, path), direction, bytes),
+      renamed: (drive, path, newPath) =>
+        session.recorder.file({
+          operation: 'rename',
+          path: pathOf(drive, path),
+          target: pathOf(drive, newPath),
+          result: 'ok',
+        }),
+      deleted: (drive, path) =>
+        session.recorder.file({ operation: 'remove', path: pathOf(drive, path), result: 'ok' }),
+    }
+  }
+
+  #dynamicVisitor(): DynamicFilterOptions['visitor'] {
+    const session = this.#session
+    return {
+      denied: (name) => {
+        if (!this.#isNews(`dynamic ${name}`)) return
+        const right = rightOfDynamic(name)
+        if (right) session.refuses(right, name)
+        else session.denied(name, 'the channel is not relayed')
+      },
+      opened: (name) => {
+        const right = rightOfDynamic(name)
+        if (right) this.#opened(right, name)
+        else if (name !== DISPLAY_CONTROL) this.#opened('RDP', name)
+      },
+      data: (from, name, message) =>
+        name !== DISPLAY_CONTROL || from === 'target' || (message.kind === 'data' && isLayout(message.data)),
+    }
+  }
+
+  #fileWent(right: Right, path: string, direction: Direction, size: number | undefined): void {
+    const session = this.#session
+    const known = size === undefined ? {} : { size }
+    session.uses(right)
+    session.recorder.file({ operation: 'copy', path, direction, ...known, result: 'ok' })
+    session.tell('file.transfer', { subprotocol: right, path, direction, ...known, result: 'success' })
+  }
+
+  #opened(right: Right, destination?: string): void {
+    this.#session.uses(right)
+    if (!this.#isNews(`opened ${right} ${destination ?? ''}`)) return
+    this.#session.tell('channel.open', {
+      subprotocol: right,
+      ...(destination !== undefined && { destination }),
+    })
+  }
+
+  #isNews(what: string): boolean {
+    if (this.#told.has(what) || this.#told.size === MAX_NAMES) return false
+    this.#told.add(what)
+    return true
+  }
+}
+
+/** A size that a desktop can have, on one monitor: of more the client would have to be told by what stays here. */
+function isLayout(message: Uint8Array): boolean {
+  try {
+    return parseMonitorLayout(message)?.length === 1
+  } catch (error) {
+    if (error instanceof MalformedError) return false
+    throw error
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * The sign-in of a client that has come by TLS alone: with what its Client Info has brought, and where that is not enough
+ * by a form, further questions of the gate's included. It never decides who somebody is: it holds the identity that the
+ * gate answers with.
+ */
+import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/gate/messages.ts'
+import { challengeForm, signInForm, signInOf } from '../desktop/form.ts'
+import type { OwnDisplay } from '../desktop/target-choice.ts'
+import { MAX_AUTH_TRIES } from '../limits.ts'
+import type { RdpClient } from './client.ts'
+import { loginOf } from './login.ts'
+
+export interface RdpSignInOptions {
+  gate: Pick<Gate, 'authenticate' | 'leave'>
+  source: Source
+  client: Pick<RdpClient, 'info' | 'takePassword'>
+  /** The name that the bastion shows itself by. */
+  bastion: string
+  /** The bastion's own desktop, which is made where there is none yet. */
+  display: () => OwnDisplay
+}
+
+/** `left`: the person does not want to. `refused`: not on this connection any more; for the person. */
+export type SignInOutcome = { identity: Identity } | { refused: string } | 'left'
+
+const REJECTED = 'wrong user name or password'
+const TOO_MANY = 'too many failed attempts, try again with a new connection'
+
+export class RdpSignIn {
+  readonly #options: RdpSignInOptions
+  #tries = 0
+  /** Put to the person, who has proved who they are, and not answered yet. */
+  #pending: Challenge | undefined
+  #isGone = false
+
+  constructor(options: RdpSignInOptions) {
+    this.#options = options
+  }
+
+  /** Rejects as the gate does. Once the connection is gone it may stay open. */
+  async run(): Promise<SignInOutcome> {
+    const { client } = this.#options
+    let login = loginOf(client.info)
+    let password = client.takePassword()
+    let flaw: string | undefined
+    for (;;) {
+      if (login === '' || password === '') {
+        const answer = await this.#ask(login, flaw)
+        if (answer === 'cancelled') return 'left'
+        ;({ login, password } = answer)
+        flaw = undefined
+        continue
+      }
+      const verdict = await this.#judge(login, { method: 'password', password })
+      if (typeof verdict !== 'string') return { identity: verdict }
+      if (verdict === 'left') return 'left'
+      if (MAX_AUTH_TRIES <= this.#tries) return { refused: TOO_MANY }
+      password = ''
+      flaw = verdict
+    }
+  }
+
+  /** The connection is gone. */
+  gone(): void {
+    this.#isGone = true
+    const challenge = this.#pending
+    this.#pending = undefined
+    // What cannot be told is forgotten with the broker.
+    if (challenge) this.#options.gate.leave({ identity: challenge.id }).catch(() => undefined)
+  }
+
+  async #ask(login: string, flaw: string | undefined) {
+    const { bastion, display } = this.#options
+    const own = display()
+    const form = signInForm({ bastion, login, ...(flaw !== undefined && { flaw }) }, own.size)
+    const answer = await own.ask(form)
+    return answer === 'cancelled' ? answer : signInOf(answer.answers)
+  }
+
+  /** Who it is, or what is wrong. */
+  async #judge(login: string, first: AuthenticateRequest['proof']): Promise<Identity | string> {
+    const { gate, source } = this.#options
+    for (let proof = first; ; ) {
+      this.#tries++
+      const answer = await gate.authenticate({ protocol: 'RDP', source, login, proof })
+      this.#pending = undefined
+      switch (answer.result) {
+        case 'accepted':
+          return answer.identity
+        case 'malformed':
+          return answer.message
+        case 'challenge':
+          this.#pending = answer.challenge
+          break
+        default:
+          return REJECTED
+      }
+      if (this.#isGone || MAX_AUTH_TRIES <= this.#tries) {
+        this.gone()
+        return TOO_MANY
+      }
+      const answers = await this.#answers(answer.challenge)
+      if (!answers) return 'left'
+      proof = { method: 'keyboard-interactive', challenge: answer.challenge.id, answers }
+    }
+  }
+
+  /** undefined: the person does not answer. */
+  async #answers(challenge: Challenge): Promise<string[] | undefined> {
+    const { bastion, display } = this.#options
+    const own = display()
+    const answer = await own.ask(challengeForm({ bastion, challenge }, own.size))
+    if (answer !== 'cancelled') return answer.answers
+    this.gone()
+    return undefined
+  }
+}

@@ -1,0 +1,10 @@
+/** RDP: its policy from the factory, whose name nobody else may have, and what such a policy says, as JSON. */
+export const version = 12
+
+export const sql = `
+alter table connection_policies add column rdp_options text not null default '{}';
+update connection_policies set policy_name = policy_name || '-' || id, name_key = name_key || '-' || lower(id)
+  where name_key = 'rdp';
+insert into connection_policies (id, policy_name, name_key, description, protocol, host_key_policy, is_factory)
+  values ('00000000000000000000000305', 'RDP', 'rdp', 'of services that name no other', 'RDP', 'first_sight', 1);
+`

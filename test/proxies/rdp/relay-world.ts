@@ -1,0 +1,299 @@
+/** A relay between a client and a target of ours, in memory and byte by byte, with a session that may what a test says. */
+import { Buffer } from 'node:buffer'
+import type { Pipe } from '../../../proxies/pipe.ts'
+import { channelPolicy } from '../../../proxies/rdp/channel-rights.ts'
+import { planChannels } from '../../../proxies/rdp/channels/plan.ts'
+import { RdpClient } from '../../../proxies/rdp/client.ts'
+import { buildConfirmActive, buildDemandActive } from '../../../proxies/rdp/codec/active.ts'
+import type { Desktop } from '../../../proxies/rdp/codec/capabilities.ts'
+import { type ChannelDefinition, parseClientData } from '../../../proxies/rdp/codec/client-data.ts'
+import { type ClientInfo, forTarget, INFO_FLAG } from '../../../proxies/rdp/codec/client-info.ts'
+import { BLOCK } from '../../../proxies/rdp/codec/data-blocks.ts'
+import { buildFastPathUpdate } from '../../../proxies/rdp/codec/fast-path-output.ts'
+import { buildFastPathInput, type InputEvent } from '../../../proxies/rdp/codec/input.ts'
+import { buildShareData, type ShareData } from '../../../proxies/rdp/codec/share.ts'
+import type { Update } from '../../../proxies/rdp/codec/updates.ts'
+import { buildChunks, ChannelAssembler } from '../../../proxies/rdp/codec/virtual-channel.ts'
+import { BackConnection } from '../../../proxies/rdp/connection/back-connection.ts'
+import { FrontConnection } from '../../../proxies/rdp/connection/front-connection.ts'
+import type { LogonWatch } from '../../../proxies/rdp/logon-watch.ts'
+import { RdpRelay } from '../../../proxies/rdp/relay.ts'
+import { RdpSession } from '../../../proxies/rdp/session.ts'
+import { RdpTarget } from '../../../proxies/rdp/target.ts'
+import { FRAME, type FrameType } from '../../../recordings/frames.ts'
+import type { Gate, OpenSession } from '../../../src/gate/messages.ts'
+import { RDP_OPTIONS, type RdpOptions } from '../../../src/model/rdp-options.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
+import { FakePipe } from '../fake-pipe.ts'
+import { clientCapabilities, clientCore } from './connection/target.ts'
+
+export const DESKTOP: Desktop = { width: 800, height: 600, depth: 32 }
+export const SHARE = 0x000103ea
+export const CHANNELS = ['rdpdr', 'cliprdr', 'rdpsnd', 'drdynvc', 'rail']
+
+const INFO: ClientInfo = {
+  codePage: 0x409,
+  flags: INFO_FLAG.mouse,
+  domain: '',
+  login: 'ops1',
+  password: '',
+  alternateShell: '',
+  workingFolder: '',
+  extended: new Uint8Array(0),
+}
+
+/** One end of the session, which is the test's. */
+export interface End {
+  pipe: FakePipe
+  io(data: Uint8Array): void
+  fastPath(pdu: Uint8Array): void
+  /** A whole message on the channel of this name, where it has one. */
+  channel(name: string, message: Uint8Array): void
+  /** What it got on the I/O channel, on the fast path, and of whole messages by channel, since the last time. */
+  heard(): { io: Buffer[]; fastPath: Buffer[]; channels: [name: string, message: Buffer][] }
+  disconnects: number[]
+}
+
+export interface World {
+  client: End & { input(...events: InputEvent[]): void; confirm(desktop?: Desktop): void }
+  target: End & {
+    draw(update: Update): void
+    data(data: Pick<ShareData, 'type' | 'body'>): void
+    offer(desktop?: Desktop): void
+  }
+  session: RdpSession
+  relay: RdpRelay
+  events: [code: string, fields: object][]
+  frames: [type: FrameType, payload: Buffer][]
+  /** What of the graphics was recorded, in one. */
+  graphics(): Buffer
+  told: string[]
+  lastWords: { desktop: Desktop | undefined; reason: string; code: number }[]
+  closed: { result: string; reason?: string }[]
+  ended: number
+}
+
+export interface WorldOptions {
+  rights?: Right[]
+  options?: Partial<RdpOptions>
+  opened?: Partial<OpenSession>
+  watch?: LogonWatch
+  channels?: string[]
+  redirect?: () => Promise<RdpTarget>
+}
+
+const definitions = (names: readonly string[]): ChannelDefinition[] =>
+  names.map((name) => ({ name, options: 0xc0a00000 }))
+
+/** Bytes of either side go on until there are none. */
+function settle(pairs: readonly [FakePipe, { receive(bytes: Uint8Array): void }, () => Buffer][]): void {
+  for (let isQuiet = false; !isQuiet; ) {
+    isQuiet = true
+    for (const [pipe, peer, sent] of pairs) {
+      const toPeer = pipe.take()
+      const fromPeer = sent()
+      if (toPeer.length > 0) peer.receive(toPeer)
+      if (fromPeer.length > 0) pipe.say(fromPeer)
+      if (toPeer.length + fromPeer.length > 0) isQuiet = false
+    }
+  }
+}
+
+class Peer implements Omit<End, 'io' | 'fastPath' | 'channel'> {
+  readonly pipe = new FakePipe()
+  readonly disconnects: number[] = []
+  readonly names: readonly string[]
+  readonly #assemblers: ChannelAssembler[]
+  #heard: ReturnType<End['heard']> = { io: [], fastPath: [], channels: [] }
+  #sent: Buffer[] = []
+
+  constructor(names: readonly string[]) {
+    this.names = names
+    this.#assemblers = names.map((name) => new ChannelAssembler(name, 1 << 24))
+  }
+
+  readonly visitor = {
+    io: (data: Uint8Array) => void this.#heard.io.push(Buffer.from(data)),
+    fastPath: (pdu: Uint8Array) => void this.#heard.fastPath.push(Buffer.from(pdu)),
+    channel: (index: number, chunk: Uint8Array) => {
+      const message = this.#assemblers[index]!.feed(chunk)
+      if (message) this.#heard.channels.push([this.names[index]!, Buffer.from(message)])
+    },
+    disconnect: (reason: number) => void this.disconnects.push(reason),
+    license: () => {},
+  }
+
+  readonly write = (bytes: Uint8Array): void => void this.#sent.push(Buffer.from(bytes))
+
+  heard(): ReturnType<End['heard']> {
+    const heard = this.#heard
+    this.#heard = { io: [], fastPath: [], channels: [] }
+    return heard
+  }
+
+  sent(): Buffer {
+    const sent = Buffer.concat(this.#sent)
+    this.#sent = []
+    return sent
+  }
+}
+
+export async function newWorld(given: WorldOptions = {}): Promise<World> {
+  const { rights = [], options = {}, opened = {}, watch, channels = CHANNELS } = given
+  const events: World['events'] = []
+  const closed: World['closed'] = []
+  const gate = {
+    event: async ({ code, fields }: { code: string; fields: object }) => void events.push([code, fields]),
+    close: async ({ result, reason }: { result: string; reason?: string }) =>
+      void closed.push({ result, ...(reason !== undefined && { reason }) }),
+  } as unknown as Gate
+  const session = await RdpSession.of(
+    {
+      id: 'S',
+      user: 'ops1',
+      target: { canonical: 'root@local:desk1:rdp', device: 'desk1' },
+      rights: ['RDP', ...rights],
+      options: SESSION_OPTIONS,
+      rdpOptions: { ...RDP_OPTIONS, ...options },
+      ...opened,
+    } as unknown as OpenSession,
+    gate,
+  )
+  const frames: World['frames'] = []
+  session.recording.write = (type, _channel, payload) => void frames.push([type, Buffer.from(payload)])
+  const plan = planChannels(definitions(channels), channelPolicy(session.rights, session.rdp))
+
+  const clientPeer = new Peer(channels)
+  const clientEnd = new BackConnection({
+    client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]),
+    view: { selectedProtocol: 1, channels: definitions(channels), colourDepth: 32 },
+    info: INFO,
+    licensing: 'relayed',
+    write: clientPeer.write,
+    visitor: { ...clientPeer.visitor, licensed: () => {} },
+  })
+  const targetPeer = new Peer(plan.channels.map(({ name }) => name))
+  const targetEnd: FrontConnection = new FrontConnection({
+    requestedProtocols: 1,
+    write: targetPeer.write,
+    visitor: { ...targetPeer.visitor, settings: () => {}, logon: () => targetEnd.licensed() },
+  })
+  const settleAll = () =>
+    settle([
+      [clientPeer.pipe, clientEnd, () => clientPeer.sent()],
+      [targetPeer.pipe, targetEnd, () => targetPeer.sent()],
+    ])
+
+  const connecting = RdpClient.receive({
+    pipe: clientPeer.pipe as unknown as Pipe,
+    requestedProtocols: 1,
+  })
+  clientEnd.start()
+  settleAll()
+  const client = await connecting
+  client.license()
+  settleAll()
+
+  const target = new RdpTarget({
+    pipe: targetPeer.pipe as unknown as Pipe,
+    protocol: 'tls',
+    watch,
+    clipboard: undefined,
+    channels: plan.channels.length,
+  })
+  target.connection = new BackConnection({
+    client: client.settings,
+    view: { selectedProtocol: 1, channels: plan.channels, colourDepth: 32 },
+    info: forTarget(INFO, { domain: '', login: 'root', password: 'Target-Pass1' }),
+    licensing: 'answered',
+    write: (bytes) => targetPeer.pipe.write(bytes),
+    visitor: target.listener,
+  })
+  targetPeer.pipe.onData = (chunk) => target.receive(chunk)
+  target.connection.start()
+  settleAll()
+
+  const world: Omit<World, 'relay' | 'client' | 'target'> = {
+    session,
+    events,
+    frames,
+    closed,
+    told: [],
+    lastWords: [],
+    ended: 0,
+    graphics: () =>
+      Buffer.concat(frames.filter(([type]) => type === FRAME.graphics).map(([, payload]) => payload)),
+  }
+  const relay = new RdpRelay({
+    client,
+    target,
+    session,
+    plan,
+    redirect: given.redirect ?? (() => Promise.reject(new Error('no redirection was expected'))),
+    onLastWords: (desktop, reason, code) => void world.lastWords.push({ desktop, reason, code }),
+    onEnd: () => {
+      world.ended++
+    },
+  })
+  const tell = session.onTell
+  session.onTell = (text) => {
+    world.told.push(text)
+    tell?.(text)
+  }
+  settleAll()
+
+  const end = (peer: Peer, connection: BackConnection | FrontConnection): End => ({
+    pipe: peer.pipe,
+    disconnects: peer.disconnects,
+    io: (data) => {
+      connection.sendIo(data)
+      settleAll()
+    },
+    fastPath: (pdu) => {
+      connection.sendFastPath(pdu)
+      settleAll()
+    },
+    channel: (name, message) => {
+      for (const chunk of buildChunks(message)) connection.sendChannel(peer.names.indexOf(name), chunk)
+      settleAll()
+    },
+    heard: () => {
+      settleAll()
+      return peer.heard()
+    },
+  })
+  const clientSide = end(clientPeer, clientEnd)
+  const targetSide = end(targetPeer, targetEnd)
+  return Object.assign(world, {
+    relay,
+    client: {
+      ...clientSide,
+      input: (...input: InputEvent[]) => clientSide.fastPath(buildFastPathInput(input)),
+      confirm: (desktop = DESKTOP) =>
+        clientSide.io(
+          buildConfirmActive({ shareId: SHARE, capabilities: clientCapabilities(desktop) }, clientEnd.user),
+        ),
+    },
+    target: {
+      ...targetSide,
+      draw: (update: Update) => {
+        for (const pdu of buildFastPathUpdate(update)) targetSide.fastPath(pdu)
+      },
+      data: (data: Pick<ShareData, 'type' | 'body'>) =>
+        targetSide.io(buildShareData({ shareId: SHARE, ...data })),
+      offer: (desktop = DESKTOP) =>
+        targetSide.io(buildDemandActive({ shareId: SHARE, capabilities: clientCapabilities(desktop) })),
+    },
+  })
+}
+
+/** A world whose client has the target's desktop, and in which nothing has been heard yet. */
+export async function newWorldWithDesktop(given?: WorldOptions): Promise<World> {
+  const world = await newWorld(given)
+  world.target.offer()
+  world.client.confirm()
+  world.client.heard()
+  world.target.heard()
+  return world
+}

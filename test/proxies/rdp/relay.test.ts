@@ -1,0 +1,389 @@
+/** The relay of RDP between a client and a target of ours. */
+import { Buffer } from 'node:buffer'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { FIRST_UPDATE_MS, FLOOD_MARK, STALL_LOOK_MS } from '../../../proxies/limits.ts'
+import { FAST_PATH_EVENTS, POINTER_FLAG } from '../../../proxies/rdp/codec/input.ts'
+import { buildErrorInfo, ERROR_INFO } from '../../../proxies/rdp/codec/session-pdus.ts'
+import {
+  buildDeactivateAll,
+  buildShareData,
+  CONTROL_PDU,
+  DATA_PDU,
+  parseShare,
+  parseShareData,
+} from '../../../proxies/rdp/codec/share.ts'
+import { UPDATE } from '../../../proxies/rdp/codec/updates.ts'
+import { LogonWatch } from '../../../proxies/rdp/logon-watch.ts'
+import { CONFIRM_MS } from '../../../proxies/rdp/relay.ts'
+import { FRAME } from '../../../recordings/frames.ts'
+import { parseDesktopSize, parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
+import { encodeUpdateHead } from '../../../recordings/graphics/rdp/message.ts'
+import { hex } from '../stream-events.ts'
+import { DESKTOP, newWorld, newWorldWithDesktop, SHARE, type World } from './relay-world.ts'
+
+const A = { kind: 'key', code: 30, extended: 0, isDown: true } as const
+/** The same on the slow path. */
+const SLOW_A = '0100000000000000040000001e000000'
+const bitmap = (length = 20) => {
+  const data = Buffer.alloc(length, 7)
+  data.writeUInt16LE(UPDATE.bitmap)
+  return { code: UPDATE.bitmap, data }
+}
+const recorded = ({ code, data }: { code: number; data: Uint8Array }) =>
+  hex(Buffer.concat([encodeUpdateHead(code, data.length), data]))
+const frames = (world: World, type: number) =>
+  world.frames.filter(([one]) => one === type).map(([, payload]) => payload)
+const json = (world: World, type: number) =>
+  frames(world, type).map((payload) => JSON.parse(payload.toString()))
+const types = (pdus: readonly Buffer[]) => pdus.flatMap((pdu) => parseShare(pdu).map(({ type }) => type))
+
+describe('a desktop', () => {
+  test('is offered to the client, confirmed to the target, and begins the recording', async () => {
+    const world = await newWorld()
+    const { client, target } = world
+    target.offer()
+    expect(types(client.heard().io)).toEqual([CONTROL_PDU.demandActive])
+    client.confirm()
+    expect(types(target.heard().io)).toEqual([CONTROL_PDU.confirmActive])
+    expect(json(world, FRAME.channelOpen)).toEqual([
+      { kind: 'rdp', subprotocol: 'RDP', desktop: { width: 800, height: 600 } },
+    ])
+  })
+
+  test('that changes its size is news for the recording', async () => {
+    const world = await newWorldWithDesktop()
+    const { client, target } = world
+    target.io(buildDeactivateAll(SHARE))
+    client.input(A)
+    expect(target.heard().fastPath).toEqual([])
+    target.offer({ ...DESKTOP, width: 1024, height: 768 })
+    client.confirm()
+    client.input(A)
+    expect(target.heard().fastPath).toHaveLength(1)
+    expect(frames(world, FRAME.desktopSize).map((payload) => parseDesktopSize(payload))).toEqual([
+      { width: 1024, height: 768 },
+    ])
+    expect(frames(world, FRAME.channelOpen)).toHaveLength(1)
+  })
+})
+
+describe('pictures', () => {
+  test('of either path pass as they are and are recorded alike', async () => {
+    const world = await newWorldWithDesktop()
+    const { client, target } = world
+    target.draw(bitmap())
+    target.data({ type: DATA_PDU.update, body: bitmap().data })
+    const heard = client.heard()
+    expect(heard.fastPath).toHaveLength(1)
+    expect(parseShareData(parseShare(heard.io[0]!)[0]!).type).toBe(DATA_PDU.update)
+    expect(hex(world.graphics())).toBe(recorded(bitmap()).repeat(2))
+    expect(world.session.bytesOut).toBeGreaterThan(40)
+  })
+
+  test('in many fragments are one update of the recording, whatever their size', async () => {
+    const world = await newWorldWithDesktop()
+    for (const length of [60_000, 65_531, 65_532, 200_000]) world.target.draw(bitmap(length))
+    const all = [60_000, 65_531, 65_532, 200_000].map((length) => recorded(bitmap(length)))
+    expect(hex(world.graphics())).toBe(all.join(''))
+  })
+
+  test('wait for their recording where it is strict', async () => {
+    const world = await newWorldWithDesktop({ opened: { isStrict: true } })
+    let flushed = () => {}
+    world.session.recording.flush = () => new Promise((resolve) => (flushed = resolve))
+    world.target.draw(bitmap())
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(world.client.heard().fastPath).toEqual([])
+    flushed()
+    await vi.waitFor(() => expect(world.client.heard().fastPath).toHaveLength(1))
+  })
+
+  test('are never shown when their recording has failed', async () => {
+    const world = await newWorldWithDesktop({ opened: { isStrict: true } })
+    world.session.recording.flush = () => Promise.reject(new Error('no'))
+    world.target.draw(bitmap())
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(world.client.heard().fastPath).toEqual([])
+  })
+
+  test('past the quota end the session', async () => {
+    const world = await newWorldWithDesktop({ options: { desktopQuota: 100 } })
+    world.target.draw(bitmap(200))
+    await vi.waitFor(() => expect(world.closed).toHaveLength(1))
+    expect(world.closed[0]).toEqual({
+      result: 'failure',
+      reason: 'the recording quota of the session is used up',
+    })
+  })
+})
+
+describe('input', () => {
+  test('reaches the target and is recorded, keys without which they were', async () => {
+    const world = await newWorldWithDesktop()
+    world.client.input(A, { kind: 'pointer', flags: POINTER_FLAG.move, x: 3, y: 4 })
+    expect(world.target.heard().fastPath).toHaveLength(1)
+    expect(frames(world, FRAME.key).map((payload) => parseKey(payload))).toEqual([
+      { participant: 0, isDown: true },
+    ])
+    expect(frames(world, FRAME.pointer).map((payload) => parsePointer(payload))).toEqual([
+      { participant: 0, buttons: 0, x: 3, y: 4 },
+    ])
+    expect(world.session.signs).toBe(1)
+  })
+
+  test('is recorded with its keys where the policy says so', async () => {
+    const world = await newWorldWithDesktop({ options: { maskKeys: false } })
+    world.client.input(
+      A,
+      { kind: 'key', code: 0x48, extended: 1, isDown: true },
+      { kind: 'character', code: 0xe9, isDown: true },
+      { kind: 'character', code: 0x20ac, isDown: false },
+    )
+    expect(frames(world, FRAME.key).map((payload) => parseKey(payload))).toEqual([
+      { participant: 0, isDown: true, keysym: 0, code: 30 },
+      { participant: 0, isDown: true, keysym: 0, code: 0xc8 },
+      { participant: 0, isDown: true, keysym: 0xe9 },
+      { participant: 0, isDown: false, keysym: 0x010020ac },
+    ])
+  })
+
+  test('of the mouse is recorded with the buttons that are down', async () => {
+    const world = await newWorldWithDesktop()
+    const { left, right, middle, down, wheel, horizontalWheel, move } = POINTER_FLAG
+    const at = (flags: number, x = 5, y = 6) => ({ kind: 'pointer', flags, x, y }) as const
+    world.client.input(
+      at(left | down),
+      at(move, 7, 8),
+      at(right | down, 7, 8),
+      at(left, 7, 8),
+      at(middle | right, 7, 8),
+      at(wheel | 0x78),
+      at(wheel | 0x188),
+      at(horizontalWheel | 0x78),
+      { kind: 'pointer-extended', flags: 0x8001, x: 1, y: 2 },
+      { kind: 'pointer-relative', flags: move, x: 10, y: -20 },
+    )
+    const seen = frames(world, FRAME.pointer).map((payload) => {
+      const { buttons, x, y } = parsePointer(payload)!
+      return [buttons, x, y]
+    })
+    expect(seen).toEqual([
+      [1, 5, 6],
+      [1, 7, 8],
+      [5, 7, 8],
+      [4, 7, 8],
+      [0, 7, 8],
+      [8, 7, 8],
+      [0, 7, 8],
+      [16, 7, 8],
+      [0, 7, 8],
+      [64, 7, 8],
+      [0, 7, 8],
+      [128, 1, 2],
+      [128, 11, 0],
+    ])
+  })
+
+  test('does not pass in a session that is for viewing only', async () => {
+    const world = await newWorldWithDesktop({ options: { viewOnly: true } })
+    world.client.input(A)
+    world.client.io(
+      buildShareData({ shareId: SHARE, type: DATA_PDU.input, body: Buffer.from(SLOW_A, 'hex') }, 1010),
+    )
+    expect(world.target.heard()).toEqual({ io: [], fastPath: [], channels: [] })
+    expect(frames(world, FRAME.key)).toEqual([])
+    expect(world.session.signs).toBe(2)
+  })
+
+  test('waits until the account is known to be in', async () => {
+    const watch = new LogonWatch({ name: 'desk1', seconds: 30 })
+    const world = await newWorldWithDesktop({ watch })
+    world.client.input(A)
+    expect(world.target.heard().fastPath).toEqual([])
+    world.target.data({ type: DATA_PDU.saveSessionInfo, body: Buffer.alloc(580) })
+    world.client.input(A)
+    expect(world.target.heard().fastPath).toHaveLength(1)
+    expect(frames(world, FRAME.key)).toHaveLength(1)
+  })
+
+  test('to an account that is not in ends the session', async () => {
+    const watch = new LogonWatch({ name: 'desk1', seconds: 30 })
+    const world = await newWorldWithDesktop({ watch })
+    world.target.data(buildErrorInfo(SHARE, ERROR_INFO.insufficientPrivileges))
+    await vi.waitFor(() => expect(world.closed).toHaveLength(1))
+    expect(world.closed[0]!.reason).toContain('the account has no right to log in by remote desktop')
+    expect(world.lastWords).toHaveLength(1)
+  })
+
+  test('that breaks the protocol ends the session', async () => {
+    const world = await newWorldWithDesktop()
+    world.client.pipe.say(Buffer.from('0403e0', 'hex'))
+    await vi.waitFor(() => expect(world.closed).toHaveLength(1))
+    expect(world.closed[0]).toMatchObject({ result: 'failure' })
+    expect(world.closed[0]!.reason).toContain('the client broke the RDP protocol')
+  })
+})
+
+describe('back-pressure', () => {
+  test('a slow client, or target, is what the other side waits for', async () => {
+    const world = await newWorldWithDesktop()
+    const { client, target } = world
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
+    client.pipe.congested = true
+    target.draw(bitmap())
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, true])
+    client.pipe.congested = false
+    client.pipe.onDrain?.()
+    expect(target.pipe.paused).toBe(false)
+    target.pipe.congested = true
+    client.input(A)
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([true, false])
+    target.pipe.congested = false
+    target.pipe.queued = FLOOD_MARK + 1
+    target.pipe.onDrain?.()
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, true])
+  })
+
+  test('a recording that takes no more is what both sides wait for', async () => {
+    const world = await newWorldWithDesktop()
+    const { client, target, session } = world
+    let isFull = true
+    Object.defineProperty(session, 'isFull', { get: () => isFull })
+    target.draw(bitmap())
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([true, true])
+    isFull = false
+    session.onDrain?.()
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
+  })
+})
+
+describe('the end', () => {
+  test('by somebody else takes the desktop away and tells the client why', async () => {
+    const world = await newWorldWithDesktop()
+    world.session.stop('killed', 'because')
+    expect(types(world.client.heard().io)).toEqual([CONTROL_PDU.deactivateAll])
+    expect(world.lastWords).toEqual([
+      { desktop: DESKTOP, reason: 'because', code: ERROR_INFO.administratorDisconnect },
+    ])
+    expect(world.target.pipe.closed).toBe(true)
+    await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'killed', reason: 'because' }]))
+    expect(world.ended).toBe(0)
+    world.client.pipe.onClose?.()
+    await vi.waitFor(() => expect(world.ended).toBe(1))
+    expect(world.frames.at(-1)?.[0]).toBe(FRAME.channelClose)
+  })
+
+  test('waits for the rest of an update that has begun to come', async () => {
+    const world = await newWorldWithDesktop()
+    const { client, target } = world
+    target.fastPath(Buffer.from('0008210300aabbcc', 'hex'))
+    world.session.stop('killed', 'because')
+    expect(world.lastWords).toEqual([])
+    client.input(A)
+    expect(target.heard().fastPath).toEqual([])
+    target.fastPath(Buffer.from('0008110300ddeeff', 'hex'))
+    expect(world.lastWords).toHaveLength(1)
+    expect(client.heard().fastPath).toHaveLength(2)
+  })
+
+  test('by the client is no failure', async () => {
+    const world = await newWorldWithDesktop()
+    world.client.pipe.closed = true
+    world.client.pipe.onClose?.()
+    await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'success' }]))
+    expect(world.target.heard()).toBeDefined()
+    expect(world.target.disconnects).toEqual([3])
+  })
+
+  test('by the target, as its user wanted it', async () => {
+    const world = await newWorldWithDesktop()
+    world.target.data(buildErrorInfo(SHARE, ERROR_INFO.loggedOffByUser))
+    world.target.pipe.say(Buffer.from('0300000902f0802180', 'hex'))
+    await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'success' }]))
+    world.client.heard()
+    expect(world.client.disconnects).toHaveLength(1)
+    expect(world.lastWords).toEqual([])
+  })
+
+  test('by the target for a reason of its own', async () => {
+    const world = await newWorldWithDesktop()
+    world.target.data(buildErrorInfo(SHARE, ERROR_INFO.serverReboot))
+    world.target.pipe.say(Buffer.from('0300000902f0802180', 'hex'))
+    expect(world.lastWords).toEqual([
+      {
+        desktop: DESKTOP,
+        reason: 'the target has ended the session: it is restarting',
+        code: ERROR_INFO.serverReboot,
+      },
+    ])
+  })
+
+  test('by a target that says nothing', async () => {
+    const world = await newWorldWithDesktop()
+    world.target.draw(bitmap())
+    world.target.pipe.onClose?.()
+    expect(world.lastWords[0]?.reason).toBe('the target closed the connection')
+    const other = await newWorldWithDesktop()
+    other.target.pipe.onClose?.()
+    expect(other.lastWords[0]?.reason).toContain('as soon as the desktop was agreed on')
+  })
+
+  test('by a target that breaks the protocol', async () => {
+    const world = await newWorldWithDesktop()
+    world.target.pipe.say(Buffer.from('ff', 'hex'))
+    expect(world.lastWords[0]?.reason).toContain('the target broke the RDP protocol')
+    const tooEarly = await newWorld()
+    tooEarly.target.draw(bitmap())
+    expect(tooEarly.lastWords[0]?.reason).toContain('a desktop was expected before the first picture')
+  })
+})
+
+describe('time', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  test('a target that never offers a desktop is given up', async () => {
+    const world = await newWorld()
+    vi.advanceTimersByTime(FIRST_UPDATE_MS + 2 * STALL_LOOK_MS)
+    expect(world.lastWords[0]?.reason).toContain('the target has sent no picture')
+  })
+
+  test('a client that never takes a desktop is given up, and not the target', async () => {
+    const world = await newWorld()
+    world.target.offer()
+    vi.advanceTimersByTime(CONFIRM_MS)
+    expect(world.lastWords[0]?.reason).toContain('the client did not take the desktop')
+  })
+
+  test('a target that has drawn may be silent', async () => {
+    const world = await newWorldWithDesktop()
+    world.target.draw(bitmap())
+    vi.advanceTimersByTime(10 * FIRST_UPDATE_MS)
+    expect(world.lastWords).toEqual([])
+  })
+
+  test('the limits of the policy hold', async () => {
+    const { SESSION_OPTIONS } = await import('../../../src/model/session-options.ts')
+    const options = { ...SESSION_OPTIONS, idleTimeout: 60 }
+    const world = await newWorldWithDesktop({ opened: { options } as never })
+    world.target.draw(bitmap())
+    vi.advanceTimersByTime(50_000)
+    world.client.input(A)
+    vi.advanceTimersByTime(50_000)
+    expect(world.lastWords).toEqual([])
+    vi.advanceTimersByTime(20_000)
+    expect(world.lastWords[0]?.reason).toBe('nothing was done for 1 minute')
+  })
+})
+
+test('a flood of input is one write for each piece, and none is lost', async () => {
+  const world = await newWorldWithDesktop()
+  const many = Array.from({ length: FAST_PATH_EVENTS }, () => A)
+  for (let left = 20; left > 0; left--) world.client.input(...many)
+  expect(world.target.heard().fastPath).toHaveLength(20)
+  expect(frames(world, FRAME.key)).toHaveLength(20 * FAST_PATH_EVENTS)
+})

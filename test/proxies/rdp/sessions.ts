@@ -1,0 +1,180 @@
+/** What an RDP back gets of the gate and of a client, for tests without either. */
+import { openRdpTarget, type RdpBackOptions } from '../../../proxies/rdp/back.ts'
+import { buildConfirmActive, parseDemandActive } from '../../../proxies/rdp/codec/active.ts'
+import { readDesktop, type Desktop as Size } from '../../../proxies/rdp/codec/capabilities.ts'
+import { parseClientData } from '../../../proxies/rdp/codec/client-data.ts'
+import { type ClientInfo, INFO_FLAG } from '../../../proxies/rdp/codec/client-info.ts'
+import { BLOCK } from '../../../proxies/rdp/codec/data-blocks.ts'
+import { SERVER_USER } from '../../../proxies/rdp/codec/mcs.ts'
+import {
+  buildControl,
+  buildFontList,
+  buildSynchronize,
+  CONTROL_ACTION,
+} from '../../../proxies/rdp/codec/session-pdus.ts'
+import { buildShareData, CONTROL_PDU, parseShare, type ShareData } from '../../../proxies/rdp/codec/share.ts'
+import type { Update } from '../../../proxies/rdp/codec/updates.ts'
+import { SessionFilter } from '../../../proxies/rdp/connection/session-filter.ts'
+import type { LogonJudgement } from '../../../proxies/rdp/logon-watch.ts'
+import type { RdpTarget } from '../../../proxies/rdp/target.ts'
+import type { HostKeyAnswer, OpenSession } from '../../../src/gate/messages.ts'
+import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
+import { RDP_OPTIONS, type RdpOptions } from '../../../src/model/rdp-options.ts'
+import { SSH_OPTIONS } from '../../../src/model/ssh-options.ts'
+import { VNC_OPTIONS } from '../../../src/model/vnc-options.ts'
+import { clientCapabilities, clientCore } from './connection/target.ts'
+
+export interface SessionOptions {
+  port: number
+  login?: string
+  password?: string
+  rdp?: Partial<RdpOptions>
+}
+
+export function rdpSession({ port, login = 'root', password, rdp }: SessionOptions): OpenSession {
+  return {
+    id: 'session',
+    user: 'ops1',
+    target: {
+      canonical: 'root@local:win1:rdp',
+      protocol: 'RDP',
+      host: '127.0.0.1',
+      port,
+      login,
+      device: 'win1',
+      service: 'rdp',
+    },
+    credentials: password === undefined ? [] : [{ type: 'password', password }],
+    hostKeyTypes: [],
+    wantsHostCertificate: false,
+    rights: ['RDP'],
+    options: SSH_OPTIONS,
+    loginOptions: LOGIN_OPTIONS,
+    vncOptions: VNC_OPTIONS,
+    rdpOptions: { ...RDP_OPTIONS, ...rdp },
+  }
+}
+
+/** Of a client that has typed something else than the account of the target. */
+const INFO: ClientInfo = {
+  codePage: 0,
+  flags: INFO_FLAG.mouse | INFO_FLAG.compression,
+  domain: '',
+  login: 'alice',
+  password: '',
+  alternateShell: '/bin/false',
+  workingFolder: '',
+  // IPv4, no address and no folder, no time zone, no session and no cookie.
+  extended: Buffer.concat([Buffer.from([2, 0, 2, 0, 0, 0, 2, 0, 0, 0]), Buffer.alloc(172 + 4 + 4 + 2)]),
+}
+
+/** As a client of 800x600 would come; `keys`: the certificates that the gate was asked about. */
+export async function openTarget(
+  session: SessionOptions,
+  options: Partial<RdpBackOptions> & { keys?: Uint8Array[] } = {},
+): Promise<RdpTarget> {
+  const { keys = [], ...rest } = options
+  return await openRdpTarget(rdpSession(session), {
+    gate: {
+      hostKey: async ({ key }): Promise<HostKeyAnswer> => {
+        keys.push(key)
+        return { result: 'accepted' }
+      },
+    },
+    signal: AbortSignal.timeout(25_000),
+    client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]),
+    info: INFO,
+    channels: [],
+    licensing: 'answered',
+    ...rest,
+  })
+}
+
+/** What a target that has let the bastion in shows to a client of bitmaps. */
+export interface Desktop {
+  size?: Size
+  updates: Update[]
+  errorInfo: number[]
+  /** Of a target whose logon is watched. */
+  judgement?: LogonJudgement
+  isClosed: boolean
+  error?: unknown
+  close(): void
+}
+
+/** Takes the desktop that the target offers, as a relay does with a client. */
+export function takeDesktop(target: RdpTarget): Desktop {
+  const { pipe, connection, watch } = target
+  const seen: Desktop = {
+    updates: [],
+    errorInfo: [],
+    isClosed: pipe.closed,
+    close: () => {
+      watch?.stop()
+      pipe.destroy()
+    },
+  }
+  const send = (data: ShareData) => connection.sendIo(buildShareData(data, connection.user))
+  const filter = new SessionFilter(
+    {
+      desktop: (size) => {
+        seen.size = size
+      },
+      deactivated: () => {},
+      confirmed: () => {},
+      update: ({ code, data }) => {
+        const update = { code, data: Uint8Array.from(data) }
+        seen.updates.push(update)
+        watch?.update(update)
+      },
+      input: () => true,
+      sessionInfo: (info) => watch?.sessionInfo(info),
+      errorInfo: (code) => {
+        seen.errorInfo.push(code)
+        watch?.errorInfo(code)
+      },
+      redirected: () => {},
+    },
+    connection.user,
+  )
+  const confirm = (demand: Uint8Array): void => {
+    const { shareId, capabilities } = parseDemandActive(parseShare(demand)[0]!.body)
+    const ours = { shareId, capabilities: clientCapabilities(readDesktop(capabilities)) }
+    for (const pdu of filter.fromClient(buildConfirmActive(ours, connection.user))) connection.sendIo(pdu)
+    send(buildSynchronize(shareId, SERVER_USER))
+    send(buildControl(shareId, CONTROL_ACTION.cooperate))
+    send(buildControl(shareId, CONTROL_ACTION.requestControl))
+    send(buildFontList(shareId))
+  }
+  if (watch) {
+    watch.onJudged = (judgement) => {
+      seen.judgement = judgement
+    }
+    watch.start()
+  }
+  pipe.onData = (chunk) => {
+    try {
+      target.receive(chunk)
+    } catch (error) {
+      seen.error = error
+      pipe.destroy()
+    }
+  }
+  pipe.onClose = () => {
+    seen.isClosed = true
+  }
+  target.visitor = {
+    license: () => {},
+    licensed: () => {},
+    channel: () => {},
+    fastPath: (pdu) => filter.fastPathFromTarget(pdu),
+    disconnect: () => pipe.destroy(),
+    io: (data) => {
+      for (const pdu of filter.fromTarget(data)) {
+        if (parseShare(pdu)[0]?.type === CONTROL_PDU.demandActive) confirm(pdu)
+      }
+    },
+  }
+  pipe.paused = false
+  return seen
+}
