@@ -6,11 +6,11 @@ import type { Gate, Identity } from '../../src/gate/messages.ts'
 import type { Connections, ProxyConnection } from '../connections.ts'
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/limits.ts'
 import { dayMessage, failureMessage, recordedNotice } from '../desktop/message.ts'
-import type { Size } from '../desktop/screen.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
 import { INTERNAL } from '../errors.ts'
 import { end } from '../farewell.ts'
 import type { SessionResult } from '../session.ts'
+import type { Desktop } from './codec/capabilities.ts'
 import { ERROR_INFO } from './codec/session-pdus.ts'
 import type { RdpArrival } from './front.ts'
 import { LocalDisplay } from './local/display.ts'
@@ -126,9 +126,10 @@ export class RdpConnection implements ProxyConnection {
     return this.#display ?? this.#begin()
   }
 
-  #begin(size?: Size): LocalDisplay {
+  /** `desktop`: as the one that the client had before, whoever's that was. */
+  #begin(desktop?: Desktop): LocalDisplay {
     const { client } = this.#options
-    const display = new LocalDisplay({ client, ...(size && { size }) })
+    const display = new LocalDisplay({ client, ...(desktop && { size: desktop, depth: desktop.depth }) })
     this.#display = display
     client.handler = display
     display.onInput = () => this.#idle.refresh()
@@ -196,10 +197,10 @@ export class RdpConnection implements ProxyConnection {
   }
 
   /** Why the session has ended, as long as somebody reads it. */
-  #lastWords(size: Size | undefined, reason: string, errorCode: number): void {
+  #lastWords(desktop: Desktop | undefined, reason: string, errorCode: number): void {
     const { client } = this.#options
     this.#relay = undefined
-    const display = this.#begin(size)
+    const display = this.#begin(desktop)
     const close = (): void => this.#close(errorCode)
     client.onRead = undefined
     client.onDrain = () => display.drained()
