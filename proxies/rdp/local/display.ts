@@ -11,13 +11,15 @@ import type { ClientCore } from '../codec/client-data.ts'
 import { type InputEvent, POINTER_FLAG, wheelOf } from '../codec/input.ts'
 import { UPDATE } from '../codec/updates.ts'
 import { FrontDesktop } from '../connection/front-desktop.ts'
-import { encodeCanvas, OWN_DEPTH } from './bitmaps.ts'
+import { type Depth, depthFor, encodeCanvas } from './bitmaps.ts'
 import { Keyboard } from './keyboard.ts'
 
 /** Of a client that is past its Client Info. */
 export interface DisplayClient {
   readonly pipe: { readonly congested: boolean }
-  readonly settings: { readonly core: Pick<ClientCore, 'width' | 'height' | 'keyboardLayout'> }
+  readonly settings: {
+    readonly core: Pick<ClientCore, 'width' | 'height' | 'colourDepth' | 'keyboardLayout'>
+  }
   /** As the desktop's PDUs name it. */
   readonly user: number
   readonly isLicensed: boolean
@@ -30,6 +32,8 @@ export interface LocalDisplayOptions {
   client: DisplayClient
   /** Of the desktop; by default what the client has asked for. */
   size?: Size
+  /** Bits a pixel; by default what the client has asked for. A desktop takes another's place best with the same. */
+  depth?: number
   /** Milliseconds of a clock that never goes back. */
   now?: () => number
 }
@@ -44,6 +48,7 @@ export class LocalDisplay {
   /** Keys or the pointer have come. */
   onInput: (() => void) | undefined
   readonly size: Size
+  readonly #depth: Depth
   readonly #desktop: FrontDesktop
   readonly #stage: Stage
   readonly #keyboard: Keyboard
@@ -55,13 +60,14 @@ export class LocalDisplay {
   #onReady: (() => void) | undefined
 
   /** Offers the client the desktop, for which it is given its license first. */
-  constructor({ client, size, now }: LocalDisplayOptions) {
+  constructor({ client, size, depth, now }: LocalDisplayOptions) {
     const { core } = client.settings
     this.size = size ?? { width: core.width, height: core.height }
+    this.#depth = depthFor(depth ?? core.colourDepth)
     this.#keyboard = new Keyboard(core.keyboardLayout)
     if (!client.isLicensed) client.license()
     this.#desktop = new FrontDesktop({
-      desktop: { ...this.size, depth: OWN_DEPTH },
+      desktop: { ...this.size, depth: this.#depth },
       user: client.user,
       sendIo: (data) => client.sendIo(data),
       sendFastPath: (pdu) => client.sendFastPath(pdu),
@@ -160,7 +166,8 @@ export class LocalDisplay {
     if (this.#owesPointer) this.#desktop.draw({ code: UPDATE.pointerDefault, data: NOTHING })
     this.#owesPointer = false
     const draw = (part: Rectangle): void => {
-      for (const update of encodeCanvas(part.left, part.top, screen.paint(part))) this.#desktop.draw(update)
+      const updates = encodeCanvas(part.left, part.top, screen.paint(part), this.#depth)
+      for (const update of updates) this.#desktop.draw(update)
     }
     return { parts, draw }
   }

@@ -77,38 +77,44 @@ function wrongPixels({ picture }: FakeClient, screen: Screen): number {
 
 describe('the desktop', () => {
   test.each([
-    ['on the fast path', false],
-    ['on the slow path', true],
-  ])('is what the client asks for, and shows the screen, %s', async (_, isOld) => {
-    const size = { width: 636, height: 477 }
-    const { client, display } = setting({ size, isOld })
-    expect(client.isLicensed).toBe(true)
-    expect(client.desktop).toMatchObject(size)
-    expect(display.size).toEqual(size)
-    const screen = list()
-    display.show(screen)
-    await settled()
-    expect(wrongPixels(client, screen)).toBe(0)
-    expect(client.updates[0], 'the pointer may be hidden by what came before').toBe(UPDATE.pointerDefault)
-    const { bytes } = client
-    client.key(0x50, 1)
-    await settled()
-    expect(wrongPixels(client, screen)).toBe(0)
-    expect(client.bytes - bytes, 'only what has changed').toBeLessThan(bytes / 2)
-    expect(shownText(screen)).toContain('root@local:win-1:rdp')
-    display.close()
-  })
+    [15, 15, false],
+    [16, 16, true],
+    [24, 24, false],
+    [32, 32, true],
+    [8, 16, false],
+  ])(
+    'is what the client asks for (%d bits: %d), and shows the screen; an old client: %s',
+    async (colourDepth, depth, isOld) => {
+      const size = { width: 636, height: 477 }
+      const { client, display } = setting({ size, colourDepth, isOld })
+      expect(client.isLicensed).toBe(true)
+      expect(client.desktop).toEqual({ ...size, depth })
+      expect(display.size).toEqual(size)
+      const screen = list()
+      display.show(screen)
+      await settled()
+      expect(wrongPixels(client, screen)).toBe(0)
+      expect(client.updates[0], 'the pointer may be hidden by what came before').toBe(UPDATE.pointerDefault)
+      const { bytes } = client
+      client.key(0x50, 1)
+      await settled()
+      expect(wrongPixels(client, screen)).toBe(0)
+      expect(client.bytes - bytes, 'only what has changed').toBeLessThan(bytes / 2)
+      expect(shownText(screen)).toContain('root@local:win-1:rdp')
+      display.close()
+    },
+  )
 
   test('has the size that it is given, and the license only once', async () => {
     const client = new FakeClient()
     client.license()
     const own = { width: 1400, height: 1050 }
-    const display = new LocalDisplay({ client, size: own, now: () => Date.now() })
+    const display = new LocalDisplay({ client, size: own, depth: 32, now: () => Date.now() })
     client.display = display
     const screen = message()
     display.show(screen)
     await vi.advanceTimersByTimeAsync(200)
-    expect(client.desktop).toMatchObject(own)
+    expect(client.desktop).toEqual({ ...own, depth: 32 })
     expect(wrongPixels(client, screen)).toBe(0)
     display.close()
   })
