@@ -44,6 +44,8 @@ export interface RdpArrival {
   source: Source
   /** By NLA; undefined: the sign-in is still to come. */
   identity: Identity | undefined
+  /** Milliseconds that are left for the sign-in. */
+  graceMs: number
   /** Somebody has signed in on the connection: it has no grace any more. */
   signedIn: () => void
 }
@@ -83,6 +85,7 @@ export class RdpFront {
     const { remoteAddress = '', remotePort = 0 } = socket
     const source = { address: plainAddress(remoteAddress), port: remotePort }
     const pipe = new Pipe(socket)
+    const until = performance.now() + this.#options.loginGraceMs
     const nla = new NlaSignIn(this.#options, security, source)
     try {
       const negotiated = await negotiate(pipe, security.nla)
@@ -100,7 +103,8 @@ export class RdpFront {
       const client = await RdpClient.receive({ pipe, requestedProtocols })
       const { identity } = nla
       const signedIn = (): void => this.#door.signedIn(socket)
-      this.#options.onClient({ client, source, identity, signedIn })
+      const graceMs = Math.max(0, until - performance.now())
+      this.#options.onClient({ client, source, identity, graceMs, signedIn })
     } catch (error) {
       pipe.destroy()
       nla.leave()

@@ -313,8 +313,11 @@ describeWithPeers('NLA by real clients', [...SCREEN_PEERS, ...GSSAPI_PEERS, 'xfr
 
   test('FreeRDP with a ticket is in, and one with another password is not', async () => {
     await start()
-    await xfreerdp(TICKET.password)
-    expect((await arrived()).identity).toMatchObject({ token: 'token' })
+    const client = xfreerdp(TICKET.password)
+    const { identity, client: one } = await arrived()
+    expect(identity).toMatchObject({ token: 'token' })
+    one.pipe.destroy()
+    await client
     expect(world.asked).toHaveLength(1)
     expect(world.asked[0]).toMatchObject({ protocol: 'RDP', source: { address: '127.0.0.1' } })
     expect(JSON.stringify(world.asked)).not.toContain(TICKET.password)
