@@ -7,7 +7,7 @@ import type { SecureContext } from 'node:tls'
 import type { Gate, Identity, Source } from '../../src/gate/messages.ts'
 import { plainAddress } from '../../src/model/networks.ts'
 import type { NtlmProof } from '../../src/model/ntlm-auth.ts'
-import { RDP_TICKET_TOKEN } from '../../src/model/rdp-ticket.ts'
+import { type NlaMode, RDP_TICKET_TOKEN } from '../../src/model/rdp-ticket.ts'
 import { Door } from '../accept.ts'
 import { EndedError } from '../ended.ts'
 import { MalformedError } from '../malformed.ts'
@@ -22,14 +22,11 @@ import {
 } from './connection/front-negotiation.ts'
 import { serveNla } from './nla.ts'
 
-/** Which clients sign in by NLA: none; those that come with a ticket, or can do nothing else; all. */
-export type NlaPolicy = 'off' | 'tickets' | 'required'
-
 export interface RdpFrontSecurity {
   tls: SecureContext
   /** What `tls` shows, in DER: NLA is bound to it. */
   certificate: Uint8Array
-  nla: NlaPolicy
+  nla: NlaMode
 }
 
 export interface RdpFrontOptions {
@@ -117,7 +114,7 @@ export class RdpFront {
 }
 
 /** What the client says in clear text, and what it is answered. Rejects with EndedError and MalformedError. */
-function negotiate(pipe: Pipe, nla: NlaPolicy): Promise<FrontNegotiated> {
+function negotiate(pipe: Pipe, nla: NlaMode): Promise<FrontNegotiated> {
   const negotiation = new FrontNegotiation((hello) => credsspFor(hello, nla))
   return new Promise((resolve, reject) => {
     pipe.onClose = () => reject(new EndedError('the client closed the connection'))
@@ -141,7 +138,7 @@ function negotiate(pipe: Pipe, nla: NlaPolicy): Promise<FrontNegotiated> {
  * NLA takes a secret that the bastion has in clear, which is a ticket's only: so most clients are better served without
  * it. A ticket's `.rdp` file has the client say in its first message that it comes with one.
  */
-function credsspFor({ requestedProtocols, request }: ClientHello, nla: NlaPolicy): CredsspPolicy {
+function credsspFor({ requestedProtocols, request }: ClientHello, nla: NlaMode): CredsspPolicy {
   if (nla !== 'tickets') return nla
   const hasTls = (requestedProtocols & SECURITY_PROTOCOL.tls) !== 0
   // Some clients take tokens of an even length only, so it may have a blank after it.
