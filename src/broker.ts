@@ -88,6 +88,8 @@ export class Broker {
   readonly #gate: BrokerGate
   readonly #drawer = new Drawer()
   #fronts: Fronts | undefined
+  /** Port of the RDP listener. */
+  #rdpPort: number | undefined
   #api: Api | undefined
   #reviews: NodeJS.Timeout | undefined
   #expiries: NodeJS.Timeout | undefined
@@ -256,6 +258,7 @@ export class Broker {
     this.#fronts = await Fronts.open(config, this.#gate, (warning) => this.#options.logger.warn(warning))
     for (const { name, address, listen } of this.#fronts.listeners) {
       const bound = await this.#bind(name, address, listen)
+      if (name === 'rdp') this.#rdpPort = bound.port
       this.#options.say(`${name.padEnd(8)} ${place(bound)}`)
     }
   }
@@ -271,6 +274,7 @@ export class Broker {
       audit: this.#audit,
       sessionControl: this.#gate,
       tickets: this.#gate.tickets,
+      rdpAddress: this.#rdpPort === undefined ? undefined : { host: hostname, port: this.#rdpPort },
       recordings: this.#exports,
       contents: this.#contents.api,
       deletion: this.#deletion,

@@ -1,6 +1,8 @@
 /** What people come in by: a listener for each protocol, and the connections behind all of them. */
-import { createPrivateKey } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { Connections } from '../proxies/connections.ts'
+import type { RdpFrontSecurity } from '../proxies/rdp/front.ts'
+import { RdpProxy } from '../proxies/rdp/proxy.ts'
 import { rloginBack } from '../proxies/rlogin/back.ts'
 import { RloginClientWire, rloginRefusal } from '../proxies/rlogin/client-wire.ts'
 import { SshProxy } from '../proxies/ssh/proxy.ts'
@@ -44,6 +46,7 @@ export class Fronts {
   readonly #signedIn: SignedIn
   #ssh: SshProxy | undefined
   #vnc: VncProxy | undefined
+  #rdp: RdpProxy | undefined
   readonly #terminals = new Map<TerminalListener, TerminalFront>()
   /** What is to be bound, in the order in which it is said. */
   readonly listeners: Listener[] = []
@@ -74,6 +77,8 @@ export class Fronts {
     }
     const security = await vncSecurityOf(config)
     if (security && config.listen.vnc) fronts.#openVnc(config, config.listen.vnc, security, gate)
+    const rdpSecurity = await rdpSecurityOf(config)
+    if (rdpSecurity && config.listen.rdp) fronts.#openRdp(config, config.listen.rdp, rdpSecurity, gate)
     return fronts
   }
 
@@ -87,6 +92,25 @@ export class Fronts {
     const proxy = new VncProxy({ gate, connections, security, bastion: hostname, loginGraceMs: loginGrace })
     this.#vnc = proxy
     this.listeners.push({ name: 'vnc', address, listen: (host, port) => proxy.listen(host, port) })
+  }
+
+  #openRdp(
+    { loginGrace, hostname, ssh }: Config,
+    address: ListenAddress,
+    security: RdpFrontSecurity,
+    gate: Gate,
+  ): void {
+    const connections = this.#connections
+    const proxy = new RdpProxy({
+      gate,
+      connections,
+      security,
+      bastion: hostname,
+      loginGraceMs: loginGrace,
+      motd: ssh.motd,
+    })
+    this.#rdp = proxy
+    this.listeners.push({ name: 'rdp', address, listen: (host, port) => proxy.listen(host, port) })
   }
 
   #openSsh(config: Config, address: ListenAddress, gate: Gate): void {
@@ -151,10 +175,13 @@ export class Fronts {
       if (security) securities.set(name, security)
     }
     const vncSecurity = this.#vnc && (await vncSecurityOf(config))
+    const rdpSecurity = this.#rdp && (await rdpSecurityOf(config))
     return () => {
       if (this.#vnc && vncSecurity) this.#vnc.security = vncSecurity
+      if (this.#rdp && rdpSecurity) this.#rdp.security = rdpSecurity
       const { banner, motd } = config.ssh
       this.#signedIn.motd = motd
+      if (this.#rdp) this.#rdp.motd = motd
       if (this.#ssh) {
         this.#ssh.hostCertificates = hostCertificates
         this.#ssh.banner = banner
@@ -169,7 +196,8 @@ export class Fronts {
 
   /** No new connections; running ones get `graceMs`, then they are ended with the reason. Resolves at the end. */
   async drain(graceMs: number, reason: string): Promise<void> {
-    const fronts = [this.#ssh, this.#vnc, ...this.#terminals.values()].filter((front) => front !== undefined)
+    const all = [this.#ssh, this.#vnc, this.#rdp, ...this.#terminals.values()]
+    const fronts = all.filter((front) => front !== undefined)
     for (const front of fronts) front.close()
     await this.#connections.drain(graceMs, reason)
     for (const front of fronts) front.destroy()
@@ -195,6 +223,14 @@ async function vncSecurityOf({ listen, dataDir, hostname }: Config): Promise<Vnc
     types: listen.vnc.securityTypes,
     allowClear: listen.vnc.allowClear,
   }
+}
+
+async function rdpSecurityOf({ listen, dataDir, hostname }: Config): Promise<RdpFrontSecurity | undefined> {
+  if (!listen.rdp) return undefined
+  const files = await tlsFiles(dataDir, hostname, listen.rdp)
+  // Of a file with a chain it is the first, as it is for TLS.
+  const certificate = new X509Certificate(files.cert).raw
+  return { tls: serverContext(files), certificate, nla: listen.rdp.nla }
 }
 
 async function urgentData(warn: Warn): Promise<UrgentData> {

@@ -30,6 +30,9 @@ export interface Painter {
   /** Where the pointer is drawn in `picture`: what lies inside; undefined where it is not. */
   readonly pointer: Rectangle | undefined
 
-  /** undefined where the bytes so far end in the middle of something, as they seldom do where `paint` has returned. */
+  /** The bytes so far do not end in the middle of something. */
+  readonly isAtPlace: boolean
+
+  /** undefined where there is none to be had: not at a place, and seldom there. */
   snapshot(): PainterState | undefined
 }

@@ -13,7 +13,7 @@ import type { Block, PictureKeyframe, Place } from './directory.ts'
 export const KEYFRAME_GRAPHICS = 4 * 1024 * 1024
 /** Pixels that are painted between two keyframes, for graphics that are few bytes and much work. */
 const KEYFRAME_PAINTED = 128 * 1024 * 1024
-/** Bytes of graphics after which a place is looked for again, where there was none. */
+/** Bytes of graphics after which a snapshot is tried for again, where none was to be had. */
 const RETRY = 64 * 1024
 /** Pixels of a band: 1 MiB of them. */
 const BAND_PIXELS = 256 * 1024
@@ -92,7 +92,7 @@ export class Pictures {
   }
 
   #isDue({ read, times }: { read: number; times: number }): boolean {
-    if (this.#bytes < this.#retryAt) return false
+    if (!this.#options.painter.isAtPlace || this.#bytes < this.#retryAt) return false
     return (
       this.#bytes >= Math.max(KEYFRAME_GRAPHICS, this.#written) * times ||
       this.#options.painter.painted - this.#painted >= KEYFRAME_PAINTED * times ||

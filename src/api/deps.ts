@@ -57,6 +57,8 @@ export interface ApiDeps {
   audit: Audit
   sessionControl: SessionControl
   tickets: Pick<TicketOffice, 'issue' | 'withdraw' | 'lifetime'>
+  /** Where clients reach the RDP listener; undefined: there is none. */
+  rdpAddress: { host: string; port: number } | undefined
   /** undefined: this broker keeps no recordings; their routes answer 404. */
   recordings: RecordingExports | undefined
   /** undefined: what happened in sessions is not searched. */

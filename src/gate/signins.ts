@@ -147,7 +147,7 @@ export class SignIns {
       found = tickets.byNtlm({ protocol, address: source.address }, parsed, proof, now())
       return found?.id
     })
-    return answer.result === 'accepted' && found ? { ...answer, key: found.key } : answer
+    return answer.result === 'accepted' && found ? { ...answer, key: Uint8Array.from(found.key) } : answer
   }
 
   async #malformed(fields: FieldsOf<'auth.failure'>, message: string): Promise<AuthenticateAnswer> {

@@ -113,6 +113,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       withdrawInvitation: () => {},
     },
     tickets: new TicketOffice({ store, tickets, now: () => clock.now }),
+    rdpAddress: { host: 'bastion.example.com', port: 3390 },
     recordings: {
       open: async (id, format) =>
         (await store.sessions.find(id)) ? Readable.from([`${format} of ${id}`]) : undefined,

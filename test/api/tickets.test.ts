@@ -16,15 +16,19 @@ beforeAll(async () => {
   admin = await h.signIn()
   await h.addUser('ops1', 'user')
   await must('/devices', { device_name: 'desk1', host: '192.0.2.9' })
-  for (const service_name of ['vnc', 'vnc2', 'ssh']) {
-    const protocol = service_name === 'ssh' ? 'SSH' : 'VNC'
+  for (const [service_name, protocol] of [
+    ['vnc', 'VNC'],
+    ['vnc2', 'VNC'],
+    ['rdp', 'RDP'],
+    ['ssh', 'SSH'],
+  ]) {
     await must('/devices/desk1/services', { service_name, protocol })
   }
   await must('/accounts', { account_name: 'console', device: 'desk1' })
-  const accounts = ['vnc', 'vnc2', 'ssh'].map((service) => `console@local:desk1:${service}`)
+  const accounts = ['vnc', 'vnc2', 'rdp', 'ssh'].map((service) => `console@local:desk1:${service}`)
   await must('/targetgroups', { group_name: 'desks', session: { accounts } })
   await must('/usergroups', { group_name: 'ops', users: ['ops1'] })
-  const subprotocols = ['VNC', 'SSH_SHELL']
+  const subprotocols = ['VNC', 'RDP', 'RDP_CLIPBOARD_DOWN', 'RDP_DRIVE', 'SSH_SHELL']
   await must('/authorizations', {
     user_group: 'ops',
     target_group: 'desks',
@@ -60,6 +64,30 @@ describe('a ticket', () => {
       duration: TICKET_LIFETIME_MS,
     })
     expect(JSON.stringify(event)).not.toContain(body.password)
+  })
+
+  it('for RDP is a longer password, and a file for the client that has it not', async () => {
+    const { status, body } = await ask('console@desk1', { protocol: 'RDP' })
+    expect(status).toBe(201)
+    expect(body).toEqual({
+      user: 'ops1:console@local@desk1:rdp',
+      password: expect.stringMatching(/^\w{24}$/),
+      expires: new Date(h.clock.now + TICKET_LIFETIME_MS).toISOString(),
+      rdp_file: expect.any(String),
+    })
+    const lines = body.rdp_file.split('\r\n')
+    expect(lines.pop()).toBe('')
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'full address:s:bastion.example.com:3390',
+        'username:s:ops1:console@local@desk1:rdp',
+        'redirectclipboard:i:1',
+        'drivestoredirect:s:*',
+        'redirectprinters:i:0',
+        'audiomode:i:2',
+      ]),
+    )
+    expect(body.rdp_file).not.toContain(body.password)
   })
 
   it('is for another address where that is named', async () => {

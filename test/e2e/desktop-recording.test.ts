@@ -14,8 +14,9 @@ import {
   shows,
   startScreen,
 } from '../peers/screen.ts'
+import type { Viewer } from '../peers/viewer.ts'
 import { XVNC_PEERS } from '../peers/vnc/servers.ts'
-import { TIGER_VIEWER_PEERS, tigerViewer, type Viewer } from '../peers/vnc/viewers.ts'
+import { TIGER_VIEWER_PEERS, tigerViewer } from '../peers/vnc/viewers.ts'
 import { until } from '../until.ts'
 import { type Desktop, startDesktop } from './desktops.ts'
 import { framesOf, sallyport } from './recorded.ts'

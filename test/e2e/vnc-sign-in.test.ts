@@ -16,6 +16,7 @@ import {
   startScreen,
 } from '../peers/screen.ts'
 import { canCreateUsers, createSystemUser, type SystemUser } from '../peers/users.ts'
+import type { Viewer } from '../peers/viewer.ts'
 import { certificateFiles } from '../peers/vnc/certificate.ts'
 import { type NoVncSite, startNoVncSite } from '../peers/vnc/novnc.ts'
 import {
@@ -36,7 +37,6 @@ import {
   TIGER_VIEWER_PEERS,
   type TigerOptions,
   tigerViewer,
-  type Viewer,
   vncSnapshot,
 } from '../peers/vnc/viewers.ts'
 import { until } from '../until.ts'

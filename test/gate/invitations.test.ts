@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MAX_INVITATIONS } from '../../src/gate/invitations.ts'
 import type { AuthenticateAnswer, GateNotice } from '../../src/gate/messages.ts'
 import { vncAuthResponse } from '../../src/model/vnc-auth.ts'
-import { SOURCE, type VncWorld, vncWorld } from './vnc-world.ts'
+import { SOURCE, type VncWorld, vncWorld } from './desktop-world.ts'
 
 const ELSEWHERE = { address: '198.51.100.9', port: 5 }
 const CHALLENGE = Buffer.from('0123456789abcdef')

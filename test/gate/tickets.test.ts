@@ -6,7 +6,7 @@ import { MAX_TICKETS_PER_USER } from '../../src/gate/tickets.ts'
 import { LOCKOUT_LIMITS } from '../../src/identity/lockout.ts'
 import { vncAuthResponse } from '../../src/model/vnc-auth.ts'
 import { newUser } from '../store/fixture.ts'
-import { SOURCE, type VncWorld, vncWorld } from './vnc-world.ts'
+import { SOURCE, type VncWorld, vncWorld } from './desktop-world.ts'
 
 let world: VncWorld
 beforeEach(async () => {

@@ -1,10 +1,10 @@
 /** VNC targets at the gate: who reaches them, by which security types, and what of a target is pinned. */
-import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
-import { generate } from 'selfsigned'
+import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Right } from '../../src/model/rights.ts'
 import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
-import { type VncWorld, vncWorld } from './vnc-world.ts'
+import { type VncWorld, vncWorld } from './desktop-world.ts'
+import { certificate, rsa, spki } from './own-certificate.ts'
 
 interface Cut {
   authorization?: readonly Right[]
@@ -16,23 +16,6 @@ beforeEach(async () => {
   world = await vncWorld()
 })
 afterEach(() => world.temporary.remove())
-
-/** A self-signed certificate in DER, of a key of its own or of the one given (PKCS#8 and SPKI in PEM). */
-async function certificate(keyPair?: { privateKey: string; publicKey: string }): Promise<Uint8Array> {
-  const made = await generate([{ name: 'commonName', value: 'srv1' }], {
-    keyType: 'rsa',
-    algorithm: 'sha256',
-    ...(keyPair && { keyPair }),
-  })
-  return new X509Certificate(made.cert).raw
-}
-const rsa = (modulusLength: number) =>
-  generateKeyPairSync('rsa', {
-    modulusLength,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  })
-const spki = (pem: string) => createPublicKey(pem).export({ type: 'spki', format: 'der' })
 
 describe('a VNC target', () => {
   test('is opened with its rights, its credential and what its policy says', async () => {

@@ -1,7 +1,7 @@
 /** Starting programs for tests: run one to its end, or watch a daemon; always ended by its own pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const DEFAULT_TIMEOUT_MS = 20_000
@@ -83,6 +83,18 @@ export function freePort(): Promise<number> {
         }
       })
     })
+  })
+}
+
+/** Whether somebody takes connections there. */
+export function isListening(port: number, host = '127.0.0.1'): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host })
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
   })
 }
 

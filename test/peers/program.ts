@@ -61,6 +61,7 @@ const PROGRAMS = {
   gvnccapture: 'gvncviewer',
   vncsnapshot: 'vncsnapshot',
   remmina: 'remmina',
+  weston: 'weston',
   'freerdp-shadow-cli': 'freerdp2-shadow-x11',
   xfreerdp: 'freerdp2-x11',
   'winpr-hash': 'winpr-utils',
@@ -73,6 +74,7 @@ const PROGRAMS = {
   import: 'imagemagick',
   xclip: 'xclip',
   xdotool: 'xdotool',
+  setxkbmap: 'x11-xkb-utils',
   xev: 'x11-utils',
   xterm: 'xterm',
   'ansible-playbook': 'ansible-core',
@@ -116,6 +118,11 @@ const LIBRARIES = {
   },
   libfreerdp: { file: `/usr/lib/${MULTIARCH}/libfreerdp2.so.2`, debian: 'freerdp2-x11' },
   xorgxrdp: { file: '/usr/lib/xorg/modules/libxorgxrdp.so', debian: 'xorgxrdp' },
+  'remmina-plugin-rdp': {
+    file: `/usr/lib/${MULTIARCH}/remmina/plugins/remmina-plugin-rdp.so`,
+    debian: 'remmina-plugin-rdp',
+  },
+  'weston-rdp': { file: `/usr/lib/${MULTIARCH}/libweston-10/rdp-backend.so`, debian: 'weston' },
   'remmina-plugin-vnc': {
     file: `/usr/lib/${MULTIARCH}/remmina/plugins/remmina-plugin-vnc.so`,
     debian: 'remmina-plugin-vnc',

@@ -60,6 +60,14 @@ function endProcessesOf(uid: number): void {
   }
 }
 
+/** What programs have mounted in a home folder, as xrdp does, would keep it from being removed. */
+function unmountBelow(home: string): void {
+  const points = readFileSync('/proc/self/mounts', 'utf8').split('\n')
+  for (const point of points.map((line) => line.split(' ')[1] ?? '')) {
+    if (point.startsWith(`${home}/`)) spawnSync('umount', ['--lazy', point])
+  }
+}
+
 let swept = false
 
 /** Removes users whose test run has ended without removing them. */
@@ -69,7 +77,9 @@ function sweep(): void {
   for (const line of readFileSync('/etc/passwd', 'utf8').split('\n')) {
     const name = line.split(':')[0] ?? ''
     const match = new RegExp(`^${PREFIX}(\\d+)x[0-9a-f]+$`).exec(name)
-    if (match && !isAlive(Number(match[1]))) spawnSync('userdel', ['-r', '-f', name], { stdio: 'ignore' })
+    if (!match || isAlive(Number(match[1]))) continue
+    unmountBelow(`/home/${name}`)
+    spawnSync('userdel', ['-r', '-f', name], { stdio: 'ignore' })
   }
 }
 
@@ -83,19 +93,21 @@ export async function createSystemUser(
   const password = options.password ?? randomBytes(12).toString('base64url')
   const shell = options.shell ?? '/bin/bash'
   await retry('useradd', ['--create-home', '--skel', '/nonexistent', '--shell', shell, name])
+  const home = `/home/${name}`
   const remove = async (): Promise<void> => {
     process.off('exit', atExit)
     endProcessesOf(uid)
+    unmountBelow(home)
     await retry('userdel', ['--remove', '--force', name])
   }
   const atExit = (): void => {
     endProcessesOf(uid)
+    unmountBelow(home)
     spawnSync('userdel', ['--remove', '--force', name], { stdio: 'ignore' })
   }
   const uid = Number((await run('id', ['-u', name])).stdout)
   process.on('exit', atExit)
   await retry('chpasswd', [], `${name}:${password}\n`)
-  const home = `/home/${name}`
   for (const file of ['.bashrc', '.bash_profile']) {
     writeFileSync(join(home, file), `PS1='${PROMPT}'\nunset HISTFILE PROMPT_COMMAND\n`)
     chmodSync(join(home, file), 0o644)

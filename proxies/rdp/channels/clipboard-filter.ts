@@ -3,6 +3,7 @@
  * given. What is not allowed is answered here as its receiver would answer it, so that both peers stay in order: a
  * list of formats is taken and forgotten, a request is refused.
  */
+import { Buffer } from 'node:buffer'
 import {
   buildClipboard,
   buildFileRefusal,
@@ -53,7 +54,7 @@ export interface ClipboardRights {
 export interface ClipboardVisitor {
   /** One side has put something on its clipboard that the other may not have, at all or as files. */
   denied(direction: Direction, what: 'clipboard' | 'files'): void
-  /** Text has been pasted. `bytes` of it as sent; where they are many, `text` is the begin of it. */
+  /** Text has been pasted, of so many bytes in UTF-8; where it is long, of so many as sent, and `text` is its begin. */
   text(direction: Direction, text: string, bytes: number): void
   /** Something else has been pasted; `format` is its name, or its number. */
   data(direction: Direction, format: string, bytes: number): void
@@ -219,8 +220,9 @@ export class ClipboardFilter {
     const direction = directionFrom(from)
     const name = offer.formats.get(format) ?? ''
     const text = clipboardText(format, body)
-    if (text !== undefined) visitor.text(direction, text, bytes)
-    else if (name === FILE_LIST_FORMAT) {
+    if (text !== undefined) {
+      visitor.text(direction, text, body.length === bytes ? Buffer.byteLength(text) : bytes)
+    } else if (name === FILE_LIST_FORMAT) {
       offer.files = parseFileList(body)
       visitor.files(direction, offer.files)
     } else visitor.data(direction, name === '' ? String(format) : name, bytes)

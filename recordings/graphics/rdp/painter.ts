@@ -55,6 +55,10 @@ export class RdpPainter implements Painter {
     return this.#pump.isPaused
   }
 
+  get isAtPlace(): boolean {
+    return this.#pump.isAtPlace
+  }
+
   apply({ type, payload }: Pick<Frame, 'type' | 'payload'>): void {
     if (type === FRAME.graphics) this.#pump.takeAll(payload)
     else if (type === FRAME.desktopSize) this.#resize(payload)

@@ -89,6 +89,10 @@ export class RfbPainter implements Painter {
     return this.#pump.isPaused
   }
 
+  get isAtPlace(): boolean {
+    return this.#pump.isAtPlace
+  }
+
   apply({ type, payload }: Pick<Frame, 'type' | 'payload'>): void {
     if (type === FRAME.graphics) this.#pump.takeAll(payload)
     else if (type === FRAME.pixelFormat) this.#nextFormat = payload.slice()

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { Type } from 'typebox'
 import type { TicketAnswer } from '../../gate/ticket-office.ts'
 import { sameAddress } from '../../model/networks.ts'
+import { formatRdpFile } from '../../model/rdp-file.ts'
 import { callerOf, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -30,6 +31,12 @@ const View = titled(
     user: Type.String({ description: 'the login string, for viewers that ask for a user name' }),
     password: Type.String({ description: 'signs in once' }),
     expires: Type.String({ format: 'date-time' }),
+    rdp_file: Type.Optional(
+      Type.String({
+        description:
+          'for RDP, where this broker listens for it: what an .rdp file holds; the client asks for the password',
+      }),
+    ),
   }),
 )
 const params = Type.Object({
@@ -40,7 +47,7 @@ const params = Type.Object({
 })
 
 export function registerTickets(app: Api, { deps }: Context): void {
-  const { tickets, audit } = deps
+  const { tickets, audit, rdpAddress } = deps
 
   app.post(
     '/targets/:ref/ticket',
@@ -92,7 +99,13 @@ export function registerTickets(app: Api, { deps }: Context): void {
           object: address,
           duration: tickets.lifetime,
         })
-        const body = { user: login, password: password.revealText(), expires: timeText(expires) }
+        const where = protocol === 'RDP' ? rdpAddress : undefined
+        const body = {
+          user: login,
+          password: password.revealText(),
+          expires: timeText(expires),
+          ...(where && { rdp_file: formatRdpFile({ ...where, login, rights: target.rights }) }),
+        }
         return await reply.code(201).send(body)
       } catch (error) {
         // nobody was told it

@@ -1,9 +1,8 @@
 /** FreeRDP's shadow server on loopback: shares a display that is there. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, run, startDaemon } from '../process.ts'
+import { freePort, isListening, run, startDaemon } from '../process.ts'
 import { findProgram } from '../program.ts'
 import type { Screen } from '../screen.ts'
 
@@ -53,15 +52,4 @@ export async function samLine(user: string, password: string): Promise<string> {
   const made = await run(findProgram('winpr-hash'), ['-u', user, '-p', password, '-f', 'sam'])
   if (made.code !== 0) throw new Error(`winpr-hash: ${made.stdout}${made.stderr}`)
   return made.stdout
-}
-
-function isListening(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.on('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => resolve(false))
-  })
 }

@@ -2,11 +2,12 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Daemon, run, startDaemon } from '../process.ts'
+import { run } from '../process.ts'
 import { findProgram } from '../program.ts'
 import { type Picture, readPpm, type Screen } from '../screen.ts'
 import { openTerminal } from '../terminal.ts'
 import type { SystemUser } from '../users.ts'
+import { startViewer, type Viewer } from '../viewer.ts'
 import { passwordFile } from './servers.ts'
 
 /** What they need, for describeWithPeers. */
@@ -21,35 +22,6 @@ export interface ViewerLogin {
   port: number
   user?: string
   password?: string
-}
-
-/** A viewer's window, or its message, is on the screen's display. */
-export interface Viewer {
-  /** What it says on stderr. */
-  log(): string
-  ended: Promise<number | null>
-  stop(): Promise<void>
-}
-
-/** A viewer with an empty home folder, which is not waited for. */
-async function startViewer(
-  command: string,
-  args: (home: string) => readonly string[],
-  screen: Screen,
-  env: NodeJS.ProcessEnv = {},
-): Promise<Viewer> {
-  const home = mkdtempSync(join(tmpdir(), 'sallyport-viewer-'))
-  const daemon: Daemon = await startDaemon(command, args(home), () => true, {
-    env: { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: home, DISPLAY: screen.display, ...env },
-  })
-  return {
-    log: () => daemon.log(),
-    ended: daemon.ended,
-    stop: async () => {
-      await daemon.stop()
-      rmSync(home, { recursive: true, force: true })
-    },
-  }
 }
 
 export interface TigerOptions extends ViewerLogin {

@@ -11,6 +11,7 @@ import { type ClientInfo, forTarget, INFO_FLAG } from '../../../proxies/rdp/code
 import { BLOCK } from '../../../proxies/rdp/codec/data-blocks.ts'
 import { buildFastPathUpdate } from '../../../proxies/rdp/codec/fast-path-output.ts'
 import { buildFastPathInput, type InputEvent } from '../../../proxies/rdp/codec/input.ts'
+import type { Redirection } from '../../../proxies/rdp/codec/redirection.ts'
 import { buildShareData, type ShareData } from '../../../proxies/rdp/codec/share.ts'
 import type { Update } from '../../../proxies/rdp/codec/updates.ts'
 import { buildChunks, ChannelAssembler } from '../../../proxies/rdp/codec/virtual-channel.ts'
@@ -56,13 +57,17 @@ export interface End {
   disconnects: number[]
 }
 
+export interface TargetEnd extends End {
+  draw(update: Update): void
+  data(data: Pick<ShareData, 'type' | 'body'>): void
+  offer(desktop?: Desktop): void
+}
+
 export interface World {
   client: End & { input(...events: InputEvent[]): void; confirm(desktop?: Desktop): void }
-  target: End & {
-    draw(update: Update): void
-    data(data: Pick<ShareData, 'type' | 'body'>): void
-    offer(desktop?: Desktop): void
-  }
+  target: TargetEnd
+  /** Where a session may be sent on to. */
+  another(): { target: RdpTarget; end: TargetEnd }
   session: RdpSession
   relay: RdpRelay
   events: [code: string, fields: object][]
@@ -81,14 +86,14 @@ export interface WorldOptions {
   opened?: Partial<OpenSession>
   watch?: LogonWatch
   channels?: string[]
-  redirect?: () => Promise<RdpTarget>
+  redirect?: (world: World, redirection: Redirection) => Promise<RdpTarget>
 }
 
 const definitions = (names: readonly string[]): ChannelDefinition[] =>
   names.map((name) => ({ name, options: 0xc0a00000 }))
 
 /** Bytes of either side go on until there are none. */
-function settle(pairs: readonly [FakePipe, { receive(bytes: Uint8Array): void }, () => Buffer][]): void {
+function settle(pairs: [FakePipe, { receive(bytes: Uint8Array): void }, () => Buffer][]): void {
   for (let isQuiet = false; !isQuiet; ) {
     isQuiet = true
     for (const [pipe, peer, sent] of pairs) {
@@ -174,17 +179,10 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
     write: clientPeer.write,
     visitor: { ...clientPeer.visitor, licensed: () => {} },
   })
-  const targetPeer = new Peer(plan.channels.map(({ name }) => name))
-  const targetEnd: FrontConnection = new FrontConnection({
-    requestedProtocols: 1,
-    write: targetPeer.write,
-    visitor: { ...targetPeer.visitor, settings: () => {}, logon: () => targetEnd.licensed() },
-  })
-  const settleAll = () =>
-    settle([
-      [clientPeer.pipe, clientEnd, () => clientPeer.sent()],
-      [targetPeer.pipe, targetEnd, () => targetPeer.sent()],
-    ])
+  const pairs: Parameters<typeof settle>[0][number][] = [
+    [clientPeer.pipe, clientEnd, () => clientPeer.sent()],
+  ]
+  const settleAll = () => settle(pairs)
 
   const connecting = RdpClient.receive({
     pipe: clientPeer.pipe as unknown as Pipe,
@@ -194,54 +192,6 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
   settleAll()
   const client = await connecting
   client.license()
-  settleAll()
-
-  const target = new RdpTarget({
-    pipe: targetPeer.pipe as unknown as Pipe,
-    protocol: 'tls',
-    watch,
-    clipboard: undefined,
-    channels: plan.channels.length,
-  })
-  target.connection = new BackConnection({
-    client: client.settings,
-    view: { selectedProtocol: 1, channels: plan.channels, colourDepth: 32 },
-    info: forTarget(INFO, { domain: '', login: 'root', password: 'Target-Pass1' }),
-    licensing: WITHOUT_LICENSE,
-    write: (bytes) => targetPeer.pipe.write(bytes),
-    visitor: target.listener,
-  })
-  targetPeer.pipe.onData = (chunk) => target.receive(chunk)
-  target.connection.start()
-  settleAll()
-
-  const world: Omit<World, 'relay' | 'client' | 'target'> = {
-    session,
-    events,
-    frames,
-    closed,
-    told: [],
-    lastWords: [],
-    ended: 0,
-    graphics: () =>
-      Buffer.concat(frames.filter(([type]) => type === FRAME.graphics).map(([, payload]) => payload)),
-  }
-  const relay = new RdpRelay({
-    client,
-    target,
-    session,
-    plan,
-    redirect: given.redirect ?? (() => Promise.reject(new Error('no redirection was expected'))),
-    onLastWords: (desktop, reason, code) => void world.lastWords.push({ desktop, reason, code }),
-    onEnd: () => {
-      world.ended++
-    },
-  })
-  const tell = session.onTell
-  session.onTell = (text) => {
-    world.told.push(text)
-    tell?.(text)
-  }
   settleAll()
 
   const end = (peer: Peer, connection: BackConnection | FrontConnection): End => ({
@@ -264,10 +214,80 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
       return peer.heard()
     },
   })
+  const targetOf = (side: End): TargetEnd => ({
+    ...side,
+    draw: (update) => {
+      for (const pdu of buildFastPathUpdate(update)) side.fastPath(pdu)
+    },
+    data: (data) => side.io(buildShareData({ shareId: SHARE, ...data })),
+    offer: (desktop = DESKTOP) =>
+      side.io(buildDemandActive({ shareId: SHARE, capabilities: clientCapabilities(desktop) })),
+  })
+  const reach = () => {
+    const peer = new Peer(plan.channels.map(({ name }) => name))
+    const far: FrontConnection = new FrontConnection({
+      requestedProtocols: 1,
+      write: peer.write,
+      visitor: { ...peer.visitor, settings: () => {}, logon: () => far.licensed() },
+    })
+    const target = new RdpTarget({
+      pipe: peer.pipe as unknown as Pipe,
+      protocol: 'tls',
+      watch,
+      clipboard: undefined,
+      channels: plan.channels.length,
+    })
+    target.connection = new BackConnection({
+      client: client.settings,
+      view: { selectedProtocol: 1, channels: plan.channels, colourDepth: 32 },
+      info: forTarget(INFO, { domain: '', login: 'root', password: 'Target-Pass1' }),
+      licensing: WITHOUT_LICENSE,
+      write: (bytes) => peer.pipe.write(bytes),
+      visitor: target.listener,
+    })
+    peer.pipe.onData = (chunk) => target.receive(chunk)
+    pairs.push([peer.pipe, far, () => peer.sent()])
+    target.connection.start()
+    settleAll()
+    return { target, end: targetOf(end(peer, far)) }
+  }
+
+  const world: Omit<World, 'relay' | 'client' | 'target' | 'another'> = {
+    session,
+    events,
+    frames,
+    closed,
+    told: [],
+    lastWords: [],
+    ended: 0,
+    graphics: () =>
+      Buffer.concat(frames.filter(([type]) => type === FRAME.graphics).map(([, payload]) => payload)),
+  }
+  const first = reach()
+  const relay = new RdpRelay({
+    client,
+    target: first.target,
+    session,
+    plan,
+    redirect: (redirection) =>
+      given.redirect?.(world as World, redirection) ??
+      Promise.reject(new Error('no redirection was expected')),
+    onLastWords: (desktop, reason, code) => void world.lastWords.push({ desktop, reason, code }),
+    onEnd: () => {
+      world.ended++
+    },
+  })
+  const tell = session.onTell
+  session.onTell = (text) => {
+    world.told.push(text)
+    tell?.(text)
+  }
+  settleAll()
+
   const clientSide = end(clientPeer, clientEnd)
-  const targetSide = end(targetPeer, targetEnd)
   return Object.assign(world, {
     relay,
+    another: reach,
     client: {
       ...clientSide,
       input: (...input: InputEvent[]) => clientSide.fastPath(buildFastPathInput(input)),
@@ -276,16 +296,7 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
           buildConfirmActive({ shareId: SHARE, capabilities: clientCapabilities(desktop) }, clientEnd.user),
         ),
     },
-    target: {
-      ...targetSide,
-      draw: (update: Update) => {
-        for (const pdu of buildFastPathUpdate(update)) targetSide.fastPath(pdu)
-      },
-      data: (data: Pick<ShareData, 'type' | 'body'>) =>
-        targetSide.io(buildShareData({ shareId: SHARE, ...data })),
-      offer: (desktop = DESKTOP) =>
-        targetSide.io(buildDemandActive({ shareId: SHARE, capabilities: clientCapabilities(desktop) })),
-    },
+    target: first.end,
   })
 }
 

@@ -1,11 +1,13 @@
 /** The relay of RDP between a client and a target of ours. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { TargetError } from '../../../proxies/errors.ts'
 import { FIRST_UPDATE_MS, FLOOD_MARK, STALL_LOOK_MS } from '../../../proxies/limits.ts'
 import { FAST_PATH_EVENTS, POINTER_FLAG } from '../../../proxies/rdp/codec/input.ts'
 import { buildErrorInfo, ERROR_INFO } from '../../../proxies/rdp/codec/session-pdus.ts'
 import {
   buildDeactivateAll,
+  buildShare,
   buildShareData,
   CONTROL_PDU,
   DATA_PDU,
@@ -13,6 +15,7 @@ import {
   parseShareData,
 } from '../../../proxies/rdp/codec/share.ts'
 import { UPDATE } from '../../../proxies/rdp/codec/updates.ts'
+import { ByteWriter } from '../../../proxies/rdp/codec/writer.ts'
 import { LogonWatch } from '../../../proxies/rdp/logon-watch.ts'
 import { CONFIRM_MS } from '../../../proxies/rdp/relay.ts'
 import { FRAME } from '../../../recordings/frames.ts'
@@ -338,6 +341,75 @@ describe('the end', () => {
   })
 })
 
+describe('a target that sends the session on', () => {
+  const redirection = () => {
+    const address = Buffer.from('192.0.2.7\0', 'utf16le')
+    const packet = new ByteWriter().zeros(2).uint16(0x400).uint16(0).uint32(5).uint32(0x1)
+    return buildShare(
+      CONTROL_PDU.serverRedirection,
+      1002,
+      packet.uint32(address.length).bytes(address).finish(),
+    )
+  }
+
+  test('is left, and the client gets the desktop of the other one', async () => {
+    let second: ReturnType<World['another']> | undefined
+    const asked: unknown[] = []
+    const world = await newWorldWithDesktop({
+      redirect: async (one, wanted) => {
+        asked.push(wanted)
+        second = one.another()
+        return second.target
+      },
+    })
+    world.target.io(redirection())
+    await vi.waitFor(() => expect(second?.target.visitor).toBeDefined())
+    expect(asked).toEqual([{ session: 5, address: '192.0.2.7' }])
+    expect(types(world.client.heard().io)).toEqual([CONTROL_PDU.deactivateAll])
+    expect(world.target.pipe.closed).toBe(true)
+    world.client.input(A)
+    second!.end.offer()
+    expect(types(world.client.heard().io)).toEqual([CONTROL_PDU.demandActive])
+    world.client.confirm()
+    world.client.input(A)
+    const heard = second!.end.heard()
+    expect(types(heard.io)).toEqual([CONTROL_PDU.confirmActive])
+    expect(heard.fastPath).toHaveLength(1)
+    second!.end.draw(bitmap())
+    expect(world.client.heard().fastPath).toHaveLength(1)
+    expect(hex(world.graphics())).toBe(recorded(bitmap()))
+    world.target.pipe.onData?.(Buffer.from('ff', 'hex'))
+    expect(world.lastWords).toEqual([])
+  })
+
+  test('to where it may not go ends the session in words', async () => {
+    const world = await newWorldWithDesktop({
+      redirect: () => Promise.reject(new TargetError('192.0.2.7 is not allowed')),
+    })
+    world.target.io(redirection())
+    await vi.waitFor(() => expect(world.lastWords).toHaveLength(1))
+    expect(world.lastWords[0]?.reason).toBe('192.0.2.7 is not allowed')
+  })
+
+  test('is not reached any more once the session has ended', async () => {
+    let second: ReturnType<World['another']> | undefined
+    let arrive = () => {}
+    const world = await newWorldWithDesktop({
+      redirect: (one) =>
+        new Promise((resolve) => {
+          second = one.another()
+          arrive = () => resolve(second!.target)
+        }),
+    })
+    world.target.io(redirection())
+    await vi.waitFor(() => expect(second).toBeDefined())
+    world.session.stop('killed', 'because')
+    arrive()
+    await vi.waitFor(() => expect(second?.target.pipe.closed).toBe(true))
+    expect(world.lastWords).toHaveLength(1)
+  })
+})
+
 describe('time', () => {
   beforeEach(() => {
     vi.useFakeTimers()
@@ -364,6 +436,24 @@ describe('time', () => {
     world.target.draw(bitmap())
     vi.advanceTimersByTime(10 * FIRST_UPDATE_MS)
     expect(world.lastWords).toEqual([])
+  })
+
+  test('a line of the bastion is shown, is not in the recording, and is taken away again', async () => {
+    const world = await newWorldWithDesktop()
+    const { client, target, session } = world
+    session.onTell?.('this session ends in 1 minute')
+    vi.advanceTimersByTime(1_000)
+    expect(client.heard().fastPath).toEqual([])
+    target.draw(bitmap())
+    const before = hex(world.graphics())
+    client.heard()
+    vi.advanceTimersByTime(1_000)
+    expect(client.heard().fastPath.length).toBeGreaterThan(0)
+    expect(hex(world.graphics())).toBe(before)
+    target.heard()
+    vi.advanceTimersByTime(10_000)
+    const [refresh] = target.heard().io
+    expect(parseShareData(parseShare(refresh!)[0]!).type).toBe(DATA_PDU.refreshRectangle)
   })
 
   test('the limits of the policy hold', async () => {

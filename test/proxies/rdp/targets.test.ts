@@ -40,7 +40,7 @@ describeWithPeers('xrdp', [...XRDP_PEERS, ...SCREEN_PEERS], () => {
 
   beforeAll(async () => {
     user = await createSystemUser()
-    xrdp = await startXrdp('exec xterm')
+    xrdp = await startXrdp()
   })
   afterAll(async () => {
     await xrdp?.stop()

@@ -4,12 +4,13 @@ import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { ENCODING } from '../../../proxies/vnc/codec/encodings.ts'
 import { encodePixelFormat, RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { FRAME, type FrameType } from '../../../recordings/frames.ts'
-import { encodePointer } from '../../../recordings/graphics/events.ts'
+import { encodeDesktopSize, encodePointer } from '../../../recordings/graphics/events.ts'
 import { MAX_SHOWN, type PictureChange, WatchedDesktop } from '../../../recordings/screens/desktop.ts'
 import { Drawer, type Drawn } from '../../../recordings/screens/drawer.ts'
 import type { FollowedFrame } from '../../../recordings/screens/follower.ts'
 import { readPng } from '../../peers/live-desktop.ts'
 import { rectangle, update } from '../../proxies/vnc/codec/streams.ts'
+import { filled as filledByRdp } from '../graphics/rdp/updates.ts'
 import { begun, filled } from '../graphics/support.ts'
 import { makeWriter, removeRoots, SESSION } from '../support.ts'
 
@@ -46,7 +47,7 @@ class Canvas {
   }
 }
 
-async function session(size = SIZE) {
+async function session(kind: 'vnc' | 'rdp' = 'vnc') {
   const { writer, path, grant, clock } = await makeWriter()
   const drawn: Drawn = { session: SESSION, path, key: grant.key, isGraphic: true }
   const changes: PictureChange[] = []
@@ -60,8 +61,9 @@ async function session(size = SIZE) {
     writer.write(type, 1, payload)
     pending.push({ type, channel: 1, time: writer.time, payload, after: writer.accepted })
   }
-  write(FRAME.channelOpen, Buffer.from(JSON.stringify({ kind: 'vnc', subprotocol: 'VNC', desktop: size })))
-  write(FRAME.pixelFormat, encodePixelFormat(RGB888))
+  const open = { kind, subprotocol: kind.toUpperCase(), desktop: SIZE }
+  write(FRAME.channelOpen, Buffer.from(JSON.stringify(open)))
+  if (kind === 'vnc') write(FRAME.pixelFormat, encodePixelFormat(RGB888))
   return {
     write,
     clock,
@@ -90,8 +92,12 @@ async function session(size = SIZE) {
   }
 }
 
-test('the whole picture for who comes, then what changes', async () => {
-  const { graphics, write, state, feed, changes, until } = await session()
+const FILLED = { vnc: filled, rdp: filledByRdp }
+const SMALL = { width: 64, height: 32 }
+
+test.each(['vnc', 'rdp'] as const)('%s: the whole picture for who comes, then what changes', async (kind) => {
+  const { graphics, write, state, feed, changes, until } = await session(kind)
+  const filled = FILLED[kind]
   graphics(filled({ x: 0, y: 0, ...SIZE }, RED))
   const [first] = await state()
   expect(first!.desktop).toMatchObject(SIZE)
@@ -116,8 +122,8 @@ test('the whole picture for who comes, then what changes', async () => {
   other.put(0, 0, later!.desktop!.png)
   expect([...canvas.pixels].filter(([place, colour]) => other.pixels.get(place) !== colour)).toEqual([])
 
-  const small = { x: 0, y: 0, width: 64, height: 32 }
-  graphics(update(rectangle(small, ENCODING.DESKTOP_SIZE)))
+  if (kind === 'vnc') graphics(update(rectangle({ x: 0, y: 0, ...SMALL }, ENCODING.DESKTOP_SIZE)))
+  write(FRAME.desktopSize, encodeDesktopSize(SMALL))
   feed()
   await until(() => changes.length > 0)
   canvas.take(changes.at(-1)!)

@@ -71,7 +71,7 @@ describe.each([
     expect(say(taker, taken)).toEqual({ ...nothing, [giver]: [hex(taken)] })
     expect(say(taker, ask(FORMAT.unicodeText))[giver]).toEqual([hex(ask(FORMAT.unicodeText))])
     expect(say(giver, text('Grüße'))[taker]).toEqual([hex(text('Grüße'))])
-    expect(heard).toEqual([['text', direction, 'Grüße', 12]])
+    expect(heard).toEqual([['text', direction, 'Grüße', 7]])
   })
 
   test('nothing passes without the right, and its giver is content', () => {

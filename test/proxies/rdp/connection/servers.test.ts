@@ -13,6 +13,7 @@ import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
 import { SECURITY_PROTOCOL } from '../../../../proxies/rdp/codec/x224.ts'
 import { type Daemon, run, startDaemon } from '../../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../../peers/program.ts'
+import { setDesktop } from '../../../peers/rdp/sesman.ts'
 import { SHADOW_PEERS, type Shadow, startShadow } from '../../../peers/rdp/shadow.ts'
 import { startXrdp, XRDP_PEERS, type Xrdp } from '../../../peers/rdp/xrdp.ts'
 import {
@@ -46,9 +47,11 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
   beforeAll(async () => {
     screen = await startScreen(800, 600)
     user = await createSystemUser()
-    xrdp = await startXrdp(
+    setDesktop(
+      user,
       'id -un >"$HOME/who"; while sleep 1; do echo from the target | xclip -selection clipboard; done & exec xterm -geometry 80x24+0+0 -e sh',
     )
+    xrdp = await startXrdp()
   })
   afterEach(async () => {
     session?.close()

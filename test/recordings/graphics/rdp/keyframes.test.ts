@@ -3,12 +3,11 @@ import { Buffer } from 'node:buffer'
 import { afterAll, expect, test } from 'vitest'
 import { FRAME } from '../../../../recordings/frames.ts'
 import { encodeDesktopSize } from '../../../../recordings/graphics/events.ts'
-import { encodeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
 import { RdpPainter } from '../../../../recordings/graphics/rdp/painter.ts'
 import { Replay } from '../../../../recordings/replay/replay.ts'
 import { removeRoots } from '../../support.ts'
 import { recordDesktop, type Step } from '../support.ts'
-import { bitmap, bitmapUpdate, pointer, words } from './updates.ts'
+import { bitmap, bitmapUpdate, message, pointer, words } from './updates.ts'
 
 afterAll(removeRoots)
 
@@ -16,8 +15,7 @@ const SIZE = { width: 320, height: 200 }
 const TILE = { width: 160, height: 100, depth: 32 }
 
 function graphics(at: number, code: number, data: Uint8Array): Step {
-  const payload = Buffer.concat([encodeUpdateHead(code, data.length), data])
-  return { at, type: FRAME.graphics, payload }
+  return { at, type: FRAME.graphics, payload: message(code, data) }
 }
 
 /** Noise for a second, 64 KB at a time, so that there are keyframes. */
@@ -60,4 +58,23 @@ test('every second is what was drawn up to it', async () => {
   } finally {
     await replay.close()
   }
+})
+
+test('updates that end just behind a frame’s end have keyframes too', async () => {
+  const data = Buffer.alloc(TILE.width * TILE.height * 4)
+  // Two frames of 64 KiB and little more.
+  const rest = { width: 64, height: 4, depth: 32, data: Buffer.alloc(64 * 4 * 4) }
+  const tile = bitmap({ ...TILE, data })
+  const update = bitmapUpdate(tile, tile, ...Array<Buffer>(3).fill(bitmap(rest)))
+  expect(update.length).toBeGreaterThan(2 ** 17)
+  expect(update.length).toBeLessThan(2 ** 17 + 1024)
+  const made = await recordDesktop(
+    SIZE,
+    Array.from({ length: 40 }, (_, at) => graphics(at, 1, update)),
+    undefined,
+    'rdp',
+  )
+  const replay = await Replay.open(made.entry, made.grant.key)
+  expect(replay.directory.pictures.length).toBe(1)
+  await replay.close()
 })

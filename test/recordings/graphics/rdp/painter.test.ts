@@ -9,13 +9,11 @@ import type { Painter } from '../../../../recordings/graphics/painter.ts'
 import { encodeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
 import { RdpPainter } from '../../../../recordings/graphics/rdp/painter.ts'
 import { cut } from '../../../proxies/stream-events.ts'
-import { bitmap, bitmapUpdate, paletteUpdate, pointer, words } from './updates.ts'
+import { bitmap, bitmapUpdate, message, paletteUpdate, pointer, words } from './updates.ts'
 
 const SIZE = { width: 32, height: 32 }
 const [RED, GREEN, BLACK] = [0xff0000ff, 0xff00ff00, 0xff000000]
 
-const message = (code: number, data: Uint8Array): Buffer =>
-  Buffer.concat([encodeUpdateHead(code, data.length), data])
 const filled = (left: number, top: number, colour: number): Buffer =>
   message(
     1,

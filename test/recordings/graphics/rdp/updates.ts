@@ -1,10 +1,15 @@
 /** Updates of RDP for tests. */
 import { Buffer } from 'node:buffer'
 import { greyPalette } from '../../../../recordings/graphics/rdp/colours.ts'
+import { encodeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
 
 export const grey = greyPalette()
 
 export const words = (...numbers: number[]): Buffer => Buffer.from(Uint16Array.from(numbers).buffer)
+
+/** An update as it stands in `graphics` frames. */
+export const message = (code: number, data: Uint8Array): Buffer =>
+  Buffer.concat([encodeUpdateHead(code, data.length), data])
 
 export interface BitmapOptions {
   left?: number
@@ -26,6 +31,23 @@ export function bitmap({ left = 0, top = 0, width, height, ...more }: BitmapOpti
 
 export const bitmapUpdate = (...bitmaps: Buffer[]): Buffer =>
   Buffer.concat([words(1, bitmaps.length), ...bitmaps])
+
+/** One colour of 0xRRGGBB, run-length encoded: what a bitmap takes besides its place. */
+export function run(width: number, height: number, colour: number): Omit<BitmapOptions, 'left' | 'top'> {
+  const orders: Buffer[] = []
+  for (let left = width * height; left > 0; left -= 0xffff) {
+    const order = Buffer.of(0xf3, 0, 0, colour & 0xff, (colour >> 8) & 0xff, colour >> 16)
+    order.writeUInt16LE(Math.min(0xffff, left), 1)
+    orders.push(order)
+  }
+  return { width, height, depth: 24, flags: 0x401, data: Buffer.concat(orders) }
+}
+
+/** An update that fills an area with a colour of 0xRRGGBB. */
+export const filled = (
+  { x, y, width, height }: { x: number; y: number; width: number; height: number },
+  colour: number,
+): Buffer => message(1, bitmapUpdate(bitmap({ left: x, top: y, ...run(width, height, colour) })))
 
 /** `colours`: three bytes each. */
 export const paletteUpdate = (colours: Uint8Array): Buffer =>

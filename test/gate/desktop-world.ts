@@ -1,4 +1,4 @@
-/** A gate with one VNC target, which ops1 may open: root@local:srv1:vnc. */
+/** A gate with one desktop, which ops1 may open: root@local:srv1:vnc, or root@local:srv1:rdp. */
 import { AuditLog } from '../../src/audit/log.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
 import type { OpenAnswer, OpenRequest, OpenSession } from '../../src/gate/messages.ts'
@@ -6,7 +6,9 @@ import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
 import { openRecordingKeys, RecordingKeeper } from '../../src/keeper/keeper.ts'
-import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
+import { type ConnectionPolicy, FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
+import { RDP_OPTIONS, type RdpOptions } from '../../src/model/rdp-options.ts'
+import type { DesktopProtocol, Right } from '../../src/model/rights.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../src/model/vnc-options.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
@@ -14,14 +16,14 @@ import { type Estate, newService, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 
 export const SOURCE = { address: '192.0.2.7', port: 4711 }
-export const LOGIN = 'ops1:root@srv1:vnc'
 
-export interface VncWorld {
+export interface DesktopWorld<Options> {
   temporary: TemporaryStore
   /** Its service speaks SSH. */
   estate: Estate
-  /** The id of the VNC service. */
+  /** The id of its service, and its login string. */
   service: string
+  login: string
   gate: BrokerGate
   vault: Vault
   /** Milliseconds since the epoch; a test moves it. */
@@ -31,22 +33,42 @@ export interface VncWorld {
   open(more?: Partial<OpenRequest>): Promise<OpenAnswer>
   opened(): Promise<OpenSession>
   /** Of the policy from the factory. */
-  setPolicy(options: Partial<VncOptions>): Promise<void>
+  setPolicy(options: Partial<Options>): Promise<void>
   /** What the audit log has, the newest last: code and fields. */
   events(): Promise<[code: string, fields: Record<string, unknown>][]>
 }
 
-export async function vncWorld(): Promise<VncWorld> {
+export type VncWorld = DesktopWorld<VncOptions>
+export type RdpWorld = DesktopWorld<RdpOptions>
+
+export function vncWorld(): Promise<VncWorld> {
+  return desktopWorld('VNC', 5900, ['VNC', 'VNC_CLIPBOARD_UP'], (options) => ({
+    vnc: { ...VNC_OPTIONS, ...options },
+  }))
+}
+
+export function rdpWorld(): Promise<RdpWorld> {
+  return desktopWorld('RDP', 3389, ['RDP', 'RDP_CLIPBOARD_UP'], (options) => ({
+    rdp: { ...RDP_OPTIONS, ...options },
+  }))
+}
+
+async function desktopWorld<Options>(
+  protocol: DesktopProtocol,
+  port: number,
+  subprotocols: Right[],
+  policyOf: (options: Partial<Options>) => Partial<ConnectionPolicy>,
+): Promise<DesktopWorld<Options>> {
   const temporary = await temporaryStore()
   const { store } = temporary
   const estate = await smallEstate(store)
   const { id: service } = await store.services.create(
-    newService(estate.device.id, { serviceName: 'vnc', protocol: 'VNC', port: 5900 }),
+    newService(estate.device.id, { serviceName: protocol.toLowerCase(), protocol, port }),
   )
   await store.targetGroups.update(estate.targetGroup.id, {
     sessionAccounts: [{ accountId: estate.account.id, serviceId: service }],
   })
-  await store.authorizations.update(estate.authorization.id, { subprotocols: ['VNC', 'VNC_CLIPBOARD_UP'] })
+  await store.authorizations.update(estate.authorization.id, { subprotocols })
   const vault = await openVault(store, { file: `${temporary.path}.key` })
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('screen') }])
   const clock = { now: Date.now() }
@@ -69,22 +91,23 @@ export async function vncWorld(): Promise<VncWorld> {
     forget: () => undefined,
   }
   const gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now })
-  const world: VncWorld = {
+  const world: DesktopWorld<Options> = {
     temporary,
     estate,
     service,
+    login: `ops1:root@srv1:${protocol.toLowerCase()}`,
     gate,
     vault,
     clock,
-    async signIn(login = LOGIN) {
+    async signIn(login = world.login) {
       const proof = { method: 'password', password: 'ops1 password' } as const
-      const answer = await gate.authenticate({ protocol: 'VNC', source: SOURCE, login, proof })
+      const answer = await gate.authenticate({ protocol, source: SOURCE, login, proof })
       if (answer.result !== 'accepted') throw new Error(answer.result)
       return answer.identity.token
     },
     async open(more = {}) {
       const identity = more.identity ?? (await world.signIn())
-      return await gate.open({ protocol: 'VNC', source: SOURCE, ...more, identity })
+      return await gate.open({ protocol, source: SOURCE, ...more, identity })
     },
     async opened() {
       const answer = await world.open()
@@ -92,9 +115,7 @@ export async function vncWorld(): Promise<VncWorld> {
       return answer.session
     },
     async setPolicy(options) {
-      await store.connectionPolicies.update(FACTORY_CONNECTION_POLICIES.VNC, {
-        vnc: { ...VNC_OPTIONS, ...options },
-      })
+      await store.connectionPolicies.update(FACTORY_CONNECTION_POLICIES[protocol], policyOf(options))
     },
     async events() {
       const rows = await store.audit.range(0, 1000)

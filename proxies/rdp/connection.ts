@@ -1,0 +1,252 @@
+/**
+ * One client's connection from its Client Info to the end: the sign-in where NLA was none; the target that its login
+ * names, or one chosen from a list that is drawn for it; then the notice that the session is recorded; then the relay.
+ */
+import type { Gate, Identity } from '../../src/gate/messages.ts'
+import type { Connections, ProxyConnection } from '../connections.ts'
+import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/limits.ts'
+import { dayMessage, failureMessage, recordedNotice } from '../desktop/message.ts'
+import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
+import { INTERNAL } from '../errors.ts'
+import { end } from '../farewell.ts'
+import type { SessionResult } from '../session.ts'
+import type { Desktop } from './codec/capabilities.ts'
+import { ERROR_INFO } from './codec/session-pdus.ts'
+import type { RdpArrival } from './front.ts'
+import { LocalDisplay } from './local/display.ts'
+import { type Opened, openSession } from './opening.ts'
+import { RdpRelay } from './relay.ts'
+import { RdpSignIn } from './sign-in.ts'
+
+export interface ConnectionOptions extends RdpArrival {
+  gate: Gate
+  connections: Connections
+  /** The name that the bastion shows itself by. */
+  bastion: string
+  /** The message of the day. */
+  motd?: string
+  /** Nothing is left of the connection. */
+  onGone: () => void
+}
+
+/** Of the time for the sign-in: what is left of it then is for the client to be told. */
+const GRACE_PART = 0.9
+
+export class RdpConnection implements ProxyConnection {
+  readonly #options: ConnectionOptions
+  readonly #abandon = new AbortController()
+  #signIn: RdpSignIn | undefined
+  #identity: Identity | undefined
+  #display: LocalDisplay | undefined
+  #opened: Opened | undefined
+  /** The way to the target, while it is being made. */
+  #opening: Promise<unknown> | undefined
+  #relay: RdpRelay | undefined
+  /** Before the relay: from then on the policy's limits hold. */
+  readonly #idle: NodeJS.Timeout
+  /** Until somebody has signed in. */
+  readonly #late: NodeJS.Timeout
+  #isLeaving = false
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    const { client, graceMs } = options
+    client.onGone = () => void this.#leave('success')
+    client.onDrain = () => this.#display?.drained()
+    client.onBroken = (error) => void this.#leave('failure', error.message)
+    const leave = (reason: string, error: number) => () => void this.#leave('failure', reason, error)
+    this.#idle = setTimeout(leave('nothing was done in time', ERROR_INFO.idleTimeout), OWN_SCREENS_MS)
+    const late = leave('nobody has signed in in time', ERROR_INFO.logonTimeout)
+    this.#late = setTimeout(late, graceMs * GRACE_PART)
+    this.#run().catch(() => this.#leave('failure', INTERNAL))
+  }
+
+  /** The broker is stopping. */
+  stop(result: SessionResult, reason: string): void {
+    if (this.#relay) this.#opened?.session.stop(result, reason)
+    else void this.#leave(result, reason, ERROR_INFO.administratorDisconnect)
+  }
+
+  async #run(): Promise<void> {
+    const identity = this.#options.identity ?? (await this.#signedIn())
+    if (!identity) return
+    this.#identity = identity
+    if (this.#isLeaving) {
+      await this.#forget()
+      return
+    }
+    clearTimeout(this.#late)
+    this.#options.signedIn()
+    const { gate, bastion, motd } = this.#options
+    if (motd !== undefined) {
+      const display = this.#own()
+      await display.ask(dayMessage({ bastion, user: identity.user, text: motd }, display.size))
+    }
+    const choice = new TargetChoice<Opened>({
+      gate,
+      identity,
+      protocol: 'RDP',
+      bastion,
+      display: () => this.#own(),
+      open: (choice, signal) => this.#open(choice, signal),
+      signal: this.#abandon.signal,
+    })
+    const opened = await this.#choose(choice, identity)
+    if (this.#isLeaving) return
+    if (opened === 'left') await this.#leave('success')
+    else if (isRefusal(opened)) await this.#fail('No session', opened.message)
+    else await this.#handOver(opened, identity)
+  }
+
+  /** undefined: nobody, and the connection is closing. */
+  async #signedIn(): Promise<Identity | undefined> {
+    const { gate, source, client, bastion } = this.#options
+    const signIn = new RdpSignIn({ gate, source, client, bastion, display: () => this.#own() })
+    this.#signIn = signIn
+    const outcome = await signIn.run()
+    if (outcome === 'left') await this.#leave('success')
+    else if ('identity' in outcome) return outcome.identity
+    else await this.#fail('No sign-in', outcome.refused)
+    return undefined
+  }
+
+  /** Whom the target that they have named is refused may choose another; but a ticket is for one only. */
+  async #choose(choice: TargetChoice<Opened>, { token, hasTarget }: Identity) {
+    if (!hasTarget) return await choice.fromList()
+    const opened = await choice.reach({})
+    if (!isRefusal(opened) || this.#isLeaving) return opened
+    const { total } = await this.#options.gate.targets({ identity: token, protocol: 'RDP' })
+    if (total === 0) return opened
+    await this.#tell('No session', opened.message)
+    return await choice.fromList()
+  }
+
+  /** The desktop of the bastion's own. */
+  #own(): LocalDisplay {
+    return this.#display ?? this.#begin()
+  }
+
+  /** `desktop`: as the one that the client had before, whoever's that was. */
+  #begin(desktop?: Desktop): LocalDisplay {
+    const { client } = this.#options
+    const display = new LocalDisplay({ client, ...(desktop && { size: desktop, depth: desktop.depth }) })
+    this.#display = display
+    client.handler = display
+    display.onInput = () => this.#idle.refresh()
+    display.onShutdown = () => void this.#leave('success')
+    return display
+  }
+
+  /** Never rejects. */
+  async #open(choice: Choice, signal: AbortSignal): Promise<Opened | Refusal> {
+    const { gate, connections, source, client } = this.#options
+    const identity = this.#identity!
+    const opening = openSession({ gate, connections, identity, source, client }, choice, signal)
+    this.#opening = opening
+    const opened = await opening
+    if (!isRefusal(opened)) this.#opened = opened
+    return opened
+  }
+
+  /** The notice, and the relay. */
+  async #handOver(opened: Opened, { user }: Identity): Promise<void> {
+    const { session, target } = opened
+    const { client, bastion } = this.#options
+    session.onStop = (result, reason) => void this.#leave(result, reason, ERROR_INFO.administratorDisconnect)
+    target.pipe.onClose = () => void this.#leave('failure', 'the target closed the connection')
+    if (session.stopped) {
+      await this.#leave('failure')
+      return
+    }
+    if (session.rdp.sessionNotice && session.isRecorded) {
+      const display = this.#own()
+      const of = { bastion, user, target: session.target.canonical, seconds: NOTICE_SECONDS }
+      await display.ask(recordedNotice(of, display.size))
+    }
+    await session.opens('RDP')
+    try {
+      await this.#display?.release()
+    } catch (error) {
+      await this.#leave('failure', (error as Error).message)
+    }
+    if (this.#isLeaving) return
+    clearTimeout(this.#idle)
+    this.#display = undefined
+    this.#relay = new RdpRelay({
+      client,
+      ...opened,
+      onLastWords: (desktop, reason, code) => this.#lastWords(desktop, reason, code),
+      onEnd: () => void this.#leave('success'),
+    })
+  }
+
+  /** There is no session: the person is shown why, and leaves. */
+  async #fail(heading: string, text: string): Promise<void> {
+    await this.#tell(heading, text)
+    await this.#leave('failure', text, ERROR_INFO.serverDenied)
+  }
+
+  async #tell(heading: string, text: string): Promise<void> {
+    const display = this.#own()
+    await display.ask(failureMessage({ ...this.#named(), heading, text }, display.size))
+  }
+
+  #named(): { bastion: string; user?: string } {
+    const user = this.#identity?.user
+    return { bastion: this.#options.bastion, ...(user !== undefined && { user }) }
+  }
+
+  /** Why the session has ended, as long as somebody reads it. */
+  #lastWords(desktop: Desktop | undefined, reason: string, errorCode: number): void {
+    const { client } = this.#options
+    this.#relay = undefined
+    const display = this.#begin(desktop)
+    const close = (): void => this.#close(errorCode)
+    client.onRead = undefined
+    client.onDrain = () => display.drained()
+    client.onBroken = close
+    display.onShutdown = close
+    const words = { ...this.#named(), heading: 'The session has ended', text: reason }
+    display.show(failureMessage(words, display.size), close)
+  }
+
+  /** `error`: of ERROR_INFO, for clients that have words for it. */
+  #close(error?: number): void {
+    const { client } = this.#options
+    if (error !== undefined) this.#display?.tellError(error)
+    client.sendDisconnect()
+    end(client.pipe)
+  }
+
+  /** Nothing goes on. Never rejects. */
+  async #leave(result: SessionResult, reason?: string, error?: number): Promise<void> {
+    if (this.#isLeaving) return
+    this.#isLeaving = true
+    const { connections, onGone } = this.#options
+    this.#abandon.abort(reason ?? 'the client has gone')
+    clearTimeout(this.#idle)
+    clearTimeout(this.#late)
+    this.#signIn?.gone()
+    this.#close(error)
+    this.#display?.close()
+    try {
+      await this.#opening
+      const opened = this.#opened
+      if (opened) {
+        opened.target.pipe.onClose = undefined
+        opened.target.pipe.destroy()
+        connections.over(opened.session)
+        await opened.session.end(result, reason)
+      }
+      await this.#forget()
+    } finally {
+      onGone()
+    }
+  }
+
+  /** Never rejects: where the broker has gone away there is nobody left to tell. */
+  async #forget(): Promise<void> {
+    const identity = this.#identity ?? this.#options.identity
+    if (identity) await this.#options.gate.leave({ identity: identity.token }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,61 @@
+/** The RDP proxy as the broker starts it: its listener, and the connections behind it. */
+import type { Gate } from '../../src/gate/messages.ts'
+import type { Connections } from '../connections.ts'
+import { RdpConnection } from './connection.ts'
+import { RdpFront, type RdpFrontSecurity } from './front.ts'
+
+export interface RdpProxyOptions {
+  gate: Gate
+  connections: Connections
+  security: RdpFrontSecurity
+  /** The name that the bastion shows itself by. */
+  bastion: string
+  loginGraceMs: number
+  motd: string | undefined
+}
+
+export class RdpProxy {
+  readonly #front: RdpFront
+  /** The message of the day, for who signs in from now on. */
+  motd: string | undefined
+
+  constructor({ gate, connections, security, bastion, loginGraceMs, motd }: RdpProxyOptions) {
+    this.motd = motd
+    this.#front = new RdpFront({
+      gate,
+      bastion,
+      loginGraceMs,
+      security,
+      onClient: (arrival) => {
+        const signedIn = (): void => {
+          arrival.signedIn()
+          connections.add(connection)
+        }
+        const onGone = (): void => connections.remove(connection)
+        const { motd } = this
+        const options = { ...arrival, gate, connections, bastion, signedIn, onGone }
+        const connection = new RdpConnection({ ...options, ...(motd !== undefined && { motd }) })
+      },
+    })
+  }
+
+  /** Resolves when the port is bound; rejects with the system's error. */
+  listen(host: string, port: number): Promise<{ address: string; port: number }> {
+    return this.#front.listen(host, port)
+  }
+
+  /** For connections from now on. */
+  set security(security: RdpFrontSecurity) {
+    this.#front.security = security
+  }
+
+  /** Takes no more connections, and drops those that have not signed in. */
+  close(): void {
+    this.#front.close()
+  }
+
+  /** Drops every connection that is left. */
+  destroy(): void {
+    this.#front.destroy()
+  }
+}

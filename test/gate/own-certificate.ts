@@ -1,0 +1,22 @@
+/** What targets show in TLS: certificates that are signed by themselves. */
+import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { generate } from 'selfsigned'
+
+/** In DER, of a key of its own or of the one given (PKCS#8 and SPKI in PEM). */
+export async function certificate(keyPair?: { privateKey: string; publicKey: string }): Promise<Uint8Array> {
+  const made = await generate([{ name: 'commonName', value: 'srv1' }], {
+    keyType: 'rsa',
+    algorithm: 'sha256',
+    ...(keyPair && { keyPair }),
+  })
+  return new X509Certificate(made.cert).raw
+}
+
+export const rsa = (modulusLength: number) =>
+  generateKeyPairSync('rsa', {
+    modulusLength,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  })
+
+export const spki = (pem: string) => createPublicKey(pem).export({ type: 'spki', format: 'der' })

@@ -1,0 +1,35 @@
+/** A program that shows a desktop in a window: a viewer of VNC, a client of RDP. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Daemon, startDaemon } from './process.ts'
+import type { Screen } from './screen.ts'
+
+/** A viewer's window, or its message, is on the screen's display. */
+export interface Viewer {
+  /** What it says on stderr. */
+  log(): string
+  ended: Promise<number | null>
+  stop(): Promise<void>
+}
+
+/** A viewer with an empty home folder, which is not waited for. */
+export async function startViewer(
+  command: string,
+  args: (home: string) => readonly string[],
+  screen: Screen,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Viewer> {
+  const home = mkdtempSync(join(tmpdir(), 'sallyport-viewer-'))
+  const daemon: Daemon = await startDaemon(command, args(home), () => true, {
+    env: { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: home, DISPLAY: screen.display, ...env },
+  })
+  return {
+    log: () => daemon.log(),
+    ended: daemon.ended,
+    stop: async () => {
+      await daemon.stop()
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,73 @@
+/** An RDP front in this process, and a gate that knows one person and one ticket. */
+import { X509Certificate } from 'node:crypto'
+import { type RdpArrival, RdpFront } from '../../../proxies/rdp/front.ts'
+import { serverContext } from '../../../proxies/tls.ts'
+import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/gate/messages.ts'
+import { judgeProof, ntHash } from '../../../src/model/ntlm-auth.ts'
+import type { NlaMode } from '../../../src/model/rdp-ticket.ts'
+import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
+
+export const TICKET = { login: 'ops1:root@local@win1:rdp', password: 'a ticket of 24 letters..' }
+
+export interface FrontWorldOptions {
+  certificate: CertificateFiles
+  nla?: NlaMode
+  loginGraceMs?: number
+  authenticate?: (request: AuthenticateRequest) => Promise<AuthenticateAnswer>
+}
+
+export interface FrontWorld {
+  port: number
+  front: RdpFront
+  /** Who has come as far as the Client Info, oldest first. */
+  arrivals: RdpArrival[]
+  /** What the gate was asked. */
+  asked: AuthenticateRequest[]
+  /** Tokens of identities that are over. */
+  left: string[]
+  stop(): void
+}
+
+export async function startFront(options: FrontWorldOptions): Promise<FrontWorld> {
+  const { certificate, nla = 'tickets', loginGraceMs = 60_000, authenticate = judge } = options
+  const arrivals: RdpArrival[] = []
+  const asked: AuthenticateRequest[] = []
+  const left: string[] = []
+  const front = new RdpFront({
+    gate: {
+      authenticate: (request) => {
+        asked.push(request)
+        return authenticate(request)
+      },
+      leave: async ({ identity }) => void left.push(identity),
+    },
+    bastion: 'bastion.example',
+    loginGraceMs,
+    security: {
+      tls: serverContext(certificate.pem),
+      certificate: new X509Certificate(certificate.pem.cert).raw,
+      nla,
+    },
+    onClient: (arrival) => arrivals.push(arrival),
+  })
+  const { port } = await front.listen('127.0.0.1', 0)
+  return {
+    port,
+    front,
+    arrivals,
+    asked,
+    left,
+    stop: () => {
+      front.close()
+      front.destroy()
+    },
+  }
+}
+
+async function judge({ proof }: AuthenticateRequest): Promise<AuthenticateAnswer> {
+  if (proof.method !== 'ntlm' || proof.proof.user !== TICKET.login) return { result: 'rejected' }
+  const key = judgeProof(ntHash(TICKET.password), proof.proof)
+  if (!key) return { result: 'rejected' }
+  const identity = { token: 'token', user: 'ops1', displayName: 'Ops', hasTarget: true }
+  return { result: 'accepted', identity, key }
+}
