@@ -9,7 +9,7 @@ import { buildTargetBlocks, type ClientData, type TargetView } from '../codec/cl
 import { buildClientInfo, type ClientInfo } from '../codec/client-info.ts'
 import { buildBlocks } from '../codec/data-blocks.ts'
 import { Framer, isFastPath, TPKT_LIMIT } from '../codec/framer.ts'
-import { buildNoLicense, endsLicensing, parseLicense } from '../codec/licensing.ts'
+import { buildNoLicense, endsLicensing, LICENSE_MESSAGES, parseLicense } from '../codec/licensing.ts'
 import {
   buildAttachRequest,
   buildDataRequest,
@@ -27,9 +27,6 @@ import { parseServerData } from '../codec/server-data.ts'
 import { parseErrorInfo } from '../codec/session-pdus.ts'
 import { CONTROL_PDU, DATA_PDU, parseShare, parseShareData } from '../codec/share.ts'
 import { wordsOfErrorInfo } from './error-info.ts'
-
-/** Licensing has at most four messages of a server; there is no end of it that a session would need. */
-const LICENSE_MESSAGES = 16
 
 export interface BackVisitor {
   /**
