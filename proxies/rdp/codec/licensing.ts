@@ -1,5 +1,6 @@
 /** Licensing (MS-RDPELE, MS-RDPBCGR 2.2.1.12): the frame of its messages, and how it ends. */
 import type { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
 import { ByteReader } from './reader.ts'
 import { buildSecured, SECURITY_FLAG } from './security-header.ts'
 import { ByteWriter } from './writer.ts'
@@ -14,6 +15,9 @@ export const LICENSE_MESSAGE = {
   platformChallengeResponse: 0x15,
   errorAlert: 0xff,
 } as const
+
+/** Licensing has at most four messages of either side; there is no end of it that a session would need. */
+export const LICENSE_MESSAGES = 16
 
 const PREAMBLE = 4
 const VERSION_3 = 3
@@ -58,6 +62,25 @@ export function parseLicense(bytes: Uint8Array): LicenseMessage {
 export function endsLicensing(message: LicenseMessage): boolean {
   if (message.error !== undefined) return message.error === LICENSE_ERROR.validClient
   return message.type === LICENSE_MESSAGE.newLicense || message.type === LICENSE_MESSAGE.upgradeLicense
+}
+
+const CLIENT_MESSAGES: ReadonlySet<number> = new Set([
+  LICENSE_MESSAGE.licenseInfo,
+  LICENSE_MESSAGE.newLicenseRequest,
+  LICENSE_MESSAGE.platformChallengeResponse,
+  LICENSE_MESSAGE.errorAlert,
+])
+
+/**
+ * A client's message built anew, with its security header: whoever reads it takes it for licensing and for nothing else.
+ * `bytes`: what follows the client's header. Throws MalformedError for a message that is a server's.
+ */
+export function rebuildClientLicense(bytes: Uint8Array): Buffer {
+  const { type, body } = parseLicense(bytes)
+  if (!CLIENT_MESSAGES.has(type)) {
+    throw new MalformedError(`licensing: a client's message was expected, found type 0x${type.toString(16)}`)
+  }
+  return buildSecured(SECURITY_FLAG.license, bytes.subarray(0, PREAMBLE + body.length))
 }
 
 /** Of a server, with its security header: no license is needed. */

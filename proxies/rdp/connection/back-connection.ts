@@ -9,7 +9,13 @@ import { buildTargetBlocks, type ClientData, type TargetView } from '../codec/cl
 import { buildClientInfo, type ClientInfo } from '../codec/client-info.ts'
 import { buildBlocks } from '../codec/data-blocks.ts'
 import { Framer, isFastPath, TPKT_LIMIT } from '../codec/framer.ts'
-import { endsLicensing, LICENSE_ERROR, type LicenseMessage, parseLicense } from '../codec/licensing.ts'
+import {
+  endsLicensing,
+  LICENSE_ERROR,
+  LICENSE_MESSAGES,
+  type LicenseMessage,
+  parseLicense,
+} from '../codec/licensing.ts'
 import {
   buildAttachRequest,
   buildDataRequest,
@@ -27,9 +33,6 @@ import { parseServerData } from '../codec/server-data.ts'
 import { parseErrorInfo } from '../codec/session-pdus.ts'
 import { CONTROL_PDU, DATA_PDU, parseShare, parseShareData } from '../codec/share.ts'
 import { wordsOfErrorInfo } from './error-info.ts'
-
-/** Licensing has at most four messages of a server; there is no end of it that a session would need. */
-const LICENSE_MESSAGES = 16
 
 const LICENSE_WORDS: Readonly<Record<number, string>> = {
   [LICENSE_ERROR.noLicenseServer]: 'it finds no license server for remote desktops',
