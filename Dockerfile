@@ -30,7 +30,7 @@ RUN install -d /etc/sallyport \
  && ln -s /opt/sallyport/bin/sallyport.js /usr/local/bin/sallyport
 USER sallyport
 VOLUME /var/lib/sallyport
-EXPOSE 22 443 5900
+EXPOSE 22 443 3389 5900
 # The master key is in the volume unless the configuration names another place: mount it from elsewhere.
 # Metrics listen on the container's loopback; change listen.metrics.host to scrape them from outside.
 ENTRYPOINT ["sallyport"]

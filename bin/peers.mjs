@@ -82,6 +82,7 @@ export const PEER_PACKAGES = [
   'dbus-x11',
   'imagemagick',
   'xclip',
+  'x11-xkb-utils',
   'xdotool',
   'xterm',
   'swift-proxy',

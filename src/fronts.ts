@@ -95,13 +95,20 @@ export class Fronts {
   }
 
   #openRdp(
-    { loginGrace, hostname }: Config,
+    { loginGrace, hostname, ssh }: Config,
     address: ListenAddress,
     security: RdpFrontSecurity,
     gate: Gate,
   ): void {
     const connections = this.#connections
-    const proxy = new RdpProxy({ gate, connections, security, bastion: hostname, loginGraceMs: loginGrace })
+    const proxy = new RdpProxy({
+      gate,
+      connections,
+      security,
+      bastion: hostname,
+      loginGraceMs: loginGrace,
+      motd: ssh.motd,
+    })
     this.#rdp = proxy
     this.listeners.push({ name: 'rdp', address, listen: (host, port) => proxy.listen(host, port) })
   }
@@ -174,6 +181,7 @@ export class Fronts {
       if (this.#rdp && rdpSecurity) this.#rdp.security = rdpSecurity
       const { banner, motd } = config.ssh
       this.#signedIn.motd = motd
+      if (this.#rdp) this.#rdp.motd = motd
       if (this.#ssh) {
         this.#ssh.hostCertificates = hostCertificates
         this.#ssh.banner = banner

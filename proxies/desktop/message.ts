@@ -104,6 +104,26 @@ export function failureMessage(
   )
 }
 
+/** The message of the day: it goes on when somebody has had the time to read it. */
+export function dayMessage(
+  { bastion, user, text }: { bastion: string; user: string; text: string },
+  size: Size,
+): MessageScreen {
+  return new MessageScreen(
+    {
+      bastion,
+      user,
+      heading: 'Message of the day',
+      text,
+      tone: 'plain',
+      button: 'Go on',
+      seconds: MESSAGE_SECONDS,
+      after: 'goes on',
+    },
+    size,
+  )
+}
+
 /** Before a desktop: `seconds` go by, or somebody presses a key. */
 export function recordedNotice(
   { bastion, user, target, seconds }: { bastion: string; user: string; target: string; seconds: number },

@@ -5,12 +5,12 @@
 import type { Gate, Identity } from '../../src/gate/messages.ts'
 import type { Connections, ProxyConnection } from '../connections.ts'
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/limits.ts'
-import { failureMessage, recordedNotice } from '../desktop/message.ts'
-import type { Size } from '../desktop/screen.ts'
+import { dayMessage, failureMessage, recordedNotice } from '../desktop/message.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
 import { INTERNAL } from '../errors.ts'
 import { end } from '../farewell.ts'
 import type { SessionResult } from '../session.ts'
+import type { Desktop } from './codec/capabilities.ts'
 import { ERROR_INFO } from './codec/session-pdus.ts'
 import type { RdpArrival } from './front.ts'
 import { LocalDisplay } from './local/display.ts'
@@ -23,9 +23,14 @@ export interface ConnectionOptions extends RdpArrival {
   connections: Connections
   /** The name that the bastion shows itself by. */
   bastion: string
+  /** The message of the day. */
+  motd?: string
   /** Nothing is left of the connection. */
   onGone: () => void
 }
+
+/** Of the time for the sign-in: what is left of it then is for the client to be told. */
+const GRACE_PART = 0.9
 
 export class RdpConnection implements ProxyConnection {
   readonly #options: ConnectionOptions
@@ -39,16 +44,24 @@ export class RdpConnection implements ProxyConnection {
   #relay: RdpRelay | undefined
   /** Before the relay: from then on the policy's limits hold. */
   readonly #idle: NodeJS.Timeout
+  /** Until somebody has signed in. */
+  readonly #late: NodeJS.Timeout
   #isLeaving = false
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    const { client } = options
+    const { client, graceMs } = options
     client.onGone = () => void this.#leave('success')
     client.onDrain = () => this.#display?.drained()
     client.onBroken = (error) => void this.#leave('failure', error.message)
-    const idle = 'nothing was done in time'
-    this.#idle = setTimeout(() => void this.#leave('failure', idle, ERROR_INFO.idleTimeout), OWN_SCREENS_MS)
+    const leave = (reason: string, error: number) => () => void this.#leave('failure', reason, error)
+    this.#idle = setTimeout(leave('nothing was done in time', ERROR_INFO.idleTimeout), OWN_SCREENS_MS)
+    const late = leave('nobody has signed in in time', ERROR_INFO.logonTimeout)
+    this.#late = setTimeout(late, graceMs * GRACE_PART)
+  }
+
+  /** Once, when it is known to whom `signedIn` and `onGone` will tell of it. */
+  begin(): void {
     this.#run().catch(() => this.#leave('failure', INTERNAL))
   }
 
@@ -66,8 +79,13 @@ export class RdpConnection implements ProxyConnection {
       await this.#forget()
       return
     }
+    clearTimeout(this.#late)
     this.#options.signedIn()
-    const { gate, bastion } = this.#options
+    const { gate, bastion, motd } = this.#options
+    if (motd !== undefined) {
+      const display = this.#own()
+      await display.ask(dayMessage({ bastion, user: identity.user, text: motd }, display.size))
+    }
     const choice = new TargetChoice<Opened>({
       gate,
       identity,
@@ -112,9 +130,10 @@ export class RdpConnection implements ProxyConnection {
     return this.#display ?? this.#begin()
   }
 
-  #begin(size?: Size): LocalDisplay {
+  /** `desktop`: as the one that the client had before, whoever's that was. */
+  #begin(desktop?: Desktop): LocalDisplay {
     const { client } = this.#options
-    const display = new LocalDisplay({ client, ...(size && { size }) })
+    const display = new LocalDisplay({ client, ...(desktop && { size: desktop, depth: desktop.depth }) })
     this.#display = display
     client.handler = display
     display.onInput = () => this.#idle.refresh()
@@ -149,7 +168,11 @@ export class RdpConnection implements ProxyConnection {
       await display.ask(recordedNotice(of, display.size))
     }
     await session.opens('RDP')
-    await this.#display?.release()
+    try {
+      await this.#display?.release()
+    } catch (error) {
+      await this.#leave('failure', (error as Error).message)
+    }
     if (this.#isLeaving) return
     clearTimeout(this.#idle)
     this.#display = undefined
@@ -178,10 +201,10 @@ export class RdpConnection implements ProxyConnection {
   }
 
   /** Why the session has ended, as long as somebody reads it. */
-  #lastWords(size: Size | undefined, reason: string, errorCode: number): void {
+  #lastWords(desktop: Desktop | undefined, reason: string, errorCode: number): void {
     const { client } = this.#options
     this.#relay = undefined
-    const display = this.#begin(size)
+    const display = this.#begin(desktop)
     const close = (): void => this.#close(errorCode)
     client.onRead = undefined
     client.onDrain = () => display.drained()
@@ -206,6 +229,7 @@ export class RdpConnection implements ProxyConnection {
     const { connections, onGone } = this.#options
     this.#abandon.abort(reason ?? 'the client has gone')
     clearTimeout(this.#idle)
+    clearTimeout(this.#late)
     this.#signIn?.gone()
     this.#close(error)
     this.#display?.close()

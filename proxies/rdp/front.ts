@@ -7,7 +7,7 @@ import type { SecureContext } from 'node:tls'
 import type { Gate, Identity, Source } from '../../src/gate/messages.ts'
 import { plainAddress } from '../../src/model/networks.ts'
 import type { NtlmProof } from '../../src/model/ntlm-auth.ts'
-import { RDP_TICKET_TOKEN } from '../../src/model/rdp-ticket.ts'
+import { type NlaMode, RDP_TICKET_TOKEN } from '../../src/model/rdp-ticket.ts'
 import { Door } from '../accept.ts'
 import { EndedError } from '../ended.ts'
 import { MalformedError } from '../malformed.ts'
@@ -22,14 +22,11 @@ import {
 } from './connection/front-negotiation.ts'
 import { serveNla } from './nla.ts'
 
-/** Which clients sign in by NLA: none; those that come with a ticket, or can do nothing else; all. */
-export type NlaPolicy = 'off' | 'tickets' | 'required'
-
 export interface RdpFrontSecurity {
   tls: SecureContext
   /** What `tls` shows, in DER: NLA is bound to it. */
   certificate: Uint8Array
-  nla: NlaPolicy
+  nla: NlaMode
 }
 
 export interface RdpFrontOptions {
@@ -47,6 +44,8 @@ export interface RdpArrival {
   source: Source
   /** By NLA; undefined: the sign-in is still to come. */
   identity: Identity | undefined
+  /** Milliseconds that are left for the sign-in. */
+  graceMs: number
   /** Somebody has signed in on the connection: it has no grace any more. */
   signedIn: () => void
 }
@@ -86,6 +85,7 @@ export class RdpFront {
     const { remoteAddress = '', remotePort = 0 } = socket
     const source = { address: plainAddress(remoteAddress), port: remotePort }
     const pipe = new Pipe(socket)
+    const until = performance.now() + this.#options.loginGraceMs
     const nla = new NlaSignIn(this.#options, security, source)
     try {
       const negotiated = await negotiate(pipe, security.nla)
@@ -103,7 +103,8 @@ export class RdpFront {
       const client = await RdpClient.receive({ pipe, requestedProtocols })
       const { identity } = nla
       const signedIn = (): void => this.#door.signedIn(socket)
-      this.#options.onClient({ client, source, identity, signedIn })
+      const graceMs = Math.max(0, until - performance.now())
+      this.#options.onClient({ client, source, identity, graceMs, signedIn })
     } catch (error) {
       pipe.destroy()
       nla.leave()
@@ -113,7 +114,7 @@ export class RdpFront {
 }
 
 /** What the client says in clear text, and what it is answered. Rejects with EndedError and MalformedError. */
-function negotiate(pipe: Pipe, nla: NlaPolicy): Promise<FrontNegotiated> {
+function negotiate(pipe: Pipe, nla: NlaMode): Promise<FrontNegotiated> {
   const negotiation = new FrontNegotiation((hello) => credsspFor(hello, nla))
   return new Promise((resolve, reject) => {
     pipe.onClose = () => reject(new EndedError('the client closed the connection'))
@@ -137,7 +138,7 @@ function negotiate(pipe: Pipe, nla: NlaPolicy): Promise<FrontNegotiated> {
  * NLA takes a secret that the bastion has in clear, which is a ticket's only: so most clients are better served without
  * it. A ticket's `.rdp` file has the client say in its first message that it comes with one.
  */
-function credsspFor({ requestedProtocols, request }: ClientHello, nla: NlaPolicy): CredsspPolicy {
+function credsspFor({ requestedProtocols, request }: ClientHello, nla: NlaMode): CredsspPolicy {
   if (nla !== 'tickets') return nla
   const hasTls = (requestedProtocols & SECURITY_PROTOCOL.tls) !== 0
   // Some clients take tokens of an even length only, so it may have a blank after it.

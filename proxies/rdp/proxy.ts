@@ -11,12 +11,16 @@ export interface RdpProxyOptions {
   /** The name that the bastion shows itself by. */
   bastion: string
   loginGraceMs: number
+  motd: string | undefined
 }
 
 export class RdpProxy {
   readonly #front: RdpFront
+  /** The message of the day, for who signs in from now on. */
+  motd: string | undefined
 
-  constructor({ gate, connections, security, bastion, loginGraceMs }: RdpProxyOptions) {
+  constructor({ gate, connections, security, bastion, loginGraceMs, motd }: RdpProxyOptions) {
+    this.motd = motd
     this.#front = new RdpFront({
       gate,
       bastion,
@@ -28,8 +32,10 @@ export class RdpProxy {
           connections.add(connection)
         }
         const onGone = (): void => connections.remove(connection)
+        const { motd } = this
         const options = { ...arrival, gate, connections, bastion, signedIn, onGone }
-        const connection = new RdpConnection(options)
+        const connection = new RdpConnection({ ...options, ...(motd !== undefined && { motd }) })
+        connection.begin()
       },
     })
   }

@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { balance } from '../balance.ts'
+import type { Rectangle } from '../desktop/scene.ts'
 import { TargetError } from '../errors.ts'
 import { end } from '../farewell.ts'
 import { LAST_UPDATE_MS } from '../limits.ts'
@@ -16,12 +17,16 @@ import type { Side } from './channels/passage.ts'
 import type { ChannelPlan } from './channels/plan.ts'
 import type { RdpClient } from './client.ts'
 import type { Desktop } from './codec/capabilities.ts'
+import { buildFastPathUpdate } from './codec/fast-path-output.ts'
 import type { InputEvent } from './codec/input.ts'
 import type { Redirection } from './codec/redirection.ts'
-import { ERROR_INFO } from './codec/session-pdus.ts'
+import { buildRefreshRectangle, ERROR_INFO } from './codec/session-pdus.ts'
+import { buildShareData, DATA_PDU } from './codec/share.ts'
+import type { Update } from './codec/updates.ts'
 import type { BackVisitor } from './connection/back-connection.ts'
 import { CLOSED_BEFORE_DRAWING, wordsOfErrorInfo } from './connection/error-info.ts'
 import { SessionFilter, type SessionVisitor } from './connection/session-filter.ts'
+import { Overlay } from './local/overlay.ts'
 import type { RdpSession } from './session.ts'
 import { SessionChannels } from './session-channels.ts'
 import type { RdpTarget } from './target.ts'
@@ -56,6 +61,8 @@ export class RdpRelay {
   readonly #session: RdpSession
   readonly #channels: SessionChannels
   readonly #limits: TimeLimits
+  /** Lines of the bastion's own, over the desktop. */
+  readonly #overlay: Overlay
   readonly #stall: StallWatch
   /** Where output waits for its recording. */
   readonly #proven: ProvenOutput | undefined
@@ -85,11 +92,17 @@ export class RdpRelay {
       plan,
       send: (to, index, chunk) => this.#sendChannel(to, index, chunk),
     })
+    this.#overlay = new Overlay({
+      isBusy: () =>
+        this.#isIdle || !this.#filter.isConfirmed || this.#filter.isWithinUpdate || client.pipe.congested,
+      draw: (update) => this.#draw(update),
+      refresh: (area) => this.#refresh(area),
+    })
     this.#limits = new TimeLimits(session.options, {
       get signs() {
         return session.signs
       },
-      warn: (text) => this.#tell(text),
+      warn: (text) => this.#overlay.show(text),
       end: (reason) => this.#stop('failure', reason),
     })
     this.#stall = new StallWatch({
@@ -112,7 +125,9 @@ export class RdpRelay {
     }
     session.onDrain = () => this.#balance()
     session.onStop = (result, reason) => this.#stop(result, reason)
-    session.onTell = (text) => this.#tell(text)
+    session.onTell = (text) => {
+      if (!this.#ended) this.#overlay.show(text)
+    }
     this.#filter = this.#attach(target)
     this.#begin()
   }
@@ -188,9 +203,14 @@ export class RdpRelay {
         )
         session.recorder.desktop(desktop)
       },
-      deactivated: () => this.#agreed(),
+      deactivated: () => {
+        this.#agreed()
+        this.#overlay.deactivated()
+      },
       confirmed: () => {
         this.#agreed()
+        const { desktop } = this.#filter
+        if (desktop) this.#overlay.desktop(desktop)
         this.#hasPicture = false
         this.#stall.asked()
       },
@@ -198,6 +218,7 @@ export class RdpRelay {
         this.#hasPicture = true
         this.#stall.updated()
         session.recorder.update(update)
+        this.#overlay.painted()
         const { watch } = this.#target
         if (watch && !watch.isIn) watch.update(update)
       },
@@ -288,9 +309,21 @@ export class RdpRelay {
     else this.#over('failure', error instanceof TargetError ? error.message : 'internal error')
   }
 
-  /** A line of the bastion's own, over the desktop. */
-  #tell(_text: string): void {
-    // TODO overlay
+  /** Past the recording: it is no picture of the target's. */
+  #draw(update: Update): void {
+    const client = this.#client
+    if (this.#filter.takesFastPath) {
+      for (const pdu of buildFastPathUpdate(update)) client.sendFastPath(pdu)
+    } else {
+      const { shareId } = this.#filter
+      client.sendIo(buildShareData({ shareId, type: DATA_PDU.update, body: update.data }))
+    }
+  }
+
+  /** The target draws that part of its desktop again. */
+  #refresh(area: Rectangle): void {
+    const { connection } = this.#target
+    connection.sendIo(buildShareData(buildRefreshRectangle(this.#filter.shareId, area), connection.user))
   }
 
   /** Each side is read only while the other, and the recording, take what it sends. */
@@ -305,6 +338,7 @@ export class RdpRelay {
     this.#isRedirecting = true
     this.#leaveTarget()
     this.#agreed()
+    this.#overlay.deactivated()
     const taken = this.#filter.deactivate()
     if (taken) this.#client.sendIo(taken)
     try {
@@ -372,6 +406,7 @@ export class RdpRelay {
     this.#agreed()
     this.#limits.stop()
     this.#stall.stop()
+    this.#overlay.close()
     if (this.#proven && this.#session.recording.hasFailed) this.#proven.abandon()
     this.#channels.close()
     this.#session.recorder.close()

@@ -1,4 +1,5 @@
 /** The configuration as the broker uses it: defaults filled in, paths absolute, units resolved, secrets read. */
+import type { NlaMode } from '../model/rdp-ticket.ts'
 import type { Secret } from '../model/secret.ts'
 import type { VncOfferedType } from '../model/vnc-options.ts'
 
@@ -25,13 +26,6 @@ export interface VncListen extends TlsListen {
   /** Networks that viewers may come from which leave the desktop in clear text. */
   allowClear: string[]
 }
-
-/**
- * When a client signs in by CredSSP (NLA), which takes a one-time ticket: `tickets` where its first message names one, or
- * it can do nothing else.
- */
-export const NLA_MODES = ['off', 'tickets', 'required'] as const
-export type NlaMode = (typeof NLA_MODES)[number]
 
 export interface RdpListen extends TlsListen {
   nla: NlaMode

@@ -1,7 +1,7 @@
 /** The part of the schema that says where to listen. */
 import Type, { type TSchema } from 'typebox'
+import { NLA_MODES } from '../model/rdp-ticket.ts'
 import { VNC_OFFERED_TYPES } from '../model/vnc-options.ts'
-import { NLA_MODES } from './config.ts'
 import { closed, Host, Path } from './values.ts'
 
 const ListenPort = (port: number) =>

@@ -170,7 +170,7 @@ export const ConfigSchema = Type.Object(
         banner: Type.Optional(Shown('what every client is shown before it signs in; at most 8 KiB')),
         motd: Type.Optional(
           Shown(
-            'the message of the day: what a terminal is shown once after the sign-in, before a shell or the menu; at most 8 KiB',
+            'the message of the day: what a terminal is shown once after the sign-in, before a shell or the menu, and a client of RDP before the list of targets or the desktop; at most 8 KiB',
           ),
         ),
         host_certificates: Type.Array(Path('a certificate, one line'), {

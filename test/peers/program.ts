@@ -74,6 +74,7 @@ const PROGRAMS = {
   import: 'imagemagick',
   xclip: 'xclip',
   xdotool: 'xdotool',
+  setxkbmap: 'x11-xkb-utils',
   xev: 'x11-utils',
   xterm: 'xterm',
   'ansible-playbook': 'ansible-core',

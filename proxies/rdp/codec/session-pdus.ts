@@ -43,6 +43,21 @@ function fonts(count: number, entry: number): Buffer {
   return new ByteWriter(8).uint16(count).uint16(count).uint16(FIRST_AND_LAST).uint16(entry).finish()
 }
 
+/** A client asks for this part of the desktop, in pixels, to be drawn again (MS-RDPBCGR 2.2.11.2). */
+export function buildRefreshRectangle(
+  shareId: number,
+  { left, top, width, height }: { left: number; top: number; width: number; height: number },
+): ShareData {
+  const body = new ByteWriter(12).uint8(1).zeros(3)
+  // The last column and row are named, not those after them.
+  body
+    .uint16(left)
+    .uint16(top)
+    .uint16(left + width - 1)
+    .uint16(top + height - 1)
+  return { shareId, type: DATA_PDU.refreshRectangle, body: body.finish() }
+}
+
 /** Codes of Set Error Info (MS-RDPBCGR 2.2.5.1.1) that a bastion sends or has words for. */
 export const ERROR_INFO = {
   none: 0x0,

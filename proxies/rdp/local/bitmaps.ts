@@ -1,13 +1,19 @@
-/** Parts of the bastion's own screens as bitmap updates of 16 bits a pixel (MS-RDPBCGR 2.2.9.1.1.3.1.2). */
+/** Parts of the bastion's own screens as bitmap updates (MS-RDPBCGR 2.2.9.1.1.3.1.2) of any depth but 8 bits. */
 import { Buffer } from 'node:buffer'
 import type { Canvas } from '../../../src/drawing/canvas.ts'
 import { PALETTE } from '../../desktop/palette.ts'
 import { UPDATE, type Update } from '../codec/updates.ts'
 import { ByteWriter } from '../codec/writer.ts'
+import { encodePlanes, planesOf } from './planes.ts'
 import { encodeRuns } from './runs.ts'
 
-/** Bits a pixel of these bitmaps, and so of the desktop that they are drawn on. */
-export const OWN_DEPTH = 16
+/** Bits a pixel, which are those of the desktop that is drawn on. */
+export type Depth = 15 | 16 | 24 | 32
+
+/** 16 for depths that are none of these: who asks for 8 bits takes more. */
+export function depthFor(wished: number): Depth {
+  return wished === 15 || wished === 24 || wished === 32 ? wished : 16
+}
 
 /** A side of what is sent as one bitmap: FreeRDP's servers cut alike, and old clients take no larger ones. */
 const TILE = 64
@@ -17,14 +23,22 @@ const COMPRESSED = 0x0001
 /** Nothing stands before the compressed bytes: GENERAL_FLAG.noBitmapCompressionHeader. */
 const NO_HEADER = 0x0400
 
-/** Each colour of the screens with five, six and five bits. */
-const COLOURS = Uint16Array.from({ length: PALETTE.length / 3 }, (_, colour) => {
-  const [red, green, blue] = PALETTE.subarray(3 * colour)
-  return ((red! >> 3) << 11) | ((green! >> 2) << 5) | (blue! >> 3)
-})
+/** Each colour of the screens as a pixel. */
+const coloursOf = (pixelOf: (red: number, green: number, blue: number) => number): Uint32Array =>
+  Uint32Array.from({ length: PALETTE.length / 3 }, (_, colour) => {
+    const [red, green, blue] = PALETTE.subarray(3 * colour)
+    return pixelOf(red!, green!, blue!)
+  })
+
+const COLOURS = {
+  15: coloursOf((red, green, blue) => ((red >> 3) << 10) | ((green >> 3) << 5) | (blue >> 3)),
+  16: coloursOf((red, green, blue) => ((red >> 3) << 11) | ((green >> 2) << 5) | (blue >> 3)),
+  24: coloursOf((red, green, blue) => (red << 16) | (green << 8) | blue),
+} as const
+const PLANES = planesOf(PALETTE)
 
 /** The canvas with its upper left corner there, which with all of the canvas lies within the desktop. */
-export function encodeCanvas(left: number, top: number, canvas: Canvas): Update[] {
+export function encodeCanvas(left: number, top: number, canvas: Canvas, depth: Depth): Update[] {
   const updates: Update[] = []
   let bitmaps: Buffer[] = []
   let bytes = 0
@@ -35,7 +49,7 @@ export function encodeCanvas(left: number, top: number, canvas: Canvas): Update[
   }
   for (let y = 0; y < canvas.height; y += TILE) {
     for (let x = 0; x < canvas.width; x += TILE) {
-      const bitmap = encodeTile(left, top, canvas, x, y)
+      const bitmap = encodeTile(left, top, tileOf(canvas, x, y), depth)
       if (UPDATE_BYTES < bytes + bitmap.length) finish()
       bitmaps.push(bitmap)
       bytes += bitmap.length
@@ -50,25 +64,45 @@ function joinBitmaps(bitmaps: readonly Buffer[]): Update {
   return { code: UPDATE.bitmap, data: Buffer.concat([head, ...bitmaps]) }
 }
 
-function encodeTile(left: number, top: number, canvas: Canvas, x: number, y: number): Buffer {
+interface Tile {
+  /** Within the canvas. */
+  x: number
+  y: number
+  width: number
+  height: number
+  /** Pixels of a row, the lowest of which comes first: what is too much of them is not shown. */
+  padded: number
+  pixels: Uint8Array
+}
+
+function tileOf(canvas: Canvas, x: number, y: number): Tile {
   const width = Math.min(TILE, canvas.width - x)
   const height = Math.min(TILE, canvas.height - y)
-  // Rows of compressed bitmaps have a multiple of four pixels; what is too much of them is not shown.
+  // Rows of compressed bitmaps have a multiple of four pixels.
   const padded = (width + 3) & ~3
-  const pixels = new Uint16Array(padded * height)
+  const pixels = new Uint8Array(padded * height)
   for (let row = 0; row < height; row++) {
     const from = (y + height - 1 - row) * canvas.width + x
-    for (let column = 0; column < padded; column++) {
-      pixels[row * padded + column] = COLOURS[canvas.pixels[from + Math.min(column, width - 1)]!]!
-    }
+    pixels.set(canvas.pixels.subarray(from, from + width), row * padded)
+    pixels.fill(canvas.pixels[from + width - 1]!, row * padded + width, (row + 1) * padded)
   }
-  const data = encodeRuns(pixels)
+  return { x, y, width, height, padded, pixels }
+}
+
+function encodePixels({ pixels, padded }: Tile, depth: Depth): Buffer {
+  if (depth === 32) return encodePlanes(pixels, padded, PLANES)
+  return encodeRuns(pixels, COLOURS[depth], depth === 24 ? 3 : 2)
+}
+
+function encodeTile(left: number, top: number, tile: Tile, depth: Depth): Buffer {
+  const { x, y, width, height, padded } = tile
+  const data = encodePixels(tile, depth)
   const writer = new ByteWriter(18 + data.length).uint16(left + x).uint16(top + y)
   writer.uint16(left + x + width - 1).uint16(top + y + height - 1)
   writer
     .uint16(padded)
     .uint16(height)
-    .uint16(OWN_DEPTH)
+    .uint16(depth)
     .uint16(COMPRESSED | NO_HEADER)
   return writer.uint16(data.length).bytes(data).finish()
 }

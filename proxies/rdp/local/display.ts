@@ -11,13 +11,15 @@ import type { ClientCore } from '../codec/client-data.ts'
 import { type InputEvent, POINTER_FLAG, wheelOf } from '../codec/input.ts'
 import { UPDATE } from '../codec/updates.ts'
 import { FrontDesktop } from '../connection/front-desktop.ts'
-import { encodeCanvas, OWN_DEPTH } from './bitmaps.ts'
+import { type Depth, depthFor, encodeCanvas } from './bitmaps.ts'
 import { Keyboard } from './keyboard.ts'
 
 /** Of a client that is past its Client Info. */
 export interface DisplayClient {
   readonly pipe: { readonly congested: boolean }
-  readonly settings: { readonly core: Pick<ClientCore, 'width' | 'height' | 'keyboardLayout'> }
+  readonly settings: {
+    readonly core: Pick<ClientCore, 'width' | 'height' | 'colourDepth' | 'keyboardLayout'>
+  }
   /** As the desktop's PDUs name it. */
   readonly user: number
   readonly isLicensed: boolean
@@ -30,11 +32,16 @@ export interface LocalDisplayOptions {
   client: DisplayClient
   /** Of the desktop; by default what the client has asked for. */
   size?: Size
+  /** Bits a pixel; by default what the client has asked for. A desktop takes another's place best with the same. */
+  depth?: number
   /** Milliseconds of a clock that never goes back. */
   now?: () => number
 }
 
 const NOTHING = new Uint8Array(0)
+/** A client gets all of its desktop again so often, and the more seldom the larger it is: asking costs it nothing. */
+const REPAINT_MS = 1_000
+const REPAINT_PIXELS_A_MS = 4_000
 /** One notch of a wheel. */
 const NOTCH = 120
 
@@ -44,6 +51,7 @@ export class LocalDisplay {
   /** Keys or the pointer have come. */
   onInput: (() => void) | undefined
   readonly size: Size
+  readonly #depth: Depth
   readonly #desktop: FrontDesktop
   readonly #stage: Stage
   readonly #keyboard: Keyboard
@@ -52,16 +60,20 @@ export class LocalDisplay {
   #wheel = 0
   /** The client has some pointer of a target's. */
   #owesPointer = true
+  /** Until all may be drawn again. */
+  #repaint: NodeJS.Timeout | undefined
+  #isRepaintAsked = false
   #onReady: (() => void) | undefined
 
   /** Offers the client the desktop, for which it is given its license first. */
-  constructor({ client, size, now }: LocalDisplayOptions) {
+  constructor({ client, size, depth, now }: LocalDisplayOptions) {
     const { core } = client.settings
     this.size = size ?? { width: core.width, height: core.height }
+    this.#depth = depthFor(depth ?? core.colourDepth)
     this.#keyboard = new Keyboard(core.keyboardLayout)
     if (!client.isLicensed) client.license()
     this.#desktop = new FrontDesktop({
-      desktop: { ...this.size, depth: OWN_DEPTH },
+      desktop: { ...this.size, depth: this.#depth },
       user: client.user,
       sendIo: (data) => client.sendIo(data),
       sendFastPath: (pdu) => client.sendFastPath(pdu),
@@ -122,6 +134,7 @@ export class LocalDisplay {
   async release(): Promise<void> {
     if (this.#stage.isOver) return
     this.#stage.close()
+    clearTimeout(this.#repaint)
     // In the middle of taking a desktop clients do not know what to make of its end.
     if (!this.#desktop.isReady) await this.#whenReady()
     if (this.#desktop.isReady) this.#desktop.deactivate()
@@ -143,13 +156,28 @@ export class LocalDisplay {
   /** The connection is gone. */
   close(): void {
     this.#stage.close()
+    clearTimeout(this.#repaint)
     this.#onReady?.()
   }
 
   #paint(): void {
     this.#onReady?.()
+    if (this.#stage.isOver) return
+    if (this.#repaint) {
+      this.#isRepaintAsked = true
+      return
+    }
+    const { width, height } = this.size
+    this.#repaint = setTimeout(
+      () => {
+        this.#repaint = undefined
+        if (this.#isRepaintAsked) this.#paint()
+      },
+      REPAINT_MS + (width * height) / REPAINT_PIXELS_A_MS,
+    )
+    this.#isRepaintAsked = false
     this.#owesPointer = true
-    this.#stage.damage.add({ left: 0, top: 0, ...this.size })
+    this.#stage.damage.add({ left: 0, top: 0, width, height })
     this.#stage.settle()
   }
 
@@ -160,7 +188,8 @@ export class LocalDisplay {
     if (this.#owesPointer) this.#desktop.draw({ code: UPDATE.pointerDefault, data: NOTHING })
     this.#owesPointer = false
     const draw = (part: Rectangle): void => {
-      for (const update of encodeCanvas(part.left, part.top, screen.paint(part))) this.#desktop.draw(update)
+      const updates = encodeCanvas(part.left, part.top, screen.paint(part), this.#depth)
+      for (const update of updates) this.#desktop.draw(update)
     }
     return { parts, draw }
   }

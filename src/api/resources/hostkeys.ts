@@ -11,7 +11,7 @@ const View = exact({
   device: Type.String(),
   service: Type.String(),
   key_type: Type.String({
-    description: 'x509: of a certificate in TLS; rsa: of RA2 in VNC',
+    description: 'x509: of a certificate in TLS (VNC, RDP); rsa: of RA2 in VNC',
     examples: ['ssh-ed25519'],
   }),
   fingerprint: Type.String({ description: 'SHA256:…, as OpenSSH shows it' }),

@@ -86,7 +86,7 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a shell, a command, a file transfer, a desktop, a forwarded connection or its listener on the target began within a session',
+      'a shell, a command, a file transfer, a desktop, what goes beside it (a drive, a printer, sound), a forwarded connection or its listener on the target began within a session',
     fields: [...CHANNEL, 'destination'],
     sentence: (f) => `${who(f)} opened ${channel(f)} on ${targetOf(f)}`,
   },

@@ -1,16 +1,17 @@
 /** An RDP front in this process, and a gate that knows one person and one ticket. */
 import { X509Certificate } from 'node:crypto'
-import { type NlaPolicy, type RdpArrival, RdpFront } from '../../../proxies/rdp/front.ts'
+import { type RdpArrival, RdpFront } from '../../../proxies/rdp/front.ts'
 import { serverContext } from '../../../proxies/tls.ts'
 import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/gate/messages.ts'
 import { judgeProof, ntHash } from '../../../src/model/ntlm-auth.ts'
+import type { NlaMode } from '../../../src/model/rdp-ticket.ts'
 import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
 
 export const TICKET = { login: 'ops1:root@local@win1:rdp', password: 'a ticket of 24 letters..' }
 
 export interface FrontWorldOptions {
   certificate: CertificateFiles
-  nla?: NlaPolicy
+  nla?: NlaMode
   loginGraceMs?: number
   authenticate?: (request: AuthenticateRequest) => Promise<AuthenticateAnswer>
 }

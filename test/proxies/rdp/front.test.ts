@@ -25,6 +25,7 @@ import { GSSAPI_PEERS, gssapiClient } from '../../peers/rdp/gssapi.ts'
 import { SCREEN_PEERS, type Screen, startScreen } from '../../peers/screen.ts'
 import { type CertificateFiles, certificateFiles } from '../../peers/vnc/certificate.ts'
 import { until } from '../../until.ts'
+import { WITHOUT_LICENSE } from './connection/pair.ts'
 import { clientCore } from './connection/target.ts'
 import { type FrontWorld, type FrontWorldOptions, startFront, TICKET } from './front-world.ts'
 
@@ -99,7 +100,7 @@ function introduce(secured: TLSSocket, info: Partial<ClientInfo> = {}): BackConn
     client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]),
     view: { selectedProtocol: 1, channels: [], colourDepth: 32 },
     info: { ...INFO, ...info },
-    licensing: 'answered',
+    licensing: WITHOUT_LICENSE,
     write: (bytes) => secured.write(bytes),
     visitor: {
       license: () => {},
@@ -313,8 +314,11 @@ describeWithPeers('NLA by real clients', [...SCREEN_PEERS, ...GSSAPI_PEERS, 'xfr
 
   test('FreeRDP with a ticket is in, and one with another password is not', async () => {
     await start()
-    await xfreerdp(TICKET.password)
-    expect((await arrived()).identity).toMatchObject({ token: 'token' })
+    const client = xfreerdp(TICKET.password)
+    const { identity, client: one } = await arrived()
+    expect(identity).toMatchObject({ token: 'token' })
+    one.pipe.destroy()
+    await client
     expect(world.asked).toHaveLength(1)
     expect(world.asked[0]).toMatchObject({ protocol: 'RDP', source: { address: '127.0.0.1' } })
     expect(JSON.stringify(world.asked)).not.toContain(TICKET.password)

@@ -438,6 +438,24 @@ describe('time', () => {
     expect(world.lastWords).toEqual([])
   })
 
+  test('a line of the bastion is shown, is not in the recording, and is taken away again', async () => {
+    const world = await newWorldWithDesktop()
+    const { client, target, session } = world
+    session.onTell?.('this session ends in 1 minute')
+    vi.advanceTimersByTime(1_000)
+    expect(client.heard().fastPath).toEqual([])
+    target.draw(bitmap())
+    const before = hex(world.graphics())
+    client.heard()
+    vi.advanceTimersByTime(1_000)
+    expect(client.heard().fastPath.length).toBeGreaterThan(0)
+    expect(hex(world.graphics())).toBe(before)
+    target.heard()
+    vi.advanceTimersByTime(10_000)
+    const [refresh] = target.heard().io
+    expect(parseShareData(parseShare(refresh!)[0]!).type).toBe(DATA_PDU.refreshRectangle)
+  })
+
   test('the limits of the policy hold', async () => {
     const { SESSION_OPTIONS } = await import('../../../src/model/session-options.ts')
     const options = { ...SESSION_OPTIONS, idleTimeout: 60 }

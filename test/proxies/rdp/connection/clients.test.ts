@@ -52,7 +52,7 @@ function drawScreen(): Canvas {
   canvas.scaledGlyph(100, 250, 0x40, COLOUR.failure, 9)
   return canvas
 }
-const SCREEN = encodeCanvas(0, 0, drawScreen())
+const SCREEN = encodeCanvas(0, 0, drawScreen(), 16)
 
 /** The same as the decoder of recordings has it. */
 function drawn(): Picture {

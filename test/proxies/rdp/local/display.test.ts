@@ -77,38 +77,44 @@ function wrongPixels({ picture }: FakeClient, screen: Screen): number {
 
 describe('the desktop', () => {
   test.each([
-    ['on the fast path', false],
-    ['on the slow path', true],
-  ])('is what the client asks for, and shows the screen, %s', async (_, isOld) => {
-    const size = { width: 636, height: 477 }
-    const { client, display } = setting({ size, isOld })
-    expect(client.isLicensed).toBe(true)
-    expect(client.desktop).toMatchObject(size)
-    expect(display.size).toEqual(size)
-    const screen = list()
-    display.show(screen)
-    await settled()
-    expect(wrongPixels(client, screen)).toBe(0)
-    expect(client.updates[0], 'the pointer may be hidden by what came before').toBe(UPDATE.pointerDefault)
-    const { bytes } = client
-    client.key(0x50, 1)
-    await settled()
-    expect(wrongPixels(client, screen)).toBe(0)
-    expect(client.bytes - bytes, 'only what has changed').toBeLessThan(bytes / 2)
-    expect(shownText(screen)).toContain('root@local:win-1:rdp')
-    display.close()
-  })
+    [15, 15, false],
+    [16, 16, true],
+    [24, 24, false],
+    [32, 32, true],
+    [8, 16, false],
+  ])(
+    'is what the client asks for (%d bits: %d), and shows the screen; an old client: %s',
+    async (colourDepth, depth, isOld) => {
+      const size = { width: 636, height: 477 }
+      const { client, display } = setting({ size, colourDepth, isOld })
+      expect(client.isLicensed).toBe(true)
+      expect(client.desktop).toEqual({ ...size, depth })
+      expect(display.size).toEqual(size)
+      const screen = list()
+      display.show(screen)
+      await settled()
+      expect(wrongPixels(client, screen)).toBe(0)
+      expect(client.updates[0], 'the pointer may be hidden by what came before').toBe(UPDATE.pointerDefault)
+      const { bytes } = client
+      client.key(0x50, 1)
+      await settled()
+      expect(wrongPixels(client, screen)).toBe(0)
+      expect(client.bytes - bytes, 'only what has changed').toBeLessThan(bytes / 2)
+      expect(shownText(screen)).toContain('root@local:win-1:rdp')
+      display.close()
+    },
+  )
 
   test('has the size that it is given, and the license only once', async () => {
     const client = new FakeClient()
     client.license()
     const own = { width: 1400, height: 1050 }
-    const display = new LocalDisplay({ client, size: own, now: () => Date.now() })
+    const display = new LocalDisplay({ client, size: own, depth: 32, now: () => Date.now() })
     client.display = display
     const screen = message()
     display.show(screen)
     await vi.advanceTimersByTimeAsync(200)
-    expect(client.desktop).toMatchObject(own)
+    expect(client.desktop).toEqual({ ...own, depth: 32 })
     expect(wrongPixels(client, screen)).toBe(0)
     display.close()
   })
@@ -165,25 +171,32 @@ describe('the desktop', () => {
     display.close()
   })
 
-  test('all of it is drawn again when the client asks, and the more seldom the larger it is', async () => {
-    for (const [size, most] of [
-      [SIZE, 34],
-      [{ width: 1920, height: 1080 }, 9],
-    ] as const) {
+  test.each([
+    [SIZE, 9],
+    [{ width: 1920, height: 1080 }, 6],
+  ])(
+    'of %j is drawn again when the client asks without end, %d times in ten seconds',
+    async (size, times) => {
       const { client, display } = setting({ size })
-      display.show(list(size))
+      display.show(message(undefined, size))
       await settled()
       const whole = client.bytes
       const refresh = Buffer.from([1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 9, 0])
       for (let count = 0; count < 1000; count++) {
         client.data(DATA_PDU.refreshRectangle, refresh)
-        await vi.advanceTimersByTimeAsync(1)
+        await vi.advanceTimersByTimeAsync(10)
       }
-      expect(client.bytes).toBeGreaterThan(3 * whole)
-      expect(client.bytes).toBeLessThanOrEqual((most + 1) * whole)
+      const repaints = client.updates.filter((code) => code === UPDATE.pointerDefault).length - 1
+      expect(repaints).toBe(times)
+      expect(client.bytes).toBeLessThan((times + 2) * whole)
+      await vi.advanceTimersByTimeAsync(5_000)
+      const { bytes } = client
+      await vi.advanceTimersByTimeAsync(10_000)
+      expect(client.bytes, 'nobody has asked').toBe(bytes)
       display.close()
-    }
-  })
+      expect(vi.getTimerCount()).toBe(0)
+    },
+  )
 
   test('a client that asks for answers without end is malformed', async () => {
     const { client, display } = setting()
