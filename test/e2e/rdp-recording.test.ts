@@ -1,0 +1,138 @@
+/** What is recorded of an RDP desktop is what its client showed with the pointer, pixel by pixel: afterwards, and live. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { CURSOR_PEERS, cursorOf, withCursor } from '../peers/cursor.ts'
+import { watchAsAdmin } from '../peers/live.ts'
+import { LiveCanvas, readPng } from '../peers/live-desktop.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import { RDP_VIEWER_PEERS } from '../peers/rdp/viewers.ts'
+import { XRDP_PEERS } from '../peers/rdp/xrdp.ts'
+import { cut, differingPixels, type Picture, SCREEN_PEERS, settled } from '../peers/screen.ts'
+import { until } from '../until.ts'
+import { type RdpDesktop, startRdpDesktop, startXrdpTargets, type XrdpTargets } from './rdp-desktops.ts'
+import { type Seat, startSeat } from './rdp-seat.ts'
+import { framesOf, sallyport } from './recorded.ts'
+
+const SIZE = { width: 640, height: 480 }
+/** What xfreerdp asks for by itself: it is shown nothing of missing rights then. */
+const RIGHTS = ['RDP', 'RDP_CLIPBOARD_UP', 'RDP_CLIPBOARD_DOWN', 'RDP_DRIVE', 'RDP_AUDIO_OUTPUT']
+const SMALLER = { width: 512, height: 400 }
+/** Microseconds count: nothing came between the frame at this time and the one before it. */
+const JUST_BEFORE = 2e-6
+
+/** Noise, flat parts and a gradient. */
+function painting(): Buffer {
+  const rgb = Buffer.alloc(SIZE.width * SIZE.height * 3)
+  for (let y = 0; y < SIZE.height; y++) {
+    for (let x = 0; x < SIZE.width; x++) {
+      const noise = Math.imul(x * 31 + y * 17, 2654435761) >>> 8
+      const kinds = [noise, (x << 16) | (y << 8) | 0x55, 0x203040, (noise & 3) * 0x3f2f1f]
+      const kind = (Math.floor(x / 80) + Math.floor(y / 60)) % 4
+      rgb.writeUIntBE(kinds[kind]! & 0xffffff, 3 * (y * SIZE.width + x), 3)
+    }
+  }
+  return Buffer.concat([Buffer.from(`P6 ${SIZE.width} ${SIZE.height} 255\n`), rgb])
+}
+
+const PEERS = [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...XRDP_PEERS, ...CURSOR_PEERS] as const
+
+describeWithPeers('an RDP desktop', PEERS, () => {
+  let desktop: RdpDesktop
+  let targets: XrdpTargets
+  let seat: Seat
+
+  beforeAll(async () => {
+    desktop = await startRdpDesktop()
+    targets = await startXrdpTargets(desktop)
+    seat = await startSeat(desktop, SIZE)
+  })
+  afterEach(async () => {
+    await seat.clear()
+  })
+  afterAll(async () => {
+    await targets.stop()
+    await desktop.stop()
+    await seat.stop()
+  })
+
+  const point = async (x: number, y: number) => void (await seat.xdotool('mousemove', `${x}`, `${y}`))
+
+  /** The client's desktop with the pointer. */
+  async function shown({ width, height }: { width: number; height: number }): Promise<Picture> {
+    const picture = await seat.screen.picture()
+    return cut(withCursor(picture, cursorOf(seat.screen.display)), 0, 0, width, height)
+  }
+
+  async function png(id: string, at?: number): Promise<Picture> {
+    const moment = at === undefined ? [] : ['--at', String(at)]
+    const done = await sallyport(desktop.broker, ['recordings', 'export', id, '--format', 'png', ...moment])
+    expect(done.stderr).toBe('')
+    return readPng(done.bytes)
+  }
+
+  test.each([32, 16] as const)('at %i bits', async (depth) => {
+    const program = [
+      'while [ ! -e "$HOME/picture.ppm" ]; do sleep 0.1; done',
+      'display -window root "$HOME/picture.ppm"',
+      'exec xterm -geometry 30x8+100+80 -e sh',
+    ]
+    const { login, user } = await targets.add(`depth${depth}`, program.join('\n'), {
+      policy: { colour_depth: depth },
+      subprotocols: RIGHTS,
+    })
+    writeFileSync(join(user.home, 'picture.ppm'), painting(), { mode: 0o644 })
+    await seat.view(login, ['/dynamic-resolution', `/bpp:${depth}`])
+    const { id } = await until('a session', async () => {
+      const rows = await desktop.broker.must<{ id: string }[]>('GET', '/sessions?status=current')
+      return rows[0]
+    })
+    const watcher = await watchAsAdmin(desktop.broker, id)
+    const canvas = new LiveCanvas()
+    /** What the client shows, once who watches sees the same: the bastion's own words are over by then. */
+    const agreed = (size: { width: number; height: number }): Promise<Picture> =>
+      until('the same for client and watcher', async () => {
+        const picture = await shown(size)
+        return differingPixels(canvas.after(watcher.messages), picture) === 0 ? picture : undefined
+      })
+    await until('xterm on the painting', async () => {
+      await point(500, 400)
+      const { width, rgb } = await settled(seat.screen.display)
+      return rgb.readUIntBE(3 * (150 * width + 200), 3) === 0xffffff || undefined
+    })
+    const overRoot = await agreed(SIZE)
+    await point(200, 150)
+    await until('another pointer', async () => differingPixels(overRoot, await shown(SIZE)) > 0 || undefined)
+    await settled(seat.screen.display)
+    const overXterm = await agreed(SIZE)
+    await point(201, 151)
+    await settled(seat.screen.display)
+    const { width, height } = SMALLER
+    await seat.xdotool('search', '--onlyvisible', '--name', 'FreeRDP', 'windowsize', `${width}`, `${height}`)
+    await until('a smaller desktop', async () => {
+      const last = canvas.after(watcher.messages)
+      return (last.width === width && last.height === height) || undefined
+    })
+    await point(300, 200)
+    await settled(seat.screen.display)
+    const smaller = await agreed(SMALLER)
+    await watcher.close()
+    await seat.clear()
+    await desktop.closedSessions(depth === 32 ? 1 : 2)
+
+    const pointers = (await framesOf(desktop.broker, id)).filter(({ type }) => type === 'pointer')
+    const beforePointer = (x: number, y: number) =>
+      pointers.find(({ data }) => data?.['x'] === x && data['y'] === y)!.time - JUST_BEFORE
+    expect(differingPixels(await png(id, beforePointer(200, 150)), overRoot)).toBe(0)
+    expect(differingPixels(await png(id, beforePointer(201, 151)), overXterm)).toBe(0)
+    expect(differingPixels(await png(id), smaller)).toBe(0)
+  })
+
+  test('forms for terminals are refused, with what there is instead', async () => {
+    const [row] = await desktop.closedSessions(1)
+    const answer = await desktop.broker.api<{ error: string }>('GET', `/sessions/${row!.id}/recording.html`)
+    expect([answer.status, answer.body.error]).toEqual([409, 'graphic_session'])
+    const played = await sallyport(desktop.broker, ['recordings', 'play', row!.id])
+    expect(played.stderr).toContain(`recordings export ${row!.id} --format png`)
+  })
+})
