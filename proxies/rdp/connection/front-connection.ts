@@ -9,7 +9,7 @@ import { type ClientData, parseClientData } from '../codec/client-data.ts'
 import { type ClientInfo, parseClientInfo } from '../codec/client-info.ts'
 import { parseBlocks } from '../codec/data-blocks.ts'
 import { Framer, isFastPath, TPKT_LIMIT } from '../codec/framer.ts'
-import { buildValidClient } from '../codec/licensing.ts'
+import { buildValidClient, LICENSE_MESSAGES, rebuildClientLicense } from '../codec/licensing.ts'
 import {
   buildAttachConfirm,
   buildDataIndication,
@@ -36,7 +36,7 @@ export interface FrontVisitor {
   settings(data: ClientData): void
   /** Login and password; whoever has them calls `licensed`, or `sendIo` with a target's licensing, or `end`. */
   logon(info: ClientInfo): void
-  /** A licensing message, with its security header: only until `licensed`. */
+  /** A licensing message, with a security header that was made here: only until `licensed`. */
   license(data: Uint8Array): void
   /** Share PDUs on the I/O channel, after `licensed`. Valid during the call only, like all that follow. */
   io(data: Uint8Array): void
@@ -64,6 +64,7 @@ export class FrontConnection {
   #state: State = 'connect-initial'
   #channels = 0
   #messages = 0
+  #licenseMessages = 0
   #isAttached = false
 
   constructor(options: FrontConnectionOptions) {
@@ -227,9 +228,16 @@ export class FrontConnection {
       visitor.logon(info)
       return
     }
-    if (!(flags & SECURITY_FLAG.license)) {
-      throw new MalformedError(`licensing: flags with 0x80 were expected, found 0x${flags.toString(16)}`)
+    // A server that looks for another flag first would take it for that, such as for a logon.
+    if (!(flags & SECURITY_FLAG.license) || flags & SECURITY_FLAG.info) {
+      throw new MalformedError(
+        `licensing: flags with 0x80 and without 0x40 were expected, found 0x${flags.toString(16)}`,
+      )
     }
-    visitor.license(data)
+    this.#licenseMessages++
+    if (LICENSE_MESSAGES < this.#licenseMessages) {
+      throw new MalformedError(`licensing: at most ${LICENSE_MESSAGES} messages were expected, found more`)
+    }
+    visitor.license(rebuildClientLicense(body))
   }
 }

@@ -39,6 +39,9 @@ export interface LocalDisplayOptions {
 }
 
 const NOTHING = new Uint8Array(0)
+/** A client gets all of its desktop again so often, and the more seldom the larger it is: asking costs it nothing. */
+const REPAINT_MS = 1_000
+const REPAINT_PIXELS_A_MS = 4_000
 /** One notch of a wheel. */
 const NOTCH = 120
 
@@ -57,6 +60,9 @@ export class LocalDisplay {
   #wheel = 0
   /** The client has some pointer of a target's. */
   #owesPointer = true
+  /** Until all may be drawn again. */
+  #repaint: NodeJS.Timeout | undefined
+  #isRepaintAsked = false
   #onReady: (() => void) | undefined
 
   /** Offers the client the desktop, for which it is given its license first. */
@@ -128,6 +134,7 @@ export class LocalDisplay {
   async release(): Promise<void> {
     if (this.#stage.isOver) return
     this.#stage.close()
+    clearTimeout(this.#repaint)
     // In the middle of taking a desktop clients do not know what to make of its end.
     if (!this.#desktop.isReady) await this.#whenReady()
     if (this.#desktop.isReady) this.#desktop.deactivate()
@@ -149,13 +156,28 @@ export class LocalDisplay {
   /** The connection is gone. */
   close(): void {
     this.#stage.close()
+    clearTimeout(this.#repaint)
     this.#onReady?.()
   }
 
   #paint(): void {
     this.#onReady?.()
+    if (this.#stage.isOver) return
+    if (this.#repaint) {
+      this.#isRepaintAsked = true
+      return
+    }
+    const { width, height } = this.size
+    this.#repaint = setTimeout(
+      () => {
+        this.#repaint = undefined
+        if (this.#isRepaintAsked) this.#paint()
+      },
+      REPAINT_MS + (width * height) / REPAINT_PIXELS_A_MS,
+    )
+    this.#isRepaintAsked = false
     this.#owesPointer = true
-    this.#stage.damage.add({ left: 0, top: 0, ...this.size })
+    this.#stage.damage.add({ left: 0, top: 0, width, height })
     this.#stage.settle()
   }
 

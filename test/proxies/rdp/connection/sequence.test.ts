@@ -207,10 +207,38 @@ describe('both ends', () => {
     expect(heard.back.slice(1)).toEqual([['license', hex(buildValidClient())], ['licensed']])
   })
 
+  const answered = (...messages: Uint8Array[]) => {
+    const { back, heard, run } = joinEnds({
+      licensing: 'relayed',
+      logon: (one) => one.sendIo(request),
+    })
+    back.start()
+    run()
+    for (const message of messages) back.sendIo(message)
+    run()
+    return heard.front.filter(([kind]) => kind === 'license')
+  }
+  const newLicense = Buffer.from([LICENSE_MESSAGE.newLicenseRequest, 0x83, 6, 0, 1, 2])
+
+  test('of a client goes on as licensing and as nothing else, and ends where it says', () => {
+    const message = buildSecured(SECURITY_FLAG.license | 0x200, Buffer.concat([newLicense, Buffer.from([9])]))
+    expect(answered(message)).toEqual([['license', hex(buildSecured(SECURITY_FLAG.license, newLicense))]])
+  })
+
+  test.each([
+    ['a logon of its own', buildSecured(SECURITY_FLAG.license | SECURITY_FLAG.info, newLicense)],
+    ['no licensing', buildSecured(0, newLicense)],
+    ['a server’s message', request],
+    ['a message that is cut', buildSecured(SECURITY_FLAG.license, newLicense.subarray(0, 5))],
+    ['messages without end', ...Array<Buffer>(17).fill(buildNoLicense())],
+  ])('of a client that sends %s in its place ends the connection', (_, ...messages) => {
+    expect(() => answered(...messages)).toThrow(MalformedError)
+  })
+
   test('a license that is refused is said as what it is', () => {
     const { back, run } = joinEnds({ logon: (front) => front.sendIo(buildNoLicense()) })
     back.start()
-    expect(run).toThrow(/licensing fails \(error 2\)/)
+    expect(run).toThrow(/there is no license for remote desktops left \(licensing error 2\)/)
   })
 })
 
