@@ -1,4 +1,4 @@
-/** Licensing (MS-RDPELE, MS-RDPBCGR 2.2.1.12): what a bastion has to know of it, which is how it ends. */
+/** Licensing (MS-RDPELE, MS-RDPBCGR 2.2.1.12): the frame of its messages, and how it ends. */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../malformed.ts'
 import { ByteReader } from './reader.ts'
@@ -27,6 +27,7 @@ const ERROR_BLOB = 4
 export const LICENSE_ERROR = {
   invalidServerCertificate: 1,
   noLicense: 2,
+  invalidMac: 3,
   invalidScope: 4,
   noLicenseServer: 6,
   /** No error: no license is needed, and the connection goes on. */
@@ -94,8 +95,13 @@ export function buildNoLicense(): Buffer {
 
 function buildAlert(error: number): Buffer {
   const body = new ByteWriter(16).uint32(error).uint32(NO_TRANSITION).uint16(ERROR_BLOB).uint16(0).finish()
-  const message = new ByteWriter(20)
-    .uint8(LICENSE_MESSAGE.errorAlert)
+  return buildLicense(LICENSE_MESSAGE.errorAlert, body)
+}
+
+/** Any message, with its security header. `body` is what follows the preamble. */
+export function buildLicense(type: number, body: Uint8Array): Buffer {
+  const message = new ByteWriter(PREAMBLE + body.length)
+    .uint8(type)
     .uint8(VERSION_3)
     .uint16(PREAMBLE + body.length)
     .bytes(body)

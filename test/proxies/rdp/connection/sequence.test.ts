@@ -238,7 +238,7 @@ describe('both ends', () => {
   test('a license that is refused is said as what it is', () => {
     const { back, run } = joinEnds({ logon: (front) => front.sendIo(buildNoLicense()) })
     back.start()
-    expect(run).toThrow(/licensing fails \(error 2\)/)
+    expect(run).toThrow(/there is no license for remote desktops left \(licensing error 2\)/)
   })
 })
 
