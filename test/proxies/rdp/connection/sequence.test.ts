@@ -285,6 +285,7 @@ describe('the front refuses', () => {
     ['a long message early', [Buffer.from([3, 0, (SETUP_LIMIT >> 8) + 1, 0])]],
     ['a desktop without pixels', [connectInitialOf(0, 600)]],
     ['a desktop beyond all screens', [connectInitialOf(65535, 65535)]],
+    ['a desktop that no recording can be drawn with', [connectInitialOf(8192, 4097)]],
     [
       'joins without an end',
       [
