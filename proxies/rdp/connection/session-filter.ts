@@ -14,6 +14,7 @@ import {
 import { type Desktop, readDesktop, stripConfirm, stripDemand, takesFastPath } from '../codec/capabilities.ts'
 import { UpdateAssembler } from '../codec/fast-path-output.ts'
 import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/input.ts'
+import { requireDrawable } from '../codec/picture-heads.ts'
 import { parseRedirection, type Redirection } from '../codec/redirection.ts'
 import {
   parseErrorInfo,
@@ -133,7 +134,7 @@ export class SessionFilter {
   /** A PDU of the target's fast path: what the client gets. Throws MalformedError. */
   fastPathFromTarget(pdu: Uint8Array): Uint8Array | undefined {
     if (!this.#desktop) throw pictureWithoutDesktop()
-    return this.#assembler.feed(pdu, (update) => this.#visitor.update(update))
+    return this.#assembler.feed(pdu, (update) => this.#show(update))
   }
 
   /**
@@ -199,8 +200,14 @@ export class SessionFilter {
   #picture(pdu: SharePdu, update: Update): Uint8Array | undefined {
     if (!this.#desktop) throw pictureWithoutDesktop()
     if (!isRecordable(update.code)) return undefined
-    this.#visitor.update(update)
+    this.#show(update)
     return pdu.whole
+  }
+
+  /** Before the client has all of it. */
+  #show(update: Update): void {
+    requireDrawable(update)
+    this.#visitor.update(update)
   }
 
   #clientPdu(pdu: SharePdu): Uint8Array | undefined {
