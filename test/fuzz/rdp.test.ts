@@ -13,12 +13,12 @@ import { readDesktop, stripConfirm, stripDemand } from '../../proxies/rdp/codec/
 import { parseClientData } from '../../proxies/rdp/codec/client-data.ts'
 import { parseClientInfo } from '../../proxies/rdp/codec/client-info.ts'
 import {
+  buildClipboardCapabilities,
   parseClipboard,
   parseClipboardCapabilities,
   parseFileContentsRequest,
   parseFileList,
   parseFormatList,
-  withoutFiles,
 } from '../../proxies/rdp/codec/cliprdr.ts'
 import { parseBlocks } from '../../proxies/rdp/codec/data-blocks.ts'
 import { parseMonitorLayout } from '../../proxies/rdp/codec/display-control.ts'
@@ -118,7 +118,7 @@ const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
   ],
   [
     'clipboard capabilities',
-    (bytes) => [parseClipboardCapabilities(bytes), withoutFiles(bytes)],
+    (bytes) => buildClipboardCapabilities(parseClipboardCapabilities(bytes), false),
     Buffer.from('0100000001000c00020000000e000000', 'hex'),
   ],
   [
