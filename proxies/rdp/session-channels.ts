@@ -15,12 +15,15 @@ import { DynamicFilter, type DynamicFilterOptions } from './channels/dynamic-fil
 import type { Direction, Side } from './channels/passage.ts'
 import type { ChannelPlan, ChannelPolicy, KnownChannel } from './channels/plan.ts'
 import type { ClipboardFile } from './codec/cliprdr.ts'
-import { DISPLAY_CONTROL, parseMonitorLayout } from './codec/display-control.ts'
+import { DISPLAY_CONTROL, isDisplayCapabilities, parseMonitorLayout } from './codec/display-control.ts'
 import { parseChunk } from './codec/virtual-channel.ts'
 import type { RdpSession } from './session.ts'
 
 /** Names of devices and dynamic channels that the audit log is told of, each once; of more it is not told. */
 const MAX_NAMES = 256
+
+/** A target says once what sizes it has, and again where it begins anew. */
+const MAX_DISPLAY_CAPABILITIES = 16
 
 const CLIPBOARD_RIGHTS: Readonly<Record<Direction, Right>> = {
   up: 'RDP_CLIPBOARD_UP',
@@ -181,6 +184,7 @@ export class SessionChannels {
 
   #dynamicVisitor(): DynamicFilterOptions['visitor'] {
     const session = this.#session
+    let capabilities = 0
     return {
       denied: (name) => {
         if (!this.#isNews(`dynamic ${name}`)) return
@@ -193,8 +197,14 @@ export class SessionChannels {
         if (right) this.#opened(right, name)
         else if (name !== DISPLAY_CONTROL) this.#opened('RDP', name)
       },
-      data: (from, name, message) =>
-        name !== DISPLAY_CONTROL || from === 'target' || (message.kind === 'data' && isLayout(message.data)),
+      data: (from, name, message) => {
+        if (name !== DISPLAY_CONTROL) return true
+        // Anything else would be a way for files that no right is about.
+        if (message.kind !== 'data') return false
+        if (from === 'client') return isLayout(message.data)
+        capabilities++
+        return capabilities <= MAX_DISPLAY_CAPABILITIES && isDisplayCapabilities(message.data)
+      },
     }
   }
 

@@ -5,6 +5,8 @@ import { ByteReader } from './reader.ts'
 /** Its name. */
 export const DISPLAY_CONTROL = 'Microsoft::Windows::RDS::DisplayControl'
 
+const CAPABILITIES = 5
+const CAPABILITIES_LENGTH = 20
 const LAYOUT = 2
 const MONITOR = 40
 const PRIMARY = 1
@@ -17,6 +19,13 @@ export interface Monitor {
   top: number
   width: number
   height: number
+}
+
+/** Whether it is a server's message that says how many pixels there may be, the only one that a server has. */
+export function isDisplayCapabilities(bytes: Uint8Array): boolean {
+  if (bytes.length !== CAPABILITIES_LENGTH) return false
+  const reader = new ByteReader(bytes, 'display control')
+  return reader.uint32() === CAPABILITIES && reader.uint32() === CAPABILITIES_LENGTH
 }
 
 /** Monitors of a client's layout; undefined: the message is another one. */

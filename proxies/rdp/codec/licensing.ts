@@ -53,6 +53,20 @@ export function parseLicense(bytes: Uint8Array): LicenseMessage {
   return { type, body, error: alert.uint32(), transition: alert.uint32() }
 }
 
+const OF_CLIENTS: readonly number[] = [
+  LICENSE_MESSAGE.licenseInfo,
+  LICENSE_MESSAGE.newLicenseRequest,
+  LICENSE_MESSAGE.platformChallengeResponse,
+  LICENSE_MESSAGE.errorAlert,
+]
+
+/** A client's message, without what is behind it. */
+export function clientLicense(bytes: Uint8Array): Uint8Array {
+  const { type, body } = parseLicense(bytes)
+  new ByteReader(bytes, 'licensing').expect("a client's message", type, ...OF_CLIENTS)
+  return bytes.subarray(0, PREAMBLE + body.length)
+}
+
 /** Whether the server goes on to Demand Active after this message: it has a license, or wants none. */
 export function endsLicensing(message: LicenseMessage): boolean {
   if (message.error !== undefined) return message.error === LICENSE_ERROR.validClient

@@ -9,7 +9,7 @@ import { type ClientData, parseClientData } from '../codec/client-data.ts'
 import { type ClientInfo, parseClientInfo } from '../codec/client-info.ts'
 import { parseBlocks } from '../codec/data-blocks.ts'
 import { Framer, isFastPath, TPKT_LIMIT } from '../codec/framer.ts'
-import { buildValidClient } from '../codec/licensing.ts'
+import { buildValidClient, clientLicense } from '../codec/licensing.ts'
 import {
   buildAttachConfirm,
   buildDataIndication,
@@ -20,7 +20,7 @@ import {
   parseMcs,
 } from '../codec/mcs.ts'
 import { buildConnectResponse, parseConnectInitial } from '../codec/mcs-connect.ts'
-import { parseSecured, SECURITY_FLAG } from '../codec/security-header.ts'
+import { buildSecured, parseSecured, SECURITY_FLAG } from '../codec/security-header.ts'
 import { buildServerData } from '../codec/server-data.ts'
 
 /** Of the client's; the virtual channels follow, and then its user. */
@@ -30,6 +30,9 @@ const FIRST_CHANNEL = IO_CHANNEL + 1
 export const SETUP_LIMIT = 16 * 1024
 /** Messages until the Client Info: 33 joins, and some room. */
 export const SETUP_MESSAGES = 100
+
+/** Licensing has at most three messages of a client. */
+const LICENSE_MESSAGES = 16
 
 export interface FrontVisitor {
   /** What the client says of itself: a copy. */
@@ -61,6 +64,7 @@ type State = 'connect-initial' | 'logon' | 'licensing' | 'session' | 'ended'
 export class FrontConnection {
   readonly #options: FrontConnectionOptions
   readonly #framer = new Framer({ limit: SETUP_LIMIT })
+  #licenseMessages = 0
   #state: State = 'connect-initial'
   #channels = 0
   #messages = 0
@@ -230,6 +234,11 @@ export class FrontConnection {
     if (!(flags & SECURITY_FLAG.license)) {
       throw new MalformedError(`licensing: flags with 0x80 were expected, found 0x${flags.toString(16)}`)
     }
-    visitor.license(data)
+    this.#licenseMessages++
+    if (LICENSE_MESSAGES < this.#licenseMessages) {
+      throw new MalformedError(`licensing: at most ${LICENSE_MESSAGES} messages were expected, found more`)
+    }
+    // Built anew: with other flags a target could take it for a Client Info.
+    visitor.license(buildSecured(SECURITY_FLAG.license, clientLicense(body)))
   }
 }

@@ -207,6 +207,31 @@ describe('both ends', () => {
     expect(heard.back.slice(1)).toEqual([['license', hex(buildValidClient())], ['licensed']])
   })
 
+  test('what a client says in its licensing is no Client Info to the target', () => {
+    const { back, heard, run } = joinEnds({ licensing: 'relayed', logon: () => {} })
+    back.start()
+    run()
+    heard.front.length = 0
+    const body = Buffer.from([LICENSE_MESSAGE.licenseInfo, 3, 6, 0, 1, 2])
+    const said = buildSecured(
+      SECURITY_FLAG.license | SECURITY_FLAG.info,
+      Buffer.concat([body, Buffer.alloc(4)]),
+    )
+    back.sendIo(said)
+    run()
+    expect(heard.front).toEqual([['license', hex(buildSecured(SECURITY_FLAG.license, body))]])
+    back.sendIo(buildSecured(SECURITY_FLAG.license, Buffer.from([LICENSE_MESSAGE.newLicense, 3, 4, 0])))
+    expect(() => run()).toThrow(/a client's message/)
+  })
+
+  test('licensing has an end', () => {
+    const { back, run } = joinEnds({ licensing: 'relayed', logon: () => {} })
+    back.start()
+    run()
+    for (let left = 17; left > 0; left--) back.sendIo(buildNoLicense())
+    expect(() => run()).toThrow(/at most 16 messages/)
+  })
+
   test('a license that is refused is said as what it is', () => {
     const { back, run } = joinEnds({ logon: (front) => front.sendIo(buildNoLicense()) })
     back.start()

@@ -157,6 +157,24 @@ test('a picture without a desktop is none', () => {
   )
 })
 
+test('a client cannot have the target stop drawing while it works on', () => {
+  const { filter } = openInSession()
+  const suppress = (body: string) => data(DATA_PDU.suppressOutput, Buffer.from(body, 'hex'))
+  expect(filter.fromClient(suppress('00000000'))).toEqual([])
+  const again = suppress('010000000000000020035802')
+  expect(filter.fromClient(again).map(hex)).toEqual([hex(again)])
+})
+
+test('of two sizes for one desktop none is believed', () => {
+  const { filter } = open()
+  const capabilities = clientCapabilities({ width: 640, height: 480, depth: 32 })
+  const larger = clientCapabilities({ width: 1920, height: 1080, depth: 32 })
+  const two = [...capabilities, ...larger.filter(({ type }) => type === CAPABILITY.bitmap)]
+  expect(() => filter.fromTarget(buildDemandActive({ shareId: SHARE, capabilities: two }))).toThrow(
+    /capability set 2 was expected once/,
+  )
+})
+
 test('input stays here where it may not pass', () => {
   const { filter, heard } = openInSession(false)
   const fast = buildFastPathInput([{ kind: 'key', code: 30, extended: 0, isDown: true }])
