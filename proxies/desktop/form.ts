@@ -157,15 +157,24 @@ export function challengeForm(
   )
 }
 
-/** Who somebody is at the bastion; `login`: what their client has said already. */
-export function signInForm(
-  { bastion, login = '', flaw }: { bastion: string; login?: string; flaw?: string },
-  size: Size,
-): FormScreen {
+export interface SignInOptions {
+  /** The bastion's name. */
+  bastion: string
+  /** What their client has said already. */
+  login?: string
+  /** What was wrong with the last answers. */
+  flaw?: string
+  /** What their keyboard is taken to be: nobody sees what they type as a password. */
+  keyboard?: string
+}
+
+/** Who somebody is at the bastion. */
+export function signInForm({ bastion, login = '', flaw, keyboard }: SignInOptions, size: Size): FormScreen {
   return new FormScreen(
     {
       bastion,
       heading: 'Sign in',
+      ...(keyboard !== undefined && { text: `Keyboard: ${keyboard}` }),
       ...(flaw !== undefined && { flaw }),
       fields: [
         { label: 'User', echo: true, value: login },

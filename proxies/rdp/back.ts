@@ -2,6 +2,7 @@
  * The client side toward a target that speaks RDP: the connection, TLS with a key that the gate knows, CredSSP where the
  * target has it, and what follows until the session begins.
  */
+import { randomBytes } from 'node:crypto'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import { dial, givenUp } from '../dial.ts'
 import { EndedError } from '../ended.ts'
@@ -18,7 +19,9 @@ import { BackConnection } from './connection/back-connection.ts'
 import { BackNegotiation, type BackProtocol } from './connection/back-negotiation.ts'
 import { CredSspError, type RefusalReason } from './credssp/errors.ts'
 import { type Destination, destinationOf } from './destination.ts'
+import { LicenseClient } from './licensing/client.ts'
 import { LogonWatch } from './logon-watch.ts'
+import { OWN_NAME } from './own-name.ts'
 import { RdpTarget } from './target.ts'
 import { TargetNla } from './target-nla.ts'
 
@@ -167,7 +170,7 @@ class Attempt {
         colourDepth: client.core.colourDepth < 24 ? 16 : colourDepth,
       },
       info: forTarget(info, logon),
-      licensing,
+      licensing: licensing === 'relayed' ? licensing : licenseeOf(logon),
       visitor: target.listener,
       write: (bytes) => pipe.write(bytes),
     })
@@ -196,6 +199,10 @@ class Attempt {
 function splitLogin(login: string): { domain: string; login: string } {
   const at = login.indexOf('\\')
   return { domain: at < 0 ? '' : login.slice(0, at), login: login.slice(at + 1) }
+}
+
+function licenseeOf({ login }: TargetLogon): LicenseClient {
+  return new LicenseClient({ userName: login, machineName: OWN_NAME, random: randomBytes })
 }
 
 function withClipboard(channels: readonly ChannelDefinition[]): readonly ChannelDefinition[] {

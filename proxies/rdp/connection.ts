@@ -58,6 +58,10 @@ export class RdpConnection implements ProxyConnection {
     this.#idle = setTimeout(leave('nothing was done in time', ERROR_INFO.idleTimeout), OWN_SCREENS_MS)
     const late = leave('nobody has signed in in time', ERROR_INFO.logonTimeout)
     this.#late = setTimeout(late, graceMs * GRACE_PART)
+  }
+
+  /** Once, when it is known to whom `signedIn` and `onGone` will tell of it. */
+  begin(): void {
     this.#run().catch(() => this.#leave('failure', INTERNAL))
   }
 

@@ -35,6 +35,7 @@ export class RdpProxy {
         const { motd } = this
         const options = { ...arrival, gate, connections, bastion, signedIn, onGone }
         const connection = new RdpConnection({ ...options, ...(motd !== undefined && { motd }) })
+        connection.begin()
       },
     })
   }

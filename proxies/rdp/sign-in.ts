@@ -17,7 +17,7 @@ export interface RdpSignInOptions {
   /** The name that the bastion shows itself by. */
   bastion: string
   /** The bastion's own desktop, which is made where there is none yet. */
-  display: () => OwnDisplay
+  display: () => OwnDisplay & { readonly keyboard: string }
 }
 
 /** `left`: the person does not want to. `refused`: not on this connection any more; for the person. */
@@ -72,7 +72,8 @@ export class RdpSignIn {
   async #ask(login: string, flaw: string | undefined) {
     const { bastion, display } = this.#options
     const own = display()
-    const form = signInForm({ bastion, login, ...(flaw !== undefined && { flaw }) }, own.size)
+    const { keyboard } = own
+    const form = signInForm({ bastion, login, keyboard, ...(flaw !== undefined && { flaw }) }, own.size)
     const answer = await own.ask(form)
     return answer === 'cancelled' ? answer : signInOf(answer.answers)
   }

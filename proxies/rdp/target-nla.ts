@@ -1,7 +1,6 @@
 /** CredSSP toward a target over its connection (MS-CSSP): the account is proven before RDP begins. */
 import type { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
-import { hostname } from 'node:os'
 import { ntHash } from '../../src/model/ntlm-auth.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { EndedError } from '../ended.ts'
@@ -12,9 +11,7 @@ import { CredSspClient } from './credssp/client.ts'
 import { TAG } from './credssp/der.ts'
 import { readTsRequest } from './credssp/ts-request.ts'
 import { NtlmInitiator } from './ntlm/initiator.ts'
-
-/** The name of a computer in NTLM: the begin of it, as Windows cuts it. */
-const WORKSTATION = 15
+import { OWN_NAME } from './own-name.ts'
 
 export interface TargetSignIn {
   logon: TargetLogon
@@ -37,7 +34,7 @@ export class TargetNla {
         user: logon.login,
         domain: logon.domain,
         hash: ntHash(logon.password),
-        workstation: (hostname().split('.')[0] ?? '').toUpperCase().slice(0, WORKSTATION),
+        workstation: OWN_NAME,
         service: `TERMSRV/${host}`,
         channelBindings: channelBindings(certificate),
         random: randomBytes,

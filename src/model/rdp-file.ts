@@ -28,8 +28,9 @@ export function formatRdpFile({ host, port, login, rights }: RdpFile): string {
     'autoreconnection enabled:i:0',
     'gatewayusagemethod:i:0',
     'session bpp:i:32',
+    // what it would measure by is not relayed; FreeRDP takes 0 for both as a mistake
     'networkautodetect:i:0',
-    'bandwidthautodetect:i:0',
+    'bandwidthautodetect:i:1',
     'use multimon:i:0',
     'dynamic resolution:i:1',
     `redirectclipboard:i:${flag('RDP_CLIPBOARD_UP', 'RDP_CLIPBOARD_DOWN', 'RDP_CLIPBOARD_FILE')}`,

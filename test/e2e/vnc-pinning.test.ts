@@ -60,7 +60,7 @@ describeWithPeers('the certificate of a VNC target', [...XVNC_PEERS, ...SNAPSHOT
   /** One visit; answers with why it came to nothing, or with nothing. */
   async function visit(): Promise<string | undefined> {
     const { broker, port, password } = desktop
-    const ticket = await ticketFor(broker, { user: 'ops1', password }, 'screen@desk1:vnc')
+    const { password: ticket } = await ticketFor(broker, { user: 'ops1', password }, 'screen@desk1:vnc')
     await vncSnapshot({ port, password: ticket })
     sessions++
     const closed = await desktop.events('session.close', sessions)

@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Capability } from './active.ts'
-import { DESKTOP_LIMIT } from './client-data.ts'
+import { DESKTOP_LIMIT, DESKTOP_PIXEL_LIMIT } from './client-data.ts'
 import { ByteReader } from './reader.ts'
 
 export const CAPABILITY = {
@@ -162,6 +162,9 @@ export function readDesktop(capabilities: readonly Capability[]): Desktop {
   const height = reader.uint16()
   if (width < 1 || height < 1 || DESKTOP_LIMIT < Math.max(width, height)) {
     reader.fail(`a desktop of 1 to ${DESKTOP_LIMIT} pixels a side was expected, found ${width}x${height}`)
+  }
+  if (DESKTOP_PIXEL_LIMIT < width * height) {
+    reader.fail(`a desktop of at most ${DESKTOP_PIXEL_LIMIT} pixels was expected, found ${width}x${height}`)
   }
   return { width, height, depth }
 }

@@ -7,6 +7,8 @@ import { ByteWriter } from './writer.ts'
 
 /** Pixels on a side; MS-RDPEDISP has the same for displays that are changed later. */
 export const DESKTOP_LIMIT = 8192
+/** Pixels of a desktop: what a recording of it can be drawn with. */
+export const DESKTOP_PIXEL_LIMIT = 2 ** 25
 /** Static virtual channels: MS-RDPBCGR 2.2.1.3.4. */
 export const CHANNEL_LIMIT = 31
 const CHANNEL_NAME = 8
@@ -91,6 +93,11 @@ function parseCore(body: Uint8Array): ClientCore {
   const version = reader.uint32()
   const width = readSide(reader, 'width')
   const height = readSide(reader, 'height')
+  if (DESKTOP_PIXEL_LIMIT < width * height) {
+    reader.fail(
+      `a desktop of at most ${DESKTOP_PIXEL_LIMIT} pixels was expected, found ${width}x${height}: ask for a smaller one`,
+    )
+  }
   const colourDepth = reader.uint16()
   reader.skip(2)
   const keyboardLayout = reader.uint32()

@@ -1,5 +1,6 @@
-/** Licensing (MS-RDPELE, MS-RDPBCGR 2.2.1.12): what a bastion has to know of it, which is how it ends. */
+/** Licensing (MS-RDPELE, MS-RDPBCGR 2.2.1.12): the frame of its messages, and how it ends. */
 import type { Buffer } from 'node:buffer'
+import { MalformedError } from '../../malformed.ts'
 import { ByteReader } from './reader.ts'
 import { buildSecured, SECURITY_FLAG } from './security-header.ts'
 import { ByteWriter } from './writer.ts'
@@ -15,6 +16,9 @@ export const LICENSE_MESSAGE = {
   errorAlert: 0xff,
 } as const
 
+/** Licensing has at most four messages of either side; there is no end of it that a session would need. */
+export const LICENSE_MESSAGES = 16
+
 const PREAMBLE = 4
 const VERSION_3 = 3
 const ERROR_BLOB = 4
@@ -23,6 +27,7 @@ const ERROR_BLOB = 4
 export const LICENSE_ERROR = {
   invalidServerCertificate: 1,
   noLicense: 2,
+  invalidMac: 3,
   invalidScope: 4,
   noLicenseServer: 6,
   /** No error: no license is needed, and the connection goes on. */
@@ -53,24 +58,29 @@ export function parseLicense(bytes: Uint8Array): LicenseMessage {
   return { type, body, error: alert.uint32(), transition: alert.uint32() }
 }
 
-const OF_CLIENTS: readonly number[] = [
-  LICENSE_MESSAGE.licenseInfo,
-  LICENSE_MESSAGE.newLicenseRequest,
-  LICENSE_MESSAGE.platformChallengeResponse,
-  LICENSE_MESSAGE.errorAlert,
-]
-
-/** A client's message, without what is behind it. */
-export function clientLicense(bytes: Uint8Array): Uint8Array {
-  const { type, body } = parseLicense(bytes)
-  new ByteReader(bytes, 'licensing').expect("a client's message", type, ...OF_CLIENTS)
-  return bytes.subarray(0, PREAMBLE + body.length)
-}
-
 /** Whether the server goes on to Demand Active after this message: it has a license, or wants none. */
 export function endsLicensing(message: LicenseMessage): boolean {
   if (message.error !== undefined) return message.error === LICENSE_ERROR.validClient
   return message.type === LICENSE_MESSAGE.newLicense || message.type === LICENSE_MESSAGE.upgradeLicense
+}
+
+const CLIENT_MESSAGES: ReadonlySet<number> = new Set([
+  LICENSE_MESSAGE.licenseInfo,
+  LICENSE_MESSAGE.newLicenseRequest,
+  LICENSE_MESSAGE.platformChallengeResponse,
+  LICENSE_MESSAGE.errorAlert,
+])
+
+/**
+ * A client's message built anew, with its security header: whoever reads it takes it for licensing and for nothing else.
+ * `bytes`: what follows the client's header. Throws MalformedError for a message that is a server's.
+ */
+export function rebuildClientLicense(bytes: Uint8Array): Buffer {
+  const { type, body } = parseLicense(bytes)
+  if (!CLIENT_MESSAGES.has(type)) {
+    throw new MalformedError(`licensing: a client's message was expected, found type 0x${type.toString(16)}`)
+  }
+  return buildSecured(SECURITY_FLAG.license, bytes.subarray(0, PREAMBLE + body.length))
 }
 
 /** Of a server, with its security header: no license is needed. */
@@ -85,8 +95,13 @@ export function buildNoLicense(): Buffer {
 
 function buildAlert(error: number): Buffer {
   const body = new ByteWriter(16).uint32(error).uint32(NO_TRANSITION).uint16(ERROR_BLOB).uint16(0).finish()
-  const message = new ByteWriter(20)
-    .uint8(LICENSE_MESSAGE.errorAlert)
+  return buildLicense(LICENSE_MESSAGE.errorAlert, body)
+}
+
+/** Any message, with its security header. `body` is what follows the preamble. */
+export function buildLicense(type: number, body: Uint8Array): Buffer {
+  const message = new ByteWriter(PREAMBLE + body.length)
+    .uint8(type)
     .uint8(VERSION_3)
     .uint16(PREAMBLE + body.length)
     .bytes(body)

@@ -58,6 +58,11 @@ export function buildRefreshRectangle(
   return { shareId, type: DATA_PDU.refreshRectangle, body: body.finish() }
 }
 
+/** Whether a client's Suppress Output (MS-RDPBCGR 2.2.11.3) wants pictures again. */
+export function isOutputAllowed(body: Uint8Array): boolean {
+  return new ByteReader(body, 'suppress output').uint8() === 1
+}
+
 /** Codes of Set Error Info (MS-RDPBCGR 2.2.5.1.1) that a bastion sends or has words for. */
 export const ERROR_INFO = {
   none: 0x0,

@@ -9,7 +9,13 @@ import { buildTargetBlocks, type ClientData, type TargetView } from '../codec/cl
 import { buildClientInfo, type ClientInfo } from '../codec/client-info.ts'
 import { buildBlocks } from '../codec/data-blocks.ts'
 import { Framer, isFastPath, TPKT_LIMIT } from '../codec/framer.ts'
-import { buildNoLicense, endsLicensing, parseLicense } from '../codec/licensing.ts'
+import {
+  endsLicensing,
+  LICENSE_ERROR,
+  LICENSE_MESSAGES,
+  type LicenseMessage,
+  parseLicense,
+} from '../codec/licensing.ts'
 import {
   buildAttachRequest,
   buildDataRequest,
@@ -28,8 +34,11 @@ import { parseErrorInfo } from '../codec/session-pdus.ts'
 import { CONTROL_PDU, DATA_PDU, parseShare, parseShareData } from '../codec/share.ts'
 import { wordsOfErrorInfo } from './error-info.ts'
 
-/** Licensing has at most four messages of a server; there is no end of it that a session would need. */
-const LICENSE_MESSAGES = 16
+const LICENSE_WORDS: Readonly<Record<number, string>> = {
+  [LICENSE_ERROR.noLicenseServer]: 'it finds no license server for remote desktops',
+  [LICENSE_ERROR.noLicense]: 'there is no license for remote desktops left',
+  [LICENSE_ERROR.invalidClient]: 'its licensing does not take the bastion for a client',
+}
 
 export interface BackVisitor {
   /**
@@ -48,13 +57,18 @@ export interface BackVisitor {
   disconnect(reason: number): void
 }
 
+export interface Licensee {
+  /** With its security header; undefined: nothing is to be said. Throws MalformedError. */
+  answer(message: LicenseMessage): Uint8Array | undefined
+}
+
 export interface BackConnectionOptions {
   client: ClientData
   view: TargetView
   /** As `forTarget` makes it. */
   info: ClientInfo
-  /** `answered`: the client's own licensing is over, so the target is told that there is no license to ask for. */
-  licensing: 'relayed' | 'answered'
+  /** Who answers the target: the client, or somebody here, as when the client's own licensing is over. */
+  licensing: 'relayed' | Licensee
   visitor: BackVisitor
   write: (bytes: Uint8Array) => void
 }
@@ -238,12 +252,18 @@ export class BackConnection {
     }
     const message = parseLicense(body)
     if (message.error !== undefined && !endsLicensing(message)) {
-      throw new TargetError(`the target refuses the connection: licensing fails (error ${message.error})`)
+      const words = LICENSE_WORDS[message.error] ?? 'its licensing fails'
+      throw new TargetError(`the target refuses the connection: ${words} (licensing error ${message.error})`)
     }
     if (licensing === 'relayed') visitor.license(data)
-    if (endsLicensing(message)) this.#licensed()
-    else if (licensing === 'answered') this.sendIo(buildNoLicense())
+    if (endsLicensing(message)) {
+      this.#licensed()
+      return
+    }
+    const answer = licensing === 'relayed' ? undefined : licensing.answer(message)
+    if (answer) this.sendIo(answer)
   }
+
   /** Windows says in the middle of licensing why it ends the connection, or where the session belongs. */
   #receiveEarly(data: Uint8Array): void {
     for (const pdu of parseShare(data)) {

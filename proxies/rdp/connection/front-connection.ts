@@ -9,7 +9,7 @@ import { type ClientData, parseClientData } from '../codec/client-data.ts'
 import { type ClientInfo, parseClientInfo } from '../codec/client-info.ts'
 import { parseBlocks } from '../codec/data-blocks.ts'
 import { Framer, isFastPath, TPKT_LIMIT } from '../codec/framer.ts'
-import { buildValidClient, clientLicense } from '../codec/licensing.ts'
+import { buildValidClient, LICENSE_MESSAGES, rebuildClientLicense } from '../codec/licensing.ts'
 import {
   buildAttachConfirm,
   buildDataIndication,
@@ -20,7 +20,7 @@ import {
   parseMcs,
 } from '../codec/mcs.ts'
 import { buildConnectResponse, parseConnectInitial } from '../codec/mcs-connect.ts'
-import { buildSecured, parseSecured, SECURITY_FLAG } from '../codec/security-header.ts'
+import { parseSecured, SECURITY_FLAG } from '../codec/security-header.ts'
 import { buildServerData } from '../codec/server-data.ts'
 
 /** Of the client's; the virtual channels follow, and then its user. */
@@ -31,15 +31,12 @@ export const SETUP_LIMIT = 16 * 1024
 /** Messages until the Client Info: 33 joins, and some room. */
 export const SETUP_MESSAGES = 100
 
-/** Licensing has at most three messages of a client. */
-const LICENSE_MESSAGES = 16
-
 export interface FrontVisitor {
   /** What the client says of itself: a copy. */
   settings(data: ClientData): void
   /** Login and password; whoever has them calls `licensed`, or `sendIo` with a target's licensing, or `end`. */
   logon(info: ClientInfo): void
-  /** A licensing message, with its security header: only until `licensed`. */
+  /** A licensing message, with a security header that was made here: only until `licensed`. */
   license(data: Uint8Array): void
   /** Share PDUs on the I/O channel, after `licensed`. Valid during the call only, like all that follow. */
   io(data: Uint8Array): void
@@ -64,10 +61,10 @@ type State = 'connect-initial' | 'logon' | 'licensing' | 'session' | 'ended'
 export class FrontConnection {
   readonly #options: FrontConnectionOptions
   readonly #framer = new Framer({ limit: SETUP_LIMIT })
-  #licenseMessages = 0
   #state: State = 'connect-initial'
   #channels = 0
   #messages = 0
+  #licenseMessages = 0
   #isAttached = false
 
   constructor(options: FrontConnectionOptions) {
@@ -231,14 +228,16 @@ export class FrontConnection {
       visitor.logon(info)
       return
     }
-    if (!(flags & SECURITY_FLAG.license)) {
-      throw new MalformedError(`licensing: flags with 0x80 were expected, found 0x${flags.toString(16)}`)
+    // A server that looks for another flag first would take it for that, such as for a logon.
+    if (!(flags & SECURITY_FLAG.license) || flags & SECURITY_FLAG.info) {
+      throw new MalformedError(
+        `licensing: flags with 0x80 and without 0x40 were expected, found 0x${flags.toString(16)}`,
+      )
     }
     this.#licenseMessages++
     if (LICENSE_MESSAGES < this.#licenseMessages) {
       throw new MalformedError(`licensing: at most ${LICENSE_MESSAGES} messages were expected, found more`)
     }
-    // Built anew: with other flags a target could take it for a Client Info.
-    visitor.license(buildSecured(SECURITY_FLAG.license, clientLicense(body)))
+    visitor.license(rebuildClientLicense(body))
   }
 }

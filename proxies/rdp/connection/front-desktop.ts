@@ -16,6 +16,7 @@ import {
   buildFontMap,
   buildSynchronize,
   CONTROL_ACTION,
+  isOutputAllowed,
   parseControlAction,
 } from '../codec/session-pdus.ts'
 import {
@@ -56,7 +57,7 @@ type State = 'offered' | 'confirmed' | 'ready' | 'deactivated'
 const ANSWERS = 32
 
 /** Share data that a client may send and that changes nothing here. */
-const WITHOUT_MEANING: ReadonlySet<number> = new Set([DATA_PDU.persistentKeyList, DATA_PDU.suppressOutput])
+const WITHOUT_MEANING: ReadonlySet<number> = new Set([DATA_PDU.persistentKeyList])
 
 export class FrontDesktop {
   readonly #options: FrontDesktopOptions
@@ -147,6 +148,10 @@ export class FrontDesktop {
         return
       case DATA_PDU.input:
         if (this.#state === 'ready') visitor.input(parseSlowInput(data.body))
+        return
+      case DATA_PDU.suppressOutput:
+        // What was drawn while the client's window was hidden it may not have.
+        if (this.#state === 'ready' && isOutputAllowed(data.body)) visitor.paint()
         return
       case DATA_PDU.refreshRectangle:
         if (this.#state === 'ready') visitor.paint()

@@ -91,6 +91,11 @@ export class LocalDisplay {
     })
   }
 
+  /** What the client's keyboard is taken to be, for people. */
+  get keyboard(): string {
+    return this.#keyboard.name
+  }
+
   /** Shows it from now on, in the desktop's size; `onOutcome` is called once, and never after another has taken its place. */
   show<Outcome>(screen: Screen<Outcome>, onOutcome?: (outcome: Outcome) => void): void {
     const { width, height } = this.size

@@ -92,6 +92,11 @@ export class Keyboard {
     this.#layout = layoutOf(keyboardLayout)
   }
 
+  /** What it is taken to be, for people. */
+  get name(): string {
+    return this.#layout.name
+  }
+
   /** Another screen is shown. */
   begin(): void {
     this.#mark = undefined

@@ -8,6 +8,8 @@ import { markNamed } from '../../desktop/accents.ts'
 export type Written = { text: string } | { mark: string }
 
 export interface Layout {
+  /** For people. */
+  name: string
   plain: ReadonlyMap<number, Written>
   shift: ReadonlyMap<number, Written>
   altGr: ReadonlyMap<number, Written>
@@ -28,6 +30,7 @@ const ROWS: readonly (readonly number[])[] = [
 const SPACE = 0x39
 
 interface Source {
+  name: string
   /** A string for each row; a blank: nothing. */
   plain: readonly string[]
   shift: readonly string[]
@@ -43,11 +46,13 @@ interface Source {
 }
 
 const US: Source = {
+  name: 'US',
   plain: ['`1234567890-=', 'qwertyuiop[]', "asdfghjkl;'\\", '\\zxcvbnm,./'],
   shift: ['~!@#$%^&*()_+', 'QWERTYUIOP{}', 'ASDFGHJKL:"|', '|ZXCVBNM<>?'],
 }
 
 const UK: Source = {
+  name: 'UK',
   plain: ['`1234567890-=', 'qwertyuiop[]', "asdfghjkl;'#", '\\zxcvbnm,./'],
   shift: ['¬!"£$%^&*()_+', 'QWERTYUIOP{}', 'ASDFGHJKL:@~', '|ZXCVBNM<>?'],
   altGr: ['¦   €', '  é   úíó', 'á'],
@@ -55,6 +60,7 @@ const UK: Source = {
 }
 
 const FRENCH: Source = {
+  name: 'French',
   plain: ['²&é"\'(-è_çà)=', 'azertyuiop^$', 'qsdfghjklmù*', '<wxcvbn,;:!'],
   shift: [' 1234567890°+', 'AZERTYUIOP¨£', 'QSDFGHJKLM%µ', '>WXCVBN?./§'],
   altGr: ['  ~#{[|`\\^@]}', '  €        ¤'],
@@ -64,6 +70,7 @@ const FRENCH: Source = {
 }
 
 const GERMAN: Source = {
+  name: 'German',
   plain: ['^1234567890ß´', 'qwertzuiopü+', 'asdfghjklöä#', '<yxcvbnm,.-'],
   shift: ['°!"§$%&/()=?`', 'QWERTZUIOPÜ*', "ASDFGHJKLÖÄ'", '>YXCVBNM;:_'],
   altGr: ['  ²³   {[]}\\', '@ €        ~', '', '|      µ'],
@@ -74,6 +81,7 @@ const GERMAN: Source = {
 }
 
 const SPANISH: Source = {
+  name: 'Spanish',
   plain: ["º1234567890'¡", 'qwertyuiop`+', 'asdfghjklñ´ç', '<zxcvbnm,.-'],
   shift: ['ª!"·$%&/()=?¿', 'QWERTYUIOP^*', 'ASDFGHJKLÑ¨Ç', '>ZXCVBNM;:_'],
   altGr: ['\\|@#~€¬', '  €       []', '          {}'],
@@ -94,20 +102,22 @@ const LAYOUTS: Readonly<Record<number, Source>> = {
   3082: SPANISH,
 }
 
+const UNKNOWN: Source = { ...US, name: 'US, as yours is not known here' }
 const built = new Map<Source, Layout>()
 
 /** By CS_CORE's keyboardLayout, whose lower half names the language; those that are not here are taken for US. */
 export function layoutOf(keyboardLayout: number): Layout {
-  const source = LAYOUTS[keyboardLayout & 0xffff] ?? US
+  const source = LAYOUTS[keyboardLayout & 0xffff] ?? UNKNOWN
   const layout = built.get(source) ?? build(source)
   built.set(source, layout)
   return layout
 }
 
 function build(source: Source): Layout {
-  const { dead = '', deadAltGr = '', withoutCaps, decimal = '.' } = source
+  const { name, dead = '', deadAltGr = '', withoutCaps, decimal = '.' } = source
   const plain = keysOf(source.plain, dead).set(SPACE, { text: ' ' })
   return {
+    name,
     plain,
     shift: keysOf(source.shift, dead).set(SPACE, { text: ' ' }),
     altGr: keysOf(source.altGr ?? [], deadAltGr),

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { CredentialRefusedError, TargetError } from '../../../proxies/errors.ts'
-import { buildValidClient } from '../../../proxies/rdp/codec/licensing.ts'
+import { buildLicense, buildValidClient, LICENSE_MESSAGE } from '../../../proxies/rdp/codec/licensing.ts'
 import { buildDataIndication } from '../../../proxies/rdp/codec/mcs.ts'
 import { buildErrorInfo, ERROR_INFO } from '../../../proxies/rdp/codec/session-pdus.ts'
 import { buildShareData } from '../../../proxies/rdp/codec/share.ts'
@@ -21,6 +21,7 @@ import {
   TsRequestSplitter,
   VERSION,
 } from '../../../proxies/rdp/credssp/ts-request.ts'
+import { OWN_NAME } from '../../../proxies/rdp/own-name.ts'
 import { type Event, hex, keep } from '../stream-events.ts'
 import {
   connectTarget,
@@ -30,6 +31,7 @@ import {
   type Outcome,
   serveCredSsp,
 } from './credssp/connections.ts'
+import { LicenseServer } from './licensing/server.ts'
 import { openTarget, type SessionOptions } from './sessions.ts'
 
 const LOGIN = { login: 'administrator', password: 'Target-Pass1' }
@@ -255,7 +257,10 @@ describe('the first answer', () => {
 
 describe('what follows TLS', () => {
   /** A target whose messages after TLS pass through this; undefined: it closes. */
-  const target = async (through: (bytes: Buffer) => Uint8Array | undefined): Promise<number> => {
+  const target = async (
+    through: (bytes: Buffer) => Uint8Array | undefined,
+    licenses?: LicenseServer,
+  ): Promise<number> => {
     const { port, close } = await listen(
       identity,
       async (socket) => {
@@ -268,8 +273,11 @@ describe('what follows TLS', () => {
           },
           visitor: {
             settings: () => {},
-            logon: () => front.licensed(),
-            license: () => {},
+            logon: () => (licenses ? front.sendIo(licenses.request) : front.licensed()),
+            license: (data) => {
+              front.sendIo(licenses!.answer(data))
+              if (licenses!.issued) front.startSession()
+            },
             io: () => {},
             channel: () => {},
             fastPath: () => {},
@@ -289,6 +297,23 @@ describe('what follows TLS', () => {
   test('as it should be', async () => {
     const { pipe } = await openTarget({ ...LOGIN, port: await target((bytes) => bytes), rdp })
     pipe.destroy()
+  })
+
+  test('a host that wants licenses is asked for one for the account', async () => {
+    const licenses = new LicenseServer()
+    const { pipe } = await openTarget({ ...LOGIN, port: await target((bytes) => bytes, licenses), rdp })
+    expect(licenses.issued).toMatchObject({ userName: LOGIN.login, machineName: OWN_NAME })
+    pipe.destroy()
+  })
+
+  test('a host that has none left says so', async () => {
+    const alert = buildLicense(LICENSE_MESSAGE.errorAlert, Buffer.from('060000000100000004000000', 'hex'))
+    const port = await target((bytes) =>
+      bytes.includes(buildValidClient()) ? buildDataIndication(IO_CHANNEL, alert) : bytes,
+    )
+    expect((await refusal({ port, rdp })).message).toContain(
+      'it finds no license server for remote desktops (licensing error 6)',
+    )
   })
 
   test('each message cut in the middle, left out, and with a byte more than its length', async () => {

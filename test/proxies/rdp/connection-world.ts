@@ -23,6 +23,7 @@ import type {
 import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
 import { until } from '../../until.ts'
 import { readText } from '../desktop/reading.ts'
+import { WITHOUT_LICENSE } from './connection/pair.ts'
 import { clientCore } from './connection/target.ts'
 import { FakeClient } from './local/client.ts'
 
@@ -132,7 +133,7 @@ export class Person {
       client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(SIZE.width, SIZE.height) }]),
       view: { selectedProtocol: SECURITY_PROTOCOL.tls, channels: [], colourDepth: 32 },
       info: { ...INFO, ...info },
-      licensing: 'answered',
+      licensing: WITHOUT_LICENSE,
       write: (bytes) => socket.write(bytes),
       visitor: {
         license: () => {},

@@ -25,6 +25,7 @@ import { GSSAPI_PEERS, gssapiClient } from '../../peers/rdp/gssapi.ts'
 import { SCREEN_PEERS, type Screen, startScreen } from '../../peers/screen.ts'
 import { type CertificateFiles, certificateFiles } from '../../peers/vnc/certificate.ts'
 import { until } from '../../until.ts'
+import { WITHOUT_LICENSE } from './connection/pair.ts'
 import { clientCore } from './connection/target.ts'
 import { type FrontWorld, type FrontWorldOptions, startFront, TICKET } from './front-world.ts'
 
@@ -99,7 +100,7 @@ function introduce(secured: TLSSocket, info: Partial<ClientInfo> = {}): BackConn
     client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]),
     view: { selectedProtocol: 1, channels: [], colourDepth: 32 },
     info: { ...INFO, ...info },
-    licensing: 'answered',
+    licensing: WITHOUT_LICENSE,
     write: (bytes) => secured.write(bytes),
     visitor: {
       license: () => {},

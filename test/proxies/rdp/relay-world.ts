@@ -27,6 +27,7 @@ import { RDP_OPTIONS, type RdpOptions } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
 import { FakePipe } from '../fake-pipe.ts'
+import { WITHOUT_LICENSE } from './connection/pair.ts'
 import { clientCapabilities, clientCore } from './connection/target.ts'
 
 export const DESKTOP: Desktop = { width: 800, height: 600, depth: 32 }
@@ -240,7 +241,7 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
       client: client.settings,
       view: { selectedProtocol: 1, channels: plan.channels, colourDepth: 32 },
       info: forTarget(INFO, { domain: '', login: 'root', password: 'Target-Pass1' }),
-      licensing: 'answered',
+      licensing: WITHOUT_LICENSE,
       write: (bytes) => peer.pipe.write(bytes),
       visitor: target.listener,
     })

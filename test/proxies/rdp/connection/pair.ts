@@ -2,7 +2,12 @@
 import { parseClientData } from '../../../../proxies/rdp/codec/client-data.ts'
 import { type ClientInfo, forTarget, INFO_FLAG } from '../../../../proxies/rdp/codec/client-info.ts'
 import { BLOCK } from '../../../../proxies/rdp/codec/data-blocks.ts'
-import { BackConnection } from '../../../../proxies/rdp/connection/back-connection.ts'
+import { buildNoLicense } from '../../../../proxies/rdp/codec/licensing.ts'
+import {
+  BackConnection,
+  type BackConnectionOptions,
+  type Licensee,
+} from '../../../../proxies/rdp/connection/back-connection.ts'
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { type Event, hex, keep } from '../../stream-events.ts'
 import { clientCore } from './target.ts'
@@ -23,6 +28,9 @@ const INFO: ClientInfo = {
   extended: new Uint8Array(0),
 }
 
+/** Has no license, and asks for none. */
+export const WITHOUT_LICENSE: Licensee = { answer: () => buildNoLicense() }
+
 export interface Pair {
   front: FrontConnection
   back: BackConnection
@@ -33,12 +41,12 @@ export interface Pair {
 }
 
 export interface PairOptions {
-  licensing?: 'relayed' | 'answered'
+  licensing?: BackConnectionOptions['licensing']
   /** Called when the front has login and password; default: `licensed`. */
   logon?: (front: FrontConnection) => void
 }
 
-export function joinEnds({ licensing = 'answered', logon }: PairOptions = {}): Pair {
+export function joinEnds({ licensing = WITHOUT_LICENSE, logon }: PairOptions = {}): Pair {
   const heard: Pair['heard'] = { front: [], back: [] }
   const waiting: { to: 'front' | 'back'; bytes: Uint8Array }[] = []
   const note =

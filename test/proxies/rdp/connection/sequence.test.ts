@@ -207,35 +207,38 @@ describe('both ends', () => {
     expect(heard.back.slice(1)).toEqual([['license', hex(buildValidClient())], ['licensed']])
   })
 
-  test('what a client says in its licensing is no Client Info to the target', () => {
-    const { back, heard, run } = joinEnds({ licensing: 'relayed', logon: () => {} })
+  const answered = (...messages: Uint8Array[]) => {
+    const { back, heard, run } = joinEnds({
+      licensing: 'relayed',
+      logon: (one) => one.sendIo(request),
+    })
     back.start()
     run()
-    heard.front.length = 0
-    const body = Buffer.from([LICENSE_MESSAGE.licenseInfo, 3, 6, 0, 1, 2])
-    const said = buildSecured(
-      SECURITY_FLAG.license | SECURITY_FLAG.info,
-      Buffer.concat([body, Buffer.alloc(4)]),
-    )
-    back.sendIo(said)
+    for (const message of messages) back.sendIo(message)
     run()
-    expect(heard.front).toEqual([['license', hex(buildSecured(SECURITY_FLAG.license, body))]])
-    back.sendIo(buildSecured(SECURITY_FLAG.license, Buffer.from([LICENSE_MESSAGE.newLicense, 3, 4, 0])))
-    expect(() => run()).toThrow(/a client's message/)
+    return heard.front.filter(([kind]) => kind === 'license')
+  }
+  const newLicense = Buffer.from([LICENSE_MESSAGE.newLicenseRequest, 0x83, 6, 0, 1, 2])
+
+  test('of a client goes on as licensing and as nothing else, and ends where it says', () => {
+    const message = buildSecured(SECURITY_FLAG.license | 0x200, Buffer.concat([newLicense, Buffer.from([9])]))
+    expect(answered(message)).toEqual([['license', hex(buildSecured(SECURITY_FLAG.license, newLicense))]])
   })
 
-  test('licensing has an end', () => {
-    const { back, run } = joinEnds({ licensing: 'relayed', logon: () => {} })
-    back.start()
-    run()
-    for (let left = 17; left > 0; left--) back.sendIo(buildNoLicense())
-    expect(() => run()).toThrow(/at most 16 messages/)
+  test.each([
+    ['a logon of its own', buildSecured(SECURITY_FLAG.license | SECURITY_FLAG.info, newLicense)],
+    ['no licensing', buildSecured(0, newLicense)],
+    ['a server’s message', request],
+    ['a message that is cut', buildSecured(SECURITY_FLAG.license, newLicense.subarray(0, 5))],
+    ['messages without end', ...Array<Buffer>(17).fill(buildNoLicense())],
+  ])('of a client that sends %s in its place ends the connection', (_, ...messages) => {
+    expect(() => answered(...messages)).toThrow(MalformedError)
   })
 
   test('a license that is refused is said as what it is', () => {
     const { back, run } = joinEnds({ logon: (front) => front.sendIo(buildNoLicense()) })
     back.start()
-    expect(run).toThrow(/licensing fails \(error 2\)/)
+    expect(run).toThrow(/there is no license for remote desktops left \(licensing error 2\)/)
   })
 })
 
@@ -282,6 +285,7 @@ describe('the front refuses', () => {
     ['a long message early', [Buffer.from([3, 0, (SETUP_LIMIT >> 8) + 1, 0])]],
     ['a desktop without pixels', [connectInitialOf(0, 600)]],
     ['a desktop beyond all screens', [connectInitialOf(65535, 65535)]],
+    ['a desktop that no recording can be drawn with', [connectInitialOf(8192, 4097)]],
     [
       'joins without an end',
       [

@@ -250,3 +250,19 @@ test('what nobody knows does not pass', () => {
   )
   expect(() => filter.fromClient(buildDeactivateAll(SHARE))).toThrow(MalformedError)
 })
+
+test.each([
+  [8192, 4096, true],
+  [8192, 4097, false],
+  [8193, 1, false],
+  [0, 600, false],
+])(
+  'a target’s desktop of %d × %d is taken where a recording of it can be drawn',
+  (width, height, isTaken) => {
+    const { filter } = open()
+    const capabilities = clientCapabilities({ width, height, depth: 32 })
+    const demand = buildDemandActive({ shareId: SHARE, capabilities })
+    if (isTaken) expect(filter.fromTarget(demand)).toHaveLength(1)
+    else expect(() => filter.fromTarget(demand)).toThrow(MalformedError)
+  },
+)

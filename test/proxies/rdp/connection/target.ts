@@ -18,6 +18,7 @@ import { parseClientData } from '../../../../proxies/rdp/codec/client-data.ts'
 import { forTarget, INFO_FLAG, type TargetLogon } from '../../../../proxies/rdp/codec/client-info.ts'
 import { BLOCK } from '../../../../proxies/rdp/codec/data-blocks.ts'
 import { UpdateAssembler } from '../../../../proxies/rdp/codec/fast-path-output.ts'
+import { buildNoLicense } from '../../../../proxies/rdp/codec/licensing.ts'
 import { SERVER_USER } from '../../../../proxies/rdp/codec/mcs.ts'
 import {
   buildControl,
@@ -134,7 +135,7 @@ export async function openTarget(port: number, logon: TargetLogon, depth: 16 | 3
       },
       logon,
     ),
-    licensing: 'answered',
+    licensing: { answer: () => buildNoLicense() },
     write: (bytes) => tls.write(bytes),
     visitor: {
       license: () => {},

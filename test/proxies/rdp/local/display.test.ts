@@ -198,6 +198,21 @@ describe('the desktop', () => {
     },
   )
 
+  test('is drawn again for a window that was hidden', async () => {
+    const { client, display } = setting()
+    const screen = list()
+    display.show(screen)
+    await vi.advanceTimersByTimeAsync(5_000)
+    client.picture!.framebuffer.bytes.fill(0)
+    client.data(DATA_PDU.suppressOutput, Buffer.from([0, 0, 0, 0]))
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(wrongPixels(client, screen)).toBeGreaterThan(0)
+    client.data(DATA_PDU.suppressOutput, Buffer.from([1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 9, 0]))
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(wrongPixels(client, screen)).toBe(0)
+    display.close()
+  })
+
   test('a client that asks for answers without end is malformed', async () => {
     const { client, display } = setting()
     await settled()
@@ -272,7 +287,8 @@ describe('the sign-in form', () => {
   const begin = async (options: FakeClientOptions, login?: string) => {
     const { client, display } = setting(options)
     const { size = SIZE } = options
-    const form = signInForm({ bastion: 'Sallyport', ...(login !== undefined && { login }) }, size)
+    const { keyboard } = display
+    const form = signInForm({ bastion: 'Sallyport', keyboard, ...(login !== undefined && { login }) }, size)
     const done = vi.fn()
     void display.ask(form).then(done)
     await settled()
@@ -281,7 +297,9 @@ describe('the sign-in form', () => {
 
   test('by keys alone: what the client has said stands there already', async () => {
     const { client, form, done } = await begin({ keyboardLayout: 0x407 }, 'alice:root@win-1')
-    expect(shownText(form)).toEqual(expect.arrayContaining(['User', 'Password', 'alice:root@win-1']))
+    expect(shownText(form)).toEqual(
+      expect.arrayContaining(['User', 'Password', 'alice:root@win-1', 'Keyboard: German']),
+    )
     // z, y, @ and ä of a German keyboard.
     client.key(0x15)
     client.key(0x2c)
@@ -299,7 +317,8 @@ describe('the sign-in form', () => {
   })
 
   test('without a login it begins with that, and Tab goes round', async () => {
-    const { client, done } = await begin({})
+    const { client, form, done } = await begin({ keyboardLayout: 0x411 })
+    expect(shownText(form)).toContain('Keyboard: US, as yours is not known here')
     client.type('bob')
     client.key(TAB)
     client.type('pass')
