@@ -22,9 +22,6 @@ import type { RdpSession } from './session.ts'
 /** Names of devices and dynamic channels that the audit log is told of, each once; of more it is not told. */
 const MAX_NAMES = 256
 
-/** A target says once what sizes it has, and again where it begins anew. */
-const MAX_DISPLAY_CAPABILITIES = 16
-
 const CLIPBOARD_RIGHTS: Readonly<Record<Direction, Right>> = {
   up: 'RDP_CLIPBOARD_UP',
   down: 'RDP_CLIPBOARD_DOWN',
@@ -184,7 +181,6 @@ export class SessionChannels {
 
   #dynamicVisitor(): DynamicFilterOptions['visitor'] {
     const session = this.#session
-    let capabilities = 0
     return {
       denied: (name) => {
         if (!this.#isNews(`dynamic ${name}`)) return
@@ -197,14 +193,10 @@ export class SessionChannels {
         if (right) this.#opened(right, name)
         else if (name !== DISPLAY_CONTROL) this.#opened('RDP', name)
       },
-      data: (from, name, message) => {
-        if (name !== DISPLAY_CONTROL) return true
-        // Anything else would be a way for files that no right is about.
-        if (message.kind !== 'data') return false
-        if (from === 'client') return isLayout(message.data)
-        capabilities++
-        return capabilities <= MAX_DISPLAY_CAPABILITIES && isDisplayCapabilities(message.data)
-      },
+      // A program of the account may have opened the channel: of anything else it would be a way past the clipboard.
+      data: (from, name, message) =>
+        name !== DISPLAY_CONTROL ||
+        (message.kind === 'data' && (from === 'target' ? isDisplayCapabilities : isLayout)(message.data)),
     }
   }
 
