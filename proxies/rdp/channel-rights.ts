@@ -9,8 +9,7 @@ import { DEVICE_TYPE } from './codec/rdpdr.ts'
 const AUDIO_INPUT = 'AUDIO_INPUT'
 /** Dynamic channels that sounds are played by in place of the static one (MS-RDPEA). */
 const AUDIO_OUTPUTS: ReadonlySet<string> = new Set(['AUDIO_PLAYBACK_DVC', 'AUDIO_PLAYBACK_LOSSY_DVC'])
-/** Answers what it is sent (MS-RDPEECO). */
-const ECHO = 'ECHO'
+
 /** For viewing only nothing of the client's goes to the target: no device, no voice, no wish for another size. */
 export function channelPolicy(
   rights: ReadonlySet<Right>,
@@ -81,6 +80,6 @@ export function isDynamicAllowed(name: string, policy: ChannelPolicy): boolean {
       return policy.audioOutput
     default:
       if (name === DISPLAY_CONTROL) return policy.resizing
-      return name === ECHO || (policy.dynamic.includes(name) && dynamicChannelFlaw(name) === undefined)
+      return policy.dynamic.includes(name) && dynamicChannelFlaw(name) === undefined
   }
 }

@@ -15,7 +15,7 @@ import { DynamicFilter, type DynamicFilterOptions } from './channels/dynamic-fil
 import type { Direction, Side } from './channels/passage.ts'
 import type { ChannelPlan, ChannelPolicy, KnownChannel } from './channels/plan.ts'
 import type { ClipboardFile } from './codec/cliprdr.ts'
-import { DISPLAY_CONTROL, parseMonitorLayout } from './codec/display-control.ts'
+import { DISPLAY_CONTROL, isDisplayCapabilities, parseMonitorLayout } from './codec/display-control.ts'
 import { parseChunk } from './codec/virtual-channel.ts'
 import type { RdpSession } from './session.ts'
 
@@ -193,8 +193,10 @@ export class SessionChannels {
         if (right) this.#opened(right, name)
         else if (name !== DISPLAY_CONTROL) this.#opened('RDP', name)
       },
+      // A program of the account may have opened the channel: of anything else it would be a way past the clipboard.
       data: (from, name, message) =>
-        name !== DISPLAY_CONTROL || from === 'target' || (message.kind === 'data' && isLayout(message.data)),
+        name !== DISPLAY_CONTROL ||
+        (message.kind === 'data' && (from === 'target' ? isDisplayCapabilities : isLayout)(message.data)),
     }
   }
 

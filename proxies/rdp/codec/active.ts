@@ -54,8 +54,13 @@ function readSets(reader: ByteReader): Capability[] {
   if (CAPABILITY_LIMIT < count) {
     reader.fail(`at most ${CAPABILITY_LIMIT} capability sets were expected, found ${count}`)
   }
+  const types = new Set<number>()
   return Array.from({ length: count }, () => {
     const type = reader.uint16()
+    // Of two some take the first and others the last: they would have desktops of different sizes.
+    if (types.has(type))
+      reader.fail(`capability sets of different types were expected, found type ${type} twice`)
+    types.add(type)
     const setLength = reader.uint16()
     if (setLength < SET_HEADER) {
       reader.fail(`a capability set of at least ${SET_HEADER} bytes was expected, found ${setLength}`)

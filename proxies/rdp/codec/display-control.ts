@@ -6,6 +6,7 @@ import { ByteReader } from './reader.ts'
 export const DISPLAY_CONTROL = 'Microsoft::Windows::RDS::DisplayControl'
 
 const LAYOUT = 2
+const CAPABILITIES = { type: 5, length: 20 } as const
 const MONITOR = 40
 const PRIMARY = 1
 const DISPLAY_LEAST = 200
@@ -19,7 +20,7 @@ export interface Monitor {
   height: number
 }
 
-/** Monitors of a client's layout; undefined: the message is another one. */
+/** Monitors of a client's layout, and nothing more; undefined: the message is another one. */
 export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
   const reader = new ByteReader(bytes, 'display control')
   const type = reader.uint32()
@@ -30,7 +31,7 @@ export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
   if (count < 1 || MONITOR_LIMIT < count) {
     reader.fail(`1 to ${MONITOR_LIMIT} monitors were expected, found ${count}`)
   }
-  return Array.from({ length: count }, () => {
+  const monitors = Array.from({ length: count }, () => {
     const monitor = new ByteReader(reader.bytes(size), 'display control monitor')
     const isPrimary = (monitor.uint32() & PRIMARY) !== 0
     const left = monitor.uint32() | 0
@@ -38,6 +39,15 @@ export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
     const width = readSide(monitor)
     return { isPrimary, left, top, width, height: readSide(monitor) }
   })
+  reader.end()
+  return monitors
+}
+
+/** Whether it is all that a target says: how large desktops can be. */
+export function isDisplayCapabilities(bytes: Uint8Array): boolean {
+  if (bytes.length !== CAPABILITIES.length) return false
+  const reader = new ByteReader(bytes, 'display control')
+  return reader.uint32() === CAPABILITIES.type && reader.uint32() === CAPABILITIES.length
 }
 
 function readSide(reader: ByteReader): number {

@@ -325,7 +325,7 @@ describe('dynamic channels', () => {
 
   test.each<[string, Right[], string[], boolean]>([
     [DISPLAY_CONTROL, [], [], true],
-    ['ECHO', [], [], true],
+    ['ECHO', ALL, [], false],
     ['AUDIO_INPUT', [], [], false],
     ['AUDIO_INPUT', ['RDP_AUDIO_INPUT'], [], true],
     ['AUDIO_PLAYBACK_DVC', ['RDP_AUDIO_INPUT'], [], false],
@@ -347,7 +347,20 @@ describe('dynamic channels', () => {
     world.client.channel('drdynvc', data(3, layout(1)))
     world.client.channel('drdynvc', data(3, layout(2)))
     world.client.channel('drdynvc', data(3, Buffer.from('garbage')))
+    world.client.channel('drdynvc', data(3, Buffer.concat([layout(1), Buffer.from('more')])))
     expect(world.target.heard().channels).toEqual([['drdynvc', data(3, layout(1))]])
+  })
+
+  test('tell how large a desktop can be, and carry nothing else to the client', async () => {
+    const world = await open([])
+    world.target.channel('drdynvc', create(3, DISPLAY_CONTROL))
+    world.client.channel('drdynvc', created(3))
+    world.client.heard()
+    const limits = new ByteWriter().uint32(5).uint32(20).uint32(16).uint32(8192).uint32(8192).finish()
+    world.target.channel('drdynvc', data(3, limits))
+    world.target.channel('drdynvc', data(3, Buffer.concat([limits, Buffer.from('a file')])))
+    world.target.channel('drdynvc', data(3, Buffer.from('a file, twenty bytes')))
+    expect(world.client.heard().channels).toEqual([['drdynvc', data(3, limits)]])
   })
 
   test('that are refused are told once each', async () => {

@@ -32,7 +32,7 @@ import { type Event, keep } from '../../stream-events.ts'
 import { signIn } from '../credssp/connections.ts'
 import { pictureFrom } from './picture.ts'
 import { openRelay, type Relay } from './relay.ts'
-import { dial, openTarget, type Session } from './target.ts'
+import { dial } from './target.ts'
 
 const DESKTOP_PEERS = [...XRDP_PEERS, ...SCREEN_PEERS, 'xfreerdp', 'xdotool', 'xclip'] as const
 
@@ -40,7 +40,6 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
   let user: SystemUser
   let xrdp: Xrdp
   let screen: Screen
-  let session: Session | undefined
   let relay: Relay | undefined
   let client: Daemon | undefined
 
@@ -54,7 +53,6 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
     xrdp = await startXrdp()
   })
   afterEach(async () => {
-    session?.close()
     await client?.stop()
     await relay?.close()
     client = relay = undefined
@@ -68,26 +66,12 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
   /** What the target's desktop has written into a file of the user's. */
   const written = (name: string) =>
     until(
-      () => `${name}; came: ${JSON.stringify(session)} ${JSON.stringify(relay?.errors)} ${xrdp.log()}`,
+      () => `${name}; came: ${JSON.stringify(relay?.errors)} ${xrdp.log()}`,
       () => {
         const path = join(user.home, name)
         return existsSync(path) ? readFileSync(path, 'utf8').trim() || undefined : undefined
       },
     )
-
-  test('signs the injected account in and draws its desktop', async () => {
-    session = await openTarget(xrdp.port, { domain: '', login: user.name, password: user.password }, 32)
-    const { updates } = session
-    await until(
-      () => `a bitmap; came: ${JSON.stringify(session)} ${xrdp.log()}`,
-      () => updates.includes(UPDATE.bitmap) || undefined,
-    )
-    expect(await written('who')).toBe(user.name)
-    expect(session.desktop).toEqual({ width: 800, height: 600, depth: 32 })
-    expect(updates).not.toContain(UPDATE.surfaceCommands)
-    expect(session.error).toBeUndefined()
-    expect(session.disconnect).toBeUndefined()
-  })
 
   test('is shown to a client that knows nothing of the account, and takes its keys', async () => {
     const logon = { domain: '', login: user.name, password: user.password }
@@ -185,7 +169,7 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
       () => `the target's text; came: ${soFar()}`,
       async () => (await pasted()).stdout.startsWith('from the target') || undefined,
     )
-    await happens('text', 'down', 'from the target\n', 34)
+    await happens('text', 'down', 'from the target\n', 16)
     const copied = await startDaemon(
       '/bin/sh',
       ['-c', `echo of the client | exec ${findProgram('xclip')} -quiet -selection clipboard`],

@@ -54,6 +54,19 @@ function open(passes = true): { filter: SessionFilter; heard: Event[] } {
   )
   return { filter, heard }
 }
+test('of two sets of one type nobody takes the first and nobody the last', () => {
+  const bitmap = (width: number) => ({
+    type: CAPABILITY.bitmap,
+    body: new ByteWriter().uint16(32).zeros(6).uint16(width).uint16(480).zeros(12).finish(),
+  })
+  const offer = buildDemandActive({ shareId: SHARE, capabilities: [bitmap(640), bitmap(1920)] })
+  const { filter, heard } = open()
+  expect(() => filter.fromTarget(offer)).toThrow(
+    'capability sets of different types were expected, found type 2 twice',
+  )
+  expect(heard).toEqual([])
+})
+
 /** With a desktop that both have agreed to, and nothing heard yet. */
 function openInSession(passes = true): ReturnType<typeof open> {
   const { filter, heard } = open(passes)

@@ -1,55 +1,10 @@
-/** The back's end of RDP toward a real target, behind TLS: as a client of its own that takes a desktop. */
+/** What a client of ours is toward a target, and the way to one as far as TLS. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import {
-  buildConfirmActive,
-  type Capability,
-  parseDemandActive,
-} from '../../../../proxies/rdp/codec/active.ts'
-import {
-  CAPABILITY,
-  type Desktop,
-  readDesktop,
-  stripConfirm,
-  stripDemand,
-} from '../../../../proxies/rdp/codec/capabilities.ts'
-import { parseClientData } from '../../../../proxies/rdp/codec/client-data.ts'
-import { forTarget, INFO_FLAG, type TargetLogon } from '../../../../proxies/rdp/codec/client-info.ts'
-import { BLOCK } from '../../../../proxies/rdp/codec/data-blocks.ts'
-import { UpdateAssembler } from '../../../../proxies/rdp/codec/fast-path-output.ts'
-import { buildNoLicense } from '../../../../proxies/rdp/codec/licensing.ts'
-import { SERVER_USER } from '../../../../proxies/rdp/codec/mcs.ts'
-import {
-  buildControl,
-  buildFontList,
-  buildSynchronize,
-  CONTROL_ACTION,
-  parseErrorInfo,
-  parseSessionInfo,
-} from '../../../../proxies/rdp/codec/session-pdus.ts'
-import {
-  buildShareData,
-  CONTROL_PDU,
-  DATA_PDU,
-  parseShare,
-  parseShareData,
-  type ShareData,
-} from '../../../../proxies/rdp/codec/share.ts'
-import { parseSlowPointer, parseSlowUpdate, type Update } from '../../../../proxies/rdp/codec/updates.ts'
-import { BackConnection } from '../../../../proxies/rdp/connection/back-connection.ts'
+import type { Capability } from '../../../../proxies/rdp/codec/active.ts'
+import { CAPABILITY, type Desktop } from '../../../../proxies/rdp/codec/capabilities.ts'
 import { BackNegotiation } from '../../../../proxies/rdp/connection/back-negotiation.ts'
-
-export interface Session {
-  desktop?: Desktop
-  /** Codes of updates in their order. */
-  updates: number[]
-  sessionInfo: string[]
-  errorInfo: number[]
-  disconnect?: number
-  error?: unknown
-  close(): void
-}
 
 /** What a client of ours would say of itself. */
 export function clientCore(width: number, height: number): Buffer {
@@ -110,78 +65,4 @@ export async function dial(port: number, login: string): Promise<TLSSocket> {
   const tls = connectTls({ socket, rejectUnauthorized: false })
   await once(tls, 'secureConnect')
   return tls
-}
-
-export async function openTarget(port: number, logon: TargetLogon, depth: 16 | 32): Promise<Session> {
-  const tls = await dial(port, logon.login)
-  const session: Session = { updates: [], sessionInfo: [], errorInfo: [], close: () => tls.destroy() }
-  const assembler = new UpdateAssembler()
-  const keep = (update: Update): void => {
-    session.updates.push(update.code)
-  }
-  const back = new BackConnection({
-    client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]),
-    view: { selectedProtocol: 1, channels: [{ name: 'cliprdr', options: 0xc0a00000 }], colourDepth: depth },
-    info: forTarget(
-      {
-        codePage: 0,
-        flags: INFO_FLAG.mouse | INFO_FLAG.compression,
-        domain: '',
-        login: 'alice',
-        password: 'not the password of the account',
-        alternateShell: '/bin/false',
-        workingFolder: '',
-        extended: new Uint8Array(0),
-      },
-      logon,
-    ),
-    licensing: { answer: () => buildNoLicense() },
-    write: (bytes) => tls.write(bytes),
-    visitor: {
-      license: () => {},
-      licensed: () => {},
-      channel: () => {},
-      fastPath: (pdu) => assembler.feed(pdu, keep),
-      disconnect: (reason) => {
-        session.disconnect = reason
-      },
-      io: (data) => {
-        for (const pdu of parseShare(data)) {
-          if (pdu.type === CONTROL_PDU.demandActive) activate(parseDemandActive(pdu.body))
-          else if (pdu.type === CONTROL_PDU.data) hear(parseShareData(pdu))
-        }
-      },
-    },
-  })
-  const send = (data: ShareData) => back.sendIo(buildShareData(data, back.user))
-  const activate = ({ shareId, capabilities }: ReturnType<typeof parseDemandActive>): void => {
-    const desktop = readDesktop(stripDemand(capabilities))
-    session.desktop = desktop
-    back.sendIo(
-      buildConfirmActive({ shareId, capabilities: stripConfirm(clientCapabilities(desktop)) }, back.user),
-    )
-    send(buildSynchronize(shareId, SERVER_USER))
-    send(buildControl(shareId, CONTROL_ACTION.cooperate))
-    send(buildControl(shareId, CONTROL_ACTION.requestControl))
-    send(buildFontList(shareId))
-  }
-  const hear = ({ type, body }: ShareData): void => {
-    if (type === DATA_PDU.update) keep(parseSlowUpdate(body))
-    else if (type === DATA_PDU.pointer) keep(parseSlowPointer(body))
-    else if (type === DATA_PDU.setErrorInfo) session.errorInfo.push(parseErrorInfo(body))
-    else if (type === DATA_PDU.saveSessionInfo) session.sessionInfo.push(parseSessionInfo(body).kind)
-  }
-  tls.on('error', (error) => {
-    session.error = error
-  })
-  tls.on('data', (chunk: Buffer) => {
-    try {
-      back.receive(chunk)
-    } catch (error) {
-      session.error = error
-      tls.destroy()
-    }
-  })
-  back.start()
-  return session
 }
