@@ -21,7 +21,6 @@ import {
 import { parseMonitorLayout } from '../../../../proxies/rdp/codec/display-control.ts'
 import {
   buildDynamicRefusal,
-  DynamicAssembler,
   type DynamicMessage,
   limitVersion,
   parseDynamic,
@@ -179,19 +178,6 @@ describe('dynamic channels (MS-RDPEDYC, section 4)', () => {
       channel: 70_000,
       status: 0x80070005,
     })
-  })
-
-  test('messages come whole, and are bounded', () => {
-    const assembler = new DynamicAssembler('echo', 10)
-    const piece = (text: string) => ({ kind: 'data' as const, channel: 1, data: Buffer.from(text) })
-    const first = (text: string, length: number) => ({ ...piece(text), kind: 'data-first' as const, length })
-    expect(assembler.feed(piece('whole'))?.toString()).toBe('whole')
-    expect(assembler.feed(first('in ', 9))).toBeUndefined()
-    expect(assembler.feed(piece(''))).toBeUndefined()
-    expect(assembler.feed(piece('pieces'))?.toString()).toBe('in pieces')
-    expect(() => assembler.feed(first('too much', 11))).toThrow(/at most 10 bytes/)
-    expect(assembler.feed(first('a', 3))).toBeUndefined()
-    expect(() => assembler.feed(piece('bcd'))).toThrow(/3 bytes was expected, found more/)
   })
 })
 
