@@ -1,8 +1,7 @@
 /** A whole bastion for desktops: a broker that listens for VNC, a real Xvnc as the target, and a way in. */
 import { type Broker, type BrokerOptions, startBroker } from '../peers/broker.ts'
 import { startXvnc, type Xvnc, type XvncOptions } from '../peers/vnc/servers.ts'
-import { until } from '../until.ts'
-import { eventsIn, type SessionRow } from './bastion.ts'
+import { addDesktop, addPerson, type History, historyOf, PERSON } from './desktop-targets.ts'
 
 export interface DesktopOptions {
   /** Default: VncAuth, 640 × 480. */
@@ -17,7 +16,7 @@ export interface DesktopOptions {
   broker?: BrokerOptions
 }
 
-export interface Desktop {
+export interface Desktop extends History {
   broker: Broker
   /** Undefined where the target is somebody else's. */
   xvnc: Xvnc | undefined
@@ -32,81 +31,40 @@ export interface Desktop {
   policy(fields: Record<string, unknown>): Promise<void>
   /** The person may do these from now on. */
   grant(subprotocols: string[]): Promise<void>
-  closedSessions(count?: number): Promise<SessionRow[]>
-  events(code: string, count?: number): Promise<Record<string, unknown>[]>
   stop(): Promise<void>
 }
 
 const TARGET_PASSWORD = 'Xvnc-pw1'
 
 export async function startDesktop(options: DesktopOptions = {}): Promise<Desktop> {
-  const { target, subprotocols = ['VNC'], policy = {}, authorization } = options
+  const { target } = options
   const xvnc =
     options.port === undefined
       ? await startXvnc({ types: ['VncAuth'], password: TARGET_PASSWORD, ...target })
       : undefined
   const targetPassword = target?.password ?? TARGET_PASSWORD
   const broker = await startBroker({ vnc: {}, ...options.broker })
-  const must = broker.must.bind(broker)
-  const password = 'ops1 password'
-  await must('POST', '/users', {
-    user_name: 'ops1',
-    display_name: 'ops1',
-    email: 'ops1@example.com',
-    profile: 'user',
-    user_auths: ['local_password'],
-    password,
-  })
-  await must('POST', '/usergroups', { group_name: 'people', users: ['ops1'] })
-  await must('POST', '/connectionpolicies', {
-    policy_name: 'desktops',
+  await addPerson(broker)
+  const { login, policy, grant } = await addDesktop(broker, {
+    name: 'desk1',
     protocol: 'VNC',
-    session_notice: false,
-    ...policy,
-  })
-  await must('POST', '/devices', { device_name: 'desk1', host: '127.0.0.1' })
-  await must('POST', '/devices/desk1/services', {
-    service_name: 'vnc',
-    protocol: 'VNC',
-    port: xvnc?.port ?? options.port,
-    connection_policy: 'desktops',
-  })
-  await must('POST', '/accounts', {
-    account_name: 'screen',
-    device: 'desk1',
-    domain: 'local',
-    credentials: [{ type: 'password', password: targetPassword }],
-  })
-  await must('POST', '/targetgroups', {
-    group_name: 'desktops',
-    session: { accounts: ['screen@local:desk1:vnc'] },
-  })
-  const { id } = await must<{ id: string }>('POST', '/authorizations', {
-    user_group: 'people',
-    target_group: 'desktops',
-    authorize_sessions: true,
-    subprotocols,
-    ...authorization,
+    port: (xvnc?.port ?? options.port)!,
+    account: 'screen',
+    password: targetPassword,
+    subprotocols: options.subprotocols ?? ['VNC'],
+    ...(options.policy && { policy: options.policy }),
+    ...(options.authorization && { authorization: options.authorization }),
   })
   return {
     broker,
     xvnc,
-    login: 'ops1+screen@desk1',
-    password,
+    login,
+    password: PERSON.password,
     targetPassword,
     port: broker.ports.vnc!,
-    policy: (fields) => must('PUT', '/connectionpolicies/desktops', fields),
-    grant: (rights) => must('PUT', `/authorizations/${id}`, { subprotocols: rights }),
-    events: async (code, count = 0) =>
-      await until(`${count} events ${code}`, () => {
-        const found = eventsIn(broker.log()).filter((event) => event['event'] === code)
-        return found.length >= count ? found : undefined
-      }),
-    closedSessions: async (count = 0) =>
-      await until(`${count} closed sessions`, async () => {
-        const rows = await must<SessionRow[]>('GET', '/sessions?status=closed&sort=begin&limit=-1')
-        return rows.length >= count ? rows : undefined
-      }),
+    policy,
+    grant,
+    ...historyOf(broker),
     stop: async () => {
       await broker.stop()
       await xvnc?.stop()

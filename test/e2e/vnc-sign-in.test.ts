@@ -40,6 +40,7 @@ import {
   vncSnapshot,
 } from '../peers/vnc/viewers.ts'
 import { until } from '../until.ts'
+import { addDesktop } from './desktop-targets.ts'
 import { type Desktop, startDesktop } from './desktops.ts'
 
 const [WIDTH, HEIGHT] = [320, 240]
@@ -240,30 +241,15 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
     }
 
     /** ops1 may open it. The answer is the login string. */
-    async function target({
-      name,
-      port,
-      types,
-      account = 'screen',
-      password,
-    }: TargetOptions): Promise<string> {
-      const must = desktop.broker.must.bind(desktop.broker)
-      const policy = { policy_name: name, protocol: 'VNC', session_notice: false, security_types: types }
-      await must('POST', '/connectionpolicies', policy)
-      await must('POST', '/devices', { device_name: name, host: '127.0.0.1' })
-      const service = { service_name: 'vnc', protocol: 'VNC', port, connection_policy: name }
-      await must('POST', `/devices/${name}/services`, service)
-      const credentials = [{ type: 'password', password }]
-      await must('POST', '/accounts', { account_name: account, device: name, domain: 'local', credentials })
-      const accounts = [`${account}@local:${name}:vnc`]
-      await must('POST', '/targetgroups', { group_name: name, session: { accounts } })
-      await must('POST', '/authorizations', {
-        user_group: 'people',
-        target_group: name,
-        authorize_sessions: true,
+    async function target({ types, account = 'screen', ...options }: TargetOptions): Promise<string> {
+      const { login } = await addDesktop(desktop.broker, {
+        ...options,
+        protocol: 'VNC',
+        account,
         subprotocols: ['VNC'],
+        policy: { security_types: types },
       })
-      return `ops1+${account}@${name}`
+      return login
     }
 
     async function server(types: XvncType[], more: Partial<XvncOptions> = {}): Promise<Xvnc> {

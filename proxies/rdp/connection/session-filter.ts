@@ -16,6 +16,7 @@ import { UpdateAssembler } from '../codec/fast-path-output.ts'
 import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/input.ts'
 import { parseRedirection, type Redirection } from '../codec/redirection.ts'
 import {
+  allowsOutput,
   parseErrorInfo,
   parseSessionInfo,
   type SessionInfo,
@@ -64,7 +65,10 @@ const FROM_TARGET: ReadonlySet<number> = new Set([
   DATA_PDU.statusInfo,
 ])
 
-/** Share data of a client that passes as it is. Keys of bitmaps that it has kept mean nothing without caches. */
+/**
+ * Share data of a client that passes as it is. Keys of bitmaps that it has kept mean nothing without caches. That nothing
+ * is to be drawn for a while stays here: what is done meanwhile would not be in the recording.
+ */
 const FROM_CLIENT: ReadonlySet<number> = new Set([
   DATA_PDU.control,
   DATA_PDU.synchronize,
@@ -215,6 +219,7 @@ export class SessionFilter {
     if (data.type === DATA_PDU.input) {
       return this.#visitor.input(parseSlowInput(data.body)) ? pdu.whole : undefined
     }
+    if (data.type === DATA_PDU.suppressOutput && !allowsOutput(data.body)) return undefined
     return FROM_CLIENT.has(data.type) ? pdu.whole : undefined
   }
 

@@ -170,6 +170,14 @@ test('a picture without a desktop is none', () => {
   )
 })
 
+test('a client cannot have the target stop drawing while it works on', () => {
+  const { filter } = openInSession()
+  const suppress = (body: string) => data(DATA_PDU.suppressOutput, Buffer.from(body, 'hex'))
+  expect(filter.fromClient(suppress('00000000'))).toEqual([])
+  const again = suppress('010000000000000020035802')
+  expect(filter.fromClient(again).map(hex)).toEqual([hex(again)])
+})
+
 test('input stays here where it may not pass', () => {
   const { filter, heard } = openInSession(false)
   const fast = buildFastPathInput([{ kind: 'key', code: 30, extended: 0, isDown: true }])
