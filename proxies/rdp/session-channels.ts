@@ -121,7 +121,7 @@ export class SessionChannels {
       now: () => performance.now(),
     })
     /** Of the list that passed last: the others have been told of. */
-    const asked = new Set<ClipboardFile | undefined>()
+    const asked = new Set<ClipboardFile>()
     return {
       denied: (direction, what) => {
         if (what === 'clipboard') account.deny(direction, '')
@@ -137,7 +137,7 @@ export class SessionChannels {
       fileRequest: (direction, file, { kind }) => {
         if (kind === 'size' || asked.has(file)) return
         asked.add(file)
-        this.#fileWent('RDP_CLIPBOARD_FILE', file?.name ?? '?', direction, file?.size)
+        this.#fileWent('RDP_CLIPBOARD_FILE', file.name, direction, file.size)
       },
     }
   }

@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/malformed.ts'
 import {
+  buildClipboardCapabilities,
   buildFileRefusal,
   buildFormatList,
   CLIPBOARD_CAPABILITY,
@@ -16,7 +17,6 @@ import {
   parseFileList,
   parseFormatList,
   parseFormatRequest,
-  withoutFiles,
 } from '../../../../proxies/rdp/codec/cliprdr.ts'
 import { parseMonitorLayout } from '../../../../proxies/rdp/codec/display-control.ts'
 import {
@@ -51,9 +51,15 @@ describe('the clipboard (MS-RDPECLIP, section 4)', () => {
       bytes('07 00 00 00 10 00 00 00 01 00 00 00 01 00 0c 00 02 00 00 00 0e 00 00 00'),
     )
     expect(type).toBe(CLIPBOARD_MESSAGE.capabilities)
-    expect(parseClipboardCapabilities(body)).toBe(0xe)
-    expect(parseClipboardCapabilities(withoutFiles(body))).toBe(CLIPBOARD_CAPABILITY.longNames)
-    expect(parseClipboardCapabilities(bytes('00 00 00 00'))).toBe(0)
+    const capabilities = parseClipboardCapabilities(body)
+    expect(capabilities).toEqual({ version: 2, flags: 0xe })
+    const built = (files: boolean) =>
+      parseClipboardCapabilities(parseClipboard(buildClipboardCapabilities(capabilities, files)).body)
+    expect(built(true)).toEqual(capabilities)
+    expect(built(false)).toEqual({ version: 2, flags: CLIPBOARD_CAPABILITY.longNames })
+    const none = parseClipboardCapabilities(bytes('00 00 00 00'))
+    expect(none).toBeUndefined()
+    expect(buildClipboardCapabilities(none, true)).toEqual(bytes('07 00 00 00 04 00 00 00 00 00 00 00'))
   })
 
   const list = bytes(
