@@ -53,6 +53,7 @@ import { parseShare, parseShareData } from '../../proxies/rdp/codec/share.ts'
 import { parseSlowPointer, parseSlowUpdate, UPDATE, type Update } from '../../proxies/rdp/codec/updates.ts'
 import { buildChunks, ChannelAssembler } from '../../proxies/rdp/codec/virtual-channel.ts'
 import { parseConnectionConfirm, parseConnectionRequest } from '../../proxies/rdp/codec/x224.ts'
+import { XrdpLogDetector } from '../../proxies/rdp/xrdp-log.ts'
 import * as example from '../proxies/rdp/codec/examples.ts'
 import { joinEnds } from '../proxies/rdp/connection/pair.ts'
 import { cut, hex } from '../proxies/stream-events.ts'
@@ -156,6 +157,11 @@ const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
     Buffer.concat([Buffer.alloc(20, 1), Buffer.alloc(32), Buffer.alloc(20)]),
   ],
   ['device completion', parseIoCompletion, Buffer.alloc(16)],
+  [
+    'places of bitmaps',
+    (bytes) => new XrdpLogDetector().update({ code: UPDATE.bitmap, data: bytes }),
+    Buffer.from('010001000a000a0099019901010001002000000002000000', 'hex'),
+  ],
   ['redirection', parseRedirection, Buffer.from('00000004000005000000010000000400000061000000', 'hex')],
   [
     'channel',

@@ -28,6 +28,7 @@ import {
   parseMcs,
 } from '../codec/mcs.ts'
 import { buildConnectInitial, parseConnectResponse } from '../codec/mcs-connect.ts'
+import { parseRedirection } from '../codec/redirection.ts'
 import { buildSecured, parseSecured, SECURITY_FLAG } from '../codec/security-header.ts'
 import { parseServerData } from '../codec/server-data.ts'
 import { parseErrorInfo } from '../codec/session-pdus.ts'
@@ -268,6 +269,7 @@ export class BackConnection {
   #receiveEarly(data: Uint8Array): void {
     for (const pdu of parseShare(data)) {
       if (pdu.type === CONTROL_PDU.serverRedirection) {
+        if (parseRedirection(pdu.body).isInformational) continue
         this.#licensed()
         this.#options.visitor.io(pdu.whole)
         return

@@ -173,9 +173,11 @@ export class SessionFilter {
         this.#state = 'none'
         this.#visitor.deactivated()
         return pdu.whole
-      case CONTROL_PDU.serverRedirection:
-        this.#visitor.redirected(parseRedirection(pdu.body))
+      case CONTROL_PDU.serverRedirection: {
+        const redirection = parseRedirection(pdu.body)
+        if (!redirection.isInformational) this.#visitor.redirected(redirection)
         return undefined
+      }
       default:
         throw new MalformedError(`share control: a server's PDU was expected, found type ${pdu.type}`)
     }
