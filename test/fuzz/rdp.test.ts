@@ -7,18 +7,19 @@ import { MalformedError } from '../../proxies/malformed.ts'
 import { ClipboardFilter } from '../../proxies/rdp/channels/clipboard-filter.ts'
 import { DeviceFilter } from '../../proxies/rdp/channels/device-filter.ts'
 import { DynamicFilter } from '../../proxies/rdp/channels/dynamic-filter.ts'
+import { MessageStream } from '../../proxies/rdp/channels/message-stream.ts'
 import type { SendChunk, Side } from '../../proxies/rdp/channels/passage.ts'
 import { parseConfirmActive, parseDemandActive } from '../../proxies/rdp/codec/active.ts'
 import { readDesktop, stripConfirm, stripDemand } from '../../proxies/rdp/codec/capabilities.ts'
 import { parseClientData } from '../../proxies/rdp/codec/client-data.ts'
 import { parseClientInfo } from '../../proxies/rdp/codec/client-info.ts'
 import {
+  buildClipboardCapabilities,
   parseClipboard,
   parseClipboardCapabilities,
   parseFileContentsRequest,
   parseFileList,
   parseFormatList,
-  withoutFiles,
 } from '../../proxies/rdp/codec/cliprdr.ts'
 import { parseBlocks } from '../../proxies/rdp/codec/data-blocks.ts'
 import { parseMonitorLayout } from '../../proxies/rdp/codec/display-control.ts'
@@ -52,6 +53,7 @@ import { parseShare, parseShareData } from '../../proxies/rdp/codec/share.ts'
 import { parseSlowPointer, parseSlowUpdate, UPDATE, type Update } from '../../proxies/rdp/codec/updates.ts'
 import { buildChunks, ChannelAssembler } from '../../proxies/rdp/codec/virtual-channel.ts'
 import { parseConnectionConfirm, parseConnectionRequest } from '../../proxies/rdp/codec/x224.ts'
+import { XrdpLogDetector } from '../../proxies/rdp/xrdp-log.ts'
 import * as example from '../proxies/rdp/codec/examples.ts'
 import { joinEnds } from '../proxies/rdp/connection/pair.ts'
 import { cut, hex } from '../proxies/stream-events.ts'
@@ -118,7 +120,7 @@ const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
   ],
   [
     'clipboard capabilities',
-    (bytes) => [parseClipboardCapabilities(bytes), withoutFiles(bytes)],
+    (bytes) => buildClipboardCapabilities(parseClipboardCapabilities(bytes), false),
     Buffer.from('0100000001000c00020000000e000000', 'hex'),
   ],
   [
@@ -155,6 +157,11 @@ const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
     Buffer.concat([Buffer.alloc(20, 1), Buffer.alloc(32), Buffer.alloc(20)]),
   ],
   ['device completion', parseIoCompletion, Buffer.alloc(16)],
+  [
+    'places of bitmaps',
+    (bytes) => new XrdpLogDetector().update({ code: UPDATE.bitmap, data: bytes }),
+    Buffer.from('010001000a000a0099019901010001002000000002000000', 'hex'),
+  ],
   ['redirection', parseRedirection, Buffer.from('00000004000005000000010000000400000061000000', 'hex')],
   [
     'channel',
@@ -424,3 +431,78 @@ test.each(FILTERS)(
     expect(refused).toBeGreaterThan(10)
   },
 )
+
+test('fragments of a byte each cost no more than what they bring', () => {
+  const assembler = new UpdateAssembler()
+  const bomb = Buffer.alloc(4 * 8000)
+  for (let at = 0; at < bomb.length; at += 4) bomb.set([0x31, 1, 0, at & 0xff], at)
+  const pdu = (body: Uint8Array) =>
+    Buffer.concat([Uint8Array.of(0, 0x80 | ((body.length + 3) >> 8), (body.length + 3) & 0xff), body])
+  assembler.feed(pdu(Uint8Array.of(0x21, 0, 0)), () => {})
+  const before = process.memoryUsage()
+  for (let left = 50; left > 0; left--) assembler.feed(pdu(bomb.subarray(0, 32_000)), () => {})
+  const { heapUsed, external } = process.memoryUsage()
+  expect(assembler.pending).toBe(400_000)
+  // A view for each would be some hundred bytes.
+  expect(heapUsed - before.heapUsed + external - before.external).toBeLessThan(20_000_000)
+  let whole: Uint8Array | undefined
+  assembler.feed(pdu(Uint8Array.of(0x11, 0, 0)), ({ data }) => {
+    whole = data
+  })
+  expect(hex(whole!)).toBe(hex(bomb.filter((_, at) => at % 4 === 3)).repeat(50))
+})
+
+test('what is put together behind a stream of chunks is what was judged at their begin', () => {
+  const any = fc.record({
+    length: fc.constantFrom(0, 1, 10, 20),
+    total: fc.constantFrom(20, 30),
+    flags: fc.constantFrom(0, 1, 2, 3),
+  })
+  const good = [
+    { length: 10, total: 20, flags: 1 },
+    { length: 10, total: 20, flags: 2 },
+  ]
+  const chunks = fc
+    .array(fc.oneof(fc.constant(good), fc.tuple(any)), { maxLength: 8 })
+    .map((groups) => groups.flat())
+  const ends = { whole: 0, refused: 0 }
+  fc.assert(
+    fc.property(chunks, (pieces) => {
+      const receiver = new ChannelAssembler('receiver', 1 << 24)
+      let judged = 0
+      let received = 0
+      const stream = new MessageStream({
+        name: 'cliprdr',
+        limit: 100,
+        take: () => {},
+        large: {
+          judge: () => {
+            judged++
+            return 'pass'
+          },
+          pass: (chunk) => {
+            let message: Uint8Array | undefined
+            const isTaken = read(() => {
+              message = receiver.feed(chunk)
+            })
+            expect(isTaken).toBe(true)
+            if (message) received++
+          },
+        },
+      })
+      const isRead = read(() => {
+        for (const { length, total, flags } of pieces) {
+          const chunk = Buffer.alloc(8 + length, 0x61)
+          chunk.writeUInt32LE(total, 0)
+          chunk.writeUInt32LE(flags, 4)
+          stream.receive(chunk)
+        }
+      })
+      if (!isRead) ends.refused++
+      ends.whole += received
+      expect(received).toBeLessThanOrEqual(judged)
+    }),
+    { numRuns: 2000 },
+  )
+  expect(Math.min(ends.whole, ends.refused)).toBeGreaterThan(20)
+})

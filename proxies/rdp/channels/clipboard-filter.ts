@@ -1,13 +1,17 @@
 /**
  * The clipboard between a client and a target, held to rights: who may offer what, what is asked for, and what is
  * given. What is not allowed is answered here as its receiver would answer it, so that both peers stay in order: a
- * list of formats is taken and forgotten, a request is refused.
+ * list of formats is taken and forgotten, a request is refused. Messages that pass are built anew: what nobody has read
+ * of them would be a way around the rights.
  */
 import { Buffer } from 'node:buffer'
 import {
   buildClipboard,
+  buildClipboardCapabilities,
   buildFileRefusal,
   buildFormatList,
+  buildFormatRequest,
+  buildLock,
   CLIPBOARD_CAPABILITY,
   CLIPBOARD_FLAG,
   CLIPBOARD_LIMIT,
@@ -22,11 +26,13 @@ import {
   isFileFormat,
   parseClipboard,
   parseClipboardCapabilities,
+  parseContentsStream,
   parseFileContentsRequest,
   parseFileList,
   parseFormatList,
   parseFormatRequest,
-  withoutFiles,
+  parseLock,
+  rebuildFileContentsRequest,
 } from '../codec/cliprdr.ts'
 import { MessageStream } from './message-stream.ts'
 import {
@@ -40,8 +46,12 @@ import {
 
 /** Longer answers pass chunk by chunk: pictures, and parts of files. */
 const HELD_ANSWER = 64 * 1024
+/** Of a large answer: its header, and the number of the request that parts of files answer. */
+const LARGE_BEGIN = 12
 /** Requests that have not been answered; peers ask for one thing at a time, and for some parts of files. */
 const PENDING_LIMIT = 256
+/** Lists of files that one side may keep the other from forgetting. */
+const LOCK_LIMIT = 64
 
 export interface ClipboardRights {
   /** From the client to the target. */
@@ -60,8 +70,8 @@ export interface ClipboardVisitor {
   data(direction: Direction, format: string, bytes: number): void
   /** The names of files are known to the other side. */
   files(direction: Direction, files: readonly ClipboardFile[]): void
-  /** A part of one of those files is asked for; undefined: it is in no list that has passed. */
-  fileRequest(direction: Direction, file: ClipboardFile | undefined, request: FileContentsRequest): void
+  /** A part of one of those files is asked for. */
+  fileRequest(direction: Direction, file: ClipboardFile, request: FileContentsRequest): void
 }
 
 export interface ClipboardFilterOptions {
@@ -76,14 +86,24 @@ interface Offer {
   formats: Map<number, ClipboardFormat['name']>
   /** Lists that have been passed on, and not been answered. */
   lists: number
-  /** Formats that the other has asked for. */
-  asked: number[]
+  /** Formats that the other has asked for, as they were called then. */
+  asked: Pick<ClipboardFormat, 'id' | 'name'>[]
+  /** Of the last list of files that has passed: it can be asked for after something else was offered. */
   files: ClipboardFile[]
   /** Parts of files that the other has asked for. */
   parts: number
+  /** Lists of files that the other has locked. */
+  locks: Set<number>
 }
 
-const createOffer = (): Offer => ({ formats: new Map(), lists: 0, asked: [], files: [], parts: 0 })
+const createOffer = (): Offer => ({
+  formats: new Map(),
+  lists: 0,
+  asked: [],
+  files: [],
+  parts: 0,
+  locks: new Set(),
+})
 
 export class ClipboardFilter {
   readonly #options: ClipboardFilterOptions
@@ -106,7 +126,7 @@ export class ClipboardFilter {
     return new MessageStream({
       name: CLIPRDR,
       limit: CLIPBOARD_LIMIT,
-      take: (message) => this.#take(from, parseClipboard(message), message),
+      take: (message) => this.#take(from, parseClipboard(message)),
       large: {
         judge: (begin, length) => this.#judgeLarge(from, begin, length),
         pass: (chunk) => this.#options.send(otherSide(from), chunk),
@@ -114,50 +134,52 @@ export class ClipboardFilter {
     })
   }
 
-  #take(from: Side, message: ClipboardMessage, whole: Uint8Array): void {
-    switch (message.type) {
+  #take(from: Side, message: ClipboardMessage): void {
+    const { type, flags, body } = message
+    switch (type) {
       case CLIPBOARD_MESSAGE.monitorReady:
-        if (from === 'target') this.#pass(from, whole)
+        if (from === 'target') this.#pass(from, buildClipboard(type, 0))
         return
       case CLIPBOARD_MESSAGE.capabilities:
-        this.#capabilities(from, message)
+        this.#capabilities(from, body)
         return
       case CLIPBOARD_MESSAGE.formatList:
         this.#formatList(from, message)
         return
       case CLIPBOARD_MESSAGE.formatListResponse:
-        if (take(this.#offers[otherSide(from)], 'lists')) this.#pass(from, whole)
+        if (take(this.#offers[otherSide(from)], 'lists'))
+          this.#pass(from, buildClipboard(type, resultOf(flags)))
         return
       case CLIPBOARD_MESSAGE.formatDataRequest:
-        this.#formatRequest(from, message, whole)
+        this.#formatRequest(from, body)
         return
       case CLIPBOARD_MESSAGE.formatDataResponse:
-        if (this.#formatResponse(from, message, message.body.length)) this.#pass(from, whole)
+        if (this.#formatResponse(from, message, body.length))
+          this.#pass(from, buildClipboard(type, CLIPBOARD_FLAG.ok, body))
         return
       case CLIPBOARD_MESSAGE.fileContentsRequest:
-        this.#fileRequest(from, message, whole)
+        this.#fileRequest(from, body)
         return
       case CLIPBOARD_MESSAGE.fileContentsResponse:
-        if (take(this.#offers[from], 'parts')) this.#pass(from, whole)
+        if (this.#fileResponse(from, message)) this.#pass(from, buildClipboard(type, CLIPBOARD_FLAG.ok, body))
         return
-      case CLIPBOARD_MESSAGE.temporaryFolder:
       case CLIPBOARD_MESSAGE.lock:
       case CLIPBOARD_MESSAGE.unlock:
-        if (this.#options.rights.files) this.#pass(from, whole)
+        this.#lock(from, type, parseLock(body))
     }
   }
 
   /** Answers in many chunks: the begin has their header, and nothing more is needed to know what becomes of them. */
   #judgeLarge(from: Side, begin: Uint8Array, length: number): 'hold' | 'pass' | 'drop' {
-    if (length < HELD_ANSWER || begin.length < 8) return 'hold'
+    if (length < HELD_ANSWER || begin.length < LARGE_BEGIN) return 'hold'
     const type = begin[0]! | (begin[1]! << 8)
+    const message = { type, flags: begin[2]! | (begin[3]! << 8), body: begin.subarray(8) }
     if (type === CLIPBOARD_MESSAGE.fileContentsResponse) {
-      return take(this.#offers[from], 'parts') ? 'pass' : 'drop'
+      return this.#fileResponse(from, message) ? 'pass' : 'drop'
     }
     if (type !== CLIPBOARD_MESSAGE.formatDataResponse) return 'hold'
     // The names of many files are needed whole.
-    if (this.#offers[from].formats.get(this.#offers[from].asked[0] ?? 0) === FILE_LIST_FORMAT) return 'hold'
-    const message = { type, flags: begin[2]! | (begin[3]! << 8), body: begin.subarray(8) }
+    if (this.#offers[from].asked[0]?.name === FILE_LIST_FORMAT) return 'hold'
     return this.#formatResponse(from, message, length - 8) ? 'pass' : 'drop'
   }
 
@@ -173,10 +195,10 @@ export class ClipboardFilter {
     return this.#options.rights[directionFrom(from)]
   }
 
-  #capabilities(from: Side, { type, flags, body }: ClipboardMessage): void {
-    const told = this.#options.rights.files ? body : withoutFiles(body)
-    this.#hasShortNames[from] = (parseClipboardCapabilities(body) & CLIPBOARD_CAPABILITY.longNames) === 0
-    this.#pass(from, buildClipboard(type, flags, told))
+  #capabilities(from: Side, body: Uint8Array): void {
+    const capabilities = parseClipboardCapabilities(body)
+    this.#hasShortNames[from] = ((capabilities?.flags ?? 0) & CLIPBOARD_CAPABILITY.longNames) === 0
+    this.#pass(from, buildClipboardCapabilities(capabilities, this.#options.rights.files))
   }
 
   #formatList(from: Side, message: ClipboardMessage): void {
@@ -185,7 +207,6 @@ export class ClipboardFilter {
     const offer = this.#offers[from]
     const formats = parseFormatList(message, !this.#hasShortNames.client && !this.#hasShortNames.target)
     offer.formats.clear()
-    offer.files = []
     if (!this.#mayOffer(from)) {
       if (formats.length > 0) visitor.denied(direction, 'clipboard')
       this.#answer(from, buildClipboard(CLIPBOARD_MESSAGE.formatListResponse, CLIPBOARD_FLAG.ok))
@@ -199,50 +220,80 @@ export class ClipboardFilter {
   }
 
   /** `from` asks for what the other side has offered. */
-  #formatRequest(from: Side, { body }: ClipboardMessage, whole: Uint8Array): void {
+  #formatRequest(from: Side, body: Uint8Array): void {
     const offer = this.#offers[otherSide(from)]
-    const format = parseFormatRequest(body)
-    if (!offer.formats.has(format) || offer.asked.length === PENDING_LIMIT) {
+    const id = parseFormatRequest(body)
+    const name = offer.formats.get(id)
+    if (name === undefined || offer.asked.length === PENDING_LIMIT) {
       this.#answer(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.fail))
       return
     }
-    offer.asked.push(format)
-    this.#pass(from, whole)
+    offer.asked.push({ id, name })
+    this.#pass(from, buildFormatRequest(id))
   }
 
-  /** Whether the answer may pass: somebody has asked for it. `body` may be the begin only of so many bytes. */
+  /**
+   * Whether the answer may pass: somebody has asked for it, and it holds what they asked for. `body` may be the begin
+   * only of so many bytes.
+   */
   #formatResponse(from: Side, { flags, body }: ClipboardMessage, bytes: number): boolean {
     const { visitor } = this.#options
     const offer = this.#offers[from]
-    const format = offer.asked.shift()
-    if (format === undefined) return false
-    if (flags & CLIPBOARD_FLAG.fail) return true
+    const asked = offer.asked.shift()
+    if (!asked) return false
+    const { id, name } = asked
+    if (flags & CLIPBOARD_FLAG.fail) {
+      this.#pass(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.fail))
+      return false
+    }
     const direction = directionFrom(from)
-    const name = offer.formats.get(format) ?? ''
-    const text = clipboardText(format, body)
+    const text = clipboardText(id, body)
     if (text !== undefined) {
       visitor.text(direction, text, body.length === bytes ? Buffer.byteLength(text) : bytes)
     } else if (name === FILE_LIST_FORMAT) {
       offer.files = parseFileList(body)
       visitor.files(direction, offer.files)
-    } else visitor.data(direction, name === '' ? String(format) : name, bytes)
+    } else visitor.data(direction, name === '' ? String(id) : name, bytes)
     return true
   }
 
   /** `from` asks for a part of a file that the other side has offered. */
-  #fileRequest(from: Side, { body }: ClipboardMessage, whole: Uint8Array): void {
+  #fileRequest(from: Side, body: Uint8Array): void {
     const { rights, visitor } = this.#options
     const side = otherSide(from)
     const offer = this.#offers[side]
     const request = parseFileContentsRequest(body)
-    if (!rights.files || !this.#mayOffer(side) || !put(offer, 'parts')) {
+    const file = offer.files[request.index]
+    if (!rights.files || !this.#mayOffer(side) || !file || !put(offer, 'parts')) {
       this.#answer(from, buildFileRefusal(request.stream))
       return
     }
-    visitor.fileRequest(directionFrom(side), offer.files[request.index], request)
-    this.#pass(from, whole)
+    visitor.fileRequest(directionFrom(side), file, request)
+    this.#pass(from, rebuildFileContentsRequest(body))
+  }
+
+  /** As `#formatResponse`, of a part of a file. */
+  #fileResponse(from: Side, { flags, body }: ClipboardMessage): boolean {
+    if (!take(this.#offers[from], 'parts')) return false
+    if ((flags & CLIPBOARD_FLAG.fail) === 0) return true
+    this.#pass(from, buildFileRefusal(parseContentsStream(body)))
+    return false
+  }
+
+  /** `from` keeps the other side from forgetting a list of files, or does so no longer. */
+  #lock(from: Side, type: number, id: number): void {
+    const side = otherSide(from)
+    const { locks } = this.#offers[side]
+    if (!this.#options.rights.files || !this.#mayOffer(side)) return
+    if (type === CLIPBOARD_MESSAGE.unlock ? !locks.delete(id) : locks.size === LOCK_LIMIT) return
+    if (type === CLIPBOARD_MESSAGE.lock) locks.add(id)
+    this.#pass(from, buildLock(type, id))
   }
 }
+
+/** Of an answer that says no more than whether it went well. */
+const resultOf = (flags: number): number =>
+  flags & CLIPBOARD_FLAG.fail ? CLIPBOARD_FLAG.fail : CLIPBOARD_FLAG.ok
 
 /** Counts one more that waits for an answer; false: there are too many. */
 function put(offer: Offer, what: 'lists' | 'parts'): boolean {

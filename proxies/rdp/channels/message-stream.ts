@@ -28,6 +28,7 @@ export class MessageStream {
   #verdict: 'pass' | 'drop' | undefined
   /** Bytes of it that are to come. */
   #left = 0
+  #hasBegun = false
 
   constructor(options: MessageStreamOptions) {
     this.#options = options
@@ -54,12 +55,19 @@ export class MessageStream {
     if (verdict === 'hold') return
     this.#verdict = verdict
     this.#left = parsed.length
+    this.#hasBegun = false
   }
 
   #stream(chunk: Uint8Array, verdict: 'pass' | 'drop'): void {
     const { large, name } = this.#options
     const parsed = parseChunk(chunk, `channel ${name}`)
     if (!parsed) return
+    if (parsed.isFirst === this.#hasBegun) {
+      throw new MalformedError(
+        `channel ${name}: the rest of a message was expected, found the begin of another`,
+      )
+    }
+    this.#hasBegun = true
     this.#left -= parsed.data.length
     if (this.#left < 0 || (parsed.isLast && this.#left > 0)) {
       throw new MalformedError(

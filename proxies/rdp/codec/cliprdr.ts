@@ -49,6 +49,7 @@ const FILE_CAPABILITIES =
   CLIPBOARD_CAPABILITY.locks |
   CLIPBOARD_CAPABILITY.hugeFiles
 const GENERAL_SET = 1
+const GENERAL_LENGTH = 12
 const SET_LIMIT = 16
 
 /** Windows' identifiers of formats; others are names with identifiers of the moment. */
@@ -107,21 +108,16 @@ export function buildClipboard(type: number, flags: number, body: Uint8Array = n
     .finish()
 }
 
-/** generalFlags of a message of type `capabilities`; 0 where it has none. */
-export function parseClipboardCapabilities(body: Uint8Array): number {
-  const at = generalFlagsAt(body)
-  return at === undefined ? 0 : new ByteReader(body, 'clipboard capabilities', at).uint32()
+/** What a message of type `capabilities` says in the set that anybody knows. */
+export interface ClipboardCapabilities {
+  /** CB_CAPS_VERSION; nobody does anything with it. */
+  version: number
+  /** generalFlags: of CLIPBOARD_CAPABILITY. */
+  flags: number
 }
 
-/** The same body without files. */
-export function withoutFiles(body: Uint8Array): Buffer {
-  const copy = Buffer.from(body)
-  const at = generalFlagsAt(body)
-  if (at !== undefined) copy.writeUInt32LE((copy.readUInt32LE(at) & ~FILE_CAPABILITIES) >>> 0, at)
-  return copy
-}
-
-function generalFlagsAt(body: Uint8Array): number | undefined {
+/** undefined: it has no such set. */
+export function parseClipboardCapabilities(body: Uint8Array): ClipboardCapabilities | undefined {
   const reader = new ByteReader(body, 'clipboard capabilities')
   const count = reader.uint16()
   reader.skip(2)
@@ -130,11 +126,24 @@ function generalFlagsAt(body: Uint8Array): number | undefined {
     const type = reader.uint16()
     const length = reader.uint16()
     if (length < 4) reader.fail(`a set of at least 4 bytes was expected, found ${length}`)
-    const begin = reader.offset
-    const set = reader.bytes(length - 4)
-    if (type === GENERAL_SET && 8 <= set.length) return begin + 4
+    const set = new ByteReader(reader.bytes(length - 4), 'clipboard capabilities')
+    if (type === GENERAL_SET && 8 <= set.remaining) return { version: set.uint32(), flags: set.uint32() }
   }
   return undefined
+}
+
+/** With the one set, and of its flags those that are known here; `files`: those about files too. */
+export function buildClipboardCapabilities(
+  capabilities: ClipboardCapabilities | undefined,
+  files: boolean,
+): Buffer {
+  const writer = new ByteWriter(16).uint16(capabilities ? 1 : 0).uint16(0)
+  if (capabilities) {
+    const known = CLIPBOARD_CAPABILITY.longNames | (files ? FILE_CAPABILITIES : 0)
+    writer.uint16(GENERAL_SET).uint16(GENERAL_LENGTH)
+    writer.uint32(capabilities.version === 1 ? 1 : 2).uint32(capabilities.flags & known)
+  }
+  return buildClipboard(CLIPBOARD_MESSAGE.capabilities, 0, writer.finish())
 }
 
 /** Of a message of type `formatList`; `longNames`: both peers have them (CLIPBOARD_CAPABILITY). */
@@ -170,7 +179,12 @@ function readLongName(reader: ByteReader): string {
 
 /** The list with some of its formats only. */
 export function buildFormatList(formats: readonly ClipboardFormat[], flags: number): Buffer {
-  return buildClipboard(CLIPBOARD_MESSAGE.formatList, flags, Buffer.concat(formats.map(({ bytes }) => bytes)))
+  const isAscii = flags & CLIPBOARD_FLAG.asciiNames
+  return buildClipboard(
+    CLIPBOARD_MESSAGE.formatList,
+    isAscii,
+    Buffer.concat(formats.map(({ bytes }) => bytes)),
+  )
 }
 
 /** Names under which files are offered: MS-RDPECLIP 1.3.1.1.2 and what Windows' programs have beside it. */
@@ -191,6 +205,10 @@ export const FILE_LIST_FORMAT = 'FileGroupDescriptorW'
 
 export function isFileFormat({ id, name }: Pick<ClipboardFormat, 'id' | 'name'>): boolean {
   return id === FORMAT.files || FILE_FORMATS.has(name)
+}
+
+export function buildFormatRequest(format: number): Buffer {
+  return buildClipboard(CLIPBOARD_MESSAGE.formatDataRequest, 0, new ByteWriter(4).uint32(format).finish())
 }
 
 /** Of a message of type `formatDataRequest`: the format that is asked for. */
@@ -235,6 +253,28 @@ export function parseFileContentsRequest(body: Uint8Array): FileContentsRequest 
   const kind = reader.expect('kind', reader.uint32(), CONTENTS.size, CONTENTS.range)
   if (kind === CONTENTS.size) return { kind: 'size', stream, index }
   return { kind: 'range', stream, index, offset: reader.size(), length: reader.uint32() }
+}
+
+/** Its fields, and the list's lock where it has one. */
+const REQUEST_LENGTH = 28
+
+/** A request again that `parseFileContentsRequest` has taken, without what is behind its fields. */
+export function rebuildFileContentsRequest(body: Uint8Array): Buffer {
+  return buildClipboard(CLIPBOARD_MESSAGE.fileContentsRequest, 0, body.subarray(0, REQUEST_LENGTH))
+}
+
+/** Of a message of type `lock` or `unlock`: which list of files is meant (clipDataId). */
+export function parseLock(body: Uint8Array): number {
+  return new ByteReader(body, 'clipboard lock').uint32()
+}
+
+export function buildLock(type: number, id: number): Buffer {
+  return buildClipboard(type, 0, new ByteWriter(4).uint32(id).finish())
+}
+
+/** Of a message of type `fileContentsResponse`, or of its begin: the request that it answers. */
+export function parseContentsStream(body: Uint8Array): number {
+  return new ByteReader(body, 'clipboard file contents').uint32()
 }
 
 /** In place of a file's contents: they are not given. */

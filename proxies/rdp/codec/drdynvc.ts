@@ -1,6 +1,5 @@
 /** Dynamic virtual channels (MS-RDPEDYC), which go through one static channel. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
 import { ByteReader } from './reader.ts'
 import { ansiText } from './utf16.ts'
 import { ByteWriter } from './writer.ts'
@@ -92,43 +91,4 @@ export function buildDynamicRefusal(channel: number): Buffer {
     .uint32(channel)
     .uint32(ACCESS_DENIED)
     .finish()
-}
-
-/** Of one dynamic channel in one direction: pieces in, messages out. */
-export class DynamicAssembler {
-  readonly #name: string
-  readonly #limit: number
-  #pieces: Buffer[] = []
-  #total = 0
-  #length = 0
-
-  /** `name` of the channel, for errors; `limit`: bytes of one message. */
-  constructor(name: string, limit: number) {
-    this.#name = name
-    this.#limit = limit
-  }
-
-  /** The message that this piece completes; undefined: more is to come. Throws MalformedError. */
-  feed(message: DynamicMessage & { kind: 'data-first' | 'data' }): Uint8Array | undefined {
-    if (message.kind === 'data-first') {
-      if (this.#total > 0) throw this.#error('the rest of a message', 'the begin of another')
-      if (this.#limit < message.length) {
-        throw this.#error(`a message of at most ${this.#limit} bytes`, `${message.length}`)
-      }
-      this.#total = message.length
-    } else if (this.#total === 0) return message.data
-    this.#length += message.data.length
-    if (this.#total < this.#length) throw this.#error(`a message of ${this.#total} bytes`, 'more')
-    // Empty pieces are no progress, and would be kept without end.
-    if (message.data.length > 0) this.#pieces.push(Buffer.from(message.data))
-    if (this.#length < this.#total) return undefined
-    const whole = Buffer.concat(this.#pieces, this.#length)
-    this.#pieces = []
-    this.#total = this.#length = 0
-    return whole
-  }
-
-  #error(wanted: string, found: string): MalformedError {
-    return new MalformedError(`dynamic channel ${this.#name}: ${wanted} was expected, found ${found}`)
-  }
 }

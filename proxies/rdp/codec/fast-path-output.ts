@@ -11,6 +11,7 @@ export const UPDATE_LIMIT = 16 * 1024 * 1024
 const CODE_BITS = 0x0f
 const FRAGMENT = { single: 0, last: 1, first: 2, next: 3 } as const
 const UPDATE_HEADER = 3
+const NOTHING = Buffer.alloc(0)
 /** What a fragment of ours carries: FreeRDP's servers and Windows stay below 16 KiB too. */
 const PIECE_LIMIT = Math.min(16_000, FAST_PATH_LIMIT - 3 - UPDATE_HEADER)
 
@@ -18,7 +19,8 @@ const PIECE_LIMIT = Math.min(16_000, FAST_PATH_LIMIT - 3 - UPDATE_HEADER)
 export class UpdateAssembler {
   readonly #limit: number
   #code: number | undefined
-  #pieces: Buffer[] = []
+  /** Fragments, one behind the other: an object for each would cost a hundred times what a short one brings. */
+  #whole: Buffer = NOTHING
   #length = 0
 
   constructor(limit: number = UPDATE_LIMIT) {
@@ -77,14 +79,23 @@ export class UpdateAssembler {
     if (this.#limit < this.#length) {
       reader.fail(`an update of at most ${this.#limit} bytes was expected, found more`)
     }
-    // The PDU's bytes are the framer's.
-    if (data.length > 0) this.#pieces.push(Buffer.from(data))
+    this.#append(data)
     if (fragment !== FRAGMENT.last) return undefined
-    const whole = Buffer.concat(this.#pieces, this.#length)
+    const whole = this.#whole.subarray(0, this.#length)
     this.#code = undefined
-    this.#pieces = []
+    this.#whole = NOTHING
     this.#length = 0
     return { code, data: whole }
+  }
+
+  /** A copy: the PDU's bytes are the framer's. */
+  #append(data: Uint8Array): void {
+    if (this.#whole.length < this.#length) {
+      const larger = Buffer.allocUnsafe(Math.max(this.#length, Math.min(2 * this.#whole.length, this.#limit)))
+      larger.set(this.#whole.subarray(0, this.#length - data.length))
+      this.#whole = larger
+    }
+    this.#whole.set(data, this.#length - data.length)
   }
 }
 

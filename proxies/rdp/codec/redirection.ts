@@ -8,11 +8,20 @@ import { untilNul, utf16Text } from './utf16.ts'
 const REDIRECTION = 0x0400
 const FIELD_LIMIT = 4096
 
-/** RedirFlags: which fields are there, in their order. */
-const FLAG = { targetAddress: 0x1, loadBalanceInfo: 0x2, login: 0x4, domain: 0x8, password: 0x10 } as const
+/** RedirFlags: which fields are there, in their order, and that the client stays where it is. */
+const FLAG = {
+  targetAddress: 0x1,
+  loadBalanceInfo: 0x2,
+  login: 0x4,
+  domain: 0x8,
+  password: 0x10,
+  noRedirect: 0x80,
+} as const
 
 export interface Redirection {
   session: number
+  /** Said for later: nobody is to go anywhere. */
+  isInformational?: true
   /** Address of the server that is meant. */
   address?: string
   /** What the next connection request begins with, CR LF included. */
@@ -29,8 +38,10 @@ export function parseRedirection(body: Uint8Array): Redirection {
   reader.skip(2)
   reader.expect('flags', reader.uint16(), REDIRECTION)
   reader.skip(2)
-  const redirection: Redirection = { session: reader.uint32() }
+  const session = reader.uint32()
   const flags = reader.uint32()
+  const redirection: Redirection = { session }
+  if (flags & FLAG.noRedirect) redirection.isInformational = true
   const field = (flag: number): Uint8Array | undefined => {
     if (!(flags & flag)) return undefined
     const length = reader.uint32()

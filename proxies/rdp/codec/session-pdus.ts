@@ -97,6 +97,11 @@ export function parseErrorInfo(body: Uint8Array): number {
   return new ByteReader(body, 'set error info').uint32()
 }
 
+/** Of share data of type suppressOutput: the client wants to be drawn for; else not, until it says so again. */
+export function allowsOutput(body: Uint8Array): boolean {
+  return new ByteReader(body, 'suppress output').uint8() !== 0
+}
+
 /** infoType of Save Session Info. */
 const LOGON_INFO = { short: 0, long: 1, plain: 2, extended: 3 } as const
 const EXTENDED_FIELD = { autoReconnect: 0x1, logonErrors: 0x2 } as const

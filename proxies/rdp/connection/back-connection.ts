@@ -28,6 +28,7 @@ import {
   parseMcs,
 } from '../codec/mcs.ts'
 import { buildConnectInitial, parseConnectResponse } from '../codec/mcs-connect.ts'
+import { parseRedirection } from '../codec/redirection.ts'
 import { buildSecured, parseSecured, SECURITY_FLAG } from '../codec/security-header.ts'
 import { parseServerData } from '../codec/server-data.ts'
 import { parseErrorInfo } from '../codec/session-pdus.ts'
@@ -77,7 +78,9 @@ export interface BackConnectionOptions {
 type State = 'connect-response' | 'attach-confirm' | 'join-confirm' | 'licensing' | 'session' | 'ended'
 
 export class BackConnection {
-  readonly #options: BackConnectionOptions
+  readonly #options: Omit<BackConnectionOptions, 'info'>
+  /** Until it is sent: the password in it is not kept. */
+  #info: ClientInfo | undefined
   readonly #framer = new Framer()
   #state: State = 'connect-response'
   #user = 0
@@ -88,8 +91,9 @@ export class BackConnection {
   #toJoin: number[] = []
   #licenseMessages = 0
 
-  constructor(options: BackConnectionOptions) {
+  constructor({ info, ...options }: BackConnectionOptions) {
     this.#options = options
+    this.#info = info
   }
 
   /** What the target has given us: the source of share PDUs that are built here. */
@@ -212,7 +216,10 @@ export class BackConnection {
       return
     }
     this.#state = 'licensing'
-    this.sendIo(buildSecured(SECURITY_FLAG.info, buildClientInfo(this.#options.info)))
+    const info = buildClientInfo(this.#info!)
+    this.#info = undefined
+    this.sendIo(buildSecured(SECURITY_FLAG.info, info))
+    info.fill(0)
   }
 
   #require(state: State, message: McsMessage): void {
@@ -268,6 +275,7 @@ export class BackConnection {
   #receiveEarly(data: Uint8Array): void {
     for (const pdu of parseShare(data)) {
       if (pdu.type === CONTROL_PDU.serverRedirection) {
+        if (parseRedirection(pdu.body).isInformational) continue
         this.#licensed()
         this.#options.visitor.io(pdu.whole)
         return

@@ -17,6 +17,7 @@ import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/in
 import { requireDrawable } from '../codec/picture-heads.ts'
 import { parseRedirection, type Redirection } from '../codec/redirection.ts'
 import {
+  allowsOutput,
   parseErrorInfo,
   parseSessionInfo,
   type SessionInfo,
@@ -65,7 +66,10 @@ const FROM_TARGET: ReadonlySet<number> = new Set([
   DATA_PDU.statusInfo,
 ])
 
-/** Share data of a client that passes as it is. Keys of bitmaps that it has kept mean nothing without caches. */
+/**
+ * Share data of a client that passes as it is. Keys of bitmaps that it has kept mean nothing without caches. That nothing
+ * is to be drawn for a while stays here: what is done meanwhile would not be in the recording.
+ */
 const FROM_CLIENT: ReadonlySet<number> = new Set([
   DATA_PDU.control,
   DATA_PDU.synchronize,
@@ -170,9 +174,11 @@ export class SessionFilter {
         this.#state = 'none'
         this.#visitor.deactivated()
         return pdu.whole
-      case CONTROL_PDU.serverRedirection:
-        this.#visitor.redirected(parseRedirection(pdu.body))
+      case CONTROL_PDU.serverRedirection: {
+        const redirection = parseRedirection(pdu.body)
+        if (!redirection.isInformational) this.#visitor.redirected(redirection)
         return undefined
+      }
       default:
         throw new MalformedError(`share control: a server's PDU was expected, found type ${pdu.type}`)
     }
@@ -220,6 +226,7 @@ export class SessionFilter {
     if (data.type === DATA_PDU.input) {
       return this.#visitor.input(parseSlowInput(data.body)) ? pdu.whole : undefined
     }
+    if (data.type === DATA_PDU.suppressOutput && !allowsOutput(data.body)) return undefined
     return FROM_CLIENT.has(data.type) ? pdu.whole : undefined
   }
 

@@ -11,6 +11,7 @@ import { buildShareData } from '../../../proxies/rdp/codec/share.ts'
 import {
   buildConnectionConfirm,
   NEGOTIATION_FAILURE,
+  parseConnectionRequest,
   SECURITY_PROTOCOL,
 } from '../../../proxies/rdp/codec/x224.ts'
 import { FrontConnection, IO_CHANNEL } from '../../../proxies/rdp/connection/front-connection.ts'
@@ -173,6 +174,15 @@ describe('a sign-in by NLA', () => {
     expect((await refusal({ port })).message).toContain(words)
     expect(sent).toEqual([])
   })
+})
+
+test.each([
+  ['no password', {}, 'lets nobody in without a password'],
+  ['a password that RDP has no room for', { password: 'x'.repeat(256) }, 'at most 255 characters'],
+])('%s: nobody is dialled', async (_, credential, words) => {
+  const error = await openTarget({ login: LOGIN.login, port: 1, ...credential }).catch((error) => error)
+  expect(error).toBeInstanceOf(TargetError)
+  expect(error.message).toContain(words)
 })
 
 describe('the certificate', () => {
@@ -405,6 +415,36 @@ describe('what follows TLS', () => {
       ['fastPath', '00040707'],
     ])
     opened.pipe.destroy()
+  })
+})
+
+describe('a session that was sent on', () => {
+  test('begins with the token, at the same target, with the account of the session', async () => {
+    const asked: Buffer[] = []
+    const sockets = createServer((socket) => {
+      socket.once('data', (chunk: Buffer) => {
+        asked.push(chunk)
+        socket.destroy()
+      })
+    })
+    sockets.listen(0, '127.0.0.1')
+    await once(sockets, 'listening')
+    closing.push(() => sockets.close())
+    const { port } = sockets.address() as AddressInfo
+    const redirection = { session: 1, routingToken: 'Cookie: msts=1.2.3\r\n', login: 'guest', domain: 'CORP' }
+    await refusal({ port }, { redirection })
+    await refusal({ port })
+    expect(asked.map((request) => parseConnectionRequest(request).cookie)).toEqual([
+      'Cookie: msts=1.2.3',
+      'Cookie: mstshash=administr',
+    ])
+  })
+
+  test('does not begin where the policy does not let it', async () => {
+    const gate = { hostKey: () => Promise.reject(new Error('nobody was to be dialled')) }
+    const redirection = { session: 1, address: '192.0.2.7' }
+    const error = await refusal({ port: 1 }, { redirection, gate })
+    expect(error.message).toContain('sends the session to 192.0.2.7, which is not in redirect_to')
   })
 })
 

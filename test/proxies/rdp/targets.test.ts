@@ -5,6 +5,7 @@ import { CredentialRefusedError, TargetError } from '../../../proxies/errors.ts'
 import { UPDATE } from '../../../proxies/rdp/codec/updates.ts'
 import { describeWithPeers } from '../../peers/program.ts'
 import { SHADOW_PEERS, type Shadow, startShadow } from '../../peers/rdp/shadow.ts'
+import { startWeston, WESTON_PEERS } from '../../peers/rdp/weston.ts'
 import { startXrdp, XRDP_PEERS, type Xrdp } from '../../peers/rdp/xrdp.ts'
 import { SCREEN_PEERS, type Screen, startScreen } from '../../peers/screen.ts'
 import { createSystemUser, type SystemUser } from '../../peers/users.ts'
@@ -70,6 +71,24 @@ describeWithPeers('xrdp', [...XRDP_PEERS, ...SCREEN_PEERS], () => {
       refused: `win1 (127.0.0.1:${xrdp.port}) shows its connection log in place of the account's desktop: most likely the user name or the password is wrong`,
     })
     expect(target.watch?.isIn).toBe(false)
+  })
+})
+
+describeWithPeers('weston', WESTON_PEERS, () => {
+  test('which insists on surface commands, closes as soon as the desktop is agreed on', async () => {
+    const weston = await startWeston(320, 240)
+    try {
+      const target = await openTarget({ port: weston.port, login: 'nobody', password: 'x' })
+      const desktop = takeDesktop(target)
+      desktops.push(desktop)
+      await until('the end of the connection', () => desktop.isClosed || undefined)
+      // It is told from one whose connection breaks.
+      expect(target.pipe.failure).toBeUndefined()
+      expect(desktop).toMatchObject({ size: { width: 800, height: 600 }, updates: [], errorInfo: [] })
+      expect(weston.log()).toContain("client doesn't support required SurfaceCommands")
+    } finally {
+      await weston.stop()
+    }
   })
 })
 

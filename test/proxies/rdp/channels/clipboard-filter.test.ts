@@ -93,6 +93,8 @@ describe.each([
     const files = Buffer.concat([Buffer.from([1, 0, 0, 0]), descriptor])
     say(giver, buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, files))
     expect(say(taker, part(7, 0))[giver]).toEqual([hex(part(7, 0))])
+    // Another file is in no list.
+    expect(say(taker, part(8, 1))).toEqual({ ...nothing, [taker]: ['090002000400000008000000'] })
     const contents = buildClipboard(
       CLIPBOARD_MESSAGE.fileContentsResponse,
       CLIPBOARD_FLAG.ok,
@@ -142,7 +144,7 @@ test('what nobody knows, and answers to nothing, do not pass', () => {
 test('who may have no files is not told that there could be some', () => {
   const { say } = open({ ...ALL, files: false })
   const [told] = say('target', capabilities).client
-  expect(parseClipboardCapabilities(parseClipboard(Buffer.from(told!, 'hex')).body)).toBe(0x2)
+  expect(parseClipboardCapabilities(parseClipboard(Buffer.from(told!, 'hex')).body)?.flags).toBe(0x2)
   expect(say('client', buildClipboard(CLIPBOARD_MESSAGE.lock, 0, Buffer.alloc(4)))).toEqual(nothing)
 })
 
@@ -156,4 +158,78 @@ test('names are long before anybody has said so, and short once somebody has non
   const short = buildClipboard(formatList, 0, Buffer.concat([Buffer.from([13, 0, 0, 0]), Buffer.alloc(32)]))
   expect(say('target', short).client).toEqual([hex(short)])
   expect(say('client', ask(FORMAT.unicodeText)).target).toHaveLength(1)
+})
+
+describe('what is behind what anybody reads of a message stays here', () => {
+  const secret = Buffer.from('secret')
+  const withMore = (message: Uint8Array): Buffer => {
+    const { type, flags, body } = parseClipboard(message)
+    return buildClipboard(type, flags, Buffer.concat([body, secret]))
+  }
+
+  test.each<[string, Uint8Array]>([
+    ['monitor ready', buildClipboard(CLIPBOARD_MESSAGE.monitorReady, 0)],
+    ['capabilities', capabilities],
+  ])('%s', (_, message) => {
+    const { say } = createEnds(ALL)
+    expect(say('target', withMore(message)).client).toEqual([hex(message)])
+    expect(say('target', Buffer.concat([message, secret])).client).toEqual([hex(message)])
+  })
+
+  test('requests, answers and refusals', () => {
+    const { say } = open(ALL)
+    say('client', list([FORMAT.unicodeText, ''], [FILES, 'FileGroupDescriptorW']))
+    expect(say('target', withMore(taken)).client).toEqual([hex(taken)])
+    expect(say('target', withMore(ask(FORMAT.unicodeText))).client).toEqual([hex(ask(FORMAT.unicodeText))])
+    expect(say('client', withMore(refused)).target).toEqual([hex(refused)])
+    say('target', ask(FORMAT.unicodeText))
+    expect(say('client', Buffer.concat([text('told'), secret])).target).toEqual([hex(text('told'))])
+  })
+
+  test('large refusals', () => {
+    const { say, heard } = open(ALL)
+    say('client', list([FORMAT.dib, '']))
+    say('target', ask(FORMAT.dib))
+    const large = buildClipboard(formatDataResponse, CLIPBOARD_FLAG.fail, Buffer.alloc(300_000, 7))
+    expect(say('client', large).target).toEqual([hex(refused)])
+    expect(heard).toEqual([])
+  })
+
+  test('locks without end, and folders for files, which nobody needs', () => {
+    const { say } = open(ALL)
+    const lock = (type: number, id: number) => buildClipboard(type, 0, new ByteWriter(4).uint32(id).finish())
+    const { lock: locks, unlock, temporaryFolder } = CLIPBOARD_MESSAGE
+    expect(say('target', lock(unlock, 0))).toEqual(nothing)
+    for (let id = 0; id < 64; id++) {
+      expect(say('target', withMore(lock(locks, id))).client).toEqual([hex(lock(locks, id))])
+    }
+    expect(say('target', lock(locks, 64))).toEqual(nothing)
+    expect(say('target', lock(unlock, 3)).client).toEqual([hex(lock(unlock, 3))])
+    expect(say('target', lock(locks, 64)).client).toHaveLength(1)
+    expect(say('client', buildClipboard(temporaryFolder, 0, Buffer.alloc(520)))).toEqual(nothing)
+  })
+})
+
+test('an answer is what it was asked as, whatever is offered in between', () => {
+  const { say, heard } = open(ALL)
+  say('client', list([FILES, 'FileGroupDescriptorW']))
+  say('target', ask(FILES))
+  say('client', list([FILES, 'harmless']))
+  const descriptor = Buffer.alloc(592)
+  descriptor.write('secret.xlsx', 72, 'utf16le')
+  const files = Buffer.concat([Buffer.from([1, 0, 0, 0]), descriptor])
+  say('client', buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, files))
+  expect(say('target', part(7, 0)).client).toHaveLength(1)
+  const file = { name: 'secret.xlsx', size: 0, isFolder: false }
+  expect(heard).toMatchObject([
+    ['files', 'up', [file]],
+    ['fileRequest', 'up', file, { index: 0 }],
+  ])
+})
+
+test('who may take nothing locks nothing', () => {
+  const { say } = open({ up: true, down: false, files: true })
+  const lock = buildClipboard(CLIPBOARD_MESSAGE.lock, 0, Buffer.alloc(4))
+  expect(say('client', lock)).toEqual(nothing)
+  expect(say('target', lock).client).toHaveLength(1)
 })

@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/malformed.ts'
 import {
+  buildClipboardCapabilities,
   buildFileRefusal,
   buildFormatList,
   CLIPBOARD_CAPABILITY,
@@ -16,12 +17,10 @@ import {
   parseFileList,
   parseFormatList,
   parseFormatRequest,
-  withoutFiles,
 } from '../../../../proxies/rdp/codec/cliprdr.ts'
 import { parseMonitorLayout } from '../../../../proxies/rdp/codec/display-control.ts'
 import {
   buildDynamicRefusal,
-  DynamicAssembler,
   type DynamicMessage,
   limitVersion,
   parseDynamic,
@@ -52,9 +51,15 @@ describe('the clipboard (MS-RDPECLIP, section 4)', () => {
       bytes('07 00 00 00 10 00 00 00 01 00 00 00 01 00 0c 00 02 00 00 00 0e 00 00 00'),
     )
     expect(type).toBe(CLIPBOARD_MESSAGE.capabilities)
-    expect(parseClipboardCapabilities(body)).toBe(0xe)
-    expect(parseClipboardCapabilities(withoutFiles(body))).toBe(CLIPBOARD_CAPABILITY.longNames)
-    expect(parseClipboardCapabilities(bytes('00 00 00 00'))).toBe(0)
+    const capabilities = parseClipboardCapabilities(body)
+    expect(capabilities).toEqual({ version: 2, flags: 0xe })
+    const built = (files: boolean) =>
+      parseClipboardCapabilities(parseClipboard(buildClipboardCapabilities(capabilities, files)).body)
+    expect(built(true)).toEqual(capabilities)
+    expect(built(false)).toEqual({ version: 2, flags: CLIPBOARD_CAPABILITY.longNames })
+    const none = parseClipboardCapabilities(bytes('00 00 00 00'))
+    expect(none).toBeUndefined()
+    expect(buildClipboardCapabilities(none, true)).toEqual(bytes('07 00 00 00 04 00 00 00 00 00 00 00'))
   })
 
   const list = bytes(
@@ -179,19 +184,6 @@ describe('dynamic channels (MS-RDPEDYC, section 4)', () => {
       channel: 70_000,
       status: 0x80070005,
     })
-  })
-
-  test('messages come whole, and are bounded', () => {
-    const assembler = new DynamicAssembler('echo', 10)
-    const piece = (text: string) => ({ kind: 'data' as const, channel: 1, data: Buffer.from(text) })
-    const first = (text: string, length: number) => ({ ...piece(text), kind: 'data-first' as const, length })
-    expect(assembler.feed(piece('whole'))?.toString()).toBe('whole')
-    expect(assembler.feed(first('in ', 9))).toBeUndefined()
-    expect(assembler.feed(piece(''))).toBeUndefined()
-    expect(assembler.feed(piece('pieces'))?.toString()).toBe('in pieces')
-    expect(() => assembler.feed(first('too much', 11))).toThrow(/at most 10 bytes/)
-    expect(assembler.feed(first('a', 3))).toBeUndefined()
-    expect(() => assembler.feed(piece('bcd'))).toThrow(/3 bytes was expected, found more/)
   })
 })
 

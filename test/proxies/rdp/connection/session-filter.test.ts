@@ -199,6 +199,14 @@ test('a picture without a desktop is none', () => {
   )
 })
 
+test('a client cannot have the target stop drawing while it works on', () => {
+  const { filter } = openInSession()
+  const suppress = (body: string) => data(DATA_PDU.suppressOutput, Buffer.from(body, 'hex'))
+  expect(filter.fromClient(suppress('00000000'))).toEqual([])
+  const again = suppress('010000000000000020035802')
+  expect(filter.fromClient(again).map(hex)).toEqual([hex(again)])
+})
+
 test('input stays here where it may not pass', () => {
   const { filter, heard } = openInSession(false)
   const fast = buildFastPathInput([{ kind: 'key', code: 30, extended: 0, isDown: true }])
@@ -258,10 +266,17 @@ test('a cookie to log in with again does not reach the client, what is said of t
 test('a client is never sent elsewhere', () => {
   const { filter, heard } = open()
   const address = Buffer.from('192.0.2.7\0', 'utf16le')
-  const packet = new ByteWriter().zeros(2).uint16(0x400).uint16(0).uint32(5).uint32(0x3)
-  packet.uint32(address.length).bytes(address).uint32(5).bytes(Buffer.from('tok\r\n'))
-  expect(filter.fromTarget(buildShare(CONTROL_PDU.serverRedirection, 1002, packet.finish()))).toEqual([])
+  const packet = (flags: number) => {
+    const writer = new ByteWriter().zeros(2).uint16(0x400).uint16(0).uint32(5).uint32(flags)
+    return writer.uint32(address.length).bytes(address).uint32(5).bytes(Buffer.from('tok\r\n')).finish()
+  }
+  const sends = (flags: number) =>
+    filter.fromTarget(buildShare(CONTROL_PDU.serverRedirection, 1002, packet(flags)))
+  expect(sends(0x3)).toEqual([])
   expect(heard).toEqual([['redirected', { session: 5, address: '192.0.2.7', routingToken: 'tok\r\n' }]])
+  // What is said for later only.
+  expect(sends(0x83)).toEqual([])
+  expect(heard).toHaveLength(1)
 })
 
 test('what nobody knows does not pass', () => {
