@@ -11,7 +11,7 @@ import { MalformedError } from '../malformed.ts'
 import { Pipe } from '../pipe.ts'
 import { certificateOptions } from '../tls.ts'
 import { CHANNEL_LIMIT, type ChannelDefinition, type ClientData } from './codec/client-data.ts'
-import { type ClientInfo, forTarget, type TargetLogon } from './codec/client-info.ts'
+import { type ClientInfo, forTarget, logonFlaw, type TargetLogon } from './codec/client-info.ts'
 import { CLIPRDR } from './codec/cliprdr.ts'
 import type { Redirection } from './codec/redirection.ts'
 import { SECURITY_PROTOCOL } from './codec/x224.ts'
@@ -115,7 +115,10 @@ class Attempt {
     if (!found || !('password' in found)) {
       throw new TargetError(`${this.#name} lets nobody in without a password, and the account has none here`)
     }
-    return { ...splitLogin(this.#session.target.login), password: found.password }
+    const logon = { ...splitLogin(this.#session.target.login), password: found.password }
+    const flaw = logonFlaw(logon)
+    if (flaw !== undefined) throw new TargetError(`${this.#name} cannot be signed in to: ${flaw}`)
+    return logon
   }
 
   /** NTLM is all that CredSSP is spoken with here. */

@@ -48,14 +48,15 @@ export class RdpClient {
   #info: ClientInfo | undefined
   #isLicensed = false
   #isBroken = false
+  /** The Client Info has come, with all that came together with it. Once. */
+  #onLogon: (() => void) | undefined
 
-  /** `onLogon`: the Client Info has come. */
-  private constructor({ pipe, requestedProtocols }: RdpClientOptions, onLogon: () => void) {
+  private constructor({ pipe, requestedProtocols }: RdpClientOptions) {
     this.pipe = pipe
     this.requestedProtocols = requestedProtocols
     this.#connection = new FrontConnection({
       requestedProtocols,
-      visitor: this.#visitor(onLogon),
+      visitor: this.#visitor(),
       write: (bytes) => {
         if (this.onSend) this.onSend(bytes)
         else this.sendNow(bytes)
@@ -64,19 +65,22 @@ export class RdpClient {
     pipe.onDrain = () => this.onDrain?.()
     pipe.onClose = () => this.onGone?.()
     pipe.onData = (chunk) => this.#receive(chunk)
-    pipe.paused = false
   }
 
   /** Goes through MCS as far as the Client Info. Rejects with MalformedError, or EndedError. */
   static receive(options: RdpClientOptions): Promise<RdpClient> {
     return new Promise((resolve, reject) => {
-      const client = new RdpClient(options, () => {
+      const client = new RdpClient(options)
+      const gone = () => reject(new EndedError('the client closed the connection'))
+      client.onBroken = reject
+      client.onGone = gone
+      client.#onLogon = () => {
         client.onBroken = undefined
         client.onGone = undefined
         resolve(client)
-      })
-      client.onBroken = reject
-      client.onGone = () => reject(new EndedError('the client closed the connection'))
+      }
+      if (client.pipe.closed) gone()
+      else client.pipe.paused = false
     })
   }
 
@@ -143,14 +147,13 @@ export class RdpClient {
     this.#connection.end(reason)
   }
 
-  #visitor(onLogon: () => void): FrontVisitor {
+  #visitor(): FrontVisitor {
     return {
       settings: (data) => {
         this.#settings = data
       },
       logon: (info) => {
         this.#info = info
-        onLogon()
       },
       license: (data) => this.handler?.license?.(data),
       io: (data) => this.handler?.io(data),
@@ -175,6 +178,10 @@ export class RdpClient {
           : new Error('internal error', { cause: error }),
       )
       return
+    }
+    if (this.#info) {
+      this.#onLogon?.()
+      this.#onLogon = undefined
     }
     this.onRead?.()
   }

@@ -41,7 +41,8 @@ export class RdpConnection implements ProxyConnection {
   #opened: Opened | undefined
   /** The way to the target, while it is being made. */
   #opening: Promise<unknown> | undefined
-  #relay: RdpRelay | undefined
+  /** The relay has the client: what ends the session ends it by its own way. */
+  #isRelayed = false
   /** Before the relay: from then on the policy's limits hold. */
   readonly #idle: NodeJS.Timeout
   /** Until somebody has signed in. */
@@ -67,12 +68,14 @@ export class RdpConnection implements ProxyConnection {
 
   /** The broker is stopping. */
   stop(result: SessionResult, reason: string): void {
-    if (this.#relay) this.#opened?.session.stop(result, reason)
+    if (this.#isRelayed) this.#opened?.session.stop(result, reason)
     else void this.#leave(result, reason, ERROR_INFO.administratorDisconnect)
   }
 
   async #run(): Promise<void> {
     const identity = this.#options.identity ?? (await this.#signedIn())
+    // After NLA it is there still: it was a ticket.
+    this.#options.client.takePassword()
     if (!identity) return
     this.#identity = identity
     if (this.#isLeaving) {
@@ -176,7 +179,9 @@ export class RdpConnection implements ProxyConnection {
     if (this.#isLeaving) return
     clearTimeout(this.#idle)
     this.#display = undefined
-    this.#relay = new RdpRelay({
+    // It may end as soon as it begins.
+    this.#isRelayed = true
+    new RdpRelay({
       client,
       ...opened,
       onLastWords: (desktop, reason, code) => this.#lastWords(desktop, reason, code),
@@ -203,7 +208,7 @@ export class RdpConnection implements ProxyConnection {
   /** Why the session has ended, as long as somebody reads it. */
   #lastWords(desktop: Desktop | undefined, reason: string, errorCode: number): void {
     const { client } = this.#options
-    this.#relay = undefined
+    this.#isRelayed = false
     const display = this.#begin(desktop)
     const close = (): void => this.#close(errorCode)
     client.onRead = undefined

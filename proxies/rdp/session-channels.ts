@@ -14,6 +14,7 @@ import { DeviceFilter, type DeviceVisitor } from './channels/device-filter.ts'
 import { DynamicFilter, type DynamicFilterOptions } from './channels/dynamic-filter.ts'
 import type { Direction, Side } from './channels/passage.ts'
 import type { ChannelPlan, ChannelPolicy, KnownChannel } from './channels/plan.ts'
+import { DESKTOP_PIXEL_LIMIT } from './codec/client-data.ts'
 import type { ClipboardFile } from './codec/cliprdr.ts'
 import { DISPLAY_CONTROL, isDisplayCapabilities, parseMonitorLayout } from './codec/display-control.ts'
 import { parseChunk } from './codec/virtual-channel.ts'
@@ -26,6 +27,9 @@ const CLIPBOARD_RIGHTS: Readonly<Record<Direction, Right>> = {
   up: 'RDP_CLIPBOARD_UP',
   down: 'RDP_CLIPBOARD_DOWN',
 }
+
+/** A target says it when it opens the channel, which happens when the session begins or its desktop does. */
+const MAX_LIMITS = 32
 
 export interface SessionChannelsOptions {
   session: RdpSession
@@ -49,6 +53,8 @@ export class SessionChannels {
   readonly #filters: (Filter | undefined)[]
   /** What the audit log has been told once. */
   readonly #told = new Set<string>()
+  /** So often the target has said how large desktops can be. */
+  #limits = 0
 
   constructor({ session, plan, send }: SessionChannelsOptions) {
     this.#session = session
@@ -194,9 +200,11 @@ export class SessionChannels {
         else if (name !== DISPLAY_CONTROL) this.#opened('RDP', name)
       },
       // A program of the account may have opened the channel: of anything else it would be a way past the clipboard.
-      data: (from, name, message) =>
-        name !== DISPLAY_CONTROL ||
-        (message.kind === 'data' && (from === 'target' ? isDisplayCapabilities : isLayout)(message.data)),
+      data: (from, name, message) => {
+        if (name !== DISPLAY_CONTROL) return true
+        if (message.kind !== 'data') return false
+        return from === 'target' ? this.#isLimit(message.data) : isLayout(message.data)
+      },
     }
   }
 
@@ -217,6 +225,13 @@ export class SessionChannels {
     })
   }
 
+  /** How large desktops can be, as often as somebody's desktop may begin anew. */
+  #isLimit(message: Uint8Array): boolean {
+    if (MAX_LIMITS <= this.#limits || !isDisplayCapabilities(message)) return false
+    this.#limits++
+    return true
+  }
+
   #isNews(what: string): boolean {
     if (this.#told.has(what) || this.#told.size === MAX_NAMES) return false
     this.#told.add(what)
@@ -227,7 +242,8 @@ export class SessionChannels {
 /** A size that a desktop can have, on one monitor: of more the client would have to be told by what stays here. */
 function isLayout(message: Uint8Array): boolean {
   try {
-    return parseMonitorLayout(message)?.length === 1
+    const monitors = parseMonitorLayout(message)
+    return monitors?.length === 1 && monitors[0]!.width * monitors[0]!.height <= DESKTOP_PIXEL_LIMIT
   } catch (error) {
     if (error instanceof MalformedError) return false
     throw error

@@ -64,6 +64,7 @@ export interface GateOptions {
 
 /** What proxies may report; the gate itself tells the rest. */
 const PROXY_EVENTS: ReadonlySet<EventCode> = new Set([
+  'session.redirect',
   'channel.open',
   'channel.denied',
   'channel.unrecorded',

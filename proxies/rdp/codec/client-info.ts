@@ -103,6 +103,14 @@ export interface TargetLogon {
   password: string
 }
 
+/** Why it cannot be sent, for a user; undefined: it can. */
+export function logonFlaw({ domain, login, password }: TargetLogon): string | undefined {
+  const limit = INFO_TEXT_LIMIT / 2 - 1
+  // Lengths are counted in the units of UTF-16, as JavaScript's are.
+  const isLong = Math.max(domain.length, login.length, password.length) > limit
+  return isLong ? `RDP takes logins and passwords of at most ${limit} characters` : undefined
+}
+
 /** xrdp refuses who lacks any of these. */
 const EVERY_CLIENT =
   INFO_FLAG.mouse | INFO_FLAG.disableCtrlAltDel | INFO_FLAG.unicode | INFO_FLAG.maximizeShell

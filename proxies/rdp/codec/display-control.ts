@@ -47,7 +47,10 @@ export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
 export function isDisplayCapabilities(bytes: Uint8Array): boolean {
   if (bytes.length !== CAPABILITIES.length) return false
   const reader = new ByteReader(bytes, 'display control')
-  return reader.uint32() === CAPABILITIES.type && reader.uint32() === CAPABILITIES.length
+  const [type, length, monitors] = [reader.uint32(), reader.uint32(), reader.uint32()]
+  const isAsMany = 1 <= monitors && monitors <= MONITOR_LIMIT
+  const isAsLarge = Math.max(reader.uint32(), reader.uint32()) <= DESKTOP_LIMIT
+  return type === CAPABILITIES.type && length === CAPABILITIES.length && isAsMany && isAsLarge
 }
 
 function readSide(reader: ByteReader): number {

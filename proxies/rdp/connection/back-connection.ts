@@ -78,7 +78,9 @@ export interface BackConnectionOptions {
 type State = 'connect-response' | 'attach-confirm' | 'join-confirm' | 'licensing' | 'session' | 'ended'
 
 export class BackConnection {
-  readonly #options: BackConnectionOptions
+  readonly #options: Omit<BackConnectionOptions, 'info'>
+  /** Until it is sent: the password in it is not kept. */
+  #info: ClientInfo | undefined
   readonly #framer = new Framer()
   #state: State = 'connect-response'
   #user = 0
@@ -89,8 +91,9 @@ export class BackConnection {
   #toJoin: number[] = []
   #licenseMessages = 0
 
-  constructor(options: BackConnectionOptions) {
+  constructor({ info, ...options }: BackConnectionOptions) {
     this.#options = options
+    this.#info = info
   }
 
   /** What the target has given us: the source of share PDUs that are built here. */
@@ -213,7 +216,10 @@ export class BackConnection {
       return
     }
     this.#state = 'licensing'
-    this.sendIo(buildSecured(SECURITY_FLAG.info, buildClientInfo(this.#options.info)))
+    const info = buildClientInfo(this.#info!)
+    this.#info = undefined
+    this.sendIo(buildSecured(SECURITY_FLAG.info, info))
+    info.fill(0)
   }
 
   #require(state: State, message: McsMessage): void {

@@ -82,6 +82,15 @@ export const SESSIONS = {
     sentence: (f) =>
       `${session(f)} to ${targetOf(f)} was ended${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
   },
+  'session.redirect': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a target sent a running session on to another host, which is `destination` (RDP); a warning when its result is `refused`, or `failure`: it was not reached',
+    fields: [...SESSION, 'destination', 'result', 'reason'],
+    sentence: (f) =>
+      `${targetOf(f)} ${f.result === 'success' ? 'sent' : 'could not send'} ${session(f)} of ${who(f)} on to ${f.destination ?? '?'}${because(f)}`,
+  },
   'channel.open': {
     severity: 'notice',
     trap: false,

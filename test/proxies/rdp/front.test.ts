@@ -6,9 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TLSSocket, connect as tls } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { parseClientData } from '../../../proxies/rdp/codec/client-data.ts'
-import { type ClientInfo, INFO_FLAG } from '../../../proxies/rdp/codec/client-info.ts'
-import { BLOCK } from '../../../proxies/rdp/codec/data-blocks.ts'
+import { buildTargetBlocks, parseClientData } from '../../../proxies/rdp/codec/client-data.ts'
+import { buildClientInfo, type ClientInfo, INFO_FLAG } from '../../../proxies/rdp/codec/client-info.ts'
+import { BLOCK, buildBlocks } from '../../../proxies/rdp/codec/data-blocks.ts'
+import { buildAttachRequest, buildDataRequest } from '../../../proxies/rdp/codec/mcs.ts'
+import { buildConnectInitial } from '../../../proxies/rdp/codec/mcs-connect.ts'
+import { buildSecured, SECURITY_FLAG } from '../../../proxies/rdp/codec/security-header.ts'
 import {
   buildConnectionRequest,
   NEGOTIATION_FAILURE,
@@ -17,6 +20,7 @@ import {
   SECURITY_PROTOCOL,
 } from '../../../proxies/rdp/codec/x224.ts'
 import { BackConnection } from '../../../proxies/rdp/connection/back-connection.ts'
+import { IO_CHANNEL } from '../../../proxies/rdp/connection/front-connection.ts'
 import type { AuthenticateAnswer } from '../../../src/gate/messages.ts'
 import { RDP_TICKET_TOKEN } from '../../../src/model/rdp-ticket.ts'
 import { run } from '../../peers/process.ts'
@@ -209,7 +213,7 @@ describe('the grace', () => {
   })
 
   test('goes on after the Client Info, until somebody has signed in', async () => {
-    await start({ loginGraceMs: 300 })
+    await start({ loginGraceMs: 1_500 })
     const [first, second] = [dial(), dial()]
     for (const socket of [first, second]) {
       await ask(socket)
@@ -259,6 +263,41 @@ describe('a client past TLS', () => {
     })
     back.sendFastPath(Uint8Array.of(0x04, 0x04, 0x00, 0x1e))
     expect((await broken).message).toContain('no input was expected')
+  })
+
+  /** A client without channels is the first user behind the I/O channel. */
+  const allAtOnce = Buffer.concat([
+    buildConnectInitial(
+      buildBlocks(
+        buildTargetBlocks(parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]), {
+          selectedProtocol: 1,
+          channels: [],
+          colourDepth: 32,
+        }),
+      ),
+    ),
+    buildAttachRequest(),
+    buildDataRequest(IO_CHANNEL + 1, IO_CHANNEL, buildSecured(SECURITY_FLAG.info, buildClientInfo(INFO))),
+  ])
+
+  test('that waits for no answer is known all the same', async () => {
+    await start()
+    const socket = dial()
+    await ask(socket)
+    const secured = await intoTls(socket)
+    secured.write(allAtOnce)
+    expect((await arrived()).client.info.login).toBe(LOGIN)
+  })
+
+  test('that has something malformed behind its Client Info is cut off', async () => {
+    await start()
+    const socket = dial()
+    await ask(socket)
+    const secured = await intoTls(socket)
+    secured.write(Buffer.concat([allAtOnce, Buffer.from('04040005', 'hex')]))
+    secured.resume()
+    await over(socket)
+    expect(world.arrivals).toEqual([])
   })
 
   test('that goes is gone, once', async () => {

@@ -361,6 +361,24 @@ describe('dynamic channels', () => {
     world.target.channel('drdynvc', data(3, Buffer.concat([limits, Buffer.from('a file')])))
     world.target.channel('drdynvc', data(3, Buffer.from('a file, twenty bytes')))
     expect(world.client.heard().channels).toEqual([['drdynvc', data(3, limits)]])
+    // Twelve bytes at a time are a way, too.
+    for (let one = 0; one < 100; one++) world.target.channel('drdynvc', data(3, limits))
+    const others = new ByteWriter().uint32(5).uint32(20).uint32(17).uint32(8192).uint32(8192).finish()
+    world.target.channel('drdynvc', data(3, others))
+    const passed = world.client.heard().channels
+    expect(passed.length).toBeLessThan(40)
+    expect(passed).not.toContainEqual(['drdynvc', data(3, others)])
+  })
+
+  test('a desktop that is larger than recordings draw is not asked for', async () => {
+    const world = await open([])
+    world.target.channel('drdynvc', create(3, DISPLAY_CONTROL))
+    world.client.channel('drdynvc', created(3))
+    world.target.heard()
+    const head = new ByteWriter().uint32(2).uint32(56).uint32(40).uint32(1)
+    const large = head.uint32(1).zeros(8).uint32(8192).uint32(8192).zeros(20).finish()
+    world.client.channel('drdynvc', data(3, large))
+    expect(world.target.heard().channels).toEqual([])
   })
 
   test('that are refused are told once each', async () => {
