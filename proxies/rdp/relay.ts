@@ -6,10 +6,8 @@ import { balance } from '../balance.ts'
 import type { Rectangle } from '../desktop/scene.ts'
 import { TargetError } from '../errors.ts'
 import { end } from '../farewell.ts'
-import { Gather } from '../gather.ts'
 import { LAST_UPDATE_MS } from '../limits.ts'
 import { MalformedError } from '../malformed.ts'
-import { Sender } from '../sender.ts'
 import type { SessionResult } from '../session.ts'
 import { StallWatch } from '../stall-watch.ts'
 import { TimeLimits } from '../time-limits.ts'
@@ -26,20 +24,20 @@ import { buildRefreshRectangle, ERROR_INFO } from './codec/session-pdus.ts'
 import { buildShareData, DATA_PDU } from './codec/share.ts'
 import type { Update } from './codec/updates.ts'
 import type { BackVisitor } from './connection/back-connection.ts'
-import { CLOSED_BEFORE_DRAWING, wordsOfErrorInfo } from './connection/error-info.ts'
-import { SessionFilter, type SessionVisitor } from './connection/session-filter.ts'
+import type { SessionFilter, SessionVisitor } from './connection/session-filter.ts'
 import { takeAway } from './desktop-end.ts'
+import { RedirectionRefusedError } from './destination.ts'
+import { endByTarget, endOfConnection, type SessionEnd } from './ends.ts'
 import { Overlay } from './local/overlay.ts'
 import { Outlet } from './outlet.ts'
+import { ReadingWatch } from './reading-watch.ts'
 import type { RdpSession } from './session.ts'
 import { SessionChannels } from './session-channels.ts'
 import type { RdpTarget } from './target.ts'
+import { TargetSide } from './target-side.ts'
 
 /** How long a client may take to agree to a desktop that it is offered. */
 export const CONFIRM_MS = 30_000
-/** The target has ended the session as its user wanted it to. */
-const BY_USER: ReadonlySet<number> = new Set([ERROR_INFO.disconnectedByUser, ERROR_INFO.loggedOffByUser])
-
 /** What is known of a client whose session has ended: the target's last desktop, which is taken away from it. */
 export type LastDesktop = Desktop | undefined
 
@@ -69,9 +67,8 @@ export class RdpRelay {
   /** Lines of the bastion's own, over the desktop. */
   readonly #overlay: Overlay
   readonly #stall: StallWatch
-  #target: RdpTarget
-  #toTarget: Gather
-  #filter: SessionFilter
+  readonly #reading: ReadingWatch
+  #side: TargetSide
   /** Until the client has agreed to the desktop that it was offered. */
   #offer: NodeJS.Timeout | undefined
   #hasPicture = false
@@ -92,7 +89,6 @@ export class RdpRelay {
     const { client, target, session } = options
     this.#options = options
     this.#client = client
-    this.#target = target
     this.#session = session
     this.#outlet = new Outlet({
       client,
@@ -122,7 +118,7 @@ export class RdpRelay {
     client.onBroken = ({ message }) => this.#over('failure', message)
     client.onGone = () => this.#over('success')
     client.onRead = () => {
-      this.#toTarget.flush()
+      this.#side.flush()
       this.#balance()
     }
     session.onDrain = () => this.#balance()
@@ -130,9 +126,8 @@ export class RdpRelay {
     session.onTell = (text) => {
       if (!this.#ended) this.#overlay.show(text)
     }
-    const { filter, gather } = this.#attach(target)
-    this.#filter = filter
-    this.#toTarget = gather
+    this.#reading = new ReadingWatch({ pipe: client.pipe, onChange: () => this.#balance() })
+    this.#side = this.#attach(target)
     this.#begin()
   }
 
@@ -168,22 +163,23 @@ export class RdpRelay {
   }
 
   /** The target's messages are for this relay from here on; none of them comes before `#take`. */
-  #attach(target: RdpTarget): { filter: SessionFilter; gather: Gather } {
-    const sender = new Sender(target.pipe)
-    const gather = new Gather((bytes) => sender.send(bytes))
-    target.onSend = (bytes) => gather.add(bytes)
-    target.pipe.onData = (chunk) => this.#fromTarget(chunk)
-    target.pipe.onDrain = () => {
-      sender.recycle()
-      this.#balance()
-    }
-    target.pipe.onClose = () => this.#targetGone()
-    if (target.watch) {
-      target.watch.onJudged = (judgement) => {
-        if (judgement !== 'in') this.#stop('failure', judgement.refused)
-      }
-    }
-    return { filter: new SessionFilter(this.#visitor(), target.connection.user), gather }
+  #attach(target: RdpTarget): TargetSide {
+    return new TargetSide({
+      target,
+      visitor: this.#visitor(),
+      onData: (chunk) => this.#fromTarget(chunk),
+      onDrain: () => this.#balance(),
+      onClose: () => this.#targetGone(),
+      onRefused: (reason) => this.#stop('failure', reason),
+    })
+  }
+
+  get #target(): RdpTarget {
+    return this.#side.target
+  }
+
+  get #filter(): SessionFilter {
+    return this.#side.filter
   }
 
   /** What came while nobody listened, and then what comes. */
@@ -238,7 +234,7 @@ export class RdpRelay {
         if (!this.#isDeaf) this.#channels.fromTarget(index, chunk)
       },
       disconnect: () => {
-        if (!this.#isDeaf) this.#targetEnded()
+        if (!this.#isDeaf) this.#endAs(endByTarget(this.#errorInfo))
       },
     }
   }
@@ -270,8 +266,7 @@ export class RdpRelay {
         this.#stall.updated()
         session.recorder.update(update)
         this.#overlay.painted()
-        const { watch } = this.#target
-        if (watch && !watch.isIn) watch.update(update)
+        if (!this.#side.isIn) this.#target.watch?.update(update)
       },
       input: (events) => this.#input(events),
       sessionInfo: (info) => this.#target.watch?.sessionInfo(info),
@@ -292,8 +287,7 @@ export class RdpRelay {
   #input(events: readonly InputEvent[]): boolean {
     const session = this.#session
     session.signs += 1
-    const { watch } = this.#target
-    if (session.rdp.viewOnly || (watch && !watch.isIn)) return false
+    if (session.rdp.viewOnly || !this.#side.isIn) return false
     session.recorder.input(events)
     return true
   }
@@ -352,7 +346,7 @@ export class RdpRelay {
     this.#session.recorder.flush()
     this.#ending?.()
     this.#outlet.flush()
-    this.#toTarget.flush()
+    this.#side.flush()
     if (this.#stopping && !this.#filter.isWithinUpdate) this.#stopping()
     this.#balance()
   }
@@ -383,7 +377,9 @@ export class RdpRelay {
   /** Each side is read only while the other, and the recording, take what it sends. */
   #balance(): void {
     if (this.#ended || this.#isRedirecting) return
+    this.#reading.look()
     balance(this.#client.pipe, this.#target.pipe, this.#session.isFull || this.#outlet.isFull)
+    if (this.#reading.isStuck) this.#client.pipe.paused = true
   }
 
   /** The target that has sent the session on is left; the next one begins as the first one did. */
@@ -394,12 +390,12 @@ export class RdpRelay {
     const destination = destinationText(redirection)
     this.#agreed()
     this.#overlay.deactivated()
-    this.#leaveTarget()
+    this.#side.leave()
     try {
-      await session.opens('RDP', { destination })
       if (!(await takeAway(this.#client, this.#filter))) throw new TargetError(NO_ANSWER)
       this.#outlet.flush()
       const target = await redirect(redirection, this.#abandon.signal)
+      await session.audit('session.redirect', { destination, result: 'success' })
       if (this.#ended) {
         target.pipe.destroy()
         return
@@ -408,32 +404,26 @@ export class RdpRelay {
       this.#channels = this.#newChannels()
       this.#errorInfo = ERROR_INFO.none
       this.#hasPicture = false
-      const { filter, gather } = this.#attach(target)
-      this.#target = target
-      this.#filter = filter
-      this.#toTarget = gather
+      this.#side = this.#attach(target)
       this.#isRedirecting = false
       this.#take(target)
     } catch (error) {
-      if (error instanceof TargetError && !this.#ended) session.denied('RDP', error.message, destination)
+      if (error instanceof TargetError && !this.#ended) {
+        const result = error instanceof RedirectionRefusedError ? 'refused' : 'failure'
+        session.tell('session.redirect', { destination, result, reason: error.message })
+      }
       this.#broken(error)
     }
   }
 
-  /** The target's disconnect message. */
-  #targetEnded(): void {
-    const code = this.#errorInfo
-    if (code === ERROR_INFO.none || BY_USER.has(code)) this.#over('success')
-    else this.#over('failure', `the target has ended the session: ${wordsOfErrorInfo(code)}`, code)
-  }
-
   #targetGone(): void {
     const { failure } = this.#target.pipe
-    if (this.#errorInfo !== ERROR_INFO.none) this.#targetEnded()
-    else if (failure) this.#over('failure', `the target's connection broke: ${failure.message}`)
-    else if (this.#filter.isConfirmed && !this.#hasPicture) {
-      this.#over('failure', `there is no desktop: ${CLOSED_BEFORE_DRAWING}`)
-    } else this.#over('failure', 'the target closed the connection')
+    const isBlank = this.#filter.isConfirmed && !this.#hasPicture
+    this.#endAs(endOfConnection(this.#errorInfo, failure, isBlank))
+  }
+
+  #endAs({ result, reason, code }: SessionEnd): void {
+    this.#over(result, reason, code)
   }
 
   /**
@@ -454,16 +444,6 @@ export class RdpRelay {
     }
   }
 
-  #leaveTarget(): void {
-    const { pipe, connection, watch } = this.#target
-    watch?.stop()
-    pipe.onClose = undefined
-    pipe.onData = undefined
-    connection.end()
-    this.#toTarget.flush()
-    end(pipe)
-  }
-
   #over(result: SessionResult, reason?: string, code: number = ERROR_INFO.administratorDisconnect): void {
     if (this.#isOver && !(this.#ending && !this.#isReceiving)) return
     if (this.#isReceiving) {
@@ -476,11 +456,12 @@ export class RdpRelay {
     this.#agreed()
     this.#limits.stop()
     this.#stall.stop()
+    this.#reading.stop()
     this.#overlay.close()
     if (this.#session.isStrict && this.#session.recording.hasFailed) this.#outlet.abandon()
     this.#channels.close()
     this.#session.recorder.close()
-    if (!this.#isRedirecting) this.#leaveTarget()
+    if (!this.#isRedirecting) this.#side.leave()
     const client = this.#client
     const clientClosed = new Promise<void>((resolve) => {
       client.onGone = resolve

@@ -1,7 +1,6 @@
 /** The relay of RDP between a client and a target of ours. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { TargetError } from '../../../proxies/errors.ts'
 import { FIRST_UPDATE_MS, FLOOD_MARK, STALL_LOOK_MS } from '../../../proxies/limits.ts'
 import { buildFastPathUpdate } from '../../../proxies/rdp/codec/fast-path-output.ts'
 import { buildFastPathInput, FAST_PATH_EVENTS, POINTER_FLAG } from '../../../proxies/rdp/codec/input.ts'
@@ -17,7 +16,9 @@ import {
 } from '../../../proxies/rdp/codec/share.ts'
 import { UPDATE } from '../../../proxies/rdp/codec/updates.ts'
 import { ByteWriter } from '../../../proxies/rdp/codec/writer.ts'
+import { RedirectionRefusedError } from '../../../proxies/rdp/destination.ts'
 import { LogonWatch } from '../../../proxies/rdp/logon-watch.ts'
+import { READING_MS } from '../../../proxies/rdp/reading-watch.ts'
 import { CONFIRM_MS } from '../../../proxies/rdp/relay.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { parseDesktopSize, parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
@@ -175,6 +176,7 @@ describe('input', () => {
       at(horizontalWheel | 0x78),
       { kind: 'pointer-extended', flags: 0x8001, x: 1, y: 2 },
       { kind: 'pointer-relative', flags: move, x: 10, y: -20 },
+      { kind: 'pointer-relative', flags: move, x: 32_000, y: 32_000 },
     )
     const seen = frames(world, FRAME.pointer).map((payload) => {
       const { buttons, x, y } = parsePointer(payload)!
@@ -194,6 +196,7 @@ describe('input', () => {
       [0, 7, 8],
       [128, 1, 2],
       [128, 11, 0],
+      [128, 799, 599],
     ])
   })
 
@@ -424,7 +427,7 @@ describe('a target that sends the session on', () => {
     world.target.io(redirection())
     await vi.waitFor(() => expect(second?.target.visitor).toBeDefined())
     expect(asked).toEqual([{ session: 5, address: '192.0.2.7' }])
-    expect(world.events).toContainEqual(['channel.open', { subprotocol: 'RDP', destination: '192.0.2.7' }])
+    expect(world.events).toContainEqual(['session.redirect', { destination: '192.0.2.7', result: 'success' }])
     expect(types(world.client.heard().io).at(-1)).toBe(CONTROL_PDU.deactivateAll)
     expect(world.target.pipe.closed).toBe(true)
     world.client.input(A)
@@ -444,14 +447,14 @@ describe('a target that sends the session on', () => {
 
   test('to where it may not go ends the session in words', async () => {
     const world = await newWorldWithDesktop({
-      redirect: () => Promise.reject(new TargetError('192.0.2.7 is not allowed')),
+      redirect: () => Promise.reject(new RedirectionRefusedError('192.0.2.7 is not allowed')),
     })
     world.target.io(redirection())
     await vi.waitFor(() => expect(world.lastWords).toHaveLength(1))
     expect((await lastWords(world)).reason).toBe('192.0.2.7 is not allowed')
     expect(world.events).toContainEqual([
-      'channel.denied',
-      { subprotocol: 'RDP', reason: '192.0.2.7 is not allowed', destination: '192.0.2.7' },
+      'session.redirect',
+      { destination: '192.0.2.7', result: 'refused', reason: '192.0.2.7 is not allowed' },
     ])
   })
 
@@ -497,6 +500,27 @@ describe('time', () => {
     world.client.heard()
     expect(world.client.disconnects).toHaveLength(1)
     expect(world.lastWords).toEqual([])
+  })
+
+  test('a client that does not read does nothing that nobody sees; a slow one goes on', async () => {
+    const { client, target } = await newWorldWithDesktop()
+    client.pipe.congested = true
+    client.pipe.queued = 300_000
+    target.draw(bitmap())
+    for (let left = 5; left > 0; left--) {
+      client.pipe.queued -= 10_000
+      vi.advanceTimersByTime(READING_MS)
+      expect(client.pipe.paused).toBe(false)
+    }
+    vi.advanceTimersByTime(READING_MS)
+    expect(client.pipe.paused).toBe(true)
+    client.pipe.queued -= 10_000
+    vi.advanceTimersByTime(READING_MS)
+    expect(client.pipe.paused).toBe(false)
+    vi.advanceTimersByTime(READING_MS)
+    client.pipe.congested = false
+    client.pipe.onDrain?.()
+    expect(client.pipe.paused).toBe(false)
   })
 
   test('a target that has drawn may be silent', async () => {
