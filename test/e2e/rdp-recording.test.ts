@@ -16,7 +16,10 @@ import { framesOf, sallyport } from './recorded.ts'
 
 const SIZE = { width: 640, height: 480 }
 /** What xfreerdp asks for by itself: it is shown nothing of missing rights then. */
-const RIGHTS = ['RDP', 'RDP_CLIPBOARD_UP', 'RDP_CLIPBOARD_DOWN', 'RDP_DRIVE', 'RDP_AUDIO_OUTPUT']
+const RIGHTS = [
+  ...['RDP', 'RDP_CLIPBOARD_UP', 'RDP_CLIPBOARD_DOWN', 'RDP_CLIPBOARD_FILE'],
+  ...['RDP_DRIVE', 'RDP_AUDIO_OUTPUT'],
+]
 const SMALLER = { width: 512, height: 400 }
 /** Microseconds count: nothing came between the frame at this time and the one before it. */
 const JUST_BEFORE = 2e-6
@@ -33,6 +36,16 @@ function painting(): Buffer {
     }
   }
   return Buffer.concat([Buffer.from(`P6 ${SIZE.width} ${SIZE.height} 255\n`), rgb])
+}
+
+/** FreeRDP makes eight bits of green's six in a way of its own. */
+function asFreeRdp(picture: Picture): Picture {
+  const rgb = Buffer.from(picture.rgb)
+  for (let at = 1; at < rgb.length; at += 3) {
+    const green = rgb[at]! >> 2
+    rgb[at] = Math.min(0xff, (green << 2) + (green >> 3))
+  }
+  return { ...picture, rgb }
 }
 
 const PEERS = [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...XRDP_PEERS, ...CURSOR_PEERS, 'xdpyinfo'] as const
@@ -72,6 +85,7 @@ describeWithPeers('an RDP desktop', PEERS, () => {
   }
 
   test.each([32, 16] as const)('at %i bits', async (depth) => {
+    const before = (await desktop.closedSessions()).length
     const program = [
       'while [ ! -e "$HOME/picture.ppm" ]; do sleep 0.1; done',
       'display -window root "$HOME/picture.ppm"',
@@ -119,14 +133,15 @@ describeWithPeers('an RDP desktop', PEERS, () => {
     const smaller = await agreed(SMALLER)
     await watcher?.close()
     await seat.clear()
-    await desktop.closedSessions(depth === 32 ? 1 : 2)
+    await desktop.closedSessions(before + 1)
 
     const pointers = (await framesOf(desktop.broker, id)).filter(({ type }) => type === 'pointer')
     const beforePointer = (x: number, y: number) =>
       pointers.find(({ data }) => data?.['x'] === x && data['y'] === y)!.time - JUST_BEFORE
-    expect(differingPixels(await png(id, beforePointer(200, 150)), overRoot)).toBe(0)
-    expect(differingPixels(await png(id, beforePointer(201, 151)), overXterm)).toBe(0)
-    expect(differingPixels(await png(id), smaller)).toBe(0)
+    const replayed = async (at?: number) => (depth === 16 ? asFreeRdp(await png(id, at)) : await png(id, at))
+    expect(differingPixels(await replayed(beforePointer(200, 150)), overRoot)).toBe(0)
+    expect(differingPixels(await replayed(beforePointer(201, 151)), overXterm)).toBe(0)
+    expect(differingPixels(await replayed(), smaller)).toBe(0)
   })
 
   test('forms for terminals are refused, with what there is instead', async () => {

@@ -21,9 +21,10 @@ import {
   type ClipboardFormat,
   type ClipboardMessage,
   clipboardText,
-  FILE_LIST_FORMAT,
   type FileContentsRequest,
   isFileFormat,
+  isFileList,
+  isTextFormat,
   parseClipboard,
   parseClipboardCapabilities,
   parseContentsStream,
@@ -33,6 +34,7 @@ import {
   parseFormatRequest,
   parseLock,
   rebuildFileContentsRequest,
+  untilTerminator,
 } from '../codec/cliprdr.ts'
 import { MessageStream } from './message-stream.ts'
 import {
@@ -44,7 +46,7 @@ import {
   sendMessage,
 } from './passage.ts'
 
-/** Longer answers pass chunk by chunk: pictures, and parts of files. */
+/** Longer answers pass chunk by chunk where they are no text: pictures, and parts of files. */
 const HELD_ANSWER = 64 * 1024
 /** Of a large answer: its header, and the number of the request that parts of files answer. */
 const LARGE_BEGIN = 12
@@ -64,7 +66,7 @@ export interface ClipboardRights {
 export interface ClipboardVisitor {
   /** One side has put something on its clipboard that the other may not have, at all or as files. */
   denied(direction: Direction, what: 'clipboard' | 'files'): void
-  /** Text has been pasted, of so many bytes in UTF-8; where it is long, of so many as sent, and `text` is its begin. */
+  /** Text has been pasted, of so many bytes in UTF-8. */
   text(direction: Direction, text: string, bytes: number): void
   /** Something else has been pasted; `format` is its name, or its number. */
   data(direction: Direction, format: string, bytes: number): void
@@ -154,8 +156,7 @@ export class ClipboardFilter {
         this.#formatRequest(from, body)
         return
       case CLIPBOARD_MESSAGE.formatDataResponse:
-        if (this.#formatResponse(from, message, body.length))
-          this.#pass(from, buildClipboard(type, CLIPBOARD_FLAG.ok, body))
+        this.#formatAnswer(from, message)
         return
       case CLIPBOARD_MESSAGE.fileContentsRequest:
         this.#fileRequest(from, body)
@@ -178,8 +179,14 @@ export class ClipboardFilter {
       return this.#fileResponse(from, message) ? 'pass' : 'drop'
     }
     if (type !== CLIPBOARD_MESSAGE.formatDataResponse) return 'hold'
-    // The names of many files are needed whole.
-    if (this.#offers[from].asked[0]?.name === FILE_LIST_FORMAT) return 'hold'
+    const [asked] = this.#offers[from].asked
+    if (asked && isTextFormat(asked.id) && CLIPBOARD_LIMIT < length) {
+      // More than can be looked at.
+      this.#formatResponse(from, { ...message, flags: CLIPBOARD_FLAG.fail }, 0)
+      return 'drop'
+    }
+    // Texts, and the names of many files, are needed whole.
+    if (asked && (isTextFormat(asked.id) || isFileList(asked))) return 'hold'
     return this.#formatResponse(from, message, length - 8) ? 'pass' : 'drop'
   }
 
@@ -232,29 +239,40 @@ export class ClipboardFilter {
     this.#pass(from, buildFormatRequest(id))
   }
 
+  #formatAnswer(from: Side, message: ClipboardMessage): void {
+    const asked = this.#formatResponse(from, message, message.body.length)
+    if (!asked) return
+    // Behind the end of a text nobody looks who pastes it, and nobody else either.
+    const body = isTextFormat(asked.id) ? untilTerminator(asked.id, message.body) : message.body
+    this.#pass(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.ok, body))
+  }
+
   /**
-   * Whether the answer may pass: somebody has asked for it, and it holds what they asked for. `body` may be the begin
-   * only of so many bytes.
+   * What was asked for, where the answer may pass: somebody has, and it holds something. `body` may be the begin only of
+   * so many bytes.
    */
-  #formatResponse(from: Side, { flags, body }: ClipboardMessage, bytes: number): boolean {
+  #formatResponse(
+    from: Side,
+    { flags, body }: ClipboardMessage,
+    bytes: number,
+  ): Pick<ClipboardFormat, 'id' | 'name'> | undefined {
     const { visitor } = this.#options
     const offer = this.#offers[from]
     const asked = offer.asked.shift()
-    if (!asked) return false
+    if (!asked) return undefined
     const { id, name } = asked
     if (flags & CLIPBOARD_FLAG.fail) {
       this.#pass(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.fail))
-      return false
+      return undefined
     }
     const direction = directionFrom(from)
     const text = clipboardText(id, body)
-    if (text !== undefined) {
-      visitor.text(direction, text, body.length === bytes ? Buffer.byteLength(text) : bytes)
-    } else if (name === FILE_LIST_FORMAT) {
+    if (text !== undefined) visitor.text(direction, text, Buffer.byteLength(text))
+    else if (isFileList(asked)) {
       offer.files = parseFileList(body)
       visitor.files(direction, offer.files)
     } else visitor.data(direction, name === '' ? String(id) : name, bytes)
-    return true
+    return asked
   }
 
   /** `from` asks for a part of a file that the other side has offered. */

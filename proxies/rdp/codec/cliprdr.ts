@@ -187,24 +187,27 @@ export function buildFormatList(formats: readonly ClipboardFormat[], flags: numb
   )
 }
 
-/** Names under which files are offered: MS-RDPECLIP 1.3.1.1.2 and what Windows' programs have beside it. */
+/** Names under which files are offered: MS-RDPECLIP 1.3.1.1.2 and what Windows' programs have beside it; in small letters. */
 const FILE_FORMATS: ReadonlySet<string> = new Set([
-  'FileGroupDescriptor',
-  'FileGroupDescriptorW',
-  'FileContents',
-  'FileName',
-  'FileNameW',
-  'FileNameMap',
-  'FileNameMapW',
+  'filegroupdescriptor',
+  'filegroupdescriptorw',
+  'filecontents',
+  'filename',
+  'filenamew',
+  'filenamemap',
+  'filenamemapw',
   'x-special/gnome-copied-files',
   'text/uri-list',
 ])
 
-/** The format that a list of files comes in. */
-export const FILE_LIST_FORMAT = 'FileGroupDescriptorW'
-
+/** Names of formats are the same in capitals and in small letters to Windows. */
 export function isFileFormat({ id, name }: Pick<ClipboardFormat, 'id' | 'name'>): boolean {
-  return id === FORMAT.files || FILE_FORMATS.has(name)
+  return id === FORMAT.files || FILE_FORMATS.has(name.toLowerCase())
+}
+
+/** Whether it is the format that a list of files comes in. */
+export function isFileList({ name }: Pick<ClipboardFormat, 'name'>): boolean {
+  return name.toLowerCase() === 'filegroupdescriptorw'
 }
 
 export function buildFormatRequest(format: number): Buffer {
@@ -216,16 +219,28 @@ export function parseFormatRequest(body: Uint8Array): number {
   return new ByteReader(body, 'clipboard format data request').uint32()
 }
 
+export function isTextFormat(format: number): boolean {
+  return format === FORMAT.unicodeText || format === FORMAT.text || format === FORMAT.oemText
+}
+
+/** Of the body of an answer in a text format: as much as whoever pastes it is going to see, with its terminator. */
+export function untilTerminator(format: number, body: Uint8Array): Uint8Array {
+  const width = format === FORMAT.unicodeText ? 2 : 1
+  for (let at = 0; at + width <= body.length; at += width) {
+    if (body[at] === 0 && (width === 1 || body[at + 1] === 0)) return body.subarray(0, at + width)
+  }
+  return body
+}
+
 /** The text of a message of type `formatDataResponse` whose request was for this format; undefined: it is no text. */
 export function clipboardText(format: number, body: Uint8Array): string | undefined {
   if (format === FORMAT.unicodeText) return untilNul(utf16Text(body))
-  if (format === FORMAT.text || format === FORMAT.oemText) return untilNul(latin1(body))
-  return undefined
+  return isTextFormat(format) ? untilNul(latin1(body)) : undefined
 }
 
 const ATTRIBUTE_FOLDER = 0x10
 
-/** Of a message of type `formatDataResponse` whose request was for FILE_LIST_FORMAT. */
+/** Of a message of type `formatDataResponse` whose request was for a format of `isFileList`. */
 export function parseFileList(body: Uint8Array): ClipboardFile[] {
   const reader = new ByteReader(body, 'clipboard file list')
   const count = reader.uint32()

@@ -35,7 +35,6 @@ const PROGRAM = '.desktop'
 const FIRST_DISPLAY = 200
 const MOST_DISPLAYS = 200
 const PATIENCE_MS = 20_000
-const X_SOCKETS = '/tmp/.X11-unix'
 
 /** What a user's desktop shows, as lines for sh; it ends when they end. Without it there is an xterm. */
 export function setDesktop(user: SystemUser, program: string): void {
@@ -60,6 +59,7 @@ export async function holdSesman(): Promise<Sesman> {
     if (holders().length === 0) stop()
   }
   const begin = async (): Promise<void> => {
+    sweepDisplays()
     if (holders().length === 0) await start()
     writeFileSync(holder, '')
     process.on('exit', leave)
@@ -81,6 +81,20 @@ function holders(): string[] {
     return readdirSync(HOLDERS).filter((name) => isAlive(Number(name.split('-')[0])))
   } catch {
     return []
+  }
+}
+
+/** What displays leave that had to be killed: sesman takes no number for which there is a lock or a socket. */
+function sweepDisplays(): void {
+  for (let number = FIRST_DISPLAY; number <= FIRST_DISPLAY + MOST_DISPLAYS; number++) {
+    const lock = `/tmp/.X${number}-lock`
+    try {
+      if (isAlive(Number(readFileSync(lock, 'utf8')))) continue
+    } catch {
+      // There is none.
+    }
+    rmSync(lock, { force: true })
+    rmSync(`/tmp/.X11-unix/X${number}`, { force: true })
   }
 }
 
@@ -106,6 +120,7 @@ async function start(): Promise<void> {
     EnableUserWindowManager: 'false',
     KillDisconnected: 'true',
     X11DisplayOffset: `${FIRST_DISPLAY}`,
+    MaxSessions: `${MOST_DISPLAYS}`,
     LogFile: LOG,
     EnableSyslog: 'false',
   })
@@ -147,11 +162,6 @@ function stop(): void {
         // It has ended already.
       }
     }
-  }
-  // Of the displays that had to be killed: sesman leaves out the numbers for which there is one.
-  for (const name of readdirSync(X_SOCKETS)) {
-    const number = Number(name.slice(1))
-    if (number >= FIRST_DISPLAY && number < FIRST_DISPLAY + MOST_DISPLAYS) rmSync(join(X_SOCKETS, name))
   }
   rmSync(FOLDER, { recursive: true, force: true })
 }

@@ -9,6 +9,7 @@ import {
 import {
   buildClipboard,
   CLIPBOARD_FLAG,
+  CLIPBOARD_LIMIT,
   CLIPBOARD_MESSAGE,
   FORMAT,
   parseClipboard,
@@ -225,6 +226,42 @@ test('an answer is what it was asked as, whatever is offered in between', () => 
     ['files', 'up', [file]],
     ['fileRequest', 'up', file, { index: 0 }],
   ])
+})
+
+test('a long text is told whole, and what is behind its end stays here', () => {
+  const { say, heard } = open(ALL)
+  const words = `${' '.repeat(100_000)}secret`
+  say('client', list([FORMAT.unicodeText, ''], [FORMAT.text, '']))
+  say('target', ask(FORMAT.unicodeText))
+  const long = text(words)
+  expect(say('client', long).target).toEqual([hex(long)])
+  say('target', ask(FORMAT.unicodeText))
+  expect(say('client', text('harmless\0more')).target).toEqual([hex(text('harmless'))])
+  say('target', ask(FORMAT.text))
+  const narrow = (bytes: string) => buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, Buffer.from(bytes))
+  expect(say('client', narrow('harmless\0more')).target).toEqual([hex(narrow('harmless\0'))])
+  expect(heard).toEqual([
+    ['text', 'up', words, words.length],
+    ['text', 'up', 'harmless', 8],
+    ['text', 'up', 'harmless', 8],
+  ])
+})
+
+test('a text that is too long to be looked at is refused, and other things go on', () => {
+  const { say, heard } = open(ALL)
+  say('client', list([FORMAT.unicodeText, '']))
+  say('target', ask(FORMAT.unicodeText))
+  expect(say('client', text(' '.repeat(CLIPBOARD_LIMIT / 2))).target).toEqual([hex(refused)])
+  say('target', ask(FORMAT.unicodeText))
+  expect(say('client', text('short')).target).toEqual([hex(text('short'))])
+  expect(heard).toEqual([['text', 'up', 'short', 5]])
+})
+
+test('files are files under their names in any letters', () => {
+  const { say, heard } = open({ ...ALL, files: false })
+  say('client', list([FILES, 'filegroupdescriptorW'], [0xc0bd, 'TEXT/uri-list']))
+  expect(say('target', ask(FILES))).toEqual({ ...nothing, target: [hex(refused)] })
+  expect(heard).toEqual([['denied', 'up', 'files']])
 })
 
 test('who may take nothing locks nothing', () => {
