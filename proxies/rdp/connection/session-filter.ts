@@ -14,11 +14,8 @@ import {
 import { type Desktop, readDesktop, stripConfirm, stripDemand, takesFastPath } from '../codec/capabilities.ts'
 import { UpdateAssembler } from '../codec/fast-path-output.ts'
 import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/input.ts'
-<<<<<<< HEAD
-import { requireDrawable } from '../codec/picture-heads.ts'
-=======
 import { SERVER_USER } from '../codec/mcs.ts'
->>>>>>> main
+import { requireDrawable } from '../codec/picture-heads.ts'
 import { parseRedirection, type Redirection } from '../codec/redirection.ts'
 import {
   allowsOutput,
