@@ -175,7 +175,7 @@ class Attempt {
       info: forTarget(info, logon),
       licensing: licensing === 'relayed' ? licensing : licenseeOf(logon),
       visitor: target.listener,
-      write: (bytes) => pipe.write(bytes),
+      write: (bytes) => target.send(bytes),
     })
     return target
   }

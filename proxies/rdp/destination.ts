@@ -19,6 +19,11 @@ export interface Redirected {
   redirectTo: readonly string[]
 }
 
+/** The policy does not let a session be sent there. */
+export class RedirectionRefusedError extends TargetError {
+  override name = 'RedirectionRefusedError'
+}
+
 /** Bytes of a routing token that a connection request has room for. */
 const TOKEN_LIMIT = 200
 
@@ -33,11 +38,11 @@ export async function destinationOf(
   const { host, port } = target
   if (routingToken !== undefined) return { host, port, routingToken: tokenOf(routingToken, name) }
   if (address === undefined) {
-    throw new TargetError(`${name} sends the session elsewhere and does not say where`)
+    throw new RedirectionRefusedError(`${name} sends the session elsewhere and does not say where`)
   }
   const isOwn = (await addressesOf(host)).some((own) => own === sameAddress(address))
   if (isOwn || (redirectTo.length > 0 && isFrom(address, redirectTo))) return { host: address, port }
-  throw new TargetError(
+  throw new RedirectionRefusedError(
     `${name} sends the session to ${wordsOf(address)}, which is not in redirect_to of the connection policy`,
   )
 }
@@ -46,7 +51,7 @@ export async function destinationOf(
 function tokenOf(routingToken: string, name: string): string {
   const token = routingToken.replace(/\r\n$/, '')
   if (/^[\x20-\x7e]+$/.test(token) && token.length <= TOKEN_LIMIT) return token
-  throw new TargetError(
+  throw new RedirectionRefusedError(
     `${name} sends the session elsewhere by a routing token of ${token.length} bytes, and one line of at most ${TOKEN_LIMIT} characters was expected`,
   )
 }

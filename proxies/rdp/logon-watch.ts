@@ -63,7 +63,7 @@ export class LogonWatch {
   update(update: Update): void {
     if (this.#judgement !== undefined || !this.#log.update(update)) return
     this.#refuse(
-      `${this.#options.name} shows its connection log in place of the account's desktop: most likely the user name or the password is wrong`,
+      `${this.#options.name} shows its connection log in place of the account's desktop: most likely the user name or the password is wrong, or it can start no session`,
     )
   }
 

@@ -37,10 +37,12 @@ export class RdpRecorder extends DesktopRecorder {
   #x = 0
   #y = 0
   #buttons = 0
+  #size = { width: 1, height: 1 }
 
   /** The first one opens the channel; of the others the size is news. */
   desktop({ width, height }: Desktop): void {
     this.flush()
+    this.#size = { width, height }
     if (this.#isOpen) {
       this.desktopSize(width, height)
       return
@@ -101,7 +103,11 @@ export class RdpRecorder extends DesktopRecorder {
         this.#place(event.x, event.y)
         return
       case 'pointer-relative':
-        this.#moved(Math.max(0, this.#x + event.x), Math.max(0, this.#y + event.y), event.flags)
+        this.#moved(
+          within(this.#x + event.x, this.#size.width),
+          within(this.#y + event.y, this.#size.height),
+          event.flags,
+        )
     }
   }
 
@@ -143,3 +149,6 @@ export class RdpRecorder extends DesktopRecorder {
     this.pointer(this.#x, this.#y, this.#buttons)
   }
 }
+
+/** A pointer stops at the edges of its desktop. */
+const within = (at: number, side: number) => Math.max(0, Math.min(at, side - 1))

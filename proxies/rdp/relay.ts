@@ -2,14 +2,12 @@
  * What happens between the client and the target: both ways of the bytes, the back-pressure between them and the
  * recording, the time limits, another target where the first one sends the session there, and the end.
  */
-import { Buffer } from 'node:buffer'
 import { balance } from '../balance.ts'
 import type { Rectangle } from '../desktop/scene.ts'
 import { TargetError } from '../errors.ts'
 import { end } from '../farewell.ts'
 import { LAST_UPDATE_MS } from '../limits.ts'
 import { MalformedError } from '../malformed.ts'
-import { type ProvenClient, ProvenOutput } from '../proven-output.ts'
 import type { SessionResult } from '../session.ts'
 import { StallWatch } from '../stall-watch.ts'
 import { TimeLimits } from '../time-limits.ts'
@@ -19,23 +17,27 @@ import type { RdpClient } from './client.ts'
 import type { Desktop } from './codec/capabilities.ts'
 import { buildFastPathUpdate } from './codec/fast-path-output.ts'
 import type { InputEvent } from './codec/input.ts'
+import { endsLicensing, parseLicense } from './codec/licensing.ts'
 import type { Redirection } from './codec/redirection.ts'
+import { parseSecured } from './codec/security-header.ts'
 import { buildRefreshRectangle, ERROR_INFO } from './codec/session-pdus.ts'
 import { buildShareData, DATA_PDU } from './codec/share.ts'
 import type { Update } from './codec/updates.ts'
 import type { BackVisitor } from './connection/back-connection.ts'
-import { CLOSED_BEFORE_DRAWING, wordsOfErrorInfo } from './connection/error-info.ts'
-import { SessionFilter, type SessionVisitor } from './connection/session-filter.ts'
+import type { SessionFilter, SessionVisitor } from './connection/session-filter.ts'
+import { takeAway } from './desktop-end.ts'
+import { RedirectionRefusedError } from './destination.ts'
+import { endByTarget, endOfConnection, type SessionEnd } from './ends.ts'
 import { Overlay } from './local/overlay.ts'
+import { Outlet } from './outlet.ts'
+import { ReadingWatch } from './reading-watch.ts'
 import type { RdpSession } from './session.ts'
 import { SessionChannels } from './session-channels.ts'
 import type { RdpTarget } from './target.ts'
+import { TargetSide } from './target-side.ts'
 
 /** How long a client may take to agree to a desktop that it is offered. */
 export const CONFIRM_MS = 30_000
-/** The target has ended the session as its user wanted it to. */
-const BY_USER: ReadonlySet<number> = new Set([ERROR_INFO.disconnectedByUser, ERROR_INFO.loggedOffByUser])
-
 /** What is known of a client whose session has ended: the target's last desktop, which is taken away from it. */
 export type LastDesktop = Desktop | undefined
 
@@ -59,39 +61,42 @@ export class RdpRelay {
   readonly #options: RelayOptions
   readonly #client: RdpClient
   readonly #session: RdpSession
-  readonly #channels: SessionChannels
+  readonly #outlet: Outlet
+  #channels: SessionChannels
   readonly #limits: TimeLimits
   /** Lines of the bastion's own, over the desktop. */
   readonly #overlay: Overlay
   readonly #stall: StallWatch
-  /** Where output waits for its recording. */
-  readonly #proven: ProvenOutput | undefined
-  #target: RdpTarget
-  #filter: SessionFilter
+  readonly #reading: ReadingWatch
+  #side: TargetSide
   /** Until the client has agreed to the desktop that it was offered. */
   #offer: NodeJS.Timeout | undefined
   #hasPicture = false
   /** What the target has said of its end. */
   #errorInfo: number = ERROR_INFO.none
   #isRedirecting = false
+  /** The target's licensing, where the client answers it, is over by what the client was told. */
+  #hasEndedLicensing = false
+  /** What the target has sent is being looked at: nothing ends before all of that message is through. */
+  #isReceiving = false
+  #ending: (() => void) | undefined
   readonly #abandon = new AbortController()
   #ended = false
   /** The session is to end; called when the update that is under way has come whole. */
   #stopping: (() => void) | undefined
 
   constructor(options: RelayOptions) {
-    const { client, target, session, plan } = options
+    const { client, target, session } = options
     this.#options = options
     this.#client = client
-    this.#target = target
     this.#session = session
-    const output = session.isStrict ? provenClient(client) : undefined
-    this.#proven = output && new ProvenOutput({ client: output, flush: () => session.recording.flush() })
-    this.#channels = new SessionChannels({
-      session,
-      plan,
-      send: (to, index, chunk) => this.#sendChannel(to, index, chunk),
+    this.#outlet = new Outlet({
+      client,
+      flush: session.isStrict ? () => session.recording.flush() : undefined,
+      isWithinUpdate: () => this.#filter.isWithinUpdate,
+      onDrain: () => this.#balance(),
     })
+    this.#channels = this.#newChannels()
     this.#overlay = new Overlay({
       isBusy: () =>
         this.#isIdle || !this.#filter.isConfirmed || this.#filter.isWithinUpdate || client.pipe.congested,
@@ -110,12 +115,25 @@ export class RdpRelay {
       isPaused: () => this.#target.pipe.paused,
       onStall: (reason) => this.#over('failure', reason),
     })
-    if (output) output.onDrain = () => this.#balance()
-    client.onDrain = () => this.#balance()
     client.onBroken = ({ message }) => this.#over('failure', message)
     client.onGone = () => this.#over('success')
-    client.onRead = () => this.#balance()
-    client.handler = {
+    client.onRead = () => {
+      this.#side.flush()
+      this.#balance()
+    }
+    session.onDrain = () => this.#balance()
+    session.onStop = (result, reason) => this.#stop(result, reason)
+    session.onTell = (text) => {
+      if (!this.#ended) this.#overlay.show(text)
+    }
+    this.#reading = new ReadingWatch({ pipe: client.pipe, onChange: () => this.#balance() })
+    this.#side = this.#attach(target)
+    this.#begin()
+  }
+
+  /** The client's messages are for this relay. */
+  #listen(): void {
+    this.#client.handler = {
       license: (data) => this.#target.connection.sendIo(data),
       io: (data) => this.#fromClient(data),
       fastPath: (pdu) => this.#fastPathFromClient(pdu),
@@ -123,13 +141,15 @@ export class RdpRelay {
         if (!this.#isIdle) this.#channels.fromClient(index, chunk)
       },
     }
-    session.onDrain = () => this.#balance()
-    session.onStop = (result, reason) => this.#stop(result, reason)
-    session.onTell = (text) => {
-      if (!this.#ended) this.#overlay.show(text)
-    }
-    this.#filter = this.#attach(target)
-    this.#begin()
+  }
+
+  #newChannels(): SessionChannels {
+    const { session, plan } = this.#options
+    return new SessionChannels({
+      session,
+      plan,
+      send: (to, index, chunk) => this.#sendChannel(to, index, chunk),
+    })
   }
 
   #begin(): void {
@@ -143,16 +163,23 @@ export class RdpRelay {
   }
 
   /** The target's messages are for this relay from here on; none of them comes before `#take`. */
-  #attach(target: RdpTarget): SessionFilter {
-    target.pipe.onData = (chunk) => this.#fromTarget(chunk)
-    target.pipe.onDrain = () => this.#balance()
-    target.pipe.onClose = () => this.#targetGone()
-    if (target.watch) {
-      target.watch.onJudged = (judgement) => {
-        if (judgement !== 'in') this.#stop('failure', judgement.refused)
-      }
-    }
-    return new SessionFilter(this.#visitor(), target.connection.user)
+  #attach(target: RdpTarget): TargetSide {
+    return new TargetSide({
+      target,
+      visitor: this.#visitor(),
+      onData: (chunk) => this.#fromTarget(chunk),
+      onDrain: () => this.#balance(),
+      onClose: () => this.#targetGone(),
+      onRefused: (reason) => this.#stop('failure', reason),
+    })
+  }
+
+  get #target(): RdpTarget {
+    return this.#side.target
+  }
+
+  get #filter(): SessionFilter {
+    return this.#side.filter
   }
 
   /** What came while nobody listened, and then what comes. */
@@ -161,6 +188,7 @@ export class RdpRelay {
       this.#targetGone()
       return
     }
+    this.#listen()
     target.watch?.start()
     this.#stall.asked()
     this.#guarded(() => {
@@ -168,27 +196,46 @@ export class RdpRelay {
     })
   }
 
-  /** Nothing passes any more, or just now. */
+  /** Nothing of the client's passes any more, or just now. */
   get #isIdle(): boolean {
-    return this.#ended || this.#stopping !== undefined || this.#isRedirecting
+    return this.#isOver || this.#stopping !== undefined || this.#isRedirecting
+  }
+
+  /** Nothing of the target's passes any more. */
+  get #isDeaf(): boolean {
+    return this.#isOver || this.#isRedirecting
+  }
+
+  get #isOver(): boolean {
+    return this.#ended || this.#ending !== undefined
   }
 
   #listener(): BackVisitor {
     const client = this.#client
     return {
-      license: (data) => this.#sendIo(data),
+      license: (data) => {
+        this.#hasEndedLicensing = endsLicensing(parseLicense(parseSecured(data).body))
+        this.#sendIo(data)
+      },
       licensed: () => {
-        if (!client.isLicensed) client.startSession()
+        if (client.isLicensed) return
+        if (this.#hasEndedLicensing) client.startSession()
+        else client.license()
       },
       io: (data) => {
-        for (const share of this.#filter.fromTarget(data)) this.#sendIo(share)
+        if (this.#isDeaf) return
+        for (const share of this.#filter.fromTarget(data)) if (!this.#isDeaf) this.#sendIo(share)
       },
       fastPath: (pdu) => {
-        const kept = this.#filter.fastPathFromTarget(pdu)
-        if (kept) this.#sendFastPath(kept)
+        const kept = this.#isDeaf ? undefined : this.#filter.fastPathFromTarget(pdu)
+        if (kept && !this.#isDeaf) this.#sendFastPath(kept)
       },
-      channel: (index, chunk) => this.#channels.fromTarget(index, chunk),
-      disconnect: () => this.#targetEnded(),
+      channel: (index, chunk) => {
+        if (!this.#isDeaf) this.#channels.fromTarget(index, chunk)
+      },
+      disconnect: () => {
+        if (!this.#isDeaf) this.#endAs(endByTarget(this.#errorInfo))
+      },
     }
   }
 
@@ -219,8 +266,7 @@ export class RdpRelay {
         this.#stall.updated()
         session.recorder.update(update)
         this.#overlay.painted()
-        const { watch } = this.#target
-        if (watch && !watch.isIn) watch.update(update)
+        if (!this.#side.isIn) this.#target.watch?.update(update)
       },
       input: (events) => this.#input(events),
       sessionInfo: (info) => this.#target.watch?.sessionInfo(info),
@@ -228,7 +274,7 @@ export class RdpRelay {
         this.#errorInfo = code
         this.#target.watch?.errorInfo(code)
       },
-      redirected: (redirection) => queueMicrotask(() => void this.#redirect(redirection)),
+      redirected: (redirection) => void this.#redirect(redirection),
     }
   }
 
@@ -241,8 +287,7 @@ export class RdpRelay {
   #input(events: readonly InputEvent[]): boolean {
     const session = this.#session
     session.signs += 1
-    const { watch } = this.#target
-    if (session.rdp.viewOnly || (watch && !watch.isIn)) return false
+    if (session.rdp.viewOnly || !this.#side.isIn) return false
     session.recorder.input(events)
     return true
   }
@@ -260,7 +305,7 @@ export class RdpRelay {
     const kept = this.#filter.fastPathFromClient(pdu)
     if (!kept) return
     this.#session.bytesIn += kept.length
-    this.#target.connection.sendFastPath(Buffer.from(kept))
+    this.#target.connection.sendFastPath(kept)
   }
 
   #sendIo(data: Uint8Array): void {
@@ -270,7 +315,7 @@ export class RdpRelay {
 
   #sendFastPath(pdu: Uint8Array): void {
     this.#session.bytesOut += pdu.length
-    this.#client.sendFastPath(Buffer.from(pdu))
+    this.#client.sendFastPath(pdu)
   }
 
   #sendChannel(to: Side, index: number, chunk: Uint8Array): void {
@@ -291,14 +336,17 @@ export class RdpRelay {
 
   /** With something that the target has sent. */
   #guarded(receive: () => void): void {
+    this.#isReceiving = true
     try {
       receive()
     } catch (error) {
       this.#broken(error)
-      return
-    } finally {
-      this.#session.recorder.flush()
     }
+    this.#isReceiving = false
+    this.#session.recorder.flush()
+    this.#ending?.()
+    this.#outlet.flush()
+    this.#side.flush()
     if (this.#stopping && !this.#filter.isWithinUpdate) this.#stopping()
     this.#balance()
   }
@@ -329,47 +377,53 @@ export class RdpRelay {
   /** Each side is read only while the other, and the recording, take what it sends. */
   #balance(): void {
     if (this.#ended || this.#isRedirecting) return
-    const isFull = this.#session.isFull || (this.#proven?.isFull ?? false)
-    balance(this.#client.pipe, this.#target.pipe, isFull)
+    this.#reading.look()
+    balance(this.#client.pipe, this.#target.pipe, this.#session.isFull || this.#outlet.isFull)
+    if (this.#reading.isStuck) this.#client.pipe.paused = true
   }
 
+  /** The target that has sent the session on is left; the next one begins as the first one did. */
   async #redirect(redirection: Redirection): Promise<void> {
     if (this.#isIdle) return
     this.#isRedirecting = true
-    this.#leaveTarget()
+    const { session, redirect } = this.#options
+    const destination = destinationText(redirection)
     this.#agreed()
     this.#overlay.deactivated()
-    const taken = this.#filter.deactivate()
-    if (taken) this.#client.sendIo(taken)
+    this.#side.leave()
     try {
-      const target = await this.#options.redirect(redirection, this.#abandon.signal)
+      if (!(await takeAway(this.#client, this.#filter))) throw new TargetError(NO_ANSWER)
+      this.#outlet.flush()
+      const target = await redirect(redirection, this.#abandon.signal)
+      await session.audit('session.redirect', { destination, result: 'success' })
       if (this.#ended) {
         target.pipe.destroy()
         return
       }
-      this.#target = target
-      this.#filter = this.#attach(target)
+      this.#channels.close()
+      this.#channels = this.#newChannels()
+      this.#errorInfo = ERROR_INFO.none
+      this.#hasPicture = false
+      this.#side = this.#attach(target)
       this.#isRedirecting = false
       this.#take(target)
     } catch (error) {
+      if (error instanceof TargetError && !this.#ended) {
+        const result = error instanceof RedirectionRefusedError ? 'refused' : 'failure'
+        session.tell('session.redirect', { destination, result, reason: error.message })
+      }
       this.#broken(error)
     }
   }
 
-  /** The target's disconnect message. */
-  #targetEnded(): void {
-    const code = this.#errorInfo
-    if (code === ERROR_INFO.none || BY_USER.has(code)) this.#over('success')
-    else this.#over('failure', `the target has ended the session: ${wordsOfErrorInfo(code)}`, code)
-  }
-
   #targetGone(): void {
     const { failure } = this.#target.pipe
-    if (this.#errorInfo !== ERROR_INFO.none) this.#targetEnded()
-    else if (failure) this.#over('failure', `the target's connection broke: ${failure.message}`)
-    else if (this.#filter.isConfirmed && !this.#hasPicture) {
-      this.#over('failure', `there is no desktop: ${CLOSED_BEFORE_DRAWING}`)
-    } else this.#over('failure', 'the target closed the connection')
+    const isBlank = this.#filter.isConfirmed && !this.#hasPicture
+    this.#endAs(endOfConnection(this.#errorInfo, failure, isBlank))
+  }
+
+  #endAs({ result, reason, code }: SessionEnd): void {
+    this.#over(result, reason, code)
   }
 
   /**
@@ -390,64 +444,51 @@ export class RdpRelay {
     }
   }
 
-  #leaveTarget(): void {
-    const { pipe, connection, watch } = this.#target
-    watch?.stop()
-    pipe.onClose = undefined
-    pipe.onData = undefined
-    connection.end()
-    end(pipe)
-  }
-
   #over(result: SessionResult, reason?: string, code: number = ERROR_INFO.administratorDisconnect): void {
-    if (this.#ended) return
+    if (this.#isOver && !(this.#ending && !this.#isReceiving)) return
+    if (this.#isReceiving) {
+      this.#ending = () => this.#over(result, reason, code)
+      return
+    }
+    this.#ending = undefined
     this.#ended = true
     this.#abandon.abort(reason ?? 'the session has ended')
     this.#agreed()
     this.#limits.stop()
     this.#stall.stop()
+    this.#reading.stop()
     this.#overlay.close()
-    if (this.#proven && this.#session.recording.hasFailed) this.#proven.abandon()
+    if (this.#session.isStrict && this.#session.recording.hasFailed) this.#outlet.abandon()
     this.#channels.close()
     this.#session.recorder.close()
-    if (!this.#isRedirecting) this.#leaveTarget()
+    if (!this.#isRedirecting) this.#side.leave()
     const client = this.#client
     const clientClosed = new Promise<void>((resolve) => {
       client.onGone = resolve
       if (client.pipe.closed) resolve()
     })
-    const leave = () => this.#leave(reason, code)
-    if (this.#proven) void this.#proven.finish().then(leave)
-    else leave()
+    void this.#outlet.finish().then(() => this.#leave(reason, code))
     Promise.allSettled([this.#session.end(result, reason), clientClosed]).then(this.#options.onEnd)
   }
 
   /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
-  #leave(reason: string | undefined, code: number): void {
+  async #leave(reason: string | undefined, code: number): Promise<void> {
     const client = this.#client
-    if (reason === undefined || this.#filter.isWithinUpdate || client.pipe.closed) {
+    const mayShow = reason !== undefined && !this.#outlet.isWithinUpdate && !client.pipe.closed
+    if (!mayShow || !(await takeAway(client, this.#filter))) {
       client.sendDisconnect()
       end(client.pipe)
       return
     }
-    const taken = this.#filter.deactivate()
-    if (taken) client.sendIo(taken)
-    client.handler = undefined
     client.pipe.paused = false
     this.#options.onLastWords(this.#filter.desktop, reason, code)
   }
 }
 
-/** The client as what waits for its recording writes to it. */
-function provenClient(client: RdpClient): ProvenClient {
-  return {
-    onDrain: undefined,
-    get onSend() {
-      return client.onSend
-    },
-    set onSend(take: ((payload: Uint8Array) => void) | undefined) {
-      client.onSend = take
-    },
-    sendNow: (payload) => client.sendNow(payload),
-  }
+const NO_ANSWER = 'the client did not take the desktop that it was offered, so that no other can be'
+
+/** Where a target sends a session, for the audit log. */
+function destinationText({ address, routingToken }: Redirection): string {
+  if (routingToken !== undefined) return `routing token ${JSON.stringify(routingToken.trim())}`
+  return address ?? 'not said where'
 }

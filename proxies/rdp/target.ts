@@ -24,6 +24,8 @@ export class RdpTarget {
   /** Until it says that the account is in, nothing that the user types may go to the target. */
   readonly watch: LogonWatch | undefined
   readonly #options: RdpTargetOptions
+  /** Takes what is to be sent; it goes to the pipe later on. */
+  onSend: ((bytes: Uint8Array) => void) | undefined
   #connection: BackConnection | undefined
   #visitor: BackVisitor | undefined
   /** What has come before there was a visitor: no more than one piece of what the pipe has read. */
@@ -64,6 +66,12 @@ export class RdpTarget {
   /** Bytes of the target's. Throws as BackConnection.receive. */
   receive(chunk: Uint8Array): void {
     this.connection.receive(chunk)
+  }
+
+  /** What the connection writes. */
+  send(bytes: Uint8Array): void {
+    if (this.onSend) this.onSend(bytes)
+    else this.pipe.write(bytes)
   }
 
   get visitor(): BackVisitor | undefined {

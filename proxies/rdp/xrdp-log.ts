@@ -1,12 +1,12 @@
 /**
  * xrdp tells of a logon that has failed by a window alone, its connection log, in place of the account's desktop. Nothing
- * but its place tells it from a desktop, which begins with all of the screen: a square of 400 pixels at (10, 10), on any
- * screen that is larger (xrdp_wm_show_log of 0.9).
+ * but its place tells it from a desktop, which begins with all of the screen: a square at (10, 10), of 400 pixels a side or,
+ * where 0.10 scales it, of more (xrdp_wm_show_log), on any screen that is larger.
  */
 import { ByteReader } from './codec/reader.ts'
 import { UPDATE, type Update } from './codec/updates.ts'
 
-const LOG = { left: 10, top: 10, right: 409, bottom: 409 } as const
+const LOG = { left: 10, top: 10, least: 400 } as const
 /** Of a rectangle: its size, depth and flags; the length of its pixels follows. */
 const REST = 8
 
@@ -24,8 +24,10 @@ export class XrdpLogDetector {
     for (let count = reader.uint16(); count > 0; count--) {
       this.#drawn = union(this.#drawn, readArea(reader))
     }
-    const { left, top, right, bottom } = this.#drawn ?? { left: 0, top: 0, right: 0, bottom: 0 }
-    return left === LOG.left && top === LOG.top && right === LOG.right && bottom === LOG.bottom
+    if (!this.#drawn) return false
+    const { left, top, right, bottom } = this.#drawn
+    const [width, height] = [right - left + 1, bottom - top + 1]
+    return left === LOG.left && top === LOG.top && width === height && LOG.least <= width
   }
 }
 

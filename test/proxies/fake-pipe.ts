@@ -10,9 +10,11 @@ export class FakePipe {
   queued = 0
   closed = false
   failure: Error | undefined
+  writes = 0
   #sent: Buffer[] = []
 
   write(bytes: Uint8Array): void {
+    this.writes++
     this.#sent.push(Buffer.from(bytes))
   }
 

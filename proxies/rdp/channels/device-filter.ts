@@ -28,8 +28,11 @@ import { type Direction, otherSide, type SendChunk, type Side, sendMessage } fro
 /** Devices of one session, and requests that have not been answered. */
 const DEVICES_LIMIT = 256
 const PENDING_LIMIT = 4096
-/** Files that are open at once: of more the names are not known. */
+/** Files on drives that are open, or being opened, at once. */
 const FILES_LIMIT = 4096
+/** Characters of a path, of which Windows has 260 as a rule, and of all that are kept: more are refused. */
+const PATH_LIMIT = 2048
+const PATHS_LIMIT = 1024 * 1024
 
 export interface DeviceRights {
   drives: boolean
@@ -48,8 +51,8 @@ export interface DeviceVisitor {
   /** So many bytes of a file went to the target (`up`) or came from it; told when it is closed. */
   transferred(drive: string, path: string, direction: Direction, bytes: number): void
   /** Told when the target asks for it. */
-  renamed(drive: string, path: string | undefined, newPath: string): void
-  deleted(drive: string, path: string | undefined): void
+  renamed(drive: string, path: string, newPath: string): void
+  deleted(drive: string, path: string): void
 }
 
 export interface DeviceFilterOptions {
@@ -67,7 +70,6 @@ interface OpenFile {
 }
 
 interface Pending {
-  device: number
   major: number
   file: number
   path?: string
@@ -96,10 +98,14 @@ export class DeviceFilter {
   readonly #streams: Record<Side, MessageStream>
   /** By their identifiers: those that the target knows of. */
   readonly #devices = new Map<number, Pick<Device, 'type' | 'name'>>()
-  /** By completion. */
-  readonly #pending = new Map<number, Pending>()
+  /** By device and completion. */
+  readonly #pending = new Map<string, Pending>()
   /** Files that are open, by device and file. */
   readonly #files = new Map<string, OpenFile>()
+  /** Files that are being opened. */
+  #opening = 0
+  /** Characters of the paths of both. */
+  #characters = 0
 
   constructor(options: DeviceFilterOptions) {
     this.#options = options
@@ -119,8 +125,7 @@ export class DeviceFilter {
 
   /** The channel is over, and so is every file that was open. */
   close(): void {
-    for (const file of this.#files.values()) this.#closed(file)
-    this.#files.clear()
+    for (const [key, file] of this.#files) this.#close(key, file)
   }
 
   #closed({ drive, path, up, down }: OpenFile): void {
@@ -184,13 +189,16 @@ export class DeviceFilter {
   #announce(devices: readonly Device[]): void {
     const { visitor } = this.#options
     const allowed = devices.filter(({ type, id, name }) => {
-      if (!this.#isAllowed(type)) {
+      const known = this.#devices.get(id)
+      // The target, which has it as what it was, would go on using it: it has to be removed first.
+      const isOther = known !== undefined && (known.type !== type || known.name !== name)
+      if (!this.#isAllowed(type) || isOther) {
         visitor.denied({ type, name })
         return false
       }
-      if (this.#devices.size === DEVICES_LIMIT && !this.#devices.has(id)) return false
+      if (!known && this.#devices.size === DEVICES_LIMIT) return false
       this.#devices.set(id, { type, name })
-      visitor.announced({ type, name })
+      if (!known) visitor.announced({ type, name })
       return true
     })
     // A list with nothing left is sent too: the target waits for one.
@@ -201,43 +209,72 @@ export class DeviceFilter {
     const reader = new ByteReader(body, 'device list remove')
     const count = reader.uint32()
     if (DEVICES_LIMIT < count) reader.fail(`at most ${DEVICES_LIMIT} devices were expected, found ${count}`)
-    for (let left = count; left > 0; left--) this.#devices.delete(reader.uint32())
+    for (let left = count; left > 0; left--) this.#gone(reader.uint32())
     this.#pass('client', buildDeviceMessage(DEVICE_PACKET.deviceListRemove, body))
+  }
+
+  /** Nothing of it is answered any more, and its files are closed. */
+  #gone(device: number): void {
+    if (!this.#devices.delete(device)) return
+    const begin = keyOf(device, '')
+    for (const [key, pending] of this.#pending) if (key.startsWith(begin)) this.#settle(key, pending)
+    for (const [key, file] of this.#files) if (key.startsWith(begin)) this.#close(key, file)
   }
 
   #request(request: IoRequest, whole: Uint8Array): void {
     const device = this.#devices.get(request.device)
-    if (!device || this.#pending.size === PENDING_LIMIT) {
+    const key = keyOf(request.device, request.completion)
+    // An answer has to be that of one request.
+    const isFull = this.#pending.size === PENDING_LIMIT || this.#pending.has(key)
+    const pending = device && !isFull && this.#judge(device, request)
+    if (!pending) {
       sendMessage(this.#options.send, 'target', buildIoRefusal(request))
       return
     }
-    const { major, file } = request
-    const pending: Pending = { device: request.device, major, file }
-    if (device.type === DEVICE_TYPE.drive) {
-      if (major === IO.create) {
-        const { path, isWriting } = parseCreate(request.details)
-        Object.assign(pending, { path, isWriting })
-      } else if (major === IO.setInformation) this.#change(device.name, request)
-    }
-    this.#pending.set(request.completion, pending)
+    this.#pending.set(key, pending)
     this.#pass('target', whole)
   }
 
-  #change(drive: string, request: IoRequest): void {
+  /** undefined: it is refused. What is done to a file whose name nobody here knows could not be told. */
+  #judge({ type, name }: Pick<Device, 'type' | 'name'>, request: IoRequest): Pending | undefined {
+    const { major, file } = request
+    if (type !== DEVICE_TYPE.drive) return { major, file }
+    if (major !== IO.create) {
+      const open = this.#files.get(keyOf(request.device, file))
+      if (!open) return undefined
+      const isFine = major !== IO.setInformation || this.#change(name, open.path, request)
+      return isFine ? { major, file } : undefined
+    }
+    const { path, isWriting } = parseCreate(request.details)
+    const isTooMuch =
+      FILES_LIMIT <= this.#files.size + this.#opening ||
+      PATH_LIMIT < path.length ||
+      PATHS_LIMIT < this.#characters + path.length
+    if (isTooMuch) return undefined
+    this.#opening++
+    this.#characters += path.length
+    return { major, file, path, isWriting }
+  }
+
+  /** Whether it passes. */
+  #change(drive: string, path: string, request: IoRequest): boolean {
     const { visitor } = this.#options
     const change = parseSetInformation(request.details)
-    const path = this.#files.get(fileKey(request.device, request.file))?.path
-    if (change.newPath !== undefined) visitor.renamed(drive, path, change.newPath)
-    else if (change.class === SET_INFORMATION.disposition) visitor.deleted(drive, path)
+    if (change.newPath !== undefined) {
+      if (PATH_LIMIT < change.newPath.length) return false
+      visitor.renamed(drive, path, change.newPath)
+    } else if (change.class === SET_INFORMATION.disposition) visitor.deleted(drive, path)
+    return true
   }
 
   /** Whether it answers a request. */
   #complete(body: Uint8Array): boolean {
     const { device, completion, status, details } = parseIoCompletion(body)
-    const pending = this.#pending.get(completion)
-    if (pending?.device !== device) return false
-    this.#pending.delete(completion)
-    const key = fileKey(device, pending.file)
+    const answered = keyOf(device, completion)
+    const pending = this.#pending.get(answered)
+    if (!pending) return false
+    this.#settle(answered, pending)
+    const key = keyOf(device, pending.file)
     const file = this.#files.get(key)
     switch (pending.major) {
       case IO.create:
@@ -250,19 +287,33 @@ export class DeviceFilter {
         if (file && status === 0) file.down += new ByteReader(details, 'device write completion').uint32()
         break
       case IO.close:
-        if (file) this.#closed(file)
-        this.#files.delete(key)
+        if (file) this.#close(key, file)
     }
     return true
   }
 
+  /** A request is over. */
+  #settle(key: string, { path }: Pending): void {
+    this.#pending.delete(key)
+    if (path === undefined) return
+    this.#opening--
+    this.#characters -= path.length
+  }
+
   #opened(device: number, { path = '', isWriting = false }: Pending, details: Uint8Array): void {
-    const key = fileKey(device, new ByteReader(details, 'device create completion').uint32())
+    const key = keyOf(device, new ByteReader(details, 'device create completion').uint32())
     const drive = this.#devices.get(device)?.name ?? ''
     const known = this.#files.get(key)
-    if (known) this.#closed(known)
-    if (known || this.#files.size < FILES_LIMIT) this.#files.set(key, { drive, path, up: 0, down: 0 })
+    if (known) this.#close(key, known)
+    this.#files.set(key, { drive, path, up: 0, down: 0 })
+    this.#characters += path.length
     this.#options.visitor.opened(drive, path, isWriting)
+  }
+
+  #close(key: string, file: OpenFile): void {
+    this.#files.delete(key)
+    this.#characters -= file.path.length
+    this.#closed(file)
   }
 }
 
@@ -272,4 +323,5 @@ function bytesRead(details: Uint8Array): number {
   return Math.min(reader.uint32(), reader.remaining)
 }
 
-const fileKey = (device: number, file: number) => `${device} ${file}`
+/** Of a file, or of a request by its completion. */
+const keyOf = (device: number, id: number | '') => `${device} ${id}`

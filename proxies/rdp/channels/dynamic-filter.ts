@@ -3,6 +3,7 @@
  * refused as a client would refuse it, and what goes through a channel that is not open stays here.
  */
 import {
+  buildDynamicClose,
   buildDynamicRefusal,
   DRDYNVC,
   DYNAMIC_PDU_LIMIT,
@@ -52,6 +53,13 @@ export class DynamicFilter {
   /** A chunk with its header. Throws MalformedError. */
   receive(from: Side, chunk: Uint8Array): void {
     this.#streams[from].receive(chunk)
+  }
+
+  /** The target is gone: the client is told that its channels are closed. */
+  close(): void {
+    for (const channel of this.#open) sendMessage(this.#options.send, 'client', buildDynamicClose(channel))
+    this.#open.clear()
+    this.#names.clear()
   }
 
   #take(from: Side, whole: Uint8Array): void {

@@ -92,3 +92,11 @@ export function buildDynamicRefusal(channel: number): Buffer {
     .uint32(ACCESS_DENIED)
     .finish()
 }
+
+/** Of either side. */
+export function buildDynamicClose(channel: number): Buffer {
+  return new ByteWriter(5)
+    .uint8((DYNAMIC_COMMAND.close << 4) | 2)
+    .uint32(channel)
+    .finish()
+}

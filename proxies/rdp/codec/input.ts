@@ -68,6 +68,7 @@ export function parseFastPathInput(pdu: Uint8Array): InputEvent[] {
   const { head, reader } = readFastPath(pdu, 'fast-path input')
   const inHead = (head >> 2) & 0xf
   const count = inHead === 0 ? reader.uint8() : inHead
+  if (count === 0) reader.fail('at least one event was expected, found none')
   const events: InputEvent[] = []
   for (let left = count; left > 0; left--) {
     const event = readFastEvent(reader)

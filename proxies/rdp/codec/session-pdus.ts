@@ -99,7 +99,7 @@ export function parseErrorInfo(body: Uint8Array): number {
 
 /** Of share data of type suppressOutput: the client wants to be drawn for; else not, until it says so again. */
 export function allowsOutput(body: Uint8Array): boolean {
-  return new ByteReader(body, 'suppress output').uint8() !== 0
+  return new ByteReader(body, 'suppress output').uint8() === 1
 }
 
 /** infoType of Save Session Info. */

@@ -211,10 +211,19 @@ export class FrontConnection {
     visitor.channel(index, data)
   }
 
+  /** An answer that was under way when licensing ended otherwise; no share PDU has 0 for its type. */
+  #isLateLicense(data: Uint8Array): boolean {
+    const isLicense =
+      4 <= data.length && (data[0]! & SECURITY_FLAG.license) !== 0 && data[2] === 0 && data[3] === 0
+    if (!isLicense || LICENSE_MESSAGES <= this.#licenseMessages) return false
+    this.#licenseMessages++
+    return true
+  }
+
   #receiveIo(data: Uint8Array): void {
     const { visitor } = this.#options
     if (this.#state === 'session') {
-      visitor.io(data)
+      if (!this.#isLateLicense(data)) visitor.io(data)
       return
     }
     const { flags, body } = parseSecured(data)

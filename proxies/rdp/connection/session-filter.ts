@@ -14,9 +14,15 @@ import {
 import { type Desktop, readDesktop, stripConfirm, stripDemand, takesFastPath } from '../codec/capabilities.ts'
 import { UpdateAssembler } from '../codec/fast-path-output.ts'
 import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/input.ts'
+import { SERVER_USER } from '../codec/mcs.ts'
 import { parseRedirection, type Redirection } from '../codec/redirection.ts'
 import {
   allowsOutput,
+  buildControl,
+  buildFontMap,
+  buildSynchronize,
+  CONTROL_ACTION,
+  parseControlAction,
   parseErrorInfo,
   parseSessionInfo,
   type SessionInfo,
@@ -78,6 +84,32 @@ const FROM_CLIENT: ReadonlySet<number> = new Set([
   DATA_PDU.shutdownRequest,
 ])
 
+/** What a server says before it draws, in that order (MS-RDPBCGR 1.3.1.1, connection finalization). */
+const BEGIN = ['synchronize', 'cooperate', 'granted', 'fontMap'] as const
+type Begin = (typeof BEGIN)[number]
+
+function partOf({ type, body }: ShareData): Begin | undefined {
+  if (type === DATA_PDU.synchronize) return 'synchronize'
+  if (type === DATA_PDU.fontMap) return 'fontMap'
+  if (type !== DATA_PDU.control) return undefined
+  const action = parseControlAction(body)
+  if (action === CONTROL_ACTION.cooperate) return 'cooperate'
+  return action === CONTROL_ACTION.grantedControl ? 'granted' : undefined
+}
+
+function beginOf(part: Begin, shareId: number, user: number): ShareData {
+  switch (part) {
+    case 'synchronize':
+      return buildSynchronize(shareId, user)
+    case 'cooperate':
+      return buildControl(shareId, CONTROL_ACTION.cooperate)
+    case 'granted':
+      return buildControl(shareId, CONTROL_ACTION.grantedControl, user, SERVER_USER)
+    case 'fontMap':
+      return buildFontMap(shareId)
+  }
+}
+
 /** Whether there is a desktop that both sides have agreed to. */
 type State = 'none' | 'offered' | 'confirmed'
 
@@ -90,6 +122,8 @@ export class SessionFilter {
   #desktop: Desktop | undefined
   #shareId = 0
   #takesFastPath = false
+  /** What the client has of the desktop's begin. */
+  readonly #begun = new Set<Begin>()
 
   /** `user`: BackConnection.user, whom the target knows the client as. */
   constructor(visitor: SessionVisitor, user: number) {
@@ -120,11 +154,22 @@ export class SessionFilter {
     return this.#assembler.isWithinUpdate
   }
 
-  /** The target's desktop is to be the client's no longer: what the client gets for that. */
-  deactivate(): Uint8Array | undefined {
-    if (this.#state === 'none') return undefined
+  /** The client has been offered a desktop that it has not agreed to. */
+  get isOffered(): boolean {
+    return this.#state === 'offered'
+  }
+
+  /**
+   * The target's desktop is to be the client's no longer, who has agreed to it or has none: what the client gets for that. It
+   * takes nothing before it has all of a desktop's begin, so what the target owes it of that comes first.
+   */
+  takeAway(): Uint8Array[] {
+    if (this.#state === 'none') return []
     this.#state = 'none'
-    return buildDeactivateAll(this.#shareId)
+    const owed = BEGIN.filter((part) => !this.#begun.has(part)).map((part) =>
+      buildShareData(beginOf(part, this.#shareId, this.#user)),
+    )
+    return [...owed, buildDeactivateAll(this.#shareId)]
   }
 
   /** Of the target's I/O channel: what the client gets, each for a Send Data of its own. Throws MalformedError. */
@@ -165,6 +210,7 @@ export class SessionFilter {
         const { shareId, capabilities } = parseDemandActive(pdu.body)
         this.#shareId = shareId
         this.#state = 'offered'
+        this.#begun.clear()
         this.#desktop = readDesktop(capabilities)
         this.#visitor.desktop(this.#desktop)
         return buildDemandActive({ shareId, capabilities: stripDemand(capabilities) })
@@ -197,8 +243,11 @@ export class SessionFilter {
       case DATA_PDU.setErrorInfo:
         this.#visitor.errorInfo(parseErrorInfo(data.body))
         return pdu.whole
-      default:
+      default: {
+        const part = partOf(data)
+        if (part) this.#begun.add(part)
         return FROM_TARGET.has(data.type) ? pdu.whole : undefined
+      }
     }
   }
 

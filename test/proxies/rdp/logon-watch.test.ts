@@ -87,6 +87,11 @@ test.each<[string, (watch: LogonWatch) => void, string]>([
     },
     "shows its connection log in place of the account's desktop",
   ],
+  [
+    'the connection log of xrdp, where a dense screen has it larger',
+    (watch) => watch.update({ code: UPDATE.bitmap, data: bitmaps([10, 10, 609, 309], [10, 310, 609, 609]) }),
+    "shows its connection log in place of the account's desktop",
+  ],
 ])('refused: %s', (_, tell, words) => {
   const { watch: watched, judged } = watch()
   tell(watched)
@@ -102,7 +107,8 @@ test('what goes on is no judgement', () => {
   watched.sessionInfo({ kind: 'logon-error', type: LOGON_NOTIFICATION.continueLogon, data: failed })
   watched.sessionInfo({ kind: 'logon-error', type: 0xc0000071, data: LOGON_ERROR.warning })
   watched.errorInfo(ERROR_INFO.none)
-  // A desktop has more than that window.
+  // A desktop has more than that window, and begins with something else.
+  watched.update({ code: UPDATE.bitmap, data: bitmaps([10, 10, 73, 73]) })
   watched.update({ code: UPDATE.bitmap, data: bitmaps([0, 0, 799, 31]) })
   watched.update({ code: UPDATE.bitmap, data: bitmaps([10, 10, 409, 409]) })
   watched.update({ code: UPDATE.pointerDefault, data: new Uint8Array(0) })

@@ -242,7 +242,7 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
       view: { selectedProtocol: 1, channels: plan.channels, colourDepth: 32 },
       info: forTarget(INFO, { domain: '', login: 'root', password: 'Target-Pass1' }),
       licensing: WITHOUT_LICENSE,
-      write: (bytes) => peer.pipe.write(bytes),
+      write: (bytes) => target.send(bytes),
       visitor: target.listener,
     })
     peer.pipe.onData = (chunk) => target.receive(chunk)

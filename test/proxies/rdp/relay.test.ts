@@ -1,9 +1,9 @@
 /** The relay of RDP between a client and a target of ours. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { TargetError } from '../../../proxies/errors.ts'
 import { FIRST_UPDATE_MS, FLOOD_MARK, STALL_LOOK_MS } from '../../../proxies/limits.ts'
-import { FAST_PATH_EVENTS, POINTER_FLAG } from '../../../proxies/rdp/codec/input.ts'
+import { buildFastPathUpdate } from '../../../proxies/rdp/codec/fast-path-output.ts'
+import { buildFastPathInput, FAST_PATH_EVENTS, POINTER_FLAG } from '../../../proxies/rdp/codec/input.ts'
 import { buildErrorInfo, ERROR_INFO } from '../../../proxies/rdp/codec/session-pdus.ts'
 import {
   buildDeactivateAll,
@@ -16,7 +16,9 @@ import {
 } from '../../../proxies/rdp/codec/share.ts'
 import { UPDATE } from '../../../proxies/rdp/codec/updates.ts'
 import { ByteWriter } from '../../../proxies/rdp/codec/writer.ts'
+import { RedirectionRefusedError } from '../../../proxies/rdp/destination.ts'
 import { LogonWatch } from '../../../proxies/rdp/logon-watch.ts'
+import { READING_MS } from '../../../proxies/rdp/reading-watch.ts'
 import { CONFIRM_MS } from '../../../proxies/rdp/relay.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { parseDesktopSize, parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
@@ -38,6 +40,15 @@ const frames = (world: World, type: number) =>
   world.frames.filter(([one]) => one === type).map(([, payload]) => payload)
 const json = (world: World, type: number) =>
   frames(world, type).map((payload) => JSON.parse(payload.toString()))
+/** Why the session has ended, as the client is shown it. */
+const lastWords = async (world: World) => {
+  await vi.waitFor(() => expect(world.lastWords).toHaveLength(1))
+  return world.lastWords[0]!
+}
+const parseShareDataType = (bytes: Buffer) => {
+  const [pdu] = parseShare(bytes)
+  return pdu?.type === CONTROL_PDU.data ? parseShareData(pdu).type : undefined
+}
 const types = (pdus: readonly Buffer[]) => pdus.flatMap((pdu) => parseShare(pdu).map(({ type }) => type))
 
 describe('a desktop', () => {
@@ -165,6 +176,7 @@ describe('input', () => {
       at(horizontalWheel | 0x78),
       { kind: 'pointer-extended', flags: 0x8001, x: 1, y: 2 },
       { kind: 'pointer-relative', flags: move, x: 10, y: -20 },
+      { kind: 'pointer-relative', flags: move, x: 32_000, y: 32_000 },
     )
     const seen = frames(world, FRAME.pointer).map((payload) => {
       const { buttons, x, y } = parsePointer(payload)!
@@ -184,6 +196,7 @@ describe('input', () => {
       [0, 7, 8],
       [128, 1, 2],
       [128, 11, 0],
+      [128, 799, 599],
     ])
   })
 
@@ -264,16 +277,67 @@ describe('the end', () => {
   test('by somebody else takes the desktop away and tells the client why', async () => {
     const world = await newWorldWithDesktop()
     world.session.stop('killed', 'because')
-    expect(types(world.client.heard().io)).toEqual([CONTROL_PDU.deactivateAll])
-    expect(world.lastWords).toEqual([
-      { desktop: DESKTOP, reason: 'because', code: ERROR_INFO.administratorDisconnect },
-    ])
+    expect(await lastWords(world)).toEqual({
+      desktop: DESKTOP,
+      reason: 'because',
+      code: ERROR_INFO.administratorDisconnect,
+    })
+    expect(types(world.client.heard().io).at(-1)).toBe(CONTROL_PDU.deactivateAll)
     expect(world.target.pipe.closed).toBe(true)
     await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'killed', reason: 'because' }]))
     expect(world.ended).toBe(0)
     world.client.pipe.onClose?.()
     await vi.waitFor(() => expect(world.ended).toBe(1))
     expect(world.frames.at(-1)?.[0]).toBe(FRAME.channelClose)
+  })
+
+  test('in the begin of a desktop waits until the client can be shown something', async () => {
+    const world = await newWorld()
+    world.target.offer()
+    world.session.stop('killed', 'because')
+    await vi.waitFor(() => expect(world.closed).toHaveLength(1))
+    expect(world.lastWords).toEqual([])
+    world.client.confirm()
+    await lastWords(world)
+    const heard = types(world.client.heard().io)
+    expect(heard).toEqual([
+      CONTROL_PDU.demandActive,
+      ...Array(4).fill(CONTROL_PDU.data),
+      CONTROL_PDU.deactivateAll,
+    ])
+    expect(world.target.heard().io).toEqual([])
+  })
+
+  test('by what a target says passes nothing of that behind it', async () => {
+    const world = await newWorldWithDesktop({ watch: new LogonWatch({ name: 'desk1', seconds: 30 }) })
+    const code = buildErrorInfo(SHARE, ERROR_INFO.insufficientPrivileges)
+    world.target.io(
+      Buffer.concat([
+        buildShareData(code),
+        buildShareData({ shareId: SHARE, type: DATA_PDU.update, body: bitmap().data }),
+      ]),
+    )
+    world.target.draw(bitmap())
+    await lastWords(world)
+    const heard = world.client.heard()
+    expect(types(heard.io).at(-1)).toBe(CONTROL_PDU.deactivateAll)
+    expect(heard.io.some((pdu) => parseShareDataType(pdu) === DATA_PDU.update)).toBe(false)
+    expect(heard.fastPath).toEqual([])
+    expect(world.frames.at(-1)?.[0]).toBe(FRAME.channelClose)
+  })
+
+  test('of a strict session whose recording has failed shows nothing in the middle of an update', async () => {
+    const world = await newWorldWithDesktop({ opened: { isStrict: true } })
+    let fails = false
+    Object.defineProperty(world.session.recording, 'hasFailed', { get: () => fails })
+    world.target.fastPath(Buffer.from('0008210300aabbcc', 'hex'))
+    await vi.waitFor(() => expect(world.client.heard().fastPath).toHaveLength(1))
+    world.session.recording.flush = () => new Promise(() => undefined)
+    world.target.fastPath(Buffer.from('0008110300ddeeff', 'hex'))
+    fails = true
+    world.session.stop('failure', 'no')
+    await vi.waitFor(() => expect(world.client.pipe.closed).toBe(true))
+    expect(world.lastWords).toEqual([])
   })
 
   test('waits for the rest of an update that has begun to come', async () => {
@@ -285,7 +349,7 @@ describe('the end', () => {
     client.input(A)
     expect(target.heard().fastPath).toEqual([])
     target.fastPath(Buffer.from('0008110300ddeeff', 'hex'))
-    expect(world.lastWords).toHaveLength(1)
+    await lastWords(world)
     expect(client.heard().fastPath).toHaveLength(2)
   })
 
@@ -312,32 +376,30 @@ describe('the end', () => {
     const world = await newWorldWithDesktop()
     world.target.data(buildErrorInfo(SHARE, ERROR_INFO.serverReboot))
     world.target.pipe.say(Buffer.from('0300000902f0802180', 'hex'))
-    expect(world.lastWords).toEqual([
-      {
-        desktop: DESKTOP,
-        reason: 'the target has ended the session: it is restarting',
-        code: ERROR_INFO.serverReboot,
-      },
-    ])
+    expect(await lastWords(world)).toEqual({
+      desktop: DESKTOP,
+      reason: 'the target has ended the session: it is restarting',
+      code: ERROR_INFO.serverReboot,
+    })
   })
 
   test('by a target that says nothing', async () => {
     const world = await newWorldWithDesktop()
     world.target.draw(bitmap())
     world.target.pipe.onClose?.()
-    expect(world.lastWords[0]?.reason).toBe('the target closed the connection')
+    expect((await lastWords(world)).reason).toBe('the target closed the connection')
     const other = await newWorldWithDesktop()
     other.target.pipe.onClose?.()
-    expect(other.lastWords[0]?.reason).toContain('as soon as the desktop was agreed on')
+    expect((await lastWords(other)).reason).toContain('as soon as the desktop was agreed on')
   })
 
   test('by a target that breaks the protocol', async () => {
     const world = await newWorldWithDesktop()
     world.target.pipe.say(Buffer.from('ff', 'hex'))
-    expect(world.lastWords[0]?.reason).toContain('the target broke the RDP protocol')
+    expect((await lastWords(world)).reason).toContain('the target broke the RDP protocol')
     const tooEarly = await newWorld()
     tooEarly.target.draw(bitmap())
-    expect(tooEarly.lastWords[0]?.reason).toContain('a desktop was expected before the first picture')
+    expect((await lastWords(tooEarly)).reason).toContain('a desktop was expected before the first picture')
   })
 })
 
@@ -365,7 +427,8 @@ describe('a target that sends the session on', () => {
     world.target.io(redirection())
     await vi.waitFor(() => expect(second?.target.visitor).toBeDefined())
     expect(asked).toEqual([{ session: 5, address: '192.0.2.7' }])
-    expect(types(world.client.heard().io)).toEqual([CONTROL_PDU.deactivateAll])
+    expect(world.events).toContainEqual(['session.redirect', { destination: '192.0.2.7', result: 'success' }])
+    expect(types(world.client.heard().io).at(-1)).toBe(CONTROL_PDU.deactivateAll)
     expect(world.target.pipe.closed).toBe(true)
     world.client.input(A)
     second!.end.offer()
@@ -384,11 +447,15 @@ describe('a target that sends the session on', () => {
 
   test('to where it may not go ends the session in words', async () => {
     const world = await newWorldWithDesktop({
-      redirect: () => Promise.reject(new TargetError('192.0.2.7 is not allowed')),
+      redirect: () => Promise.reject(new RedirectionRefusedError('192.0.2.7 is not allowed')),
     })
     world.target.io(redirection())
     await vi.waitFor(() => expect(world.lastWords).toHaveLength(1))
-    expect(world.lastWords[0]?.reason).toBe('192.0.2.7 is not allowed')
+    expect((await lastWords(world)).reason).toBe('192.0.2.7 is not allowed')
+    expect(world.events).toContainEqual([
+      'session.redirect',
+      { destination: '192.0.2.7', result: 'refused', reason: '192.0.2.7 is not allowed' },
+    ])
   })
 
   test('is not reached any more once the session has ended', async () => {
@@ -420,15 +487,40 @@ describe('time', () => {
 
   test('a target that never offers a desktop is given up', async () => {
     const world = await newWorld()
-    vi.advanceTimersByTime(FIRST_UPDATE_MS + 2 * STALL_LOOK_MS)
-    expect(world.lastWords[0]?.reason).toContain('the target has sent no picture')
+    await vi.advanceTimersByTimeAsync(FIRST_UPDATE_MS + 2 * STALL_LOOK_MS)
+    expect((await lastWords(world)).reason).toContain('the target has sent no picture')
   })
 
   test('a client that never takes a desktop is given up, and not the target', async () => {
     const world = await newWorld()
     world.target.offer()
-    vi.advanceTimersByTime(CONFIRM_MS)
-    expect(world.lastWords[0]?.reason).toContain('the client did not take the desktop')
+    await vi.advanceTimersByTimeAsync(CONFIRM_MS)
+    expect(world.closed[0]?.reason).toContain('the client did not take the desktop')
+    await vi.advanceTimersByTimeAsync(1_000)
+    world.client.heard()
+    expect(world.client.disconnects).toHaveLength(1)
+    expect(world.lastWords).toEqual([])
+  })
+
+  test('a client that does not read does nothing that nobody sees; a slow one goes on', async () => {
+    const { client, target } = await newWorldWithDesktop()
+    client.pipe.congested = true
+    client.pipe.queued = 300_000
+    target.draw(bitmap())
+    for (let left = 5; left > 0; left--) {
+      client.pipe.queued -= 10_000
+      vi.advanceTimersByTime(READING_MS)
+      expect(client.pipe.paused).toBe(false)
+    }
+    vi.advanceTimersByTime(READING_MS)
+    expect(client.pipe.paused).toBe(true)
+    client.pipe.queued -= 10_000
+    vi.advanceTimersByTime(READING_MS)
+    expect(client.pipe.paused).toBe(false)
+    vi.advanceTimersByTime(READING_MS)
+    client.pipe.congested = false
+    client.pipe.onDrain?.()
+    expect(client.pipe.paused).toBe(false)
   })
 
   test('a target that has drawn may be silent', async () => {
@@ -442,16 +534,16 @@ describe('time', () => {
     const world = await newWorldWithDesktop()
     const { client, target, session } = world
     session.onTell?.('this session ends in 1 minute')
-    vi.advanceTimersByTime(1_000)
+    await vi.advanceTimersByTimeAsync(1_000)
     expect(client.heard().fastPath).toEqual([])
     target.draw(bitmap())
     const before = hex(world.graphics())
     client.heard()
-    vi.advanceTimersByTime(1_000)
+    await vi.advanceTimersByTimeAsync(1_000)
     expect(client.heard().fastPath.length).toBeGreaterThan(0)
     expect(hex(world.graphics())).toBe(before)
     target.heard()
-    vi.advanceTimersByTime(10_000)
+    await vi.advanceTimersByTimeAsync(10_000)
     const [refresh] = target.heard().io
     expect(parseShareData(parseShare(refresh!)[0]!).type).toBe(DATA_PDU.refreshRectangle)
   })
@@ -465,15 +557,24 @@ describe('time', () => {
     world.client.input(A)
     vi.advanceTimersByTime(50_000)
     expect(world.lastWords).toEqual([])
-    vi.advanceTimersByTime(20_000)
-    expect(world.lastWords[0]?.reason).toBe('nothing was done for 1 minute')
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect((await lastWords(world)).reason).toBe('nothing was done for 1 minute')
   })
 })
 
-test('a flood of input is one write for each piece, and none is lost', async () => {
+test('a flood of small messages is one write for each piece, either way, and none is lost', async () => {
   const world = await newWorldWithDesktop()
-  const many = Array.from({ length: FAST_PATH_EVENTS }, () => A)
-  for (let left = 20; left > 0; left--) world.client.input(...many)
-  expect(world.target.heard().fastPath).toHaveLength(20)
-  expect(frames(world, FRAME.key)).toHaveLength(20 * FAST_PATH_EVENTS)
+  const { client, target } = world
+  const keys = buildFastPathInput(Array(FAST_PATH_EVENTS).fill(A))
+  const key = buildFastPathInput([A])
+  target.pipe.writes = 0
+  client.pipe.say(...Array(5_000).fill(key), ...Array(20).fill(keys))
+  expect(target.pipe.writes).toBe(1)
+  expect(target.heard().fastPath).toHaveLength(5_020)
+  expect(frames(world, FRAME.key)).toHaveLength(5_000 + 20 * FAST_PATH_EVENTS)
+  const [pointer] = buildFastPathUpdate({ code: UPDATE.pointerHidden, data: Buffer.alloc(0) })
+  client.pipe.writes = 0
+  target.pipe.say(...Array(5_000).fill(pointer))
+  expect(client.pipe.writes).toBe(1)
+  expect(client.heard().fastPath).toHaveLength(5_000)
 })

@@ -68,7 +68,7 @@ describeWithPeers('xrdp', [...XRDP_PEERS, ...SCREEN_PEERS], () => {
     const target = await openTarget({ port: xrdp.port, ...login, rdp: { colourDepth: 16 } })
     const desktop = await drawn(target)
     expect(await judged(desktop)).toEqual({
-      refused: `win1 (127.0.0.1:${xrdp.port}) shows its connection log in place of the account's desktop: most likely the user name or the password is wrong`,
+      refused: `win1 (127.0.0.1:${xrdp.port}) shows its connection log in place of the account's desktop: most likely the user name or the password is wrong, or it can start no session`,
     })
     expect(target.watch?.isIn).toBe(false)
   })

@@ -30,9 +30,9 @@ const DEVICES = [
   [0x99, 6, 'other'],
 ] as const
 
-function announce(): Buffer {
-  const writer = new ByteWriter().uint32(DEVICES.length)
-  for (const [type, id, name] of DEVICES) {
+function announce(devices: readonly (readonly [number, number, string])[] = DEVICES): Buffer {
+  const writer = new ByteWriter().uint32(devices.length)
+  for (const [type, id, name] of devices) {
     writer
       .uint32(type)
       .uint32(id)
@@ -133,6 +133,84 @@ test('what is done to files is told by their names', () => {
     ['deleted', 'home', '\\plans.txt'],
   ])
   expect(say('client', completion(4, 5, 0, Buffer.alloc(4)))).toEqual(nothing)
+})
+
+describe('what would not be told of is refused', () => {
+  const opened = (file: number) => new ByteWriter().uint32(file).uint8(0).finish()
+  const isRefused = ({ client, target }: { client: string[]; target: string[] }, id: number): boolean => {
+    if (client.length > 0) return false
+    const answer = parseIoCompletion(parseDeviceMessage(Buffer.from(target[0]!, 'hex')).body)
+    return answer.completion === id && answer.status === 0xc0000022
+  }
+
+  test('a device that becomes another one', () => {
+    const { say, heard } = open(ALL)
+    say('client', announce())
+    heard.length = 0
+    const other = say('client', announce([[DEVICE_TYPE.printer, 4, 'home']]))
+    expect(other.target.map(announced)).toEqual([[]])
+    expect(heard).toEqual([['denied', { type: DEVICE_TYPE.printer, name: 'home' }]])
+    heard.length = 0
+    const same = say('client', announce([[DEVICE_TYPE.drive, 4, 'home']]))
+    expect(same.target.map(announced)).toEqual([['home']])
+    expect(heard).toEqual([])
+    say('target', request(4, 1, IO.create, create('\\plans.txt', 0x120116)))
+    say('client', completion(4, 1, 0, opened(77)))
+    say('target', request(4, 2, IO.write, Buffer.alloc(32), 77))
+    say('client', completion(4, 2, 0, new ByteWriter().uint32(500).uint8(0).finish()))
+    say('target', request(4, 3, IO.create, create('\\late.txt', 0x120116)))
+    heard.length = 0
+    const gone = new ByteWriter().uint32(1).uint32(4).finish()
+    say('client', buildDeviceMessage(DEVICE_PACKET.deviceListRemove, gone))
+    expect(heard).toEqual([['transferred', 'home', '\\plans.txt', 'down', 500]])
+    expect(say('client', announce([[DEVICE_TYPE.printer, 4, 'PRN4']])).target.map(announced)).toEqual([
+      ['PRN4'],
+    ])
+    expect(say('client', completion(4, 3, 0, opened(78)))).toEqual(nothing)
+  })
+
+  test('a file that was not opened here, and a request with the number of one that waits', () => {
+    const { say } = open(ALL)
+    say('client', announce())
+    for (const major of [IO.read, IO.write, IO.setInformation, IO.directory]) {
+      expect(isRefused(say('target', request(4, 9, major, Buffer.alloc(40), 77)), 9)).toBe(true)
+    }
+    say('target', request(4, 9, IO.create, create('\\a', 1)))
+    expect(isRefused(say('target', request(4, 9, IO.create, create('\\b', 1))), 9)).toBe(true)
+    expect(
+      say('target', request(3, 9, IO.create, Buffer.alloc(32))).client,
+      'of another device',
+    ).toHaveLength(1)
+  })
+
+  test('more files than are counted, and paths that are longer than there are', () => {
+    const { say, heard } = open(ALL)
+    say('client', announce())
+    heard.length = 0
+    expect(isRefused(say('target', request(4, 1, IO.create, create('x'.repeat(3000), 1))), 1)).toBe(true)
+    let count = 0
+    let id = 1
+    const path = '\\'.padEnd(2000, 'y')
+    for (; ; id++) {
+      const asked = say('target', request(4, id, IO.create, create(path, 1)))
+      if (isRefused(asked, id)) break
+      say('client', completion(4, id, 0, opened(id)))
+      count++
+    }
+    expect(count * path.length).toBeLessThanOrEqual(1024 * 1024)
+    expect(count).toBeGreaterThan(400)
+    say('target', request(4, id, IO.close, Buffer.alloc(32), 1))
+    say('client', completion(4, id, 0, Buffer.alloc(4)))
+    for (const short of ['\\a', '\\b']) {
+      say('target', request(4, id, IO.create, create(short, 1)))
+      say('client', completion(4, id, 0, opened(++id)))
+    }
+    for (count++; ; count++, id++) {
+      if (isRefused(say('target', request(4, id, IO.create, create('', 1))), id)) break
+    }
+    expect(count).toBe(4096)
+    expect(heard.every(([kind]) => kind === 'opened')).toBe(true)
+  })
 })
 
 test('packets of the wrong side, and of printers without the right, do not pass', () => {

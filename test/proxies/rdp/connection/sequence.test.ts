@@ -235,6 +235,21 @@ describe('both ends', () => {
     expect(() => answered(...messages)).toThrow(MalformedError)
   })
 
+  test('an answer to licensing that has ended otherwise is left out', () => {
+    const { front, back, heard, run } = joinEnds({ licensing: 'relayed', logon: () => {} })
+    back.start()
+    run()
+    front.licensed()
+    run()
+    heard.front.length = 0
+    back.sendIo(
+      buildSecured(SECURITY_FLAG.license, Buffer.from([LICENSE_MESSAGE.licenseInfo, 3, 6, 0, 1, 2])),
+    )
+    back.sendIo(Buffer.from('0600170010ea', 'hex'))
+    run()
+    expect(heard.front).toEqual([['io', '0600170010ea']])
+  })
+
   test('a license that is refused is said as what it is', () => {
     const { back, run } = joinEnds({ logon: (front) => front.sendIo(buildNoLicense()) })
     back.start()

@@ -173,7 +173,7 @@ test('a picture without a desktop is none', () => {
 test('a client cannot have the target stop drawing while it works on', () => {
   const { filter } = openInSession()
   const suppress = (body: string) => data(DATA_PDU.suppressOutput, Buffer.from(body, 'hex'))
-  expect(filter.fromClient(suppress('00000000'))).toEqual([])
+  for (const never of ['00000000', '02000000']) expect(filter.fromClient(suppress(never))).toEqual([])
   const again = suppress('010000000000000020035802')
   expect(filter.fromClient(again).map(hex)).toEqual([hex(again)])
 })
@@ -193,9 +193,23 @@ test('a desktop can be taken away while an update is under way, or when it is wh
   const [first] = buildFastPathUpdate({ code: UPDATE.bitmap, data: Buffer.alloc(20_000) })
   filter.fastPathFromTarget(first!)
   expect(filter.isWithinUpdate).toBe(true)
-  expect(hex(filter.deactivate()!)).toBe(hex(buildDeactivateAll(SHARE)))
-  expect(filter.deactivate()).toBeUndefined()
+  expect(hex(filter.takeAway().at(-1)!)).toBe(hex(buildDeactivateAll(SHARE)))
+  expect(filter.takeAway()).toEqual([])
   expect(filter.isConfirmed).toBe(false)
+})
+
+test('a client has all of the begin of a desktop before it is taken away', () => {
+  const { filter } = openInSession()
+  const { synchronize, cooperate, grantedControl, fontMap } = FINALIZATION
+  const kinds = (pdus: readonly Uint8Array[]) =>
+    pdus.slice(0, -1).map((pdu) => parseShareData(parseShare(pdu)[0]!).type)
+  filter.fromTarget(synchronize)
+  filter.fromTarget(cooperate)
+  expect(kinds(filter.takeAway())).toEqual([DATA_PDU.control, DATA_PDU.fontMap])
+  filter.fromTarget(offer)
+  filter.fromClient(CONFIRM_ACTIVE)
+  for (const pdu of [synchronize, cooperate, grantedControl, fontMap]) filter.fromTarget(pdu)
+  expect(kinds(filter.takeAway())).toEqual([])
 })
 
 test('what was meant for another desktop does not reach the target', () => {

@@ -3,7 +3,7 @@
  * is memory outside the heap, and the garbage collector marks the whole heap for every few dozen MiB of that.
  */
 import { Buffer } from 'node:buffer'
-import type { Pipe } from '../pipe.ts'
+import type { Pipe } from './pipe.ts'
 
 /** As much as a socket reads at once. */
 const SIZE = 64 * 1024

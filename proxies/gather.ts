@@ -1,0 +1,43 @@
+/** Puts together what is written in one turn of the event loop: a flood of small messages is one write. */
+import { Buffer } from 'node:buffer'
+
+/** As much as a socket reads at once. */
+const SIZE = 64 * 1024
+
+const buffer = Buffer.allocUnsafeSlow(SIZE)
+let length = 0
+/** Whose bytes are in the buffer. */
+let owner: Gather | undefined
+
+export class Gather {
+  readonly #write: (bytes: Uint8Array) => void
+
+  /** `write` gets views that are valid during the call. */
+  constructor(write: (bytes: Uint8Array) => void) {
+    this.#write = write
+  }
+
+  /** A copy, which is written at the end of this turn at the latest. */
+  add(bytes: Uint8Array): void {
+    if (owner !== this || SIZE < length + bytes.length) owner?.flush()
+    if (SIZE < bytes.length) {
+      this.#write(bytes)
+      return
+    }
+    if (!owner) {
+      owner = this
+      queueMicrotask(() => this.flush())
+    }
+    buffer.set(bytes, length)
+    length += bytes.length
+  }
+
+  /** Writes what there is now. */
+  flush(): void {
+    if (owner !== this) return
+    const written = buffer.subarray(0, length)
+    owner = undefined
+    length = 0
+    this.#write(written)
+  }
+}
