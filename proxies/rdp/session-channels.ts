@@ -17,6 +17,7 @@ import type { ChannelPlan, ChannelPolicy, KnownChannel } from './channels/plan.t
 import { DESKTOP_PIXEL_LIMIT } from './codec/client-data.ts'
 import type { ClipboardFile } from './codec/cliprdr.ts'
 import { DISPLAY_CONTROL, isDisplayCapabilities, parseMonitorLayout } from './codec/display-control.ts'
+import { DEVICE_TYPE } from './codec/rdpdr.ts'
 import { parseChunk } from './codec/virtual-channel.ts'
 import type { RdpSession } from './session.ts'
 
@@ -171,8 +172,11 @@ export class SessionChannels {
           result: 'ok',
         })
       },
-      transferred: (drive, path, direction, bytes) =>
-        this.#fileWent('RDP_DRIVE', pathOf(drive, path), direction, bytes),
+      transferred: ({ type, name }, path, direction, bytes) => {
+        const right = rightOfDevice(type)
+        const what = type === DEVICE_TYPE.drive ? pathOf(name, path) : name
+        if (right) this.#fileWent(right, what, direction, bytes)
+      },
       renamed: (drive, path, newPath) =>
         session.recorder.file({
           operation: 'rename',

@@ -1,6 +1,7 @@
 /**
  * Devices that a client shares with a target, held to rights: those of a kind that is not allowed are never announced,
- * and requests for what has not been announced are refused. What is done to files on drives is told.
+ * and requests for what has not been announced are refused. What is done to files on drives is told, and how much went
+ * to printers and through ports.
  */
 import {
   buildDeviceMessage,
@@ -18,6 +19,7 @@ import {
   parseIoCompletion,
   parseIoRequest,
   parseSetInformation,
+  parseTransfer,
   RDPDR,
   SET_INFORMATION,
 } from '../codec/rdpdr.ts'
@@ -28,11 +30,14 @@ import { type Direction, otherSide, type SendChunk, type Side, sendMessage } fro
 /** Devices of one session, and requests that have not been answered. */
 const DEVICES_LIMIT = 256
 const PENDING_LIMIT = 4096
-/** Files on drives that are open, or being opened, at once. */
+/** Files on drives, jobs of printers and ports that are open, or being opened, at once. */
 const FILES_LIMIT = 4096
 /** Characters of a path, of which Windows has 260 as a rule, and of all that are kept: more are refused. */
 const PATH_LIMIT = 2048
 const PATHS_LIMIT = 1024 * 1024
+
+/** Before the bytes of a write request. */
+const WRITE_HEAD = 32
 
 export interface DeviceRights {
   drives: boolean
@@ -48,8 +53,11 @@ export interface DeviceVisitor {
   announced(device: Pick<Device, 'type' | 'name'>): void
   /** The target has opened a file on a drive; told when the client has done it. */
   opened(drive: string, path: string, isWriting: boolean): void
-  /** So many bytes of a file went to the target (`up`) or came from it; told when it is closed. */
-  transferred(drive: string, path: string, direction: Direction, bytes: number): void
+  /**
+   * So many bytes of a file went to the target (`up`) or came from it; told when it is closed. Of a printer or a port the
+   * path is empty.
+   */
+  transferred(device: Pick<Device, 'type' | 'name'>, path: string, direction: Direction, bytes: number): void
   /** Told when the target asks for it. */
   renamed(drive: string, path: string, newPath: string): void
   deleted(drive: string, path: string): void
@@ -62,7 +70,7 @@ export interface DeviceFilterOptions {
 }
 
 interface OpenFile {
-  drive: string
+  device: Pick<Device, 'type' | 'name'>
   path: string
   /** Bytes. */
   up: number
@@ -128,10 +136,10 @@ export class DeviceFilter {
     for (const [key, file] of this.#files) this.#close(key, file)
   }
 
-  #closed({ drive, path, up, down }: OpenFile): void {
+  #closed({ device, path, up, down }: OpenFile): void {
     const { visitor } = this.#options
-    if (up > 0) visitor.transferred(drive, path, 'up', up)
-    if (down > 0) visitor.transferred(drive, path, 'down', down)
+    if (up > 0) visitor.transferred(device, path, 'up', up)
+    if (down > 0) visitor.transferred(device, path, 'down', down)
   }
 
   #take(from: Side, whole: Uint8Array): void {
@@ -238,14 +246,18 @@ export class DeviceFilter {
   /** undefined: it is refused. What is done to a file whose name nobody here knows could not be told. */
   #judge({ type, name }: Pick<Device, 'type' | 'name'>, request: IoRequest): Pending | undefined {
     const { major, file } = request
-    if (type !== DEVICE_TYPE.drive) return { major, file }
+    // Nothing is opened there, and nothing stored.
+    if (type === DEVICE_TYPE.smartCard) return { major, file }
+    const isDrive = type === DEVICE_TYPE.drive
     if (major !== IO.create) {
       const open = this.#files.get(keyOf(request.device, file))
       if (!open) return undefined
-      const isFine = major !== IO.setInformation || this.#change(name, open.path, request)
+      // Whatever the client says that it has done with them, it has got them.
+      if (major === IO.write) open.down += bytesWritten(request.details)
+      const isFine = !isDrive || major !== IO.setInformation || this.#change(name, open.path, request)
       return isFine ? { major, file } : undefined
     }
-    const { path, isWriting } = parseCreate(request.details)
+    const { path, isWriting } = isDrive ? parseCreate(request.details) : { path: '', isWriting: false }
     const isTooMuch =
       FILES_LIMIT <= this.#files.size + this.#opening ||
       PATH_LIMIT < path.length ||
@@ -283,9 +295,6 @@ export class DeviceFilter {
       case IO.read:
         if (file && status === 0) file.up += bytesRead(details)
         break
-      case IO.write:
-        if (file && status === 0) file.down += new ByteReader(details, 'device write completion').uint32()
-        break
       case IO.close:
         if (file) this.#close(key, file)
     }
@@ -302,12 +311,13 @@ export class DeviceFilter {
 
   #opened(device: number, { path = '', isWriting = false }: Pending, details: Uint8Array): void {
     const key = keyOf(device, new ByteReader(details, 'device create completion').uint32())
-    const drive = this.#devices.get(device)?.name ?? ''
+    const opened = this.#devices.get(device)
+    if (!opened) return
     const known = this.#files.get(key)
     if (known) this.#close(key, known)
-    this.#files.set(key, { drive, path, up: 0, down: 0 })
+    this.#files.set(key, { device: opened, path, up: 0, down: 0 })
     this.#characters += path.length
-    this.#options.visitor.opened(drive, path, isWriting)
+    if (opened.type === DEVICE_TYPE.drive) this.#options.visitor.opened(opened.name, path, isWriting)
   }
 
   #close(key: string, file: OpenFile): void {
@@ -321,6 +331,11 @@ export class DeviceFilter {
 function bytesRead(details: Uint8Array): number {
   const reader = new ByteReader(details, 'device read completion')
   return Math.min(reader.uint32(), reader.remaining)
+}
+
+function bytesWritten(details: Uint8Array): number {
+  const { length } = parseTransfer(details)
+  return Math.min(length, Math.max(0, details.length - WRITE_HEAD))
 }
 
 /** Of a file, or of a request by its completion. */

@@ -259,7 +259,18 @@ describe('devices', () => {
     client.channel('rdpdr', done(1, new ByteWriter().uint32(77).uint8(0).finish()))
     target.channel('rdpdr', request(2, IO.read, Buffer.alloc(32), 77))
     client.channel('rdpdr', done(2, bytes(3000)))
-    target.channel('rdpdr', request(3, IO.write, Buffer.alloc(32), 77))
+    target.channel(
+      'rdpdr',
+      request(
+        3,
+        IO.write,
+        new ByteWriter()
+          .uint32(50)
+          .zeros(28 + 50)
+          .finish(),
+        77,
+      ),
+    )
     client.channel('rdpdr', done(3, new ByteWriter().uint32(50).uint8(0).finish()))
     target.channel('rdpdr', request(4, IO.close, Buffer.alloc(32), 77))
     client.channel('rdpdr', done(4, Buffer.alloc(4)))

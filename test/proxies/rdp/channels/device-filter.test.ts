@@ -56,6 +56,12 @@ function create(path: string, access: number): Buffer {
   return writer.bytes(name).finish()
 }
 
+const write = (count: number): Buffer =>
+  new ByteWriter()
+    .uint32(count)
+    .zeros(28 + count)
+    .finish()
+
 const open = (rights: DeviceRights): Ends =>
   betweenEnds<DeviceVisitor>(
     ['denied', 'announced', 'opened', 'transferred', 'renamed', 'deleted'],
@@ -135,6 +141,26 @@ test('what is done to files is told by their names', () => {
   expect(say('client', completion(4, 5, 0, Buffer.alloc(4)))).toEqual(nothing)
 })
 
+test.each([
+  [DEVICE_TYPE.printer, 3, 'PRN3'],
+  [DEVICE_TYPE.parallel, 2, 'LPT1'],
+  [DEVICE_TYPE.serial, 1, 'COM1'],
+])('what goes to a device of type %d is counted, whatever the client says of it', (type, id, name) => {
+  const { say, heard } = open(ALL)
+  say('client', announce())
+  heard.length = 0
+  expect(say('target', request(id, 1, IO.write, write(9), 7)).client, 'unopened').toEqual([])
+  say('target', request(id, 2, IO.create, Buffer.alloc(32)))
+  say('client', completion(id, 2, 0, new ByteWriter().uint32(7).finish()))
+  for (const job of [3, 4]) {
+    expect(say('target', request(id, job, IO.write, write(500), 7)).client).toHaveLength(1)
+    say('client', completion(id, job, job === 3 ? 0 : 0xc0000001, Buffer.alloc(5)))
+  }
+  say('target', request(id, 5, IO.close, Buffer.alloc(32), 7))
+  say('client', completion(id, 5, 0, Buffer.alloc(4)))
+  expect(heard).toEqual([['transferred', { type, name }, '', 'down', 1000]])
+})
+
 describe('what would not be told of is refused', () => {
   const opened = (file: number) => new ByteWriter().uint32(file).uint8(0).finish()
   const isRefused = ({ client, target }: { client: string[]; target: string[] }, id: number): boolean => {
@@ -156,13 +182,15 @@ describe('what would not be told of is refused', () => {
     expect(heard).toEqual([])
     say('target', request(4, 1, IO.create, create('\\plans.txt', 0x120116)))
     say('client', completion(4, 1, 0, opened(77)))
-    say('target', request(4, 2, IO.write, Buffer.alloc(32), 77))
+    say('target', request(4, 2, IO.write, write(500), 77))
     say('client', completion(4, 2, 0, new ByteWriter().uint32(500).uint8(0).finish()))
     say('target', request(4, 3, IO.create, create('\\late.txt', 0x120116)))
     heard.length = 0
     const gone = new ByteWriter().uint32(1).uint32(4).finish()
     say('client', buildDeviceMessage(DEVICE_PACKET.deviceListRemove, gone))
-    expect(heard).toEqual([['transferred', 'home', '\\plans.txt', 'down', 500]])
+    expect(heard).toEqual([
+      ['transferred', { type: DEVICE_TYPE.drive, name: 'home' }, '\\plans.txt', 'down', 500],
+    ])
     expect(say('client', announce([[DEVICE_TYPE.printer, 4, 'PRN4']])).target.map(announced)).toEqual([
       ['PRN4'],
     ])
