@@ -256,7 +256,7 @@ test('input is read as it was written', () => {
     fc.record({ kind: fc.constant('locks' as const), flags: fc.nat(15) }),
   )
   fc.assert(
-    fc.property(fc.array(event, { maxLength: 40 }), (events) => {
+    fc.property(fc.array(event, { minLength: 1, maxLength: 40 }), (events) => {
       expect(parseFastPathInput(buildFastPathInput(events))).toEqual(events)
     }),
   )
