@@ -287,7 +287,9 @@ export class RdpRelay {
   #input(events: readonly InputEvent[]): boolean {
     const session = this.#session
     session.signs += 1
-    if (session.rdp.viewOnly || !this.#side.isIn) return false
+    if (session.rdp.viewOnly) return false
+    // The keyboard's locks type nothing, and are told once: when the desktop begins.
+    if (!this.#side.isIn && events.some(({ kind }) => kind !== 'locks')) return false
     session.recorder.input(events)
     return true
   }

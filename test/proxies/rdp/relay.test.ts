@@ -214,8 +214,12 @@ describe('input', () => {
   test('waits until the account is known to be in', async () => {
     const watch = new LogonWatch({ name: 'desk1', seconds: 30 })
     const world = await newWorldWithDesktop({ watch })
+    const locks = { kind: 'locks', flags: 2 } as const
     world.client.input(A)
+    world.client.input(locks, A)
     expect(world.target.heard().fastPath).toEqual([])
+    world.client.input(locks)
+    expect(world.target.heard().fastPath).toEqual([buildFastPathInput([locks])])
     world.target.data({ type: DATA_PDU.saveSessionInfo, body: Buffer.alloc(580) })
     world.client.input(A)
     expect(world.target.heard().fastPath).toHaveLength(1)
