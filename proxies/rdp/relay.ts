@@ -489,8 +489,13 @@ export class RdpRelay {
 
 const NO_ANSWER = 'the client did not take the desktop that it was offered, so that no other can be'
 
+/** Of what a target says for the audit log. */
+const DESTINATION_KEPT = 255
+
 /** Where a target sends a session, for the audit log. */
 function destinationText({ address, routingToken }: Redirection): string {
-  if (routingToken !== undefined) return `routing token ${JSON.stringify(routingToken.trim())}`
-  return address ?? 'not said where'
+  if (routingToken !== undefined) {
+    return `routing token ${JSON.stringify(routingToken.trim().slice(0, DESTINATION_KEPT))}`
+  }
+  return address?.slice(0, DESTINATION_KEPT) ?? 'not said where'
 }

@@ -6,6 +6,7 @@
 import { Buffer } from 'node:buffer'
 import type { Capability } from './active.ts'
 import { DESKTOP_LIMIT, DESKTOP_PIXEL_LIMIT } from './client-data.ts'
+import { POINTER_CACHE_LIMIT } from './picture-heads.ts'
 import { ByteReader } from './reader.ts'
 
 export const CAPABILITY = {
@@ -72,6 +73,7 @@ const REMOVED_OF_CLIENTS: ReadonlySet<number> = new Set([
 const GENERAL_EXTRA_FLAGS = 10
 const BITMAP = { width: 8, drawingFlags: 19 }
 const ORDERS = { support: 32, length: 32, supportEx: 66 }
+const POINTER = { cacheSizes: 2 }
 const GLYPH_SUPPORT = 44
 
 /** What the server says to the client: nothing that the recording could not show. */
@@ -104,6 +106,8 @@ export function stripConfirm(capabilities: readonly Capability[]): Capability[] 
           return patched(capability, clearDrawingFlags)
         case CAPABILITY.order:
           return patched(capability, clearOrders)
+        case CAPABILITY.pointer:
+          return patched(capability, cutCaches)
         case CAPABILITY.glyphCache:
           return patched(capability, (body) => clear(body, GLYPH_SUPPORT, 2))
         case CAPABILITY.virtualChannel:
@@ -132,6 +136,13 @@ const clearFlags = (body: Buffer) => clear(body, 0, 4)
 function clearOrders(body: Buffer): void {
   clear(body, ORDERS.support, ORDERS.length)
   clear(body, ORDERS.supportEx, 2)
+}
+
+/** As many pointers as recordings keep. */
+function cutCaches(body: Buffer): void {
+  for (let at = POINTER.cacheSizes; at + 2 <= body.length; at += 2) {
+    body.writeUInt16LE(Math.min(POINTER_CACHE_LIMIT, body.readUInt16LE(at)), at)
+  }
 }
 
 function clearDrawingFlags(body: Buffer): void {
