@@ -17,8 +17,12 @@ export interface MessageOptions {
   seconds?: number
   /** What the countdown says is going to happen: `goes on`, `closes`. */
   after?: string
+  /** It comes in the middle of something else: who is typing just then has not read it. */
+  isSudden?: boolean
 }
 
+/** After a sudden one keys and clicks count when there were none for so long. */
+const QUIET_MS = 1_000
 const COLUMNS = 64
 const MAX_LINES = 20
 /** Seconds in which a message is read. */
@@ -29,6 +33,8 @@ export class MessageScreen extends DrawnScreen<'closed'> {
   readonly #options: MessageOptions
   #began: number | undefined
   #now = 0
+  /** Since when there were no keys and clicks. */
+  #quietFrom: number | undefined
 
   constructor(options: MessageOptions, size: Size) {
     super(options, size)
@@ -36,11 +42,17 @@ export class MessageScreen extends DrawnScreen<'closed'> {
   }
 
   protected override pressed(_press: KeyPress): void {
-    this.finish('closed')
+    this.#close()
   }
 
   protected override clicked(_at: { x: number; y: number }): void {
-    this.finish('closed')
+    this.#close()
+  }
+
+  #close(): void {
+    const quiet = this.#now - (this.#quietFrom ?? this.#began ?? this.#now)
+    if (this.#options.isSudden && quiet < QUIET_MS) this.#quietFrom = this.#now
+    else this.finish('closed')
   }
 
   protected override passed(now: number): void {
@@ -87,21 +99,10 @@ export class MessageScreen extends DrawnScreen<'closed'> {
 
 /** Why there is no session, or none any more. */
 export function failureMessage(
-  { bastion, user, heading, text }: { bastion: string; user?: string; heading: string; text: string },
+  options: Pick<MessageOptions, 'bastion' | 'user' | 'heading' | 'text' | 'isSudden'>,
   size: Size,
 ): MessageScreen {
-  return new MessageScreen(
-    {
-      bastion,
-      ...(user !== undefined && { user }),
-      heading,
-      text,
-      tone: 'failure',
-      button: 'Close',
-      seconds: MESSAGE_SECONDS,
-    },
-    size,
-  )
+  return new MessageScreen({ ...options, tone: 'failure', button: 'Close', seconds: MESSAGE_SECONDS }, size)
 }
 
 /** The message of the day: it goes on when somebody has had the time to read it. */

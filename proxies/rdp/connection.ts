@@ -215,7 +215,7 @@ export class RdpConnection implements ProxyConnection {
     client.onDrain = () => display.drained()
     client.onBroken = close
     display.onShutdown = close
-    const words = { ...this.#named(), heading: 'The session has ended', text: reason }
+    const words = { ...this.#named(), heading: 'The session has ended', text: reason, isSudden: true }
     display.show(failureMessage(words, display.size), close)
   }
 

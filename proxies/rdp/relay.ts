@@ -287,7 +287,9 @@ export class RdpRelay {
   #input(events: readonly InputEvent[]): boolean {
     const session = this.#session
     session.signs += 1
-    if (session.rdp.viewOnly || !this.#side.isIn) return false
+    if (session.rdp.viewOnly) return false
+    // The keyboard's locks type nothing, and are told once: when the desktop begins.
+    if (!this.#side.isIn && events.some(({ kind }) => kind !== 'locks')) return false
     session.recorder.input(events)
     return true
   }
@@ -402,7 +404,7 @@ export class RdpRelay {
         target.pipe.destroy()
         return
       }
-      this.#channels.close()
+      this.#channels.leave()
       this.#channels = this.#newChannels()
       this.#errorInfo = ERROR_INFO.none
       this.#hasPicture = false
@@ -490,8 +492,12 @@ export class RdpRelay {
 
 const NO_ANSWER = 'the client did not take the desktop that it was offered, so that no other can be'
 
+/** Characters of it: addresses are shorter, and a target may write what it likes. */
+const DESTINATION_LIMIT = 255
+
 /** Where a target sends a session, for the audit log. */
 function destinationText({ address, routingToken }: Redirection): string {
-  if (routingToken !== undefined) return `routing token ${JSON.stringify(routingToken.trim())}`
-  return address ?? 'not said where'
+  const cut = (text: string) => text.slice(0, DESTINATION_LIMIT)
+  if (routingToken !== undefined) return `routing token ${JSON.stringify(cut(routingToken.trim()))}`
+  return address === undefined ? 'not said where' : cut(address)
 }

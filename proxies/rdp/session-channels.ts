@@ -15,7 +15,6 @@ import { DynamicFilter, type DynamicFilterOptions } from './channels/dynamic-fil
 import type { Direction, Side } from './channels/passage.ts'
 import type { ChannelPlan, ChannelPolicy, KnownChannel } from './channels/plan.ts'
 import { DESKTOP_PIXEL_LIMIT } from './codec/client-data.ts'
-import type { ClipboardFile } from './codec/cliprdr.ts'
 import { DISPLAY_CONTROL, isDisplayCapabilities, parseMonitorLayout } from './codec/display-control.ts'
 import { DEVICE_TYPE } from './codec/rdpdr.ts'
 import { parseChunk } from './codec/virtual-channel.ts'
@@ -43,6 +42,8 @@ interface Filter {
   receive(from: Side, chunk: Uint8Array): void
   /** The channel is over. */
   close?(): void
+  /** It is over, and the client stays. */
+  leave?(): void
 }
 
 export class SessionChannels {
@@ -88,8 +89,15 @@ export class SessionChannels {
     if (client !== undefined) this.#filters[client]?.receive('target', chunk)
   }
 
+  /** The session is over. */
   close(): void {
     for (const filter of this.#filters) filter?.close?.()
+  }
+
+  /** The target is left for another one, whose channels are others. */
+  leave(): void {
+    this.close()
+    for (const filter of this.#filters) filter?.leave?.()
   }
 
   #filterOf(known: KnownChannel, client: number, target: number): Filter {
@@ -127,8 +135,6 @@ export class SessionChannels {
       record: (direction, bytes, text) => session.recorder.clipboard(direction, bytes, text),
       now: () => performance.now(),
     })
-    /** Of the list that passed last: the others have been told of. */
-    const asked = new Set<ClipboardFile>()
     return {
       denied: (direction, what) => {
         if (what === 'clipboard') account.deny(direction, '')
@@ -137,15 +143,11 @@ export class SessionChannels {
       text: (direction, text, bytes) => account.passed(direction, bytes, text),
       data: (direction, _format, bytes) => account.passed(direction, bytes, undefined),
       files: (direction, files) => {
-        asked.clear()
         const names = files.map(({ name }) => name).join('\n')
         account.passed(direction, Buffer.byteLength(names), names)
       },
-      fileRequest: (direction, file, { kind }) => {
-        if (kind === 'size' || asked.has(file)) return
-        asked.add(file)
-        this.#fileWent('RDP_CLIPBOARD_FILE', file.name, direction, file.size)
-      },
+      transferred: (direction, file, bytes) =>
+        this.#fileWent('RDP_CLIPBOARD_FILE', file.name, direction, bytes),
     }
   }
 

@@ -197,7 +197,13 @@ export class VncConnection implements ProxyConnection {
     const ask = () => display.message({ kind: 'update-request', isIncremental: true, x: 0, y: 0, ...size })
     ask()
     this.#asking = setInterval(ask, ASK_MS)
-    const words = { bastion, user: identity.user, heading: 'The session has ended', text: reason }
+    const words = {
+      bastion,
+      user: identity.user,
+      heading: 'The session has ended',
+      text: reason,
+      isSudden: true,
+    }
     display.show(failureMessage(words, size), () => end(pipe))
   }
 

@@ -11,6 +11,7 @@ import { startWeston, WESTON_PEERS } from '../peers/rdp/weston.ts'
 import { XRDP_PEERS } from '../peers/rdp/xrdp.ts'
 import { differingPixels, type Picture, SCREEN_PEERS, shows } from '../peers/screen.ts'
 import type { SystemUser } from '../peers/users.ts'
+import { endsBy } from '../peers/viewer.ts'
 import { until } from '../until.ts'
 import type { ReachableDesktop } from './desktop-targets.ts'
 import {
@@ -128,8 +129,7 @@ describeWithPeers('RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, 'xdpyinfo'], () 
       expect(words.rgb.some((byte) => byte !== 0)).toBe(true)
       expect((await desktop.closedSessions()).at(-1)).toMatchObject({ id: running!.id, result: 'killed' })
       await seat.xdotool('mousemove', '400', '300', 'click', '1')
-      await seat.xdotool('key', 'Return')
-      await viewer.ended
+      await endsBy(viewer, () => seat.xdotool('key', 'Return'))
     })
   })
 

@@ -14,7 +14,7 @@ import {
   shows,
   startScreen,
 } from '../peers/screen.ts'
-import type { Viewer } from '../peers/viewer.ts'
+import { endsBy, type Viewer } from '../peers/viewer.ts'
 import { XVNC_PEERS } from '../peers/vnc/servers.ts'
 import { TIGER_VIEWER_PEERS, tigerViewer } from '../peers/vnc/viewers.ts'
 import { until } from '../until.ts'
@@ -304,8 +304,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     expect(words.rgb.some((byte) => byte !== 0)).toBe(true)
     expect((await desktop.closedSessions()).at(-1)).toMatchObject({ id: running!.id, result: 'killed' })
     await focus(screen.display, 'TigerVNC')
-    await on(screen.display, 'xdotool', ['key', 'Return'])
-    await viewers[0]!.ended
+    await endsBy(viewers[0]!, () => on(screen.display, 'xdotool', ['key', 'Return']))
   })
 
   // From here on the target draws its pointer into the picture, while the viewer's is elsewhere.

@@ -356,7 +356,7 @@ const FILTERS: [string, (send: SendChunk) => { receive(from: Side, chunk: Uint8A
     (send) =>
       new ClipboardFilter({
         rights: { up: true, down: true, files: true },
-        visitor: { denied() {}, text() {}, data() {}, files() {}, fileRequest() {} },
+        visitor: { denied() {}, text() {}, data() {}, files() {}, transferred() {} },
         send,
       }),
     CLIPBOARD,

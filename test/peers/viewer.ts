@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Daemon, startDaemon } from './process.ts'
 import type { Screen } from './screen.ts'
 
@@ -32,4 +33,17 @@ export async function startViewer(
       rmSync(home, { recursive: true, force: true })
     },
   }
+}
+
+/** Time for the bastion's last words to take a key: they take none while somebody is typing. */
+const PAUSE_MS = 1_500
+
+/** What closes the bastion's last words, until the viewer has ended. */
+export async function endsBy(viewer: Viewer, press: () => Promise<unknown>): Promise<void> {
+  for (let tries = 0; tries < 10; tries++) {
+    await press()
+    const hasEnded = viewer.ended.then(() => true)
+    if (await Promise.race([hasEnded, sleep(PAUSE_MS, false)])) return
+  }
+  throw new Error(`the viewer does not end: ${viewer.log()}`)
 }

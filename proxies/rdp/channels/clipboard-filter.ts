@@ -36,6 +36,7 @@ import {
   rebuildFileContentsRequest,
   untilTerminator,
 } from '../codec/cliprdr.ts'
+import { FileParts } from './file-parts.ts'
 import { MessageStream } from './message-stream.ts'
 import {
   type Direction,
@@ -50,8 +51,10 @@ import {
 const HELD_ANSWER = 64 * 1024
 /** Of a large answer: its header, and the number of the request that parts of files answer. */
 const LARGE_BEGIN = 12
-/** Requests that have not been answered; peers ask for one thing at a time, and for some parts of files. */
+/** Requests that have not been answered; peers ask for one thing at a time. */
 const PENDING_LIMIT = 256
+/** Bytes of an answer that tells a file's size: the request's number, and the size. */
+const SIZE_ANSWER = 12
 /** Lists of files that one side may keep the other from forgetting. */
 const LOCK_LIMIT = 64
 
@@ -72,8 +75,8 @@ export interface ClipboardVisitor {
   data(direction: Direction, format: string, bytes: number): void
   /** The names of files are known to the other side. */
   files(direction: Direction, files: readonly ClipboardFile[]): void
-  /** A part of one of those files is asked for. */
-  fileRequest(direction: Direction, file: ClipboardFile, request: FileContentsRequest): void
+  /** So many bytes of one of those files have passed: all of it, or what it was until it ended. */
+  transferred(direction: Direction, file: ClipboardFile, bytes: number): void
 }
 
 export interface ClipboardFilterOptions {
@@ -92,36 +95,46 @@ interface Offer {
   asked: Pick<ClipboardFormat, 'id' | 'name'>[]
   /** Of the last list of files that has passed: it can be asked for after something else was offered. */
   files: ClipboardFile[]
-  /** Parts of files that the other has asked for. */
-  parts: number
+  parts: FileParts
   /** Lists of files that the other has locked. */
   locks: Set<number>
 }
 
-const createOffer = (): Offer => ({
+const createOffer = (onGone: (file: ClipboardFile, bytes: number) => void): Offer => ({
   formats: new Map(),
   lists: 0,
   asked: [],
   files: [],
-  parts: 0,
+  parts: new FileParts(onGone),
   locks: new Set(),
 })
 
 export class ClipboardFilter {
   readonly #options: ClipboardFilterOptions
   readonly #streams: Record<Side, MessageStream>
-  readonly #offers: Record<Side, Offer> = { client: createOffer(), target: createOffer() }
+  readonly #offers: Record<Side, Offer>
   /** Whose capabilities say that it has no long names: xrdp writes such before it has been told anything. */
   readonly #hasShortNames: Record<Side, boolean> = { client: false, target: false }
 
   constructor(options: ClipboardFilterOptions) {
     this.#options = options
+    const { visitor } = options
+    this.#offers = {
+      client: createOffer((file, bytes) => visitor.transferred('up', file, bytes)),
+      target: createOffer((file, bytes) => visitor.transferred('down', file, bytes)),
+    }
     this.#streams = { client: this.#createStream('client'), target: this.#createStream('target') }
   }
 
   /** A chunk with its header. Throws MalformedError. */
   receive(from: Side, chunk: Uint8Array): void {
     this.#streams[from].receive(chunk)
+  }
+
+  /** Nothing more comes. */
+  close(): void {
+    this.#offers.client.parts.end()
+    this.#offers.target.parts.end()
   }
 
   #createStream(from: Side): MessageStream {
@@ -149,8 +162,7 @@ export class ClipboardFilter {
         this.#formatList(from, message)
         return
       case CLIPBOARD_MESSAGE.formatListResponse:
-        if (take(this.#offers[otherSide(from)], 'lists'))
-          this.#pass(from, buildClipboard(type, resultOf(flags)))
+        if (take(this.#offers[otherSide(from)])) this.#pass(from, buildClipboard(type, resultOf(flags)))
         return
       case CLIPBOARD_MESSAGE.formatDataRequest:
         this.#formatRequest(from, body)
@@ -162,7 +174,7 @@ export class ClipboardFilter {
         this.#fileRequest(from, body)
         return
       case CLIPBOARD_MESSAGE.fileContentsResponse:
-        if (this.#fileResponse(from, message)) this.#pass(from, buildClipboard(type, CLIPBOARD_FLAG.ok, body))
+        this.#fileAnswer(from, message)
         return
       case CLIPBOARD_MESSAGE.lock:
       case CLIPBOARD_MESSAGE.unlock:
@@ -176,7 +188,7 @@ export class ClipboardFilter {
     const type = begin[0]! | (begin[1]! << 8)
     const message = { type, flags: begin[2]! | (begin[3]! << 8), body: begin.subarray(8) }
     if (type === CLIPBOARD_MESSAGE.fileContentsResponse) {
-      return this.#fileResponse(from, message) ? 'pass' : 'drop'
+      return this.#fileResponse(from, message, length - LARGE_BEGIN) === 'range' ? 'pass' : 'drop'
     }
     if (type !== CLIPBOARD_MESSAGE.formatDataResponse) return 'hold'
     const [asked] = this.#offers[from].asked
@@ -222,7 +234,7 @@ export class ClipboardFilter {
     const allowed = rights.files ? formats : formats.filter((format) => !isFileFormat(format))
     if (allowed.length < formats.length) visitor.denied(direction, 'files')
     for (const { id, name } of allowed) offer.formats.set(id, name)
-    put(offer, 'lists')
+    put(offer)
     this.#pass(from, buildFormatList(allowed, message.flags))
   }
 
@@ -269,6 +281,7 @@ export class ClipboardFilter {
     const text = clipboardText(id, body)
     if (text !== undefined) visitor.text(direction, text, Buffer.byteLength(text))
     else if (isFileList(asked)) {
+      offer.parts.end()
       offer.files = parseFileList(body)
       visitor.files(direction, offer.files)
     } else visitor.data(direction, name === '' ? String(id) : name, bytes)
@@ -277,25 +290,41 @@ export class ClipboardFilter {
 
   /** `from` asks for a part of a file that the other side has offered. */
   #fileRequest(from: Side, body: Uint8Array): void {
-    const { rights, visitor } = this.#options
+    const { rights } = this.#options
     const side = otherSide(from)
     const offer = this.#offers[side]
     const request = parseFileContentsRequest(body)
     const file = offer.files[request.index]
-    if (!rights.files || !this.#mayOffer(side) || !file || !put(offer, 'parts')) {
+    if (!rights.files || !this.#mayOffer(side) || !file || !offer.parts.ask(file, request)) {
       this.#answer(from, buildFileRefusal(request.stream))
       return
     }
-    visitor.fileRequest(directionFrom(side), file, request)
     this.#pass(from, rebuildFileContentsRequest(body))
   }
 
-  /** As `#formatResponse`, of a part of a file. */
-  #fileResponse(from: Side, { flags, body }: ClipboardMessage): boolean {
-    if (!take(this.#offers[from], 'parts')) return false
-    if ((flags & CLIPBOARD_FLAG.fail) === 0) return true
-    this.#pass(from, buildFileRefusal(parseContentsStream(body)))
-    return false
+  #fileAnswer(from: Side, message: ClipboardMessage): void {
+    const { type, body } = message
+    const kind = this.#fileResponse(from, message, Math.max(0, body.length - 4))
+    const given = kind === 'size' ? body.subarray(0, SIZE_ANSWER) : body
+    if (kind) this.#pass(from, buildClipboard(type, CLIPBOARD_FLAG.ok, given))
+  }
+
+  /** As `#formatResponse`, of so many bytes of a file, or of its size. */
+  #fileResponse(
+    from: Side,
+    { flags, body }: ClipboardMessage,
+    bytes: number,
+  ): FileContentsRequest['kind'] | undefined {
+    const { parts } = this.#offers[from]
+    const stream = parseContentsStream(body)
+    const asked = parts.answer(stream)
+    if (!asked) return undefined
+    if (flags & CLIPBOARD_FLAG.fail) {
+      this.#pass(from, buildFileRefusal(stream))
+      return undefined
+    }
+    if (asked.kind === 'range') parts.pass(asked.file, bytes)
+    return asked.kind
   }
 
   /** `from` keeps the other side from forgetting a list of files, or does so no longer. */
@@ -313,16 +342,16 @@ export class ClipboardFilter {
 const resultOf = (flags: number): number =>
   flags & CLIPBOARD_FLAG.fail ? CLIPBOARD_FLAG.fail : CLIPBOARD_FLAG.ok
 
-/** Counts one more that waits for an answer; false: there are too many. */
-function put(offer: Offer, what: 'lists' | 'parts'): boolean {
-  if (offer[what] === PENDING_LIMIT) return false
-  offer[what]++
+/** Counts one more list that waits for an answer; false: there are too many. */
+function put(offer: Offer): boolean {
+  if (offer.lists === PENDING_LIMIT) return false
+  offer.lists++
   return true
 }
 
-/** Counts one that has been answered; false: nobody has asked. */
-function take(offer: Offer, what: 'lists' | 'parts'): boolean {
-  if (offer[what] === 0) return false
-  offer[what]--
+/** Counts one that has been answered; false: nobody waits. */
+function take(offer: Offer): boolean {
+  if (offer.lists === 0) return false
+  offer.lists--
   return true
 }

@@ -111,7 +111,13 @@ export class GuestConnection implements ProxyConnection {
     this.#display = display
     display.message({ kind: 'set-encodings', encodings: [...encodings] })
     display.message({ kind: 'update-request', isIncremental: false, x: 0, y: 0, ...size })
-    const words = { bastion, user: guest.name, heading: 'You are no longer in the session', text }
+    const words = {
+      bastion,
+      user: guest.name,
+      heading: 'You are no longer in the session',
+      text,
+      isSudden: true,
+    }
     display.show(failureMessage(words, size), () => this.#leave())
   }
 

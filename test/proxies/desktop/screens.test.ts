@@ -227,6 +227,24 @@ describe('messages', () => {
     expect(waited.outcome).toBe('closed')
   })
 
+  test('one that comes in the middle of something stays while somebody types, until they pause', () => {
+    const message = failureMessage(
+      { bastion, heading: 'The session has ended', text: 'it was killed', isSudden: true },
+      SMALL,
+    )
+    message.tick(10_000)
+    message.key({ text: 'x' })
+    for (let now = 10_250; now < 15_000; now += 250) {
+      message.tick(now)
+      message.key({ text: 'x' })
+      click(message, { x: 5, y: 5 })
+    }
+    expect(message.outcome).toBeUndefined()
+    message.tick(15_750)
+    message.key({ text: 'x' })
+    expect(message.outcome).toBe('closed')
+  })
+
   test('the notice of the recording counts down', () => {
     const notice = recordedNotice({ bastion, user: 'alice', target: 'root@local:web:vnc', seconds: 3 }, SMALL)
     notice.tick(100)

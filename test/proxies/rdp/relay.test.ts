@@ -32,6 +32,8 @@ const SLOW_A = '0100000000000000040000001e000000'
 const bitmap = (length = 20) => {
   const data = Buffer.alloc(length, 7)
   data.writeUInt16LE(UPDATE.bitmap)
+  // Without a bitmap in it, what follows is nobody's.
+  data.writeUInt16LE(0, 2)
   return { code: UPDATE.bitmap, data }
 }
 const recorded = ({ code, data }: { code: number; data: Uint8Array }) =>
@@ -214,8 +216,12 @@ describe('input', () => {
   test('waits until the account is known to be in', async () => {
     const watch = new LogonWatch({ name: 'desk1', seconds: 30 })
     const world = await newWorldWithDesktop({ watch })
+    const locks = { kind: 'locks', flags: 2 } as const
     world.client.input(A)
+    world.client.input(locks, A)
     expect(world.target.heard().fastPath).toEqual([])
+    world.client.input(locks)
+    expect(world.target.heard().fastPath).toEqual([buildFastPathInput([locks])])
     world.target.data({ type: DATA_PDU.saveSessionInfo, body: Buffer.alloc(580) })
     world.client.input(A)
     expect(world.target.heard().fastPath).toHaveLength(1)
@@ -343,12 +349,12 @@ describe('the end', () => {
   test('waits for the rest of an update that has begun to come', async () => {
     const world = await newWorldWithDesktop()
     const { client, target } = world
-    target.fastPath(Buffer.from('0008210300aabbcc', 'hex'))
+    target.fastPath(Buffer.from('0008210300010000', 'hex'))
     world.session.stop('killed', 'because')
     expect(world.lastWords).toEqual([])
     client.input(A)
     expect(target.heard().fastPath).toEqual([])
-    target.fastPath(Buffer.from('0008110300ddeeff', 'hex'))
+    target.fastPath(Buffer.from('000811030000eeff', 'hex'))
     await lastWords(world)
     expect(client.heard().fastPath).toHaveLength(2)
   })

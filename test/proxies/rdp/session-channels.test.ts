@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, test, vi } from 'vitest'
 import { channelPolicy, isDynamicAllowed } from '../../../proxies/rdp/channel-rights.ts'
 import { planChannels } from '../../../proxies/rdp/channels/plan.ts'
+import { buildClipboard, CLIPBOARD_FLAG, CLIPBOARD_MESSAGE } from '../../../proxies/rdp/codec/cliprdr.ts'
 import { DISPLAY_CONTROL } from '../../../proxies/rdp/codec/display-control.ts'
 import { buildDeviceMessage, DEVICE_PACKET, DEVICE_TYPE, IO } from '../../../proxies/rdp/codec/rdpdr.ts'
 import { ByteWriter } from '../../../proxies/rdp/codec/writer.ts'
@@ -162,6 +163,14 @@ describe('the clipboard', () => {
     world.client.channel('cliprdr', FILES)
     for (const kind of [1, 2, 2]) world.target.channel('cliprdr', part(kind))
     expect(world.client.heard().channels).toHaveLength(5)
+    const contents = Buffer.alloc(617)
+    for (const bytes of [8, 617, 617]) {
+      const body = Buffer.concat([Buffer.from([1, 0, 0, 0]), contents.subarray(0, bytes)])
+      world.client.channel(
+        'cliprdr',
+        buildClipboard(CLIPBOARD_MESSAGE.fileContentsResponse, CLIPBOARD_FLAG.ok, body),
+      )
+    }
     expect(json(world, FRAME.clipboard)).toEqual([{ direction: 'up', bytes: 8, text: 'plan.txt' }])
     expect(json(world, FRAME.file)).toEqual([
       { operation: 'copy', path: 'plan.txt', direction: 'up', size: 1234, result: 'ok' },

@@ -47,9 +47,16 @@ const part = (stream: number, index: number) =>
     new ByteWriter().uint32(stream).uint32(index).uint32(2).zeros(8).uint32(65536).finish(),
   )
 
+const given = (stream: number, bytes: Uint8Array, flags: number = CLIPBOARD_FLAG.ok) =>
+  buildClipboard(
+    CLIPBOARD_MESSAGE.fileContentsResponse,
+    flags,
+    new ByteWriter().uint32(stream).bytes(bytes).finish(),
+  )
+
 const createEnds = (rights: ClipboardRights): Ends =>
   betweenEnds<ClipboardVisitor>(
-    ['denied', 'text', 'data', 'files', 'fileRequest'],
+    ['denied', 'text', 'data', 'files', 'transferred'],
     (options) => new ClipboardFilter({ ...options, rights }),
   )
 
@@ -96,17 +103,13 @@ describe.each([
     expect(say(taker, part(7, 0))[giver]).toEqual([hex(part(7, 0))])
     // Another file is in no list.
     expect(say(taker, part(8, 1))).toEqual({ ...nothing, [taker]: ['090002000400000008000000'] })
-    const contents = buildClipboard(
-      CLIPBOARD_MESSAGE.fileContentsResponse,
-      CLIPBOARD_FLAG.ok,
-      Buffer.alloc(70_000, 7),
-    )
+    const contents = given(7, Buffer.alloc(70_000, 7))
     expect(say(giver, contents)[taker]).toEqual([hex(contents)])
     expect(say(giver, contents)[taker]).toEqual([])
     const file = { name: 'secret.xlsx', size: 70_000, isFolder: false }
     expect(heard).toEqual([
       ['files', direction, [file]],
-      ['fileRequest', direction, file, { kind: 'range', stream: 7, index: 0, offset: 0, length: 65_536 }],
+      ['transferred', direction, file, 70_000],
     ])
   })
 
@@ -220,12 +223,71 @@ test('an answer is what it was asked as, whatever is offered in between', () => 
   descriptor.write('secret.xlsx', 72, 'utf16le')
   const files = Buffer.concat([Buffer.from([1, 0, 0, 0]), descriptor])
   say('client', buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, files))
-  expect(say('target', part(7, 0)).client).toHaveLength(1)
   const file = { name: 'secret.xlsx', size: 0, isFolder: false }
-  expect(heard).toMatchObject([
-    ['files', 'up', [file]],
-    ['fileRequest', 'up', file, { index: 0 }],
-  ])
+  expect(heard).toEqual([['files', 'up', [file]]])
+})
+
+describe('of a file is told what has gone', () => {
+  const file = { name: 'plan.txt', size: 100, isFolder: false }
+  const size = (stream: number) =>
+    buildClipboard(
+      CLIPBOARD_MESSAGE.fileContentsRequest,
+      0,
+      new ByteWriter().uint32(stream).uint32(0).uint32(1).zeros(8).uint32(8).finish(),
+    )
+  function offered(): Ends {
+    const ends = open(ALL)
+    const descriptor = Buffer.alloc(592)
+    descriptor.writeUInt32LE(file.size, 68)
+    descriptor.write(file.name, 72, 'utf16le')
+    ends.say('client', list([FILES, 'FileGroupDescriptorW']))
+    ends.say('target', ask(FILES))
+    const files = Buffer.concat([Buffer.from([1, 0, 0, 0]), descriptor])
+    ends.say('client', buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, files))
+    ends.heard.length = 0
+    return ends
+  }
+
+  test('when it is whole, once, and the rest of it at the end', () => {
+    const { say, heard, close } = offered()
+    for (const stream of [1, 2, 3]) {
+      say('target', part(stream, 0))
+      say('client', given(stream, Buffer.alloc(50)))
+    }
+    expect(heard).toEqual([['transferred', 'up', file, 100]])
+    close()
+    expect(heard).toEqual([
+      ['transferred', 'up', file, 100],
+      ['transferred', 'up', file, 50],
+    ])
+  })
+
+  test('when another list takes its place', () => {
+    const { say, heard } = offered()
+    say('target', part(1, 0))
+    say('client', given(1, Buffer.alloc(30)))
+    say('client', list([FILES, 'FileGroupDescriptorW']))
+    say('target', ask(FILES))
+    say('client', buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, Buffer.alloc(4)))
+    expect(heard).toEqual([
+      ['transferred', 'up', file, 30],
+      ['files', 'up', []],
+    ])
+  })
+
+  test('and nothing of its size, of what is refused, and of what nobody has asked for', () => {
+    const { say, heard, close } = offered()
+    say('target', size(1))
+    expect(say('client', given(1, Buffer.alloc(50))).target).toEqual([hex(given(1, Buffer.alloc(8)))])
+    say('target', part(2, 0))
+    const refusal = hex(given(2, Buffer.alloc(0), CLIPBOARD_FLAG.fail))
+    expect(say('client', given(2, Buffer.alloc(50), CLIPBOARD_FLAG.fail)).target).toEqual([refusal])
+    say('target', part(3, 0))
+    expect(say('client', given(4, Buffer.alloc(50)))).toEqual(nothing)
+    expect(say('client', given(4, Buffer.alloc(80_000)))).toEqual(nothing)
+    close()
+    expect(heard).toEqual([])
+  })
 })
 
 test('a long text is told whole, and what is behind its end stays here', () => {

@@ -8,10 +8,13 @@ export interface Ends {
   /** Sends a message in chunks through the filter, and returns what each side gets for it, in hex. */
   say(from: Side, message: Uint8Array): { client: string[]; target: string[] }
   heard: Event[]
+  /** Nothing more comes. */
+  close(): void
 }
 
 interface Filter {
   receive(from: Side, chunk: Uint8Array): void
+  close?(): void
 }
 
 /** `visitor` notes what it is told under the names of its methods. */
@@ -37,6 +40,7 @@ export function betweenEnds<T>(
   })
   return {
     heard,
+    close: () => filter.close?.(),
     say: (from, message) => {
       got.client = []
       got.target = []

@@ -114,7 +114,7 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
       text: note('text'),
       data: note('data'),
       files: note('files'),
-      fileRequest: note('file request'),
+      transferred: note('file transferred'),
     }
     const devices = {
       denied: note('device denied'),
