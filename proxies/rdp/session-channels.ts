@@ -45,6 +45,8 @@ interface Filter {
   receive(from: Side, chunk: Uint8Array): void
   /** The channel is over. */
   close?(): void
+  /** It is over, and the client stays. */
+  leave?(): void
 }
 
 export class SessionChannels {
@@ -98,8 +100,15 @@ export class SessionChannels {
     if (client !== undefined) this.#filters[client]?.receive('target', chunk)
   }
 
+  /** The session is over. */
   close(): void {
     for (const filter of this.#filters) filter?.close?.()
+  }
+
+  /** The target is left for another one, whose channels are others. */
+  leave(): void {
+    this.close()
+    for (const filter of this.#filters) filter?.leave?.()
   }
 
   #filterOf(known: KnownChannel, client: number, target: number): Filter {
