@@ -49,6 +49,8 @@ export const PEER_PACKAGES = [
   'xauth',
   'xvfb',
   'x11-utils',
+  'libx11-6',
+  'libxfixes3',
   'ansible-core',
   'mosh',
   'unbound',

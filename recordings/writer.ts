@@ -14,7 +14,7 @@ import type { RecordingGrant } from '../src/gate/messages.ts'
 import { Chain } from './chain.ts'
 import { FlushWaiters } from './flush-waiters.ts'
 import { type CheckpointKind, encodeCheckpoint } from './format/checkpoint.ts'
-import { CONTINUED, GroupBuilder } from './format/group.ts'
+import { CONTINUED, GroupBuilder, releaseGroup } from './format/group.ts'
 import { encodeHeader, parseHeader } from './format/header.ts'
 import {
   FILE_NAME,
@@ -313,6 +313,7 @@ export class RecordingWriter implements FrameSink {
       this.#framesOnDisk += group.frames
       this.#lastOnDisk = group.last
       this.#queued -= group.weight
+      releaseGroup(group.body)
     }
     this.#drain()
   }

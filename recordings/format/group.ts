@@ -139,6 +139,17 @@ function sealGroup(
   return [head, ciphertext, cipher.getAuthTag()]
 }
 
+/**
+ * Gives back the memory of a sealed group whose bytes nobody needs any more. The collector would do so too, but it runs for
+ * every 64 MiB of such buffers, over the whole heap: that has cost as much as sealing.
+ */
+export function releaseGroup(body: readonly Buffer[]): void {
+  for (const { buffer, byteLength } of body) {
+    if (byteLength > SMALL && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength)
+      buffer.transfer(0)
+  }
+}
+
 function nonceOf(number: number): Buffer {
   const nonce = Buffer.alloc(GCM_NONCE_LENGTH)
   nonce.writeUInt32BE(number, GCM_NONCE_LENGTH - 4)

@@ -2,10 +2,23 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { MalformedError } from '../../proxies/malformed.ts'
+import {
+  BITMAP_PIXEL_LIMIT,
+  POINTER_CACHE_LIMIT,
+  POINTER_SIDE_LIMIT,
+  requireDrawable,
+} from '../../proxies/rdp/codec/picture-heads.ts'
+import { isRecordable, UPDATE } from '../../proxies/rdp/codec/updates.ts'
 import { MalformedGraphics } from '../../recordings/graphics/malformed.ts'
+import { MAX_BITMAP_PIXELS } from '../../recordings/graphics/rdp/bitmap.ts'
 import { RdpDesktop } from '../../recordings/graphics/rdp/desktop.ts'
 import { decodeInterleaved } from '../../recordings/graphics/rdp/interleaved.ts'
 import { decodePlanar } from '../../recordings/graphics/rdp/planar.ts'
+import {
+  MAX_POINTER_SIDE,
+  POINTER_CACHE_LIMIT as RECORDED_CACHE_LIMIT,
+} from '../../recordings/graphics/rdp/pointer.ts'
 import { bitmap, bitmapUpdate, paletteUpdate, pointer, words } from '../recordings/graphics/rdp/updates.ts'
 
 const SIZE = { width: 24, height: 16 }
@@ -97,12 +110,11 @@ test('bitmaps that are well but for their pixels', () => {
       side,
       fc.nat(20),
       (source, depth, width, height) => {
-        const decoded: { pixels?: Uint32Array } = {}
-        const refused = isRefused(() => {
-          decoded.pixels = decodeInterleaved(source, width, height, depth as 8)
-        })
+        const { pixels, count, flaw } = decodeInterleaved(source, width, height, depth as 8)
         const highest = depth === 15 ? 0xffff : 2 ** depth - 1
-        if (!refused) expect(decoded.pixels!.every((value) => value <= highest)).toBe(true)
+        expect(pixels.every((value) => value <= highest)).toBe(true)
+        expect(count).toBeLessThanOrEqual(pixels.length)
+        if (!flaw) expect(count).toBe(pixels.length)
       },
     ),
     { numRuns: 3_000 },
@@ -116,3 +128,46 @@ test('bitmaps that are well but for their pixels', () => {
     { numRuns: 3_000 },
   )
 })
+
+test('what passes the relay by its head is drawn, but for bitmaps whose orders are broken', () => {
+  const count = { drawn: 0, refused: 0 }
+  fc.assert(
+    fc.property(updates, ({ code, data }) => {
+      const isPassed = isRecordable(code) && !isMalformed(() => requireDrawable({ code, data }))
+      if (!isPassed || (code === UPDATE.bitmap && hasCompressed(data))) {
+        count.refused += 1
+        return
+      }
+      count.drawn += 1
+      const desktop = new RdpDesktop(SIZE)
+      // A pointer of the cache that never came is nobody's.
+      if (code !== UPDATE.pointerCached) for (const _pause of desktop.update(code, data));
+    }),
+    { numRuns: 6_000 },
+  )
+  expect(Math.min(count.drawn, count.refused)).toBeGreaterThan(200)
+  expect([BITMAP_PIXEL_LIMIT, POINTER_SIDE_LIMIT, POINTER_CACHE_LIMIT]).toEqual([
+    MAX_BITMAP_PIXELS,
+    MAX_POINTER_SIDE,
+    RECORDED_CACHE_LIMIT,
+  ])
+})
+
+/** Of what has passed. */
+function hasCompressed(data: Uint8Array): boolean {
+  const view = Buffer.from(data)
+  for (let at = 4, left = view.readUInt16LE(2); left > 0; left--, at += 18 + view.readUInt16LE(at + 16)) {
+    if (view.readUInt16LE(at + 14) & 1) return true
+  }
+  return false
+}
+
+function isMalformed(work: () => void): boolean {
+  try {
+    work()
+    return false
+  } catch (error) {
+    if (error instanceof MalformedError) return true
+    throw error
+  }
+}

@@ -116,6 +116,8 @@ const LIBRARIES = {
     file: `/usr/lib/${MULTIARCH}/gssntlmssp/gssntlmssp.so`,
     debian: 'gss-ntlmssp',
   },
+  libx11: { file: `/usr/lib/${MULTIARCH}/libX11.so.6`, debian: 'libx11-6' },
+  libxfixes: { file: `/usr/lib/${MULTIARCH}/libXfixes.so.3`, debian: 'libxfixes3' },
   libfreerdp: { file: `/usr/lib/${MULTIARCH}/libfreerdp2.so.2`, debian: 'freerdp2-x11' },
   xorgxrdp: { file: '/usr/lib/xorg/modules/libxorgxrdp.so', debian: 'xorgxrdp' },
   'remmina-plugin-rdp': {

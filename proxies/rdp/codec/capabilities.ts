@@ -73,6 +73,8 @@ const GENERAL_EXTRA_FLAGS = 10
 const BITMAP = { width: 8, drawingFlags: 19 }
 const ORDERS = { support: 32, length: 32, supportEx: 66 }
 const GLYPH_SUPPORT = 44
+/** Sizes of both caches of pointers, and how many a recording keeps (recordings/graphics/rdp/pointer.ts). */
+const POINTER = { sizes: [2, 4], most: 128 }
 
 /** What the server says to the client: nothing that the recording could not show. */
 export function stripDemand(capabilities: readonly Capability[]): Capability[] {
@@ -108,6 +110,8 @@ export function stripConfirm(capabilities: readonly Capability[]): Capability[] 
           return patched(capability, (body) => clear(body, GLYPH_SUPPORT, 2))
         case CAPABILITY.virtualChannel:
           return patched(capability, clearFlags)
+        case CAPABILITY.pointer:
+          return patched(capability, limitPointers)
         default:
           return capability
       }
@@ -132,6 +136,13 @@ const clearFlags = (body: Buffer) => clear(body, 0, 4)
 function clearOrders(body: Buffer): void {
   clear(body, ORDERS.support, ORDERS.length)
   clear(body, ORDERS.supportEx, 2)
+}
+
+/** Of a target that believes in more, pointers would come that no recording keeps. */
+function limitPointers(body: Buffer): void {
+  for (const at of POINTER.sizes) {
+    if (at + 2 <= body.length) body.writeUInt16LE(Math.min(body.readUInt16LE(at), POINTER.most), at)
+  }
 }
 
 function clearDrawingFlags(body: Buffer): void {

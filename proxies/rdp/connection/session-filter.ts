@@ -15,6 +15,7 @@ import { type Desktop, readDesktop, stripConfirm, stripDemand, takesFastPath } f
 import { UpdateAssembler } from '../codec/fast-path-output.ts'
 import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/input.ts'
 import { SERVER_USER } from '../codec/mcs.ts'
+import { requireDrawable } from '../codec/picture-heads.ts'
 import { parseRedirection, type Redirection } from '../codec/redirection.ts'
 import {
   allowsOutput,
@@ -182,7 +183,7 @@ export class SessionFilter {
   /** A PDU of the target's fast path: what the client gets. Throws MalformedError. */
   fastPathFromTarget(pdu: Uint8Array): Uint8Array | undefined {
     if (!this.#desktop) throw pictureWithoutDesktop()
-    return this.#assembler.feed(pdu, (update) => this.#visitor.update(update))
+    return this.#assembler.feed(pdu, (update) => this.#show(update))
   }
 
   /**
@@ -254,8 +255,14 @@ export class SessionFilter {
   #picture(pdu: SharePdu, update: Update): Uint8Array | undefined {
     if (!this.#desktop) throw pictureWithoutDesktop()
     if (!isRecordable(update.code)) return undefined
-    this.#visitor.update(update)
+    this.#show(update)
     return pdu.whole
+  }
+
+  /** Before the client has all of it. */
+  #show(update: Update): void {
+    requireDrawable(update)
+    this.#visitor.update(update)
   }
 
   #clientPdu(pdu: SharePdu): Uint8Array | undefined {

@@ -39,9 +39,11 @@ export function* paintBitmaps(data: Uint8Array, easel: Easel, palette: Uint32Arr
   for (let count = reader.u16(); count > 0; count--) {
     const bitmap = parseBitmap(reader)
     const place = placeOf(bitmap, easel.framebuffer)
-    if (!place) continue
+    if (!place || bitmap.width * bitmap.height === 0) continue
     try {
-      paint(easel.framebuffer, bitmap, place, palette)
+      const { pixels, flaw: torn } = decode(bitmap, palette)
+      flaw ??= torn
+      paint(easel.framebuffer, bitmap, place, pixels)
     } catch (error) {
       if (!(error instanceof MalformedGraphics)) throw error
       flaw ??= error
@@ -73,9 +75,8 @@ function paint(
   framebuffer: Framebuffer,
   bitmap: Bitmap,
   { x, y, ...place }: Rectangle,
-  palette: Uint32Array,
+  colours: Uint32Array,
 ): void {
-  const colours = coloursOf(bitmap, palette)
   const width = Math.min(place.width, bitmap.width)
   for (let row = 0; row < Math.min(place.height, bitmap.height); row++) {
     // The lowest row comes first.
@@ -84,23 +85,28 @@ function paint(
   }
 }
 
-/** The lowest row first. */
-function coloursOf(bitmap: Bitmap, palette: Uint32Array): Uint32Array {
+/** Colours, the lowest row first. Throws MalformedGraphics; with `flaw` some of them are grey. */
+function decode(
+  bitmap: Bitmap,
+  palette: Uint32Array,
+): { pixels: Uint32Array; flaw?: MalformedGraphics | undefined } {
   const { width, height, depth } = bitmap
   if (!DEPTHS.has(depth)) throw new MalformedGraphics(`${WHAT}: expected a depth of RDP, got ${depth} bits`)
-  if (width * height === 0 || MAX_BITMAP_PIXELS < width * height) {
+  if (MAX_BITMAP_PIXELS < width * height) {
     throw new MalformedGraphics(
-      `${WHAT}: expected 1 to ${MAX_BITMAP_PIXELS} pixels, got ${width} × ${height}`,
+      `${WHAT}: expected at most ${MAX_BITMAP_PIXELS} pixels, got ${width} × ${height}`,
     )
   }
-  const isCompressed = (bitmap.flags & FLAG.compressed) !== 0
-  const data = isCompressed ? compressedData(bitmap) : bitmap.data
-  if (isCompressed && depth === 32) return decodePlanar(data, width, height)
-  const pixels = isCompressed
-    ? decodeInterleaved(data, width, height, depth as InterleavedDepth)
-    : rawPixels(bitmap)
+  if ((bitmap.flags & FLAG.compressed) === 0) {
+    const pixels = rawPixels(bitmap)
+    toColours(pixels, depth, palette)
+    return { pixels }
+  }
+  const data = compressedData(bitmap)
+  if (depth === 32) return { pixels: decodePlanar(data, width, height) }
+  const { pixels, count, flaw } = decodeInterleaved(data, width, height, depth as InterleavedDepth)
   toColours(pixels, depth, palette)
-  return pixels
+  return { pixels: pixels.fill(UNDRAWN, count), flaw }
 }
 
 /** TS_CD_HEADER (2.2.9.1.1.3.1.2.3), where there is one: the second of its four numbers is the length of what follows. */

@@ -47,19 +47,35 @@ const LONG: ReadonlySet<number> = new Set([
 const IMAGE_1 = 0b011
 const IMAGE_2 = 0b101
 
-/**
- * The pixels' values, the lowest row first. `width * height` is for the caller to bound. Throws MalformedGraphics for an
- * order that there is not, and when there are more or fewer pixels than those.
- */
+export interface Interleaved {
+  /** Their values, the lowest row first. */
+  pixels: Uint32Array<ArrayBuffer>
+  /** So many of them have come, from the first one on. */
+  count: number
+  /** There was an order that there is not, or there were more or fewer pixels than expected. */
+  flaw: MalformedGraphics | undefined
+}
+
+/** `width * height` is for the caller to bound. What comes before a flaw is drawn: clients draw that too. */
 export function decodeInterleaved(
   source: Uint8Array,
   width: number,
   height: number,
   depth: InterleavedDepth,
-): Uint32Array<ArrayBuffer> {
+): Interleaved {
   const decoder = new Decoder(source, width, height, depth)
-  decoder.decode()
-  return decoder.pixels
+  const flaw = flawOf(() => decoder.decode())
+  return { pixels: decoder.pixels, count: decoder.count, flaw }
+}
+
+function flawOf(work: () => void): MalformedGraphics | undefined {
+  try {
+    work()
+    return undefined
+  } catch (error) {
+    if (error instanceof MalformedGraphics) return error
+    throw error
+  }
 }
 
 class Decoder {
@@ -83,6 +99,11 @@ class Decoder {
     this.#foreground = this.#white
   }
 
+  get count(): number {
+    return this.#to
+  }
+
+  /** Throws MalformedGraphics. */
   decode(): void {
     // A run of background after another begins with a pixel of foreground: else they would be one.
     let isAfterBackground = false

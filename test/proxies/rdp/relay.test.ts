@@ -32,6 +32,8 @@ const SLOW_A = '0100000000000000040000001e000000'
 const bitmap = (length = 20) => {
   const data = Buffer.alloc(length, 7)
   data.writeUInt16LE(UPDATE.bitmap)
+  // Without a bitmap in it, what follows is nobody's.
+  data.writeUInt16LE(0, 2)
   return { code: UPDATE.bitmap, data }
 }
 const recorded = ({ code, data }: { code: number; data: Uint8Array }) =>
@@ -347,12 +349,12 @@ describe('the end', () => {
   test('waits for the rest of an update that has begun to come', async () => {
     const world = await newWorldWithDesktop()
     const { client, target } = world
-    target.fastPath(Buffer.from('0008210300aabbcc', 'hex'))
+    target.fastPath(Buffer.from('0008210300010000', 'hex'))
     world.session.stop('killed', 'because')
     expect(world.lastWords).toEqual([])
     client.input(A)
     expect(target.heard().fastPath).toEqual([])
-    target.fastPath(Buffer.from('0008110300ddeeff', 'hex'))
+    target.fastPath(Buffer.from('000811030000eeff', 'hex'))
     await lastWords(world)
     expect(client.heard().fastPath).toHaveLength(2)
   })
@@ -460,6 +462,21 @@ describe('a target that sends the session on', () => {
       'session.redirect',
       { destination: '192.0.2.7', result: 'refused', reason: '192.0.2.7 is not allowed' },
     ])
+  })
+
+  test('has nobody left there where the audit log cannot have it', async () => {
+    let second: ReturnType<World['another']> | undefined
+    const world = await newWorldWithDesktop({
+      redirect: async (one) => {
+        second = one.another()
+        return second.target
+      },
+    })
+    world.session.audit = () => Promise.reject(new Error('no'))
+    world.target.io(redirection())
+    await vi.waitFor(() => expect(second?.target.pipe.closed).toBe(true))
+    expect(world.target.pipe.closed).toBe(true)
+    await lastWords(world)
   })
 
   test('is not reached any more once the session has ended', async () => {

@@ -139,13 +139,42 @@ test('pictures of either path are recorded alike', () => {
 test('nothing is shown that could not be recorded', () => {
   const { filter, heard } = openInSession()
   expect(filter.fromTarget(data(DATA_PDU.update, Buffer.alloc(12)))).toEqual([])
-  const update = (code: number) => buildFastPathUpdate({ code, data: Buffer.from('abc') })[0]!
+  const update = (code: number) => buildFastPathUpdate({ code, data: Buffer.from('abcd') })[0]!
   expect(filter.fastPathFromTarget(update(UPDATE.surfaceCommands))).toBeUndefined()
   const position = update(UPDATE.pointerPosition)
   const both = Buffer.concat([position, update(UPDATE.orders).subarray(3)])
   both[2] = both.length
   expect(hex(filter.fastPathFromTarget(both)!)).toBe(hex(position))
-  expect(heard).toEqual([['update', UPDATE.pointerPosition, hex(Buffer.from('abc'))]])
+  expect(heard).toEqual([['update', UPDATE.pointerPosition, hex(Buffer.from('abcd'))]])
+})
+
+test.each([
+  // 4096 × 1100 pixels, in orders of a few bytes.
+  [
+    'a bitmap too large to be recorded',
+    UPDATE.bitmap,
+    '01000100 00000000ff0f4b04 00104c04 1000 0104 0400 f3ffff07',
+  ],
+  [
+    'a bitmap of a depth without decoder',
+    UPDATE.bitmap,
+    '01000100 0000000000000000 01000100 0400 0000 0400 00000000',
+  ],
+  [
+    'a bitmap without all of its pixels',
+    UPDATE.bitmap,
+    '01000100 0000000000000000 01000200 1000 0000 0400 00000000',
+  ],
+  ['a bitmap that is not there', UPDATE.bitmap, '01000200'],
+  ['a palette of 16 colours', UPDATE.palette, '02000000 10000000'],
+  ['a pointer of 385 pixels', UPDATE.pointerLarge, '2000 0000 00000000 8101 0100 00000000 04060000'],
+  ['a pointer without its mask', UPDATE.pointerColour, '0000 00000000 0100 0100 0000 0300 ffffff'],
+  ['a pointer beyond the cache', UPDATE.pointerCached, '8000'],
+])('%s ends the session before the client has it', (_title, code, bytes) => {
+  const { filter, heard } = openInSession()
+  const [pdu] = buildFastPathUpdate({ code, data: Buffer.from(bytes.replaceAll(' ', ''), 'hex') })
+  expect(() => filter.fastPathFromTarget(pdu!)).toThrow(MalformedError)
+  expect(heard).toEqual([])
 })
 
 test('input of either path is told before it passes', () => {

@@ -17,7 +17,7 @@ const MANY = Uint32Array.from({ length: 256 }, (_, at) => Math.imul(at + 1, 0x9e
 function expectRead(pixels: Uint8Array, depth: 15 | 16 | 24): void {
   const colours = MANY.map((colour) => colour & (2 ** depth - 1))
   const encoded = encodeRuns(pixels, colours, depth === 24 ? 3 : 2)
-  const decoded = decodeInterleaved(encoded, pixels.length, 1, depth)
+  const { pixels: decoded } = decodeInterleaved(encoded, pixels.length, 1, depth)
   expect(decoded.length).toBe(pixels.length)
   expect(decoded.every((value, at) => value === colours[pixels[at]!])).toBe(true)
 }

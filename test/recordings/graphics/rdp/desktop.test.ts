@@ -123,9 +123,11 @@ describe('compressed bitmaps', () => {
 })
 
 describe('interleaved orders', () => {
-  const decode = (hex: string, width: number, height: number): number[] => [
-    ...decodeInterleaved(bytes(hex), width, height, 8),
-  ]
+  const decode = (hex: string, width: number, height: number): number[] => {
+    const { pixels, flaw } = decodeInterleaved(bytes(hex), width, height, 8)
+    if (flaw) throw flaw
+    return [...pixels]
+  }
 
   test.each([
     ['background', '04', [0, 0, 0, 0]],
@@ -246,13 +248,38 @@ describe('what is refused', () => {
   test.each([
     ['a depth that there is not', one({ depth: 12 }), 'a depth of RDP'],
     ['too few bytes', one({ height: 2 }), 'expected 8 bytes'],
-    ['more pixels than anybody sends', one({ width: 65_535, height: 65_535 }), '1 to 4194304 pixels'],
-    ['no pixels', one({ width: 0, height: 65_535 }), '1 to 4194304 pixels'],
+    ['more pixels than anybody sends', one({ width: 65_535, height: 65_535 }), 'at most 4194304 pixels'],
     ['fewer bitmaps than said', words(1, 2), 'expected 2 bytes'],
     ['a palette of 16 colours', paletteUpdate(Buffer.alloc(48)), '256 colours'],
   ])('%s', (title, data, words) => {
     const code = title.startsWith('a palette') ? CODE.palette : CODE.bitmap
     expect(() => draw(desktop(), code, data)).toThrow(words)
+  })
+
+  test('of orders that end early what has come is drawn, the rest is grey', () => {
+    const shown = desktop()
+    const torn = {
+      width: 4,
+      height: 2,
+      depth: 16,
+      flags: COMPRESSED | WITHOUT_HEADER,
+      data: bytes('65 00f8'),
+    }
+    expect(() => draw(shown, CODE.bitmap, bitmapUpdate(bitmap(torn)))).toThrow('expected 8 pixels, got 5')
+    expect([...shown.framebuffer.pixels]).toEqual([
+      ...row(RED, 0xff808080, 0xff808080, 0xff808080),
+      ...row(RED, RED, RED, RED),
+    ])
+  })
+
+  test('a bitmap without pixels shows nothing', () => {
+    const shown = desktop()
+    draw(
+      shown,
+      CODE.bitmap,
+      bitmapUpdate(bitmap({ width: 0, height: 65_535, right: 3, depth: 16, data: bytes('') })),
+    )
+    expect([...shown.framebuffer.pixels]).toEqual(Array(8).fill(BLACK))
   })
 
   test('codes that there are not; orders and marks are passed over', () => {
