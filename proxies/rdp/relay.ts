@@ -148,6 +148,7 @@ export class RdpRelay {
     return new SessionChannels({
       session,
       plan,
+      flags: this.#client.info.flags,
       send: (to, index, chunk) => this.#sendChannel(to, index, chunk),
     })
   }
@@ -393,10 +394,12 @@ export class RdpRelay {
     this.#agreed()
     this.#overlay.deactivated()
     this.#side.leave()
+    let reached: RdpTarget | undefined
     try {
       if (!(await takeAway(this.#client, this.#filter))) throw new TargetError(NO_ANSWER)
       this.#outlet.flush()
       const target = await redirect(redirection, this.#abandon.signal)
+      reached = target
       await session.audit('session.redirect', { destination, result: 'success' })
       if (this.#ended) {
         target.pipe.destroy()
@@ -414,6 +417,7 @@ export class RdpRelay {
         const result = error instanceof RedirectionRefusedError ? 'refused' : 'failure'
         session.tell('session.redirect', { destination, result, reason: error.message })
       }
+      reached?.pipe.destroy()
       this.#broken(error)
     }
   }
