@@ -148,6 +148,7 @@ export class RdpRelay {
     return new SessionChannels({
       session,
       plan,
+      flags: this.#client.info.flags,
       send: (to, index, chunk) => this.#sendChannel(to, index, chunk),
     })
   }
@@ -393,16 +394,18 @@ export class RdpRelay {
     this.#agreed()
     this.#overlay.deactivated()
     this.#side.leave()
+    let reached: RdpTarget | undefined
     try {
       if (!(await takeAway(this.#client, this.#filter))) throw new TargetError(NO_ANSWER)
       this.#outlet.flush()
       const target = await redirect(redirection, this.#abandon.signal)
+      reached = target
       await session.audit('session.redirect', { destination, result: 'success' })
       if (this.#ended) {
         target.pipe.destroy()
         return
       }
-      this.#channels.close()
+      this.#channels.leave()
       this.#channels = this.#newChannels()
       this.#errorInfo = ERROR_INFO.none
       this.#hasPicture = false
@@ -414,6 +417,7 @@ export class RdpRelay {
         const result = error instanceof RedirectionRefusedError ? 'refused' : 'failure'
         session.tell('session.redirect', { destination, result, reason: error.message })
       }
+      reached?.pipe.destroy()
       this.#broken(error)
     }
   }
@@ -489,13 +493,12 @@ export class RdpRelay {
 
 const NO_ANSWER = 'the client did not take the desktop that it was offered, so that no other can be'
 
-/** Of what a target says for the audit log. */
-const DESTINATION_KEPT = 255
+/** Characters of it: addresses are shorter, and a target may write what it likes. */
+const DESTINATION_LIMIT = 255
 
 /** Where a target sends a session, for the audit log. */
 function destinationText({ address, routingToken }: Redirection): string {
-  if (routingToken !== undefined) {
-    return `routing token ${JSON.stringify(routingToken.trim().slice(0, DESTINATION_KEPT))}`
-  }
-  return address?.slice(0, DESTINATION_KEPT) ?? 'not said where'
+  const cut = (text: string) => text.slice(0, DESTINATION_LIMIT)
+  if (routingToken !== undefined) return `routing token ${JSON.stringify(cut(routingToken.trim()))}`
+  return address === undefined ? 'not said where' : cut(address)
 }

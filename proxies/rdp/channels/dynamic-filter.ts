@@ -55,8 +55,8 @@ export class DynamicFilter {
     this.#streams[from].receive(chunk)
   }
 
-  /** The target is gone: the client is told that its channels are closed. */
-  close(): void {
+  /** The target is left for another one: the client is told that its channels are closed. */
+  leave(): void {
     for (const channel of this.#open) sendMessage(this.#options.send, 'client', buildDynamicClose(channel))
     this.#open.clear()
     this.#names.clear()

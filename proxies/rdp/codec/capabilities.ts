@@ -73,8 +73,9 @@ const REMOVED_OF_CLIENTS: ReadonlySet<number> = new Set([
 const GENERAL_EXTRA_FLAGS = 10
 const BITMAP = { width: 8, drawingFlags: 19 }
 const ORDERS = { support: 32, length: 32, supportEx: 66 }
-const POINTER = { cacheSizes: 2 }
 const GLYPH_SUPPORT = 44
+/** Sizes of both caches of pointers. */
+const POINTER = { sizes: [2, 4] }
 
 /** What the server says to the client: nothing that the recording could not show. */
 export function stripDemand(capabilities: readonly Capability[]): Capability[] {
@@ -106,12 +107,12 @@ export function stripConfirm(capabilities: readonly Capability[]): Capability[] 
           return patched(capability, clearDrawingFlags)
         case CAPABILITY.order:
           return patched(capability, clearOrders)
-        case CAPABILITY.pointer:
-          return patched(capability, cutCaches)
         case CAPABILITY.glyphCache:
           return patched(capability, (body) => clear(body, GLYPH_SUPPORT, 2))
         case CAPABILITY.virtualChannel:
           return patched(capability, clearFlags)
+        case CAPABILITY.pointer:
+          return patched(capability, limitPointers)
         default:
           return capability
       }
@@ -138,10 +139,10 @@ function clearOrders(body: Buffer): void {
   clear(body, ORDERS.supportEx, 2)
 }
 
-/** As many pointers as recordings keep. */
-function cutCaches(body: Buffer): void {
-  for (let at = POINTER.cacheSizes; at + 2 <= body.length; at += 2) {
-    body.writeUInt16LE(Math.min(POINTER_CACHE_LIMIT, body.readUInt16LE(at)), at)
+/** Of a target that believes in more, pointers would come that no recording keeps. */
+function limitPointers(body: Buffer): void {
+  for (const at of POINTER.sizes) {
+    if (at + 2 <= body.length) body.writeUInt16LE(Math.min(body.readUInt16LE(at), POINTER_CACHE_LIMIT), at)
   }
 }
 

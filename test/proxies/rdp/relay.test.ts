@@ -464,6 +464,21 @@ describe('a target that sends the session on', () => {
     ])
   })
 
+  test('has nobody left there where the audit log cannot have it', async () => {
+    let second: ReturnType<World['another']> | undefined
+    const world = await newWorldWithDesktop({
+      redirect: async (one) => {
+        second = one.another()
+        return second.target
+      },
+    })
+    world.session.audit = () => Promise.reject(new Error('no'))
+    world.target.io(redirection())
+    await vi.waitFor(() => expect(second?.target.pipe.closed).toBe(true))
+    expect(world.target.pipe.closed).toBe(true)
+    await lastWords(world)
+  })
+
   test('is not reached any more once the session has ended', async () => {
     let second: ReturnType<World['another']> | undefined
     let arrive = () => {}

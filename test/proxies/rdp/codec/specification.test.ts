@@ -225,6 +225,16 @@ describe('capabilities are exchanged', () => {
     expect(hex(findCapability(many, CAPABILITY.pointer))).toBe('010080008000')
     expect(hex(example.CONFIRM_ACTIVE)).toBe(before)
   })
+
+  test('of them a target learns no more pointers than a recording keeps', () => {
+    const told = (body: string) => {
+      const [pointer] = stripConfirm([{ type: CAPABILITY.pointer, body: Buffer.from(body, 'hex') }])
+      return hex(pointer!.body)
+    }
+    expect(told('0100ffff8100')).toBe('010080008000')
+    // Old clients have one cache.
+    expect(told('0100ffff')).toBe('01008000')
+  })
 })
 
 test.each([
