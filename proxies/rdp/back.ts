@@ -4,11 +4,12 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
-import { dial, givenUp } from '../dial.ts'
+import { dial } from '../dial.ts'
 import { EndedError } from '../ended.ts'
 import { CredentialRefusedError, TargetError } from '../errors.ts'
+import { handshake } from '../handshake.ts'
 import { MalformedError } from '../malformed.ts'
-import { Pipe } from '../pipe.ts'
+import type { Pipe } from '../pipe.ts'
 import { certificateOptions } from '../tls.ts'
 import { CHANNEL_LIMIT, type ChannelDefinition, type ClientData } from './codec/client-data.ts'
 import { type ClientInfo, forTarget, logonFlaw, type TargetLogon } from './codec/client-info.ts'
@@ -17,7 +18,7 @@ import type { Redirection } from './codec/redirection.ts'
 import { SECURITY_PROTOCOL } from './codec/x224.ts'
 import { BackConnection } from './connection/back-connection.ts'
 import { BackNegotiation, type BackProtocol } from './connection/back-negotiation.ts'
-import { CredSspError, type RefusalReason } from './credssp/errors.ts'
+import { ACCOUNT_REASONS, CredSspError, type RefusalReason } from './credssp/errors.ts'
 import { type Destination, destinationOf } from './destination.ts'
 import { LicenseClient } from './licensing/client.ts'
 import { LogonWatch } from './logon-watch.ts'
@@ -25,8 +26,6 @@ import { OWN_NAME } from './own-name.ts'
 import { RdpTarget } from './target.ts'
 import { TargetNla } from './target-nla.ts'
 
-/** From the connection to licensing: a target may take its time with a password that is wrong. */
-const HANDSHAKE_MS = 30_000
 const TPKT_HEADER = 4
 /** CHANNEL_OPTION_INITIALIZED, and that Windows shows what it sends as it is. */
 const CLIPBOARD: ChannelDefinition = { name: CLIPRDR, options: 0xc0200000 }
@@ -50,20 +49,7 @@ export async function openRdpTarget(session: OpenSession, options: RdpBackOption
   return await new Attempt(session, options).run()
 }
 
-/** It is the account, and not the way to the target. */
-const ABOUT_ACCOUNT: ReadonlySet<RefusalReason> = new Set([
-  'password',
-  'password_expired',
-  'password_must_change',
-  'locked',
-  'disabled',
-  'account_expired',
-  'hours',
-  'workstation',
-  'no_right',
-  'restricted',
-  'ended',
-])
+const ABOUT_ACCOUNT: ReadonlySet<RefusalReason> = new Set(ACCOUNT_REASONS)
 
 class Attempt {
   readonly #session: OpenSession
@@ -82,32 +68,22 @@ class Attempt {
     const logon = this.#logon()
     const protocols = this.#protocols()
     const destination = await this.#destination()
-    const pipe = new Pipe(await dial(destination.host, destination.port, { name: this.#name, signal }))
-    const late = new TargetError(`${this.#name} did not let the bastion in within ${HANDSHAKE_MS / 1000} s`)
-    const timer = setTimeout(() => pipe.destroy(late), HANDSHAKE_MS)
-    const give = (): void => pipe.destroy(givenUp(signal))
-    signal.addEventListener('abort', give)
-    if (signal.aborted) give()
-    try {
+    const name = this.#name
+    const socket = await dial(destination.host, destination.port, { name, signal })
+    const shaken = handshake(socket, { name, signal }, async (pipe) => {
       const negotiation = new BackNegotiation({ protocols, login: logon.login, ...destination })
       const protocol = await negotiate(pipe, negotiation)
       const certificate = await this.#startTls(pipe, destination.host)
-      const nla =
-        protocol === 'credssp'
-          ? new TargetNla(pipe, { logon, host: destination.host, certificate })
-          : undefined
+      const isNla = protocol === 'credssp'
+      const nla = isNla ? new TargetNla(pipe, { logon, host: destination.host, certificate }) : undefined
       await nla?.run()
       const target = this.#target(pipe, protocol, logon)
       await begin(target, nla)
       return target
-    } catch (error) {
-      const { failure } = pipe
-      pipe.destroy()
-      throw this.#explained(failure instanceof TargetError ? failure : error)
-    } finally {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', give)
-    }
+    })
+    return await shaken.catch((error) => {
+      throw this.#explained(error)
+    })
   }
 
   #logon(): TargetLogon {

@@ -2,6 +2,7 @@
 import { dynamicChannelFlaw, type RdpOptions } from '../../src/model/rdp-options.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { ChannelPolicy, KnownChannel } from './channels/plan.ts'
+import { INFO_FLAG } from './codec/client-info.ts'
 import { DISPLAY_CONTROL } from './codec/display-control.ts'
 import { DEVICE_TYPE } from './codec/rdpdr.ts'
 
@@ -46,6 +47,21 @@ export function rightOfChannel(known: KnownChannel | undefined): Right | undefin
       return 'RDP_AUDIO_OUTPUT'
     default:
       return undefined
+  }
+}
+
+/**
+ * Whether the client has asked for what takes the right: the flags of its Client Info say so of sound. Clients join the
+ * channels of both, and of devices, whatever their user wants.
+ */
+export function isAskedFor(right: Right, flags: number): boolean {
+  switch (right) {
+    case 'RDP_AUDIO_OUTPUT':
+      return (flags & (INFO_FLAG.noAudioPlayback | INFO_FLAG.remoteConsoleAudio)) === 0
+    case 'RDP_AUDIO_INPUT':
+      return (flags & INFO_FLAG.audioCapture) !== 0
+    default:
+      return true
   }
 }
 

@@ -143,6 +143,7 @@ export class RdpRelay {
     return new SessionChannels({
       session,
       plan,
+      flags: this.#client.info.flags,
       send: (to, index, chunk) => this.#sendChannel(to, index, chunk),
     })
   }

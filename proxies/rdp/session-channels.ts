@@ -4,6 +4,7 @@ import { ClipboardAccount } from '../clipboard-account.ts'
 import { MalformedError } from '../malformed.ts'
 import {
   channelPolicy,
+  isAskedFor,
   isDynamicAllowed,
   rightOfChannel,
   rightOfDevice,
@@ -34,6 +35,8 @@ const MAX_LIMITS = 32
 export interface SessionChannelsOptions {
   session: RdpSession
   plan: ChannelPlan
+  /** Of the Client Info. */
+  flags: number
   /** A chunk with its header, on the channel of that side's index. */
   send: (to: Side, index: number, chunk: Uint8Array) => void
 }
@@ -50,6 +53,7 @@ export class SessionChannels {
   readonly #session: RdpSession
   readonly #plan: ChannelPlan
   readonly #send: SessionChannelsOptions['send']
+  readonly #flags: number
   readonly #policy: ChannelPolicy
   /** By the client's index; undefined: what comes on it stays here. */
   readonly #filters: (Filter | undefined)[]
@@ -58,9 +62,10 @@ export class SessionChannels {
   /** So often the target has said how large desktops can be. */
   #limits = 0
 
-  constructor({ session, plan, send }: SessionChannelsOptions) {
+  constructor({ session, plan, flags, send }: SessionChannelsOptions) {
     this.#session = session
     this.#plan = plan
+    this.#flags = flags
     this.#send = send
     this.#policy = channelPolicy(session.rights, session.rdp)
     this.#filters = plan.planned.map(({ known, target }, client) =>
@@ -68,13 +73,19 @@ export class SessionChannels {
     )
   }
 
-  /** What the client has asked for and does not get is in the audit log, and the user reads why. */
+  /**
+   * What the client has asked for and does not get is in the audit log, and the user reads why; but not of devices, of
+   * which nobody knows yet whether there are any.
+   */
   tellDenied(): void {
     for (const { definition, known, target } of this.#plan.planned) {
       if (target !== undefined) continue
       const right = rightOfChannel(known)
-      if (right) this.#session.refuses(right, definition.name)
-      else this.#session.denied(definition.name, 'the channel is not relayed')
+      if (!right) this.#session.denied(definition.name, 'the channel is not relayed')
+      else {
+        const isAsked = known !== 'rdpdr' && isAskedFor(right, this.#flags)
+        this.#session.refuses(right, definition.name, isAsked)
+      }
     }
   }
 
@@ -197,7 +208,7 @@ export class SessionChannels {
       denied: (name) => {
         if (!this.#isNews(`dynamic ${name}`)) return
         const right = rightOfDynamic(name)
-        if (right) session.refuses(right, name)
+        if (right) session.refuses(right, name, isAskedFor(right, this.#flags))
         else session.denied(name, 'the channel is not relayed')
       },
       opened: (name) => {

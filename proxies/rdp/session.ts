@@ -41,11 +41,11 @@ export class RdpSession extends ProxySession {
     return session
   }
 
-  /** Something that takes this right was refused: the user reads once why. */
-  refuses(right: Right, destination?: string): void {
+  /** Something that takes this right was refused: the user reads once why, who has asked for it. */
+  refuses(right: Right, destination?: string, isAskedFor = true): void {
     const isMissing = !this.rights.has(right)
     this.denied(right, isMissing ? 'the right is missing' : 'the session is for viewing only', destination)
-    if (!isMissing || this.#missed.has(right)) return
+    if (!isMissing || !isAskedFor || this.#missed.has(right)) return
     this.#missed.add(right)
     if (this.#untold.push(right) === 1) queueMicrotask(() => this.#tellMissing())
   }

@@ -5,11 +5,12 @@
 import { Buffer } from 'node:buffer'
 import type { Gate, OpenSession } from '../../src/gate/messages.ts'
 import type { VncSecurityType } from '../../src/model/vnc-options.ts'
-import { dial, givenUp } from '../dial.ts'
+import { dial } from '../dial.ts'
 import { EndedError } from '../ended.ts'
 import { CredentialRefusedError, TargetError, wordsOf } from '../errors.ts'
+import { handshake } from '../handshake.ts'
 import { MalformedError } from '../malformed.ts'
-import { Pipe } from '../pipe.ts'
+import type { Pipe } from '../pipe.ts'
 import { certificateOptions } from '../tls.ts'
 import { parseServerInit, type ServerInit } from './codec/server-init.ts'
 import type { ClientChannel } from './security/channel.ts'
@@ -17,8 +18,6 @@ import { type Container, RefusedError, type SignedIn, type SignInOptions, signIn
 import { skipTightInit } from './security/tight.ts'
 import { anonymousOptions } from './tls.ts'
 
-/** From the connection to the desktop: a server may take its time with a password that is wrong. */
-const HANDSHAKE_MS = 30_000
 /** Characters of a desktop's name that are kept. */
 const MAX_NAME = 256
 /** Bytes of ServerInit before the name, whose length stands in the last four. */
@@ -75,25 +74,14 @@ class Attempt {
   async run(without: ReadonlySet<Container>): Promise<VncTarget> {
     const { target } = this.#session
     const { signal } = this.#options
-    const pipe = new Pipe(await dial(target.host, target.port, { name: this.#name, signal }))
-    const late = new TargetError(`${this.#name} did not let the bastion in within ${HANDSHAKE_MS / 1000} s`)
-    const timer = setTimeout(() => pipe.destroy(late), HANDSHAKE_MS)
-    const give = (): void => pipe.destroy(givenUp(signal))
-    signal.addEventListener('abort', give)
-    if (signal.aborted) give()
-    try {
+    const name = this.#name
+    const socket = await dial(target.host, target.port, { name, signal })
+    return await handshake(socket, { name, signal }, async (pipe) => {
       const channel = channelOf(pipe, target.host)
       const signedIn = await signIn(channel, this.#signIn(without))
       const init = await readInit(channel, signedIn)
       return { pipe, init, security: signedIn.security }
-    } catch (error) {
-      const { failure } = pipe
-      pipe.destroy()
-      throw failure instanceof TargetError ? failure : error
-    } finally {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', give)
-    }
+    })
   }
 
   saw(offered: readonly string[]): void {

@@ -1,6 +1,7 @@
 /** What ends a CredSSP exchange other than malformed bytes, told apart for users and for the audit log. */
 
-export const REFUSAL_REASONS = [
+/** It is the account that is not let in. */
+export const ACCOUNT_REASONS = [
   /** Wrong user or password: which of the two, nobody says. */
   'password',
   'password_expired',
@@ -12,6 +13,12 @@ export const REFUSAL_REASONS = [
   'workstation',
   'no_right',
   'restricted',
+  /** The connection ended in place of an answer about it. */
+  'ended',
+] as const
+
+export const REFUSAL_REASONS = [
+  ...ACCOUNT_REASONS,
   /** NTLM is switched off, there or for this account (Protected Users). */
   'ntlm_off',
   'delegation',
@@ -21,8 +28,6 @@ export const REFUSAL_REASONS = [
   'altered',
   /** A peer that would not protect the password. */
   'weak',
-  /** The connection ended within. */
-  'ended',
   'other',
 ] as const
 

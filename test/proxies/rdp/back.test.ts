@@ -15,20 +15,14 @@ import {
   SECURITY_PROTOCOL,
 } from '../../../proxies/rdp/codec/x224.ts'
 import { FrontConnection, IO_CHANNEL } from '../../../proxies/rdp/connection/front-connection.ts'
-import {
-  buildTsRequest,
-  parseTsRequest,
-  type TsRequest,
-  TsRequestSplitter,
-  VERSION,
-} from '../../../proxies/rdp/credssp/ts-request.ts'
+import { buildTsRequest, VERSION } from '../../../proxies/rdp/credssp/ts-request.ts'
 import { OWN_NAME } from '../../../proxies/rdp/own-name.ts'
 import { type Event, hex, keep } from '../stream-events.ts'
 import {
-  connectTarget,
   createIdentity,
   type Identity,
   listen,
+  listenBetween,
   type Outcome,
   serveCredSsp,
 } from './credssp/connections.ts'
@@ -201,23 +195,11 @@ describe('the certificate', () => {
     const behind = await nlaTarget(async (socket) => {
       await serveCredSsp(socket, identity, { [LOGIN.login]: LOGIN.password })
     })
-    const seen: TsRequest[] = []
-    const between = await listen(await createIdentity(), async (socket) => {
-      const target = await connectTarget(behind)
-      const splitter = new TsRequestSplitter()
-      socket.on('data', (chunk: Buffer) => {
-        splitter.add(chunk)
-        for (let message = splitter.next(); message; message = splitter.next()) {
-          seen.push(parseTsRequest(message))
-        }
-      })
-      socket.pipe(target).pipe(socket)
-      await once(target, 'close')
-    })
+    const between = await listenBetween(behind)
     closing.push(between.close)
     await refusal({ port: between.port })
-    expect(seen.length).toBeGreaterThan(1)
-    expect(seen.map(({ authInfo }) => authInfo)).toEqual(seen.map(() => undefined))
+    expect(between.seen.length).toBeGreaterThan(1)
+    expect(between.seen.filter(({ authInfo }) => authInfo)).toEqual([])
   })
 })
 

@@ -86,6 +86,8 @@ export interface WorldOptions {
   opened?: Partial<OpenSession>
   watch?: LogonWatch
   channels?: string[]
+  /** Of the Client Info. */
+  flags?: number
   redirect?: (world: World, redirection: Redirection) => Promise<RdpTarget>
 }
 
@@ -146,7 +148,7 @@ class Peer implements Omit<End, 'io' | 'fastPath' | 'channel'> {
 }
 
 export async function newWorld(given: WorldOptions = {}): Promise<World> {
-  const { rights = [], options = {}, opened = {}, watch, channels = CHANNELS } = given
+  const { rights = [], options = {}, opened = {}, watch, channels = CHANNELS, flags = INFO.flags } = given
   const events: World['events'] = []
   const closed: World['closed'] = []
   const gate = {
@@ -174,7 +176,7 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
   const clientEnd = new BackConnection({
     client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]),
     view: { selectedProtocol: 1, channels: definitions(channels), colourDepth: 32 },
-    info: INFO,
+    info: { ...INFO, flags },
     licensing: 'relayed',
     write: clientPeer.write,
     visitor: { ...clientPeer.visitor, licensed: () => {} },

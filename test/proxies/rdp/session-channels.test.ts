@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, test, vi } from 'vitest'
 import { channelPolicy, isDynamicAllowed } from '../../../proxies/rdp/channel-rights.ts'
 import { planChannels } from '../../../proxies/rdp/channels/plan.ts'
+import { INFO_FLAG } from '../../../proxies/rdp/codec/client-info.ts'
 import { buildClipboard, CLIPBOARD_FLAG, CLIPBOARD_MESSAGE } from '../../../proxies/rdp/codec/cliprdr.ts'
 import { DISPLAY_CONTROL } from '../../../proxies/rdp/codec/display-control.ts'
 import { buildDeviceMessage, DEVICE_PACKET, DEVICE_TYPE, IO } from '../../../proxies/rdp/codec/rdpdr.ts'
@@ -23,6 +24,7 @@ const ALL: Right[] = [
   'RDP_AUDIO_OUTPUT',
   'RDP_AUDIO_INPUT',
 ]
+const NO_MICROPHONE = 'you may not use your microphone on desk1: the right RDP_AUDIO_INPUT is missing'
 const message = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 const json = (world: World, type: number) =>
   world.frames.filter(([one]) => one === type).map(([, payload]) => JSON.parse(payload.toString()))
@@ -78,14 +80,24 @@ describe('static channels', () => {
       { subprotocol: 'RDP_AUDIO_OUTPUT', reason: 'the right is missing', destination: 'rdpsnd' },
       { subprotocol: 'rail', reason: 'the channel is not relayed' },
     ])
+    // of devices nobody knows whether there are any
     expect(world.told).toEqual([
-      'not possible on desk1, for want of the rights: RDP_DRIVE, RDP_CLIPBOARD_UP, RDP_AUDIO_OUTPUT',
+      'not possible on desk1, for want of the rights: RDP_CLIPBOARD_UP, RDP_AUDIO_OUTPUT',
     ])
     world.client.channel('rail', Buffer.from('abcd'))
     world.client.channel('cliprdr', Buffer.from('abcd'))
     expect(world.target.heard().channels).toEqual([])
     expect(world.closed).toEqual([])
   })
+
+  test.each([INFO_FLAG.noAudioPlayback, INFO_FLAG.remoteConsoleAudio])(
+    'with the flag %d sound is not what the user has asked for: they read nothing of it',
+    async (flags) => {
+      const world = await newWorld({ channels: ['rdpdr', 'rdpsnd'], flags })
+      await vi.waitFor(() => expect(events(world, 'channel.denied')).toHaveLength(2))
+      expect(world.told).toEqual([])
+    },
+  )
 
   test('sound passes both ways by its right', async () => {
     const world = await open(['RDP_AUDIO_OUTPUT'])
@@ -401,8 +413,11 @@ describe('dynamic channels', () => {
     expect(world.target.heard().channels).toEqual([])
   })
 
-  test('that are refused are told once each', async () => {
-    const world = await open(['RDP_CLIPBOARD_UP', 'RDP_AUDIO_OUTPUT'])
+  test.each([
+    ['read why, where they have asked for it', INFO_FLAG.audioCapture, [NO_MICROPHONE]],
+    ['read nothing, where not', 0, []],
+  ])('that are refused are told once each; users %s', async (_, flags, told) => {
+    const world = await open(['RDP_CLIPBOARD_UP', 'RDP_AUDIO_OUTPUT'], { flags })
     for (const name of ['URBDRC', 'URBDRC', 'AUDIO_INPUT', 'AUDIO_INPUT']) {
       world.target.channel('drdynvc', create(7, name))
     }
@@ -413,8 +428,6 @@ describe('dynamic channels', () => {
         { subprotocol: 'RDP_AUDIO_INPUT', reason: 'the right is missing', destination: 'AUDIO_INPUT' },
       ]),
     )
-    expect(world.told).toEqual([
-      'you may not use your microphone on desk1: the right RDP_AUDIO_INPUT is missing',
-    ])
+    expect(world.told).toEqual(told)
   })
 })

@@ -17,7 +17,11 @@ import type { Credentials } from '../../../../proxies/rdp/credssp/credentials.ts
 import { CredSspServer } from '../../../../proxies/rdp/credssp/server.ts'
 import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
 import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
-import { TsRequestSplitter } from '../../../../proxies/rdp/credssp/ts-request.ts'
+import {
+  parseTsRequest,
+  type TsRequest,
+  TsRequestSplitter,
+} from '../../../../proxies/rdp/credssp/ts-request.ts'
 import { NtlmAcceptor } from '../../../../proxies/rdp/ntlm/acceptor.ts'
 import { NtlmInitiator } from '../../../../proxies/rdp/ntlm/initiator.ts'
 import { judgeProof, type NtlmProof, ntHash } from '../../../../src/model/ntlm-auth.ts'
@@ -90,6 +94,31 @@ export async function listen(
       for (const socket of sockets) socket.destroy()
     },
   }
+}
+
+export interface Between {
+  port: number
+  /** What clients have sent through it. */
+  seen: TsRequest[]
+  close(): void
+}
+
+/** Somebody in between who passes everything on to a target, behind a TLS key of their own. */
+export async function listenBetween(target: number): Promise<Between> {
+  const seen: TsRequest[] = []
+  const { port, close } = await listen(await createIdentity(), async (socket) => {
+    const behind = await connectTarget(target)
+    const splitter = new TsRequestSplitter()
+    socket.on('data', (chunk: Buffer) => {
+      splitter.add(chunk)
+      for (let message = splitter.next(); message; message = splitter.next()) {
+        seen.push(parseTsRequest(message))
+      }
+    })
+    socket.pipe(behind).pipe(socket)
+    await once(behind, 'close')
+  })
+  return { port, seen, close }
 }
 
 /** TSRequests as they come, until the peer ends. */

@@ -4,11 +4,6 @@ import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CredSspError } from '../../../../proxies/rdp/credssp/errors.ts'
 import { STATUS } from '../../../../proxies/rdp/credssp/status.ts'
-import {
-  parseTsRequest,
-  type TsRequest,
-  TsRequestSplitter,
-} from '../../../../proxies/rdp/credssp/ts-request.ts'
 import { ntHash } from '../../../../src/model/ntlm-auth.ts'
 import { describeWithPeers } from '../../../peers/program.ts'
 import { GSSAPI_PEERS, gssapiClient, startGssapiServer } from '../../../peers/rdp/gssapi.ts'
@@ -20,6 +15,7 @@ import {
   createIdentity,
   type Identity,
   listen,
+  listenBetween,
   type Outcome,
   serveCredSsp,
   signIn,
@@ -56,22 +52,10 @@ describeWithPeers('the client, toward freerdp-shadow', SHADOW_PEERS, () => {
   })
 
   test('somebody in between who passes everything on, with another key: no password goes out', async () => {
-    const fromClient: TsRequest[] = []
-    const between = await listen(await createIdentity(), async (socket) => {
-      const target = await connectTarget(shadow.port)
-      const splitter = new TsRequestSplitter()
-      socket.on('data', (chunk: Buffer) => {
-        splitter.add(chunk)
-        for (let message = splitter.next(); message; message = splitter.next()) {
-          fromClient.push(parseTsRequest(message))
-        }
-      })
-      socket.pipe(target).pipe(socket)
-      await once(target, 'close')
-    })
+    const between = await listenBetween(shadow.port)
     const login = { port: between.port, user: USER, password: PASSWORD }
     await expect(signIn(login)).rejects.toMatchObject({ reason: 'ended' })
-    expect(fromClient.map(({ authInfo }) => authInfo)).toEqual([undefined, undefined])
+    expect(between.seen.map(({ authInfo }) => authInfo)).toEqual([undefined, undefined])
     // It was the key: who takes the target's for the one that TLS has shown comes in by the same way.
     const direct = await connectTarget(shadow.port)
     const certificate = direct.getPeerCertificate().raw
