@@ -23,7 +23,7 @@ export interface DoorOptions {
   /** Told to the client once it has the desktop, and then the connection ends (ERROR_INFO). */
   refusal?: number
   /** Draws on the desktop. */
-  paint?: (desktop: FrontDesktop, size: { width: number; height: number }) => void
+  paint?: (desktop: FrontDesktop, size: { width: number; height: number }, tls: TLSSocket) => void
 }
 
 export interface Visit {
@@ -130,7 +130,7 @@ function serve(tls: TLSSocket, { hello }: FrontNegotiated, visit: Visit, options
                 desktop!.tellError(options.refusal)
                 front.end(DISCONNECT_REASON.providerInitiated)
                 tls.end()
-              } else options.paint?.(desktop!, size)
+              } else options.paint?.(desktop!, size, tls)
             },
             input: (events) => visit.input.push(...events),
             shutdown: () => {
