@@ -3,7 +3,6 @@
  * recording, the time limits, another target where the first one sends the session there, and the end.
  */
 import { balance } from '../balance.ts'
-import type { Rectangle } from '../desktop/scene.ts'
 import { TargetError } from '../errors.ts'
 import { end } from '../farewell.ts'
 import { LAST_UPDATE_MS } from '../limits.ts'
@@ -14,23 +13,20 @@ import { TimeLimits } from '../time-limits.ts'
 import type { Side } from './channels/passage.ts'
 import type { ChannelPlan } from './channels/plan.ts'
 import type { RdpClient } from './client.ts'
+import { drawFor, takeAway } from './client-desktop.ts'
 import type { Desktop } from './codec/capabilities.ts'
-import { buildFastPathUpdate } from './codec/fast-path-output.ts'
 import type { InputEvent } from './codec/input.ts'
 import { endsLicensing, parseLicense } from './codec/licensing.ts'
 import type { Redirection } from './codec/redirection.ts'
 import { parseSecured } from './codec/security-header.ts'
-import { buildRefreshRectangle, ERROR_INFO } from './codec/session-pdus.ts'
-import { buildShareData, DATA_PDU } from './codec/share.ts'
-import type { Update } from './codec/updates.ts'
+import { ERROR_INFO } from './codec/session-pdus.ts'
 import type { BackVisitor } from './connection/back-connection.ts'
 import type { SessionFilter, SessionVisitor } from './connection/session-filter.ts'
-import { takeAway } from './desktop-end.ts'
-import { RedirectionRefusedError } from './destination.ts'
 import { endByTarget, endOfConnection, type SessionEnd } from './ends.ts'
 import { Overlay } from './local/overlay.ts'
 import { Outlet } from './outlet.ts'
 import { ReadingWatch } from './reading-watch.ts'
+import { sentOn } from './sent-on.ts'
 import type { RdpSession } from './session.ts'
 import { SessionChannels } from './session-channels.ts'
 import type { RdpTarget } from './target.ts'
@@ -38,8 +34,6 @@ import { TargetSide } from './target-side.ts'
 
 /** How long a client may take to agree to a desktop that it is offered. */
 export const CONFIRM_MS = 30_000
-/** What is known of a client whose session has ended: the target's last desktop, which is taken away from it. */
-export type LastDesktop = Desktop | undefined
 
 export interface RelayOptions {
   client: RdpClient
@@ -50,9 +44,9 @@ export interface RelayOptions {
   redirect: (redirection: Redirection, signal: AbortSignal) => Promise<RdpTarget>
   /**
    * The session has ended for this reason, and the client can be shown it; `code` is for Set Error Info (ERROR_INFO)
-   * afterwards. It is whoever takes this that closes.
+   * afterwards, `desktop` the target's last one, which is taken away from the client. It is whoever takes this that closes.
    */
-  onLastWords: (desktop: LastDesktop, reason: string, code: number) => void
+  onLastWords: (desktop: Desktop | undefined, reason: string, code: number) => void
   /** Both ends are closed, and the session is sealed and accounted for. */
   onEnd: () => void
 }
@@ -100,8 +94,9 @@ export class RdpRelay {
     this.#overlay = new Overlay({
       isBusy: () =>
         this.#isIdle || !this.#filter.isConfirmed || this.#filter.isWithinUpdate || client.pipe.congested,
-      draw: (update) => this.#draw(update),
-      refresh: (area) => this.#refresh(area),
+      // Past the recording: it is no picture of the target's.
+      draw: (update) => drawFor(client, this.#filter, update),
+      refresh: (area) => this.#side.refresh(area),
     })
     this.#limits = new TimeLimits(session.options, {
       get signs() {
@@ -360,23 +355,6 @@ export class RdpRelay {
     else this.#over('failure', error instanceof TargetError ? error.message : 'internal error')
   }
 
-  /** Past the recording: it is no picture of the target's. */
-  #draw(update: Update): void {
-    const client = this.#client
-    if (this.#filter.takesFastPath) {
-      for (const pdu of buildFastPathUpdate(update)) client.sendFastPath(pdu)
-    } else {
-      const { shareId } = this.#filter
-      client.sendIo(buildShareData({ shareId, type: DATA_PDU.update, body: update.data }))
-    }
-  }
-
-  /** The target draws that part of its desktop again. */
-  #refresh(area: Rectangle): void {
-    const { connection } = this.#target
-    connection.sendIo(buildShareData(buildRefreshRectangle(this.#filter.shareId, area), connection.user))
-  }
-
   /** Each side is read only while the other, and the recording, take what it sends. */
   #balance(): void {
     if (this.#ended || this.#isRedirecting) return
@@ -389,23 +367,14 @@ export class RdpRelay {
   async #redirect(redirection: Redirection): Promise<void> {
     if (this.#isIdle) return
     this.#isRedirecting = true
-    const { session, redirect } = this.#options
-    const destination = destinationText(redirection)
     this.#agreed()
     this.#overlay.deactivated()
     this.#side.leave()
-    let reached: RdpTarget | undefined
+    const { client, session, redirect } = this.#options
+    const { signal } = this.#abandon
     try {
-      if (!(await takeAway(this.#client, this.#filter))) throw new TargetError(NO_ANSWER)
-      this.#outlet.flush()
-      const target = await redirect(redirection, this.#abandon.signal)
-      reached = target
-      await session.audit('session.redirect', { destination, result: 'success' })
-      if (this.#ended) {
-        target.pipe.destroy()
-        return
-      }
-      this.#channels.leave()
+      const target = await sentOn({ client, filter: this.#filter, session, redirection, redirect, signal })
+      this.#channels.close()
       this.#channels = this.#newChannels()
       this.#errorInfo = ERROR_INFO.none
       this.#hasPicture = false
@@ -413,11 +382,6 @@ export class RdpRelay {
       this.#isRedirecting = false
       this.#take(target)
     } catch (error) {
-      if (error instanceof TargetError && !this.#ended) {
-        const result = error instanceof RedirectionRefusedError ? 'refused' : 'failure'
-        session.tell('session.redirect', { destination, result, reason: error.message })
-      }
-      reached?.pipe.destroy()
       this.#broken(error)
     }
   }
@@ -489,16 +453,4 @@ export class RdpRelay {
     client.pipe.paused = false
     this.#options.onLastWords(this.#filter.desktop, reason, code)
   }
-}
-
-const NO_ANSWER = 'the client did not take the desktop that it was offered, so that no other can be'
-
-/** Characters of it: addresses are shorter, and a target may write what it likes. */
-const DESTINATION_LIMIT = 255
-
-/** Where a target sends a session, for the audit log. */
-function destinationText({ address, routingToken }: Redirection): string {
-  const cut = (text: string) => text.slice(0, DESTINATION_LIMIT)
-  if (routingToken !== undefined) return `routing token ${JSON.stringify(cut(routingToken.trim()))}`
-  return address === undefined ? 'not said where' : cut(address)
 }

@@ -1,7 +1,10 @@
 /** The target that a relay has just now: its socket, what filters it, and what is sent to it, in one write for each turn. */
+import type { Rectangle } from '../desktop/scene.ts'
 import { end } from '../farewell.ts'
 import { Gather } from '../gather.ts'
 import { Sender } from '../sender.ts'
+import { buildRefreshRectangle } from './codec/session-pdus.ts'
+import { buildShareData } from './codec/share.ts'
 import { SessionFilter, type SessionVisitor } from './connection/session-filter.ts'
 import type { RdpTarget } from './target.ts'
 
@@ -46,6 +49,12 @@ export class TargetSide {
   /** What the user does may go to it. */
   get isIn(): boolean {
     return this.target.watch?.isIn ?? true
+  }
+
+  /** It is to draw that part of its desktop again. */
+  refresh(area: Rectangle): void {
+    const { connection } = this.target
+    connection.sendIo(buildShareData(buildRefreshRectangle(this.filter.shareId, area), connection.user))
   }
 
   /** What has gathered is written now. */

@@ -4,7 +4,7 @@
  *
  *   npm run bench -- [--quick] [--json FILE] [--size MIB] [--rounds N] [--only transfers,echo,logins,memory]
  *   npm run bench -- --only api [--seconds N]
- *   npm run bench -- --only vnc [--size MIB] [--sessions N] [--unrecorded]
+ *   npm run bench -- --only vnc|rdp [--size MIB] [--sessions N] [--unrecorded]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
@@ -197,4 +197,5 @@ async function passage(): Promise<void> {
 
 if (flags.only === 'api') await import('./api.ts')
 else if (flags.only === 'vnc') await import('./vnc.ts')
+else if (flags.only === 'rdp') await import('./rdp.ts')
 else await passage()

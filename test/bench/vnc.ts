@@ -10,7 +10,6 @@ import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import type { Pipe } from '../../proxies/pipe.ts'
 import { openVncTarget } from '../../proxies/vnc/back.ts'
 import { encodePointer, encodeUpdateRequest } from '../../proxies/vnc/codec/client-encoder.ts'
@@ -22,6 +21,7 @@ import { startDesktop } from '../e2e/desktops.ts'
 import { cpuSeconds, quiet } from '../peers/process.ts'
 import { trustingGate, vncSession } from '../proxies/vnc/sessions.ts'
 import { until } from '../until.ts'
+import { flags } from './desktop-flags.ts'
 import { median, percentile, table } from './stats.ts'
 
 const MIB = 1024 * 1024
@@ -33,14 +33,6 @@ const INDEXING_MS = 2_000
 const POINTER = 5
 const RAW = 0
 
-const { values: flags } = parseArgs({
-  options: {
-    only: { type: 'string' },
-    size: { type: 'string' },
-    sessions: { type: 'string' },
-    unrecorded: { type: 'boolean', default: false },
-  },
-})
 const bytes = Number(flags.size ?? 1024) * MIB
 const sessions = Number(flags.sessions ?? 50)
 

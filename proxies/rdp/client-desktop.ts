@@ -1,9 +1,18 @@
-/** How a client is rid of a target's desktop, so that another can be offered to it on the same connection. */
+/** What the bastion itself does with the desktop of a target that a client has: draws on it, and takes it away. */
 import type { RdpClient } from './client.ts'
+import { buildFastPathUpdate } from './codec/fast-path-output.ts'
+import { buildShareData, DATA_PDU } from './codec/share.ts'
+import type { Update } from './codec/updates.ts'
 import type { SessionFilter } from './connection/session-filter.ts'
 
 /** How long a client may take to agree to what it was offered last; it takes nothing else before that. */
 const AGREEMENT_MS = 1_000
+
+/** A bitmap of the bastion's own, which the target does not know of. */
+export function drawFor(client: RdpClient, { takesFastPath, shareId }: SessionFilter, update: Update): void {
+  if (takesFastPath) for (const pdu of buildFastPathUpdate(update)) client.sendFastPath(pdu)
+  else client.sendIo(buildShareData({ shareId, type: DATA_PDU.update, body: update.data }))
+}
 
 /**
  * Takes away what the client has of the target's desktop. Resolves to false where it has been offered one and does not

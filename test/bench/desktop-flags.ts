@@ -1,0 +1,11 @@
+/** What the benches of desktops are asked for. */
+import { parseArgs } from 'node:util'
+
+export const { values: flags } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    size: { type: 'string' },
+    sessions: { type: 'string' },
+    unrecorded: { type: 'boolean', default: false },
+  },
+})
