@@ -6,6 +6,7 @@
 import { Buffer } from 'node:buffer'
 import type { Capability } from './active.ts'
 import { DESKTOP_LIMIT, DESKTOP_PIXEL_LIMIT } from './client-data.ts'
+import { POINTER_CACHE_LIMIT } from './picture-heads.ts'
 import { ByteReader } from './reader.ts'
 
 export const CAPABILITY = {
@@ -73,8 +74,8 @@ const GENERAL_EXTRA_FLAGS = 10
 const BITMAP = { width: 8, drawingFlags: 19 }
 const ORDERS = { support: 32, length: 32, supportEx: 66 }
 const GLYPH_SUPPORT = 44
-/** Sizes of both caches of pointers, and how many a recording keeps (recordings/graphics/rdp/pointer.ts). */
-const POINTER = { sizes: [2, 4], most: 128 }
+/** Sizes of both caches of pointers. */
+const POINTER = { sizes: [2, 4] }
 
 /** What the server says to the client: nothing that the recording could not show. */
 export function stripDemand(capabilities: readonly Capability[]): Capability[] {
@@ -141,7 +142,7 @@ function clearOrders(body: Buffer): void {
 /** Of a target that believes in more, pointers would come that no recording keeps. */
 function limitPointers(body: Buffer): void {
   for (const at of POINTER.sizes) {
-    if (at + 2 <= body.length) body.writeUInt16LE(Math.min(body.readUInt16LE(at), POINTER.most), at)
+    if (at + 2 <= body.length) body.writeUInt16LE(Math.min(body.readUInt16LE(at), POINTER_CACHE_LIMIT), at)
   }
 }
 

@@ -135,27 +135,32 @@ export class PointerCache {
   readonly #cursors = new Map<number, Cursor>()
   #pixels = 0
 
-  /** Throws MalformedGraphics when it would hold too much. */
+  /** The oldest ones make room for it where all would be too large. Throws MalformedGraphics for a number beyond. */
   set({ cacheIndex, cursor }: Picture): void {
     if (POINTER_CACHE_LIMIT <= cacheIndex) {
       throw new MalformedGraphics(
         `${WHAT}: expected a number below ${POINTER_CACHE_LIMIT}, got ${cacheIndex}`,
       )
     }
-    this.#pixels += cursor.pixels.length - (this.#cursors.get(cacheIndex)?.pixels.length ?? 0)
-    if (MAX_CACHED_PIXELS < this.#pixels) {
-      throw new MalformedGraphics(
-        `${WHAT}: expected at most ${MAX_CACHED_PIXELS} pixels in the cache, got ${this.#pixels}`,
-      )
-    }
+    this.#drop(cacheIndex)
     this.#cursors.set(cacheIndex, cursor)
+    this.#pixels += cursor.pixels.length
+    for (const oldest of this.#cursors.keys()) {
+      if (this.#pixels <= MAX_CACHED_PIXELS) return
+      this.#drop(oldest)
+    }
   }
 
-  /** Throws MalformedGraphics for one that never came. */
+  /** Throws MalformedGraphics for one that is not there. */
   get(cacheIndex: number): Cursor {
     const cursor = this.#cursors.get(cacheIndex)
     if (cursor) return cursor
     throw new MalformedGraphics(`${WHAT}: expected a number of the cache, got ${cacheIndex}`)
+  }
+
+  #drop(cacheIndex: number): void {
+    this.#pixels -= this.#cursors.get(cacheIndex)?.pixels.length ?? 0
+    this.#cursors.delete(cacheIndex)
   }
 
   entries(): Picture[] {

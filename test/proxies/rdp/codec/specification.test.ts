@@ -221,6 +221,8 @@ describe('capabilities are exchanged', () => {
     expect(hex(findCapability(stripped, CAPABILITY.virtualChannel))).toBe('0000000040060000')
     expect(hex(findCapability(stripped, CAPABILITY.general))).toBe('0100030000020000000015040000000000000000')
     expect(hex(findCapability(stripped, CAPABILITY.pointer))).toBe('010014001500')
+    const many = stripConfirm([{ type: CAPABILITY.pointer, body: Buffer.from('01008000ffff', 'hex') }])
+    expect(hex(findCapability(many, CAPABILITY.pointer))).toBe('010080008000')
     expect(hex(example.CONFIRM_ACTIVE)).toBe(before)
   })
 

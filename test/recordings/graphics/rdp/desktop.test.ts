@@ -5,6 +5,7 @@ import { MalformedGraphics } from '../../../../recordings/graphics/malformed.ts'
 import { RdpDesktop } from '../../../../recordings/graphics/rdp/desktop.ts'
 import { decodeInterleaved } from '../../../../recordings/graphics/rdp/interleaved.ts'
 import { decodePlanar } from '../../../../recordings/graphics/rdp/planar.ts'
+import { MAX_CACHED_PIXELS } from '../../../../recordings/graphics/rdp/pointer.ts'
 import { type BitmapOptions, bitmap, bitmapUpdate, paletteUpdate, pointer, words } from './updates.ts'
 
 const CODE = {
@@ -231,12 +232,13 @@ describe('pointers', () => {
       words(0, 0, 0, 384, 384, 0, 0, 48 * 384, 0),
       Buffer.alloc(48 * 384),
     ])
-    expect(() => {
-      for (let index = 0; index < 20; index++) {
-        large.writeUInt16LE(index, 2)
-        draw(desktop, CODE.large, large)
-      }
-    }).toThrow('pixels in the cache')
+    for (let index = 0; index < 20; index++) {
+      large.writeUInt16LE(index, 2)
+      draw(desktop, CODE.large, large)
+    }
+    draw(desktop, CODE.cached, words(19))
+    expect(() => draw(desktop, CODE.cached, words(0))).toThrow('a number of the cache')
+    expect(desktop.state.cached.length).toBe(Math.floor(MAX_CACHED_PIXELS / 384 ** 2))
   })
 })
 
