@@ -8,7 +8,6 @@ import { end } from '../farewell.ts'
 import { LAST_UPDATE_MS } from '../limits.ts'
 import { MalformedError } from '../malformed.ts'
 import type { SessionResult } from '../session.ts'
-import { StallWatch } from '../stall-watch.ts'
 import { TimeLimits } from '../time-limits.ts'
 import type { Side } from './channels/passage.ts'
 import type { ChannelPlan } from './channels/plan.ts'
@@ -22,6 +21,7 @@ import { parseSecured } from './codec/security-header.ts'
 import { ERROR_INFO } from './codec/session-pdus.ts'
 import type { BackVisitor } from './connection/back-connection.ts'
 import type { SessionFilter, SessionVisitor } from './connection/session-filter.ts'
+import { DesktopWatch } from './desktop-watch.ts'
 import { endByTarget, endOfConnection, type SessionEnd } from './ends.ts'
 import { Overlay } from './local/overlay.ts'
 import { Outlet } from './outlet.ts'
@@ -31,9 +31,6 @@ import type { RdpSession } from './session.ts'
 import { SessionChannels } from './session-channels.ts'
 import type { RdpTarget } from './target.ts'
 import { TargetSide } from './target-side.ts'
-
-/** How long a client may take to agree to a desktop that it is offered. */
-export const CONFIRM_MS = 30_000
 
 export interface RelayOptions {
   client: RdpClient
@@ -60,12 +57,9 @@ export class RdpRelay {
   readonly #limits: TimeLimits
   /** Lines of the bastion's own, over the desktop. */
   readonly #overlay: Overlay
-  readonly #stall: StallWatch
+  readonly #desktop: DesktopWatch
   readonly #reading: ReadingWatch
   #side: TargetSide
-  /** Until the client has agreed to the desktop that it was offered. */
-  #offer: NodeJS.Timeout | undefined
-  #hasPicture = false
   /** What the target has said of its end. */
   #errorInfo: number = ERROR_INFO.none
   #isRedirecting = false
@@ -105,7 +99,8 @@ export class RdpRelay {
       warn: (text) => this.#overlay.show(text),
       end: (reason) => this.#stop('failure', reason),
     })
-    this.#stall = new StallWatch({
+    this.#desktop = new DesktopWatch({
+      overlay: this.#overlay,
       isOwed: () => this.#filter.isWithinUpdate && !this.#target.pipe.paused,
       isPaused: () => this.#target.pipe.paused,
       onStall: (reason) => this.#over('failure', reason),
@@ -186,7 +181,7 @@ export class RdpRelay {
     }
     this.#listen()
     target.watch?.start()
-    this.#stall.asked()
+    this.#desktop.begin()
     this.#guarded(() => {
       target.visitor = this.#listener()
     })
@@ -239,29 +234,14 @@ export class RdpRelay {
     const session = this.#session
     return {
       desktop: (desktop) => {
-        this.#stall.answered()
-        this.#offer ??= setTimeout(
-          () => this.#over('failure', `the client did not take the desktop in ${CONFIRM_MS / 1000} s`),
-          CONFIRM_MS,
-        )
+        this.#desktop.offered()
         session.recorder.desktop(desktop)
       },
-      deactivated: () => {
-        this.#agreed()
-        this.#overlay.deactivated()
-      },
-      confirmed: () => {
-        this.#agreed()
-        const { desktop } = this.#filter
-        if (desktop) this.#overlay.desktop(desktop)
-        this.#hasPicture = false
-        this.#stall.asked()
-      },
+      deactivated: () => this.#desktop.deactivated(),
+      confirmed: () => this.#desktop.confirmed(this.#filter.desktop),
       update: (update) => {
-        this.#hasPicture = true
-        this.#stall.updated()
         session.recorder.update(update)
-        this.#overlay.painted()
+        this.#desktop.painted()
         if (!this.#side.isIn) this.#target.watch?.update(update)
       },
       input: (events) => this.#input(events),
@@ -272,11 +252,6 @@ export class RdpRelay {
       },
       redirected: (redirection) => void this.#redirect(redirection),
     }
-  }
-
-  #agreed(): void {
-    clearTimeout(this.#offer)
-    this.#offer = undefined
   }
 
   /** Whether it goes to the target. */
@@ -328,7 +303,7 @@ export class RdpRelay {
 
   #fromTarget(chunk: Uint8Array): void {
     if (this.#ended || this.#isRedirecting) return
-    this.#stall.received(chunk.length)
+    this.#desktop.received(chunk.length)
     this.#guarded(() => this.#target.receive(chunk))
   }
 
@@ -367,8 +342,7 @@ export class RdpRelay {
   async #redirect(redirection: Redirection): Promise<void> {
     if (this.#isIdle) return
     this.#isRedirecting = true
-    this.#agreed()
-    this.#overlay.deactivated()
+    this.#desktop.deactivated()
     this.#side.leave()
     const { client, session, redirect } = this.#options
     const { signal } = this.#abandon
@@ -377,7 +351,6 @@ export class RdpRelay {
       this.#channels.close()
       this.#channels = this.#newChannels()
       this.#errorInfo = ERROR_INFO.none
-      this.#hasPicture = false
       this.#side = this.#attach(target)
       this.#isRedirecting = false
       this.#take(target)
@@ -388,8 +361,7 @@ export class RdpRelay {
 
   #targetGone(): void {
     const { failure } = this.#target.pipe
-    const isBlank = this.#filter.isConfirmed && !this.#hasPicture
-    this.#endAs(endOfConnection(this.#errorInfo, failure, isBlank))
+    this.#endAs(endOfConnection(this.#errorInfo, failure, this.#desktop.isBlank))
   }
 
   #endAs({ result, reason, code }: SessionEnd): void {
@@ -423,11 +395,9 @@ export class RdpRelay {
     this.#ending = undefined
     this.#ended = true
     this.#abandon.abort(reason ?? 'the session has ended')
-    this.#agreed()
     this.#limits.stop()
-    this.#stall.stop()
+    this.#desktop.stop()
     this.#reading.stop()
-    this.#overlay.close()
     if (this.#session.isStrict && this.#session.recording.hasFailed) this.#outlet.abandon()
     this.#channels.close()
     this.#session.recorder.close()

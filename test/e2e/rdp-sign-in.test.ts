@@ -48,7 +48,7 @@ describeWithPeers('sign-in over RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...
     shadow = await startShadowTarget('nla', { width: WIDTH, height: HEIGHT })
     await shadow.paint(painting())
     const { port, account, password } = shadow
-    reach = await desktop.add({ name: 'win1', port, account, password, policy: { session_notice: true } })
+    reach = await desktop.add({ name: 'win1', port, account, password })
   })
   afterEach(async () => {
     await seat.clear()
@@ -80,9 +80,11 @@ describeWithPeers('sign-in over RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...
 
   describe('by what the client sends', () => {
     test('xfreerdp, after the notice that it is recorded', async () => {
+      await reach.policy({ session_notice: true })
       const before = (await signIns('auth.success', 0)).length
       await seat.view(reach.login)
       await shown()
+      await reach.policy({ session_notice: false })
       const event = (await signIns('auth.success', before + 1)).at(-1)
       expect(event).toMatchObject({ user: 'ops1', method: 'password', client_ip: '127.0.0.1' })
     })
