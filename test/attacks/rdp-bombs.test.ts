@@ -1,9 +1,9 @@
 /** Few bytes of an RDP target that ask for much memory, or much time, from whoever draws its recording. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { encodeUpdateHead, MAX_UPDATE } from '../../recordings/graphics/rdp/message.ts'
+import { MAX_UPDATE } from '../../recordings/graphics/rdp/message.ts'
 import { RdpPainter } from '../../recordings/graphics/rdp/painter.ts'
-import { bitmap, words } from '../recordings/graphics/rdp/updates.ts'
+import { bitmap, message, words } from '../recordings/graphics/rdp/updates.ts'
 
 const MIB = 1024 * 1024
 const SIZE = { width: 64, height: 64 }
@@ -50,7 +50,7 @@ const CASES: Record<string, Buffer> = {
 test.each(Object.entries(CASES))('bitmaps without end, each %s', (_name, one) => {
   const count = Math.min(MOST, Math.floor((MAX_UPDATE - 4) / one.length))
   const data = Buffer.concat([words(1, count), ...Array<Buffer>(count).fill(one)])
-  const update = Buffer.concat([encodeUpdateHead(1, data.length), data])
+  const update = message(1, data)
   const painter = new RdpPainter(SIZE)
   const before = process.memoryUsage().arrayBuffers
   let [held, cost] = [0, 0]

@@ -22,7 +22,7 @@ import { LogonWatch } from '../../../proxies/rdp/logon-watch.ts'
 import { READING_MS } from '../../../proxies/rdp/reading-watch.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { parseDesktopSize, parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
-import { encodeUpdateHead } from '../../../recordings/graphics/rdp/message.ts'
+import { message } from '../../recordings/graphics/rdp/updates.ts'
 import { hex } from '../stream-events.ts'
 import { DESKTOP, newWorld, newWorldWithDesktop, SHARE, type World } from './relay-world.ts'
 
@@ -36,8 +36,7 @@ const bitmap = (length = 20) => {
   data.writeUInt16LE(0, 2)
   return { code: UPDATE.bitmap, data }
 }
-const recorded = ({ code, data }: { code: number; data: Uint8Array }) =>
-  hex(Buffer.concat([encodeUpdateHead(code, data.length), data]))
+const recorded = ({ code, data }: { code: number; data: Uint8Array }) => hex(message(code, data))
 const frames = (world: World, type: number) =>
   world.frames.filter(([one]) => one === type).map(([, payload]) => payload)
 const json = (world: World, type: number) =>

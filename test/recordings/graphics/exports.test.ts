@@ -11,7 +11,6 @@ import { type ExportChoice, GraphicSession, openExport } from '../../../recordin
 import { desktopFilm } from '../../../recordings/export/video/desktop.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { encodeDesktopSize, encodeKey, encodePointer } from '../../../recordings/graphics/events.ts'
-import { encodeUpdateHead } from '../../../recordings/graphics/rdp/message.ts'
 import { Replay } from '../../../recordings/replay/replay.ts'
 import { run } from '../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../peers/program.ts'
@@ -59,7 +58,7 @@ const SAID = {
       }),
     ),
     size: Buffer.alloc(0),
-    nonsense: encodeUpdateHead(1, 2 ** 30),
+    nonsense: rdp.encodeUpdateHead(1, 2 ** 30),
   },
 }
 

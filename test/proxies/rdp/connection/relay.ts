@@ -9,8 +9,8 @@ import { BackConnection } from '../../../../proxies/rdp/connection/back-connecti
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { SessionFilter } from '../../../../proxies/rdp/connection/session-filter.ts'
 import { FRAME } from '../../../../recordings/frames.ts'
-import { encodeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
 import { RdpPainter } from '../../../../recordings/graphics/rdp/painter.ts'
+import { message } from '../../../recordings/graphics/rdp/updates.ts'
 import { type Door, openDoor } from './door.ts'
 
 export interface Relay extends Door {
@@ -135,7 +135,7 @@ function serve(
               confirmed: () => {},
               update: ({ code, data }) => {
                 updates.push(code)
-                const payload = Buffer.concat([encodeUpdateHead(code, data.length), data])
+                const payload = message(code, data)
                 drawn.at(-1)!.apply({ type: FRAME.graphics, payload })
               },
               input: (events) => input.push(...events.map(({ kind }) => kind)) > 0,

@@ -6,10 +6,9 @@ import { FRAME } from '../../../../recordings/frames.ts'
 import { encodeDesktopSize, encodePointer } from '../../../../recordings/graphics/events.ts'
 import { restorePainter } from '../../../../recordings/graphics/open.ts'
 import type { Painter } from '../../../../recordings/graphics/painter.ts'
-import { encodeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
 import { RdpPainter } from '../../../../recordings/graphics/rdp/painter.ts'
 import { cut } from '../../../proxies/stream-events.ts'
-import { bitmap, bitmapUpdate, message, paletteUpdate, pointer, words } from './updates.ts'
+import { bitmap, bitmapUpdate, encodeUpdateHead, message, paletteUpdate, pointer, words } from './updates.ts'
 
 const SIZE = { width: 32, height: 32 }
 const [RED, GREEN, BLACK] = [0xff0000ff, 0xff00ff00, 0xff000000]

@@ -1,11 +1,17 @@
 /** Updates of RDP for tests. */
 import { Buffer } from 'node:buffer'
 import { greyPalette } from '../../../../recordings/graphics/rdp/colours.ts'
-import { encodeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
+import { MESSAGE_HEAD, writeUpdateHead } from '../../../../recordings/graphics/rdp/message.ts'
 
 export const grey = greyPalette()
 
 export const words = (...numbers: number[]): Buffer => Buffer.from(Uint16Array.from(numbers).buffer)
+
+export function encodeUpdateHead(code: number, length: number): Buffer {
+  const head = Buffer.alloc(MESSAGE_HEAD)
+  writeUpdateHead(head, 0, code, length)
+  return head
+}
 
 /** An update as it stands in `graphics` frames. */
 export const message = (code: number, data: Uint8Array): Buffer =>
