@@ -238,7 +238,10 @@ export class RdpRelay {
         session.recorder.desktop(desktop)
       },
       deactivated: () => this.#desktop.deactivated(),
-      confirmed: () => this.#desktop.confirmed(this.#filter.desktop),
+      confirmed: () => {
+        this.#desktop.confirmed(this.#filter.desktop)
+        this.#channels.begin()
+      },
       update: (update) => {
         session.recorder.update(update)
         this.#desktop.painted()

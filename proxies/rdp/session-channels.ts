@@ -11,6 +11,7 @@ import {
   rightOfDynamic,
 } from './channel-rights.ts'
 import { ClipboardFilter, type ClipboardVisitor } from './channels/clipboard-filter.ts'
+import { DeviceCensus } from './channels/device-census.ts'
 import { DeviceFilter, type DeviceVisitor } from './channels/device-filter.ts'
 import { DynamicFilter, type DynamicFilterOptions } from './channels/dynamic-filter.ts'
 import type { Direction, Side } from './channels/passage.ts'
@@ -43,6 +44,8 @@ export interface SessionChannelsOptions {
 
 interface Filter {
   receive(from: Side, chunk: Uint8Array): void
+  /** The client has a desktop. */
+  begin?(): void
   /** The channel is over. */
   close?(): void
   /** It is over, and the client stays. */
@@ -68,14 +71,15 @@ export class SessionChannels {
     this.#flags = flags
     this.#send = send
     this.#policy = channelPolicy(session.rights, session.rdp)
-    this.#filters = plan.planned.map(({ known, target }, client) =>
-      known !== undefined && target !== undefined ? this.#filterOf(known, client, target) : undefined,
-    )
+    this.#filters = plan.planned.map(({ known, target }, client) => {
+      if (known === undefined) return undefined
+      return target === undefined ? this.#refusalOf(known, client) : this.#filterOf(known, client, target)
+    })
   }
 
   /**
-   * What the client has asked for and does not get is in the audit log, and the user reads why; but not of devices, of
-   * which nobody knows yet whether there are any.
+   * What the client has asked for and does not get is in the audit log, and the user reads why; of devices that follows
+   * when it has said which it has.
    */
   tellDenied(): void {
     for (const { definition, known, target } of this.#plan.planned) {
@@ -87,6 +91,11 @@ export class SessionChannels {
         this.#session.refuses(right, definition.name, isAsked)
       }
     }
+  }
+
+  /** The client has taken a desktop of the target's. */
+  begin(): void {
+    for (const filter of this.#filters) filter?.begin?.()
   }
 
   /** A chunk on the client's channel of this index. Throws MalformedError. */
@@ -109,6 +118,13 @@ export class SessionChannels {
   leave(): void {
     this.close()
     for (const filter of this.#filters) filter?.leave?.()
+  }
+
+  /** Of a channel that the target does not have. */
+  #refusalOf(known: KnownChannel, client: number): Filter | undefined {
+    if (known !== 'rdpdr') return undefined
+    const send = (_to: Side, chunk: Uint8Array) => this.#send('client', client, chunk)
+    return new DeviceCensus({ visitor: this.#deviceVisitor(), send })
   }
 
   #filterOf(known: KnownChannel, client: number, target: number): Filter {

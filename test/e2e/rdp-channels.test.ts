@@ -219,4 +219,21 @@ describeWithPeers('beside the desktop', PEERS, () => {
     expect(opened.map(({ subprotocol }) => subprotocol)).toEqual(['RDP', 'RDP_PRINTER'])
     expect((await as(user, `ls ${drivesOf(user)}`)).stdout).not.toContain('share')
   })
+
+  test('without a right for any device each that is shared is told of by its name', async () => {
+    const devices = [`disk:share=${folder}`, 'printer:laser'].flatMap((one) => ['-r', one])
+    const { viewer } = await session('devices', [], devices)
+    const id = await running()
+    for (const [subprotocol, destination] of [
+      ['RDP_DRIVE', 'share'],
+      ['RDP_PRINTER', 'PRN1'],
+    ]) {
+      await until(`a refusal of ${destination}`, async () =>
+        (await refusals(id)).find(
+          (one) => one.subprotocol === subprotocol && one.destination === destination,
+        ),
+      )
+    }
+    await seat.ended(viewer)
+  })
 })

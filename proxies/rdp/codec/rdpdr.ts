@@ -53,6 +53,55 @@ export function buildDeviceMessage(packet: number, body: Uint8Array): Buffer {
   return new ByteWriter(4 + body.length).uint16(CORE).uint16(packet).bytes(body).finish()
 }
 
+/** Of MS-RDPEFS that a server says it speaks: 1.12. */
+const VERSION = { major: 1, minor: 12 } as const
+/** Any: a server has one client on a channel. */
+const CLIENT_ID = 1
+
+/** A server's begin (2.2.2.2), or with the packet `clientIdConfirm` what ends the client's (2.2.2.6). */
+export function buildOwnAnnouncement(packet: number = DEVICE_PACKET.serverAnnounce): Buffer {
+  const body = new ByteWriter(8).uint16(VERSION.major).uint16(VERSION.minor).uint32(CLIENT_ID).finish()
+  return buildDeviceMessage(packet, body)
+}
+
+/** Capability sets of printers, ports, drives and smart cards (2.2.2.7.2 to 2.2.2.7.5): type and version. */
+const KINDS = [
+  [2, 1],
+  [3, 1],
+  [4, 2],
+  [5, 1],
+] as const
+const GENERAL = { type: 1, length: 44, version: 2 } as const
+const KIND_LENGTH = 8
+/** All requests that there are; and packets that remove devices, name clients, and tell of a user's logon. */
+const ALL_REQUESTS = 0xffff
+const ALL_PACKETS = 0x7
+
+/** A server's packet of capabilities (2.2.2.7): every kind of device. */
+export function buildOwnCapabilities(): Buffer {
+  const writer = new ByteWriter(4 + GENERAL.length + KINDS.length * KIND_LENGTH)
+    .uint16(1 + KINDS.length)
+    .zeros(2)
+    .uint16(GENERAL.type)
+    .uint16(GENERAL.length)
+    .uint32(GENERAL.version)
+    .zeros(8)
+    .uint16(VERSION.major)
+    .uint16(VERSION.minor)
+    .uint32(ALL_REQUESTS)
+    .zeros(4)
+    .uint32(ALL_PACKETS)
+    .zeros(12)
+  for (const [type, version] of KINDS) writer.uint16(type).uint16(KIND_LENGTH).uint32(version)
+  return buildDeviceMessage(DEVICE_PACKET.serverCapability, writer.finish())
+}
+
+/** What a server says of a device that was announced (2.2.2.1): an NTSTATUS. */
+export function buildDeviceReply(device: number, status: number): Buffer {
+  const body = new ByteWriter(8).uint32(device).uint32(status).finish()
+  return buildDeviceMessage(DEVICE_PACKET.deviceReply, body)
+}
+
 export interface Device {
   type: number
   id: number

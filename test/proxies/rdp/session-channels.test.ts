@@ -80,7 +80,7 @@ describe('static channels', () => {
       { subprotocol: 'RDP_AUDIO_OUTPUT', reason: 'the right is missing', destination: 'rdpsnd' },
       { subprotocol: 'rail', reason: 'the channel is not relayed' },
     ])
-    // of devices nobody knows whether there are any
+    // of devices the client has not said yet whether there are any
     expect(world.told).toEqual([
       'not possible on desk1, for want of the rights: RDP_CLIPBOARD_UP, RDP_AUDIO_OUTPUT',
     ])

@@ -17,31 +17,11 @@ import {
 } from '../../../../proxies/rdp/codec/rdpdr.ts'
 import { ByteWriter } from '../../../../proxies/rdp/codec/writer.ts'
 import { hex } from '../../stream-events.ts'
+import { announce, DEVICES } from './devices.ts'
 import { betweenEnds, type Ends } from './harness.ts'
 
 const NONE: DeviceRights = { drives: false, printers: false, ports: false, smartCards: false }
 const ALL: DeviceRights = { drives: true, printers: true, ports: true, smartCards: true }
-const DEVICES = [
-  [DEVICE_TYPE.serial, 1, 'COM1'],
-  [DEVICE_TYPE.parallel, 2, 'LPT1'],
-  [DEVICE_TYPE.printer, 3, 'PRN3'],
-  [DEVICE_TYPE.drive, 4, 'home'],
-  [DEVICE_TYPE.smartCard, 5, 'SCARD'],
-  [0x99, 6, 'other'],
-] as const
-
-function announce(devices: readonly (readonly [number, number, string])[] = DEVICES): Buffer {
-  const writer = new ByteWriter().uint32(devices.length)
-  for (const [type, id, name] of devices) {
-    writer
-      .uint32(type)
-      .uint32(id)
-      .bytes(Buffer.from(name.padEnd(8, '\0')))
-      .uint32(0)
-  }
-  return buildDeviceMessage(DEVICE_PACKET.deviceListAnnounce, writer.finish())
-}
-
 function request(device: number, completion: number, major: number, details: Uint8Array, file = 0): Buffer {
   const writer = new ByteWriter().uint32(device).uint32(file).uint32(completion).uint32(major).uint32(0)
   return buildDeviceMessage(DEVICE_PACKET.ioRequest, writer.bytes(details).finish())

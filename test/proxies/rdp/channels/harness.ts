@@ -7,6 +7,8 @@ import { type Event, hex, keep } from '../../stream-events.ts'
 export interface Ends {
   /** Sends a message in chunks through the filter, and returns what each side gets for it, in hex. */
   say(from: Side, message: Uint8Array): { client: string[]; target: string[] }
+  /** What each side gets for something else. */
+  during(act: () => void): { client: string[]; target: string[] }
   heard: Event[]
   /** Nothing more comes. */
   close(): void
@@ -38,14 +40,19 @@ export function betweenEnds<T>(
       if (message) got[to].push(hex(message))
     },
   })
+  const during: Ends['during'] = (act) => {
+    got.client = []
+    got.target = []
+    act()
+    return { client: got.client, target: got.target }
+  }
   return {
     heard,
+    during,
     close: () => filter.close?.(),
-    say: (from, message) => {
-      got.client = []
-      got.target = []
-      for (const chunk of buildChunks(message)) filter.receive(from, chunk)
-      return { client: got.client, target: got.target }
-    },
+    say: (from, message) =>
+      during(() => {
+        for (const chunk of buildChunks(message)) filter.receive(from, chunk)
+      }),
   }
 }
