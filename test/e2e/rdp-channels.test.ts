@@ -222,7 +222,7 @@ describeWithPeers('beside the desktop', PEERS, () => {
 
   test('without a right for any device each that is shared is told of by its name', async () => {
     const devices = [`disk:share=${folder}`, 'printer:laser'].flatMap((one) => ['-r', one])
-    const { viewer } = await session('devices', [], devices)
+    const { viewer } = await session('unshared', [], devices)
     const id = await running()
     for (const [subprotocol, destination] of [
       ['RDP_DRIVE', 'share'],
