@@ -44,9 +44,10 @@ export async function openDesktop<Session extends ProxySession, Target extends {
     if (answer.result === 'logon_needed') return toAsk(answer.question, choice.logon)
     question = answer.session.question
     session = await begin(answer.session)
-    connections.begun(session)
     const stopped = new AbortController()
     session.onStop = (_result, reason) => stopped.abort(reason)
+    // Somebody may have ended it already.
+    connections.begun(session)
     const either = AbortSignal.any([signal, stopped.signal])
     const target = await reach(session, answer.session, either)
     if (either.aborted) {

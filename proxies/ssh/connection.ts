@@ -186,8 +186,9 @@ export class SshConnection {
       question = answer.session.question
       session = await SshSession.of(answer.session, gate)
       this.#session = session
-      connections.begun(session)
       session.onStop = (_result, reason) => this.#abandon.abort(reason)
+      // Somebody may have ended it already.
+      connections.begun(session)
       const { rights, limits } = session
       const may = { has: (right: Right) => rights.has(right), terminal: limits?.noTerminal !== true }
       const agent = () => this.#lobby.agent(chosen, may)
