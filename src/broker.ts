@@ -18,6 +18,7 @@ import { SyslogSink } from './audit/sinks/syslog.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { explainBindError } from './config/binderror.ts'
 import type { Config, ListenAddress } from './config/config.ts'
+import { exposedFiles } from './config/exposure.ts'
 import { Follower } from './contents/follower.ts'
 import { contentMode, prepareContents } from './contents/open.ts'
 import { ContentThread } from './contents/thread.ts'
@@ -179,6 +180,7 @@ export class Broker {
           '(Debian: apt-get install g++ make python3), remove node_modules and start again',
       )
     }
+    for (const exposed of exposedFiles(config)) logger.warn(exposed)
     const { restored, report } = await takeOver({ ...this.#parts, audit: this.#audit, now: Date.now })
     for (const line of report) logger.warn(line)
     await this.#deletion.finish()
@@ -351,6 +353,7 @@ export class Broker {
    * networks of clear text, retention and sinks; listeners stay.
    */
   async reload(config: Config): Promise<void> {
+    for (const exposed of exposedFiles(config)) this.#options.logger.warn(exposed)
     const hostTrust = openHostTrust(config)
     const changeFronts = await this.#fronts?.prepareReload(config)
     const authorities = openAuthorities(config.ssh)

@@ -32,7 +32,7 @@ const VNC_KEY_BITS = 2048
 /** In the data folder while a restore fills it: nobody may take what is there for the whole. */
 export const RESTORING = 'restoring'
 
-/** Makes the folder where it is missing. Throws when others could read it, or when a restore was interrupted. */
+/** The same as `makeDataFolder`. Throws, too, when a restore was interrupted. */
 export function openDataFolder(path: string): void {
   makeDataFolder(path)
   if (existsSync(join(path, RESTORING))) {
@@ -42,10 +42,19 @@ export function openDataFolder(path: string): void {
   }
 }
 
-/** Makes the folder where it is missing. Throws when others could read it. */
+/**
+ * Makes the folder where it is missing. Throws when others could read it, or when it is another user's: that user
+ * could put anything there, and what root would write into it could not be read by that user's broker any more.
+ */
 export function makeDataFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  const { mode } = statSync(path)
+  const { mode, uid } = statSync(path)
+  const own = process.geteuid?.() ?? uid
+  if (uid !== own) {
+    throw new Error(
+      `the data folder ${path} belongs to user ${uid}, and this is user ${own}: run this as user ${uid}, or chown the folder and all that is in it`,
+    )
+  }
   if ((mode & 0o077) !== 0) {
     throw new Error(
       `the data folder ${path} is open to other users (mode ${(mode & 0o777).toString(8)}): chmod 700 ${path}`,
@@ -167,8 +176,9 @@ async function selfSigned(hostname: string): Promise<TlsFiles> {
     notBeforeDate: now,
     notAfterDate: new Date(now.getTime() + CERTIFICATE_DAYS * 86_400_000),
     extensions: [
-      { name: 'basicConstraints', cA: true, critical: true },
-      { name: 'keyUsage', digitalSignature: true, keyCertSign: true, critical: true },
+      // no authority: a client that trusts it trusts this host, and whoever steals its key can vouch for no other
+      { name: 'basicConstraints', cA: false, critical: true },
+      { name: 'keyUsage', digitalSignature: true, critical: true },
       { name: 'extKeyUsage', serverAuth: true },
       {
         name: 'subjectAltName',
