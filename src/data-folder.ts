@@ -32,9 +32,20 @@ const VNC_KEY_BITS = 2048
 /** In the data folder while a restore fills it: nobody may take what is there for the whole. */
 export const RESTORING = 'restoring'
 
-/** The same as `makeDataFolder`. Throws, too, when a restore was interrupted. */
+/**
+ * Makes the folder where it is missing. Throws when a restore was interrupted, when others could read the folder, or when
+ * it is another user's: that user could put anything there, and a file that root makes there is no file of that user's
+ * broker.
+ */
 export function openDataFolder(path: string): void {
   makeDataFolder(path)
+  const { uid } = statSync(path)
+  const own = process.geteuid?.() ?? uid
+  if (uid !== own) {
+    throw new Error(
+      `the data folder ${path} belongs to user ${uid}, and this is user ${own}: run this as user ${uid}, or chown the folder and all that is in it`,
+    )
+  }
   if (existsSync(join(path, RESTORING))) {
     throw new Error(
       `the data folder ${path} is being restored, or a restore was interrupted: run sallyport restore again`,
@@ -42,19 +53,10 @@ export function openDataFolder(path: string): void {
   }
 }
 
-/**
- * Makes the folder where it is missing. Throws when others could read it, or when it is another user's: that user
- * could put anything there, and what root would write into it could not be read by that user's broker any more.
- */
+/** Makes the folder where it is missing. Throws when others could read it. */
 export function makeDataFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  const { mode, uid } = statSync(path)
-  const own = process.geteuid?.() ?? uid
-  if (uid !== own) {
-    throw new Error(
-      `the data folder ${path} belongs to user ${uid}, and this is user ${own}: run this as user ${uid}, or chown the folder and all that is in it`,
-    )
-  }
+  const { mode } = statSync(path)
   if ((mode & 0o077) !== 0) {
     throw new Error(
       `the data folder ${path} is open to other users (mode ${(mode & 0o777).toString(8)}): chmod 700 ${path}`,
