@@ -395,7 +395,7 @@ export class Broker {
     await this.#follower.close()
     await this.#contents.thread.close()
     await this.#audit.close()
-    await this.#parts.store.close()
+    await this.#parts.close()
     this.#release()
   }
 }

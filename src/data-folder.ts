@@ -88,6 +88,33 @@ export function holdDataFolder(path: string): () => void {
   }
 }
 
+const KEYS_LOCK = 'sallyport.keys.lock'
+
+/**
+ * Says that this process has the keys of the folder's database in memory, as any number of processes may. Returns the
+ * function that lets go. Throws while they are being replaced.
+ */
+export function shareKeys(path: string): () => void {
+  return lockKeys(path, 'begin; select count(*) from sqlite_schema', 'its keys are being replaced: try again')
+}
+
+/** Holds the keys for their replacement: nobody may write what is sealed under the old ones afterwards. */
+export function holdKeys(path: string): () => void {
+  return lockKeys(path, 'begin exclusive', 'a broker or a command uses its keys: stop the broker first')
+}
+
+/** By a lock of the kernel that dies with the process, as in `holdDataFolder`. */
+function lockKeys(path: string, how: string, refusal: string): () => void {
+  const lock = new DatabaseSync(join(path, KEYS_LOCK))
+  try {
+    lock.exec(how)
+  } catch (error) {
+    lock.close()
+    throw /locked/.test(String(error)) ? new Error(`the data folder ${path} is in use: ${refusal}`) : error
+  }
+  return () => lock.close()
+}
+
 /** The pid in the file when that process runs; a process number may have been given to a program of another name. */
 export function runningHolder(file: string): number | undefined {
   try {

@@ -141,7 +141,7 @@ async function data(config: Config): Promise<Finding[]> {
       const anchor = await auditAnchor({ ...store, vault }).read()
       const known = anchor ? [anchor] : []
       const verdict = anchorFault(
-        await verifyAudit(store.audit, { trusted: [keeper.keys.signer], known }),
+        await verifyAudit(store.audit, { trusted: keeper.keys.trusted, known }),
         anchor,
       )
       return [
@@ -156,7 +156,7 @@ async function data(config: Config): Promise<Finding[]> {
           : { level: 'ok', subject: 'audit', text: `${verdict.rows} rows in order` },
       ]
     } finally {
-      await foundation.store.close()
+      await foundation.close()
     }
   } catch (error) {
     return [

@@ -82,7 +82,7 @@ async function recoverOne(
     ? { outcome: 'closed' }
     : await recoverRecording(entry.directory, session.id, {
         sign: (statement) => keeper.sign(session.id, statement),
-        trusted: [keeper.keys.signer],
+        trusted: keeper.keys.trusted,
         now,
       })
   if (recovery.outcome === 'recovered') {

@@ -285,6 +285,20 @@ export interface AuditRepository {
   ofSession(session: Id, limit: number): Promise<AuditRow[]>
 }
 
+/** A value as vault/seal.ts made it, and the place that it is bound to. */
+export interface SealedValue {
+  place: { table: string; id: string; field: string }
+  sealed: Uint8Array
+}
+
+/** Everything that the vault has sealed, wherever it stands: what a new data key has to be put to. */
+export interface SealedRepository {
+  /** All settings are among them, sealed or not. */
+  all(): Promise<SealedValue[]>
+  /** Puts it in the place of the one that is there. */
+  replace(value: SealedValue): Promise<void>
+}
+
 /** Small values by name: the wrapped data key, the schema's identity. */
 export interface SettingRepository {
   get(name: string): Promise<Uint8Array | undefined>
@@ -319,6 +333,7 @@ export interface Store {
   names: NameQueries
   audit: AuditRepository
   settings: SettingRepository
+  sealed: SealedRepository
   /**
    * One transaction for all that `work` does through the store that it is given: all of it stands afterwards, or,
    * when `work` throws, nothing. Everybody else waits for the database meanwhile, `work` too if it uses another

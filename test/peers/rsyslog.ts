@@ -82,7 +82,8 @@ export async function startRsyslog(port = 0): Promise<Rsyslog> {
     }
     return text
       .split('\n')
-      .filter((line) => line !== '')
+      // the last line may be one that it is still writing
+      .slice(0, -1)
       .map((line) => JSON.parse(line) as SyslogMessage)
   }
   return {

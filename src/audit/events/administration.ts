@@ -58,8 +58,20 @@ export const ADMINISTRATION = {
   'secret.change': {
     severity: 'notice',
     trap: false,
-    meaning: 'a stored secret, a password or the master key was replaced',
-    fields: ['user', ...CLIENT, 'object_type', 'object', 'account', 'domain', 'device', 'result', 'reason'],
+    meaning:
+      'a stored secret, a password or a key of the bastion was replaced; of the signing key `signer` is the id of the one that signs from there on',
+    fields: [
+      'user',
+      ...CLIENT,
+      'object_type',
+      'object',
+      'account',
+      'domain',
+      'device',
+      'signer',
+      'result',
+      'reason',
+    ],
     sentence: (f) =>
       deed(f, 'changed', 'change', `the secret of ${thing(f)}`) + (f.result === 'failure' ? '' : because(f)),
   },
