@@ -2,6 +2,7 @@
 import type { Config } from './config/config.ts'
 import { openDataFolder, shareKeys } from './data-folder.ts'
 import { Identities } from './identity/chain.ts'
+import { sealClearHashes } from './identity/hashes.ts'
 import { Lockout } from './identity/lockout.ts'
 import { PasswordHasher } from './identity/password.ts'
 import { openBucket } from './keeper/bucket.ts'
@@ -29,8 +30,9 @@ export async function openFoundation(config: Config): Promise<Foundation> {
   try {
     store = await openStore({ path: config.database.file })
     const vault = await openVault(store, config.masterKey)
+    await sealClearHashes(store.users, vault)
     const passwords = new PasswordHasher()
-    const identities = new Identities(store.users, passwords, new Lockout(), Date.now)
+    const identities = new Identities(store.users, passwords, new Lockout(), Date.now, vault)
     const { objectStore } = config.recordings
     const keeper = new RecordingKeeper({
       root: config.recordings.directory,

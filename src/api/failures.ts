@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { BucketError } from '../../recordings/bucket/error.ts'
 import { ContentsBusyError } from '../contents/contents.ts'
-import { BusyError } from '../identity/password.ts'
+import { BusyError } from '../identity/errors.ts'
 import { SearchError } from '../search/grammar.ts'
 import {
   ChangedError,

@@ -86,14 +86,19 @@ export interface IdempotencyRepository {
 
 /** What authentication reads of a user; never leaves identity/. */
 export interface UserSecrets {
-  passwordHash?: string
+  /** Sealed. */
+  passwordHash?: Uint8Array
 }
 
 export interface UserRepository extends Repository<User> {
   secretsOf(id: Id): Promise<UserSecrets>
-  setPasswordHash(id: Id, hash: string): Promise<void>
+  setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Another hash of the same password, if `before` is still the one that is kept. */
-  renewPasswordHash(id: Id, before: string, hash: string): Promise<void>
+  renewPasswordHash(id: Id, before: Uint8Array, sealed: Uint8Array): Promise<void>
+  /** Those that an earlier version has left in clear text. */
+  clearPasswordHashes(): Promise<{ id: Id; hash: string }[]>
+  /** The same one sealed, in place of `clear`, if that is still there. */
+  sealPasswordHash(id: Id, clear: string, sealed: Uint8Array): Promise<void>
 }
 
 export interface ServiceRepository extends Repository<Service> {
