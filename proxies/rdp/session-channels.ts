@@ -1,6 +1,6 @@
 /** The virtual channels of one session: each held to its rights, and told of to the audit log and the recording. */
 import type { Right } from '../../src/model/rights.ts'
-import { ClipboardAccount } from '../clipboard-account.ts'
+import { ClipboardAccount, copiedText } from '../clipboard-account.ts'
 import { MalformedError } from '../malformed.ts'
 import {
   channelPolicy,
@@ -159,7 +159,7 @@ export class SessionChannels {
       uses: (right) => session.uses(right),
       tell: (fields) => session.tell('clipboard', fields),
       denied: (right) => session.refuses(right),
-      record: (direction, bytes, text) => session.recorder.clipboard(direction, bytes, text),
+      record: (direction, copied) => session.recorder.clipboard(direction, copied),
       now: () => performance.now(),
     })
     return {
@@ -167,11 +167,11 @@ export class SessionChannels {
         if (what === 'clipboard') account.deny(direction, '')
         else if (this.#isNews(`files ${direction}`)) session.refuses('RDP_CLIPBOARD_FILE')
       },
-      text: (direction, text, bytes) => account.passed(direction, bytes, text),
-      data: (direction, _format, bytes) => account.passed(direction, bytes, undefined),
+      text: (direction, text) => account.passed(direction, copiedText('text', text)),
+      data: (direction, format, size) => account.passed(direction, { format, size }),
       files: (direction, files) => {
         const names = files.map(({ name }) => name).join('\n')
-        account.passed(direction, Buffer.byteLength(names), names)
+        account.passed(direction, copiedText('files', names))
       },
       transferred: (direction, file, bytes) =>
         this.#fileWent('RDP_CLIPBOARD_FILE', file.name, direction, bytes),

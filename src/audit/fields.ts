@@ -36,6 +36,7 @@ export const EVENT_FIELDS = [
   'rule',
   'signature',
   'signer',
+  'format',
 ] as const
 export type EventField = (typeof EVENT_FIELDS)[number]
 /** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */

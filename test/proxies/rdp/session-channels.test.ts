@@ -1,5 +1,6 @@
 /** Virtual channels of a session, by its rights: what passes, and what the audit log, the recording and the user are told. */
 import { Buffer } from 'node:buffer'
+import { hash } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { channelPolicy, isDynamicAllowed } from '../../../proxies/rdp/channel-rights.ts'
 import { planChannels } from '../../../proxies/rdp/channels/plan.ts'
@@ -135,10 +136,18 @@ describe('the clipboard', () => {
     world.target.channel('cliprdr', REQUEST)
     world.client.channel('cliprdr', TEXT)
     expect(world.target.heard().channels.at(-1)).toEqual(['cliprdr', TEXT])
-    expect(json(world, FRAME.clipboard)).toEqual([{ direction: 'up', bytes: 2, text: 'hi' }])
+    expect(json(world, FRAME.clipboard)).toEqual([
+      { direction: 'up', format: 'text', bytes: 2, sha256: hash('sha256', 'hi'), text: 'hi' },
+    ])
     await vi.waitFor(() =>
       expect(events(world, 'clipboard')).toEqual([
-        { subprotocol: 'RDP_CLIPBOARD_UP', direction: 'up', size: 2 },
+        {
+          subprotocol: 'RDP_CLIPBOARD_UP',
+          direction: 'up',
+          format: 'text',
+          size: 2,
+          sha256: hash('sha256', 'hi'),
+        },
       ]),
     )
   })
@@ -183,7 +192,9 @@ describe('the clipboard', () => {
         buildClipboard(CLIPBOARD_MESSAGE.fileContentsResponse, CLIPBOARD_FLAG.ok, body),
       )
     }
-    expect(json(world, FRAME.clipboard)).toEqual([{ direction: 'up', bytes: 8, text: 'plan.txt' }])
+    expect(json(world, FRAME.clipboard)).toMatchObject([
+      { direction: 'up', format: 'files', bytes: 8, text: 'plan.txt' },
+    ])
     expect(json(world, FRAME.file)).toEqual([
       { operation: 'copy', path: 'plan.txt', direction: 'up', size: 1234, result: 'ok' },
     ])
