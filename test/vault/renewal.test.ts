@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { auditAnchor } from '../../src/audit/anchor.ts'
+import { openHash, sealHash } from '../../src/identity/hashes.ts'
 import { openRecordingKeys, renewRecordingKeys } from '../../src/keeper/keeper.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { openVault } from '../../src/vault/credentials.ts'
@@ -26,6 +27,7 @@ beforeEach(async () => {
   ])
   const { domainId } = estate.account
   await vault.setAuthority(domainId, { pkcs8: Secret.of('a key'), publicKey: 'ssh-ed25519 AAAA' })
+  await temp.store.users.setPasswordHash(estate.user.id, sealHash(vault, estate.user.id, '$argon2id$'))
   await openRecordingKeys(temp.store.settings, vault)
   await auditAnchor({ ...temp.store, vault }).note({ sequence: 0, hash: Buffer.alloc(32) })
 })
@@ -67,7 +69,12 @@ describe('a new data key', () => {
     const before = await keyId()
     const places = sealedUnder(before)
     expect(new Set(places)).toEqual(
-      new Set(['account_credentials.sealed', 'domain_authorities.sealed', 'settings.value']),
+      new Set([
+        'account_credentials.sealed',
+        'domain_authorities.sealed',
+        'settings.value',
+        'users.sealed_password_hash',
+      ]),
     )
     await renew()
     const after = await keyId()
@@ -81,6 +88,8 @@ describe('a new data key', () => {
     )
     expect(texts).toEqual(['hunter2', 'hunter3'])
     expect((await vault.authorityKey(estate.account.domainId))?.revealText()).toBe('a key')
+    const { passwordHash } = await temp.store.users.secretsOf(estate.user.id)
+    expect(openHash(vault, estate.user.id, passwordHash!)).toBe('$argon2id$')
     expect(await auditAnchor({ ...temp.store, vault }).read()).toMatchObject({ sequence: 0 })
   })
 
