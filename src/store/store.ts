@@ -283,6 +283,8 @@ export interface AuditRepository {
   append(rows: AuditRow[]): Promise<void>
   range(fromSequence: number, limit: number): Promise<AuditRow[]>
   ofSession(session: Id, limit: number): Promise<AuditRow[]>
+  /** Rows `recording.progress` from this moment (milliseconds since the epoch) and row on, in their order. */
+  progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]>
 }
 
 /** Small values by name: the wrapped data key, the schema's identity. */
