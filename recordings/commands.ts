@@ -6,7 +6,7 @@ import { setTimeout as sleepFor } from 'node:timers/promises'
 import type { Bucket } from './bucket/bucket.ts'
 import { BucketError } from './bucket/error.ts'
 import { type CatalogEntry, findRecording, recordingsIn } from './catalog.ts'
-import { isDue, type SessionEvidence } from './evidence.ts'
+import { isDue, mayBeOpen, type SessionEvidence } from './evidence.ts'
 import { firstChannel, isGraphic } from './export/channel.ts'
 import { type ExportChoice, openExport } from './export/formats.ts'
 import { jsonLine } from './export/payload.ts'
@@ -76,8 +76,7 @@ export async function verifyRecording(
   let inOrder = true
   for (const entry of entries) {
     seen.add(entry.session)
-    const expected = evidence.get(entry.session)?.closed
-    const verification = await verifyEntry(commands, entry, expected)
+    const verification = await verifyEntry(commands, entry, evidence.get(entry.session))
     if (verification instanceof BucketError) {
       inOrder = false
       await print(commands, notFetched(entry, verification, options.json))
@@ -87,7 +86,7 @@ export async function verifyRecording(
     await print(commands, options.json ? verificationJson(entry, verification) : verdict(entry, verification))
   }
   for (const [name, known] of evidence) {
-    if (seen.has(name) || (!known.deleted && !known.closed)) continue
+    if (seen.has(name) || (!known.deleted && !isDue(known))) continue
     if (isDue(known)) inOrder = false
     await print(commands, options.json ? absentJson(name, known) : `${absent(name, known)}\n`)
     seen.add(name)
@@ -100,15 +99,21 @@ export async function verifyRecording(
 async function verifyEntry(
   { bucket, trusted }: RecordingCommands,
   entry: CatalogEntry,
-  expected: SessionEvidence['closed'],
+  known: SessionEvidence | undefined,
 ): Promise<Verification | BucketError> {
   try {
     await requireBytes(entry, bucket)
-    return await verifyStream(bytesOf(entry, bucket), {
+    const { closed: expected, noted, lost } = known ?? {}
+    const verification = await verifyStream(bytesOf(entry, bucket), {
       session: entry.session,
+      mayBeOpen: mayBeOpen(known),
       ...(trusted && { trusted }),
       ...(expected && { expected }),
+      ...(noted && { noted }),
     })
+    // The start after a crash has seen it shorter than it was: nothing that lies there now takes that back.
+    if (lost === undefined || !verification.ok) return verification
+    return { ...verification, ok: false, fault: { code: 'lost_tail', message: lost } }
   } catch (error) {
     if (error instanceof BucketError) return error
     throw error
@@ -126,15 +131,17 @@ async function* found(commands: RecordingCommands, session: string): AsyncGenera
   if (entry) yield entry
 }
 
-function absent(session: string, { deleted, closed }: SessionEvidence): string {
+function absent(session: string, { deleted, closed, noted, lost }: SessionEvidence): string {
   if (deleted !== undefined) return harmless(`${session}  ${deleted}`)
-  return `${session}  missing_session: ${FAULTS.missing_session}; its digest was ${closed?.digest}`
+  const digest = closed?.digest ?? noted?.digest
+  const what = digest === undefined ? lost : `its digest was ${digest}`
+  return harmless(`${session}  missing_session: ${FAULTS.missing_session}; ${what}`)
 }
 
 function absentJson(session: string, known: SessionEvidence): string {
   if (known.deleted !== undefined) return jsonLine({ session, ok: true, deleted: known.deleted })
   const fault = { code: 'missing_session', message: FAULTS.missing_session }
-  return jsonLine({ session, ok: false, fault, digest: known.closed?.digest })
+  return jsonLine({ session, ok: false, fault, digest: known.closed?.digest ?? known.noted?.digest })
 }
 
 function verdict(entry: CatalogEntry, verification: Verification): string {

@@ -33,6 +33,7 @@ import { openAuthorities } from './identity/authorities.ts'
 import { Deletion } from './keeper/deletion.ts'
 import { type RecordingExports, recordingExports } from './keeper/exports.ts'
 import { type IndexerOptions, RecordingIndexer } from './keeper/indexing/indexer.ts'
+import { PROGRESS_INTERVAL_MS, Progress } from './keeper/progress.ts'
 import { restoredFrom } from './keeper/restored.ts'
 import { RETENTION_INTERVAL_MS, Retention } from './keeper/retention.ts'
 import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from './keeper/space.ts'
@@ -99,6 +100,8 @@ export class Broker {
   readonly #space: SpaceWatch
   #retentions: NodeJS.Timeout | undefined
   #looks: NodeJS.Timeout | undefined
+  readonly #progress: Progress
+  #notes: NodeJS.Timeout | undefined
   #metricsServer: MetricsServer | undefined
   readonly #uploader: Uploader | undefined
 
@@ -162,6 +165,12 @@ export class Broker {
       monotonic: () => performance.now(),
       onError: (error, session) => options.logger.error({ error, session }, 'retention could not delete'),
     })
+    this.#progress = new Progress({
+      keeper: parts.keeper,
+      audit: this.#audit,
+      checkpoint: () => this.#audit.checkpoint(),
+      now: Date.now,
+    })
     this.#space = new SpaceWatch(
       { folder: parts.keeper.root, alarm: alarmFree, minimum: minFree },
       this.#audit,
@@ -200,6 +209,7 @@ export class Broker {
     this.#retentions = setInterval(() => void this.#retention.enforce(), RETENTION_INTERVAL_MS)
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
     this.#look()
+    this.#notes = setInterval(() => this.#note(), PROGRESS_INTERVAL_MS)
     await this.#startFronts(config)
     await this.#startApi(config)
     await this.#startMetrics(config)
@@ -247,6 +257,12 @@ export class Broker {
   #endExpired(): void {
     endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
       this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
+    })
+  }
+
+  #note(): void {
+    this.#progress.look().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'how far recordings have come could not be noted')
     })
   }
 
@@ -383,7 +399,7 @@ export class Broker {
   /** Frees what is held, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
-    for (const timer of [this.#expiries, this.#retentions, this.#looks]) clearInterval(timer)
+    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes]) clearInterval(timer)
     await this.#fronts?.drain(0, 'the bastion is stopping')
     // The API waits for its answers.
     await this.#exports.close()

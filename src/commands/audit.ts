@@ -53,7 +53,7 @@ async function verify(beside: Beside, heads: Head[], { options }: Invocation): P
   })
   const verdict = anchorFault(walked, anchor)
   // With a hole in the log, what it says of recordings is no evidence.
-  const sessions = verdict.fault ? [] : await crossCheck(keeper.root, entries, evidence.sessions)
+  const sessions = verdict.fault ? [] : await crossCheck(keeper.root, entries, evidence)
   const recordings = { ...countOf(evidence.sessions), faults: sessions }
   process.stdout.write(
     options['json'] ? `${JSON.stringify({ ...verdict, recordings })}\n` : textOf(verdict, recordings),

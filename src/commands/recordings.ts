@@ -128,7 +128,7 @@ function commandsOf({ keeper, store }: Beside, identity: Secret | undefined): Re
       }
     },
     trusted: keeper.keys.trusted,
-    evidence: (session) => gatherEvidence(store.audit, session),
+    evidence: async (session) => (await gatherEvidence(store.audit, session)).sessions,
     ...(keeper.bucket && { bucket: keeper.bucket }),
     stdout: process.stdout,
   }

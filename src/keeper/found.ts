@@ -42,7 +42,7 @@ async function takeUp(deps: RecoverDeps, found: CatalogEntry, note: RestoreNote)
   const { session, directory } = found
   const { trusted } = keeper.keys
   if (found.state === 'open') {
-    const sign = (statement: Uint8Array) => keeper.sign(session, statement)
+    const sign = (statement: Uint8Array) => keeper.signRecovered(session, statement)
     await recoverRecording(directory, session, { sign, trusted, now: deps.now })
   }
   const entry = await recordingAt(session, directory)

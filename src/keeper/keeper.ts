@@ -7,14 +7,17 @@ import { Buffer } from 'node:buffer'
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import type { Bucket } from '../../recordings/bucket/bucket.ts'
-import { parseStatement } from '../../recordings/format/checkpoint.ts'
+import { recordingAt } from '../../recordings/catalog.ts'
+import { parseStatement, type Statement } from '../../recordings/format/checkpoint.ts'
 import { rawPublicKey } from '../../recordings/format/signature.ts'
 import { requireSpace } from '../../recordings/free-space.ts'
 import { makeIdentity, prepareRecording, recipientOf, unwrapKey } from '../../recordings/keys.ts'
 import type { RecordingGrant } from '../gate/messages.ts'
+import type { SessionRecord } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { SettingRepository } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
+import { SignedRecording } from './signed.ts'
 
 /** The settings that hold the broker's own recording keys, sealed. */
 const SIGNING_KEY = 'recordings.signing_key'
@@ -107,6 +110,12 @@ async function sealedSetting(
   return vault.open(place, kept)
 }
 
+/** One that is being written. */
+export interface OpenRecording {
+  directory: string
+  signed: SignedRecording
+}
+
 export interface KeeperOptions {
   /** The recordings' folder. */
   root: string
@@ -119,10 +128,14 @@ export interface KeeperOptions {
   minimumFree: number
   /** Where copies of the recordings go, if they go anywhere. */
   bucket?: Bucket
+  /** Milliseconds since the epoch; absent: the system's clock. */
+  now?: () => number
 }
 
 export class RecordingKeeper {
   readonly #options: KeeperOptions
+  /** Of the sessions whose recording was prepared and not closed yet. */
+  readonly #open = new Map<string, OpenRecording>()
   /** Hears of each recording when its folder is there. */
   onBegun: ((session: string, begin: number) => void) | undefined
 
@@ -165,8 +178,31 @@ export class RecordingKeeper {
       minimumFree,
       random: randomBytes,
     })
+    this.#open.set(session, { directory: grant.directory, signed: new SignedRecording() })
     this.onBegun?.(session, begin)
     return grant
+  }
+
+  /** The recordings that are being written. */
+  get open(): Iterable<[session: string, recording: OpenRecording]> {
+    return this.#open
+  }
+
+  /**
+   * How a session's recording was closed: by what was signed and stands on the disk, whatever the process says that
+   * wrote it. Of one that was never closed only its size is told.
+   */
+  async ended(session: string): Promise<NonNullable<SessionRecord['recording']>> {
+    const open = this.#open.get(session)
+    if (!open) return { state: 'failed', size: 0, frames: 0, digest: '' }
+    const { size, digest } = await recordingAt(session, open.directory)
+    const end = open.signed.ends.find((one) => one.digest === digest && one.size === size)
+    return end ?? { state: 'failed', size, frames: 0, digest: '' }
+  }
+
+  /** The session is over and accounted for. */
+  over(session: string): void {
+    this.#open.delete(session)
   }
 
   /** A session's key out of its `key.age`, for the broker's own use. Throws RecordingError. */
@@ -174,11 +210,34 @@ export class RecordingKeeper {
     return unwrapKey(wrapped, ...this.#options.keys.identities)
   }
 
-  /** Signs a checkpoint's statement. Throws when it is not one of this session: keys sign nothing else. */
+  /**
+   * Signs the next checkpoint of a running recording. Throws when the statement is not one of this session, or may not
+   * follow what was signed before: keys sign nothing else.
+   */
   async sign(session: string, statement: Uint8Array): Promise<Uint8Array> {
-    const bytes = Buffer.from(statement.buffer, statement.byteOffset, statement.byteLength)
-    const parsed = parseStatement(bytes)
-    if (parsed?.session !== session) throw new Error('expected the statement of a checkpoint of this session')
+    // A copy: what was looked at is what is signed, and it is kept.
+    const bytes = Buffer.from(statement)
+    const parsed = statementOf(session, bytes)
+    const open = this.#open.get(session)
+    if (!open) throw new Error('expected the checkpoint of a recording that is being written')
+    open.signed.require(parsed)
+    const signature = sign(null, bytes, this.#options.keys.signing)
+    open.signed.add(parsed, signature, this.#options.now?.() ?? Date.now())
+    return signature
+  }
+
+  /** Signs what the recovery found of a session's recording after a crash. Throws for any other statement. */
+  async signRecovered(session: string, statement: Uint8Array): Promise<Uint8Array> {
+    const bytes = Buffer.from(statement)
+    if (statementOf(session, bytes).checkpoint.kind !== 'recovered' || this.#open.has(session)) {
+      throw new Error('expected the closing checkpoint of a recording that a crash has left')
+    }
     return sign(null, bytes, this.#options.keys.signing)
   }
+}
+
+function statementOf(session: string, bytes: Buffer): Statement {
+  const statement = parseStatement(bytes)
+  if (statement?.session === session) return statement
+  throw new Error('expected the statement of a checkpoint of this session')
 }

@@ -288,6 +288,8 @@ export interface AuditRepository {
   append(rows: AuditRow[]): Promise<void>
   range(fromSequence: number, limit: number): Promise<AuditRow[]>
   ofSession(session: Id, limit: number): Promise<AuditRow[]>
+  /** Rows `recording.progress` from this moment (milliseconds since the epoch) and row on, in their order. */
+  progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]>
 }
 
 /** A value as vault/seal.ts made it, and the place that it is bound to. */

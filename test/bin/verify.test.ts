@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { keyOf, verifyAudit as standAloneAudit, verifyRecording } from '../../bin/verify.mjs'
+import type { Noted } from '../../recordings/evidence.ts'
 import { signerMetadata } from '../../recordings/format/header.ts'
 import { FILE_NAME } from '../../recordings/format/limits.ts'
 import type { PlacedRecord } from '../../recordings/format/parser.ts'
@@ -52,6 +53,9 @@ afterAll(() => {
 interface Expectations {
   session?: string
   expected?: { size: number; digest: string }
+  noted?: Noted
+  /** The audit log has not heard of its end. */
+  mayBeOpen?: boolean
   keys?: Uint8Array[]
 }
 
@@ -59,13 +63,27 @@ interface Expectations {
 async function bothFind(bytes: Uint8Array, about = '', options: Expectations = {}): Promise<string> {
   const path = join(folder, 'one.rec')
   writeFileSync(path, bytes)
-  const { keys: trusted = [sample.signer.raw], ...rest } = options
-  const here = await verifyStream(inPieces(bytes, 100_000), { trusted, ...rest })
-  const there = verifyRecording(path, { keys: trusted.map(keyOf), ...rest })
+  const { keys: trusted = [sample.signer.raw], session, expected, noted, mayBeOpen } = options
+  const own = session === undefined ? {} : { session }
+  const known = { ...(expected && { expected }), ...(noted && { noted }) }
+  const here = await verifyStream(inPieces(bytes, 100_000), {
+    trusted,
+    ...own,
+    ...known,
+    mayBeOpen: mayBeOpen ?? false,
+  })
+  const evidence = {
+    ...(expected && { closed: expected }),
+    ...(noted && { noted }),
+    ended: mayBeOpen !== true,
+  }
+  const there = verifyRecording(path, { keys: trusted.map(keyOf), ...own, expected: evidence })
   expect(there.fault?.code, `${about}: ${here.fault?.message}`).toBe(here.fault?.code)
   if (here.fault?.code !== 'replaced_file') expect(there.fault?.offset, about).toBe(here.fault?.offset)
   expect(there.ok).toBe(here.ok)
-  if (here.ok) expect(there).toMatchObject({ state: here.state, digest: here.digest, size: here.size })
+  // Of one that is being written, what came last may be half there.
+  const size = here.state === 'open' ? here.goodSize : here.size
+  if (here.ok) expect(there).toMatchObject({ state: here.state, digest: here.digest, size })
   return here.fault?.code ?? 'ok'
 }
 
@@ -139,6 +157,30 @@ describe('recordings: both verifiers find', () => {
     const resigned = await rebuild({ ...metadata, ...signerMetadata(stranger.raw) }, records, stranger)
     expect(await bothFind(resigned)).toBe('unknown_signer')
     expect(await bothFind(resigned, '', { keys: [stranger.raw] })).toBe('ok')
+  })
+
+  test('one that ends before what the audit log has noted of it, one that was written anew, and one that runs', async () => {
+    const { bytes, records } = sample
+    const marks = records.filter(({ type, end }) => type === RECORD.checkpoint && end < bytes.length)
+    const notedAt = ({ end }: PlacedRecord): Noted => ({
+      size: end,
+      digest: bytes.subarray(end - 32, end).toString('hex'),
+      milliseconds: 5_000,
+    })
+    expect(marks.length).toBeGreaterThan(1)
+    for (const [i, mark] of marks.entries()) {
+      const noted = notedAt(mark)
+      const upTo = bytes.subarray(0, mark.end)
+      expect(await bothFind(bytes, 'whole', { noted })).toBe('ok')
+      expect(await bothFind(upTo, 'runs', { noted, mayBeOpen: true })).toBe('ok')
+      expect(await bothFind(bytes.subarray(0, mark.end + 7), 'torn', { noted, mayBeOpen: true })).toBe('ok')
+      expect(await bothFind(upTo, 'ended', { noted })).toBe('not_closed')
+      const before = bytes.subarray(0, marks[i - 1]?.end ?? records[0]!.offset)
+      expect(await bothFind(before, 'cut', { noted, mayBeOpen: true })).toBe('lost_tail')
+      const other = { ...noted, digest: 'f'.repeat(64) }
+      expect(await bothFind(bytes, 'another', { noted: other })).toBe('replaced_file')
+      expect(await bothFind(upTo, 'another', { noted: other, mayBeOpen: true })).toBe('replaced_file')
+    }
   })
 
   test("another session's recording, and another recording of the session", async () => {

@@ -73,6 +73,7 @@ test('one that is whole is known again, by what its header tells, and once', asy
 
 test('one that was cut is sealed first', async () => {
   await (await record(1)).flush()
+  keeper.over(idOf(1))
   expect(await start()).toEqual([expect.stringContaining('was taken up again (recovered')])
   expect((await findRecording(here.root, idOf(1)))?.state).toBe('recovered')
   expect(await faults()).toEqual([])

@@ -14,9 +14,17 @@ export const RECORDINGS = {
     severity: 'warning',
     trap: false,
     meaning:
-      'a recording that a crash had left open was sealed as far as it goes; the reason says what is missing',
-    fields: [...SESSION, 'size', 'digest', 'reason'],
+      'a recording that a crash had left open was sealed as far as it goes; the reason says what is missing, `duration` how much of what had been noted by `recording.progress` is',
+    fields: [...SESSION, 'size', 'digest', 'result', 'duration', 'reason'],
     sentence: (f) => `the recording of ${session(f)} was sealed after a crash${because(f)}`,
+  },
+  'recording.progress': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'how far the recordings reach that are being written: `object` has an entry SESSION:BYTES:DIGEST:MILLISECONDS for each that has grown, with a space between; see Proof',
+    fields: ['object'],
+    sentence: (f) => `recordings that are being written have reached: ${f.object ?? '?'}`,
   },
   'recording.found': {
     severity: 'warning',
@@ -29,8 +37,9 @@ export const RECORDINGS = {
   'recording.failed': {
     severity: 'alert',
     trap: true,
-    meaning: 'a recording could not be written, and its session was ended',
-    fields: [...SESSION, 'reason', 'size', 'digest'],
+    meaning:
+      'a recording could not be written, and its session was ended; with the result `lost`: after a crash it is gone, or lacks `duration` of what there had been',
+    fields: [...SESSION, 'result', 'duration', 'reason', 'size', 'digest'],
     sentence: (f) => `the recording of ${session(f)} failed${because(f)}`,
   },
   'recording.verify': {
