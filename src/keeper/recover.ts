@@ -104,7 +104,7 @@ async function recoverOne(
       ...about,
       size: recovery.size,
       digest: recovery.digest,
-      ...(noted && { result: lost ? 'lost' : 'success', duration: millisecondsOf(recovery.lack) }),
+      ...(noted && { duration: millisecondsOf(recovery.lack) }),
       reason: text,
     })
     const { size, frames, digest } = recovery

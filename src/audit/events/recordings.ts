@@ -15,7 +15,7 @@ export const RECORDINGS = {
     trap: false,
     meaning:
       'a recording that a crash had left open was sealed as far as it goes; the reason says what is missing, `duration` how much of what had been noted by `recording.progress` is',
-    fields: [...SESSION, 'size', 'digest', 'result', 'duration', 'reason'],
+    fields: [...SESSION, 'size', 'digest', 'duration', 'reason'],
     sentence: (f) => `the recording of ${session(f)} was sealed after a crash${because(f)}`,
   },
   'recording.progress': {
@@ -39,8 +39,9 @@ export const RECORDINGS = {
     trap: true,
     meaning:
       'a recording could not be written, and its session was ended; with the result `lost`: after a crash it is gone, or lacks `duration` of what there had been',
-    fields: [...SESSION, 'result', 'duration', 'reason', 'size', 'digest'],
-    sentence: (f) => `the recording of ${session(f)} failed${because(f)}`,
+    fields: [...SESSION, 'result', 'reason', 'size', 'digest', 'duration'],
+    sentence: (f) =>
+      `the recording of ${session(f)} ${f.result === 'lost' ? 'lacks what had been written' : 'could not be written'}${because(f)}`,
   },
   'recording.verify': {
     severity: 'notice',
