@@ -1,6 +1,6 @@
 /**
- * The audit log: events become rows of a hash chain in the database; once they stand there they go out to the
- * sinks. Fail closed: an event that could not be stored is an error for whoever wanted to act.
+ * The audit log: events become rows of a hash chain in the database; once they stand there others
+ * are told: the feeds of the sinks (feeds/), the metrics. Fail closed: an event that could not be stored is an error for whoever wanted to act.
  */
 import type { KeyObject } from 'node:crypto'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
@@ -10,7 +10,7 @@ import { chainCheckpoint, chainRows, type Head, type StoredEvent } from './chain
 import { CHECKPOINT_MS, CHECKPOINT_ROWS } from './checkpoint.ts'
 import { cleanFields } from './clean.ts'
 import type { EventFields } from './fields.ts'
-import { type After, type Sink, systemAfter } from './sink.ts'
+import { type After, systemAfter } from './sink.ts'
 
 /** Events that may wait for the database; more are refused, so that a database that hangs is no memory leak. */
 const MAX_WAITING = 10_000
@@ -29,9 +29,8 @@ export interface AuditLogOptions {
   repository: AuditRepository
   /** Milliseconds since the epoch. */
   now: () => number
-  sinks?: readonly Sink[]
-  /** A sink threw, which is a fault of the program; the event is stored and the other sinks have it. */
-  onSinkError?: (error: Error, sink: Sink) => void
+  /** Hears of events that stand in the log, in their order; must not throw. */
+  onStored?: (events: readonly StoredEvent[]) => void
   /** Absent: the log is chained, but not signed. */
   checkpoints?: Checkpoints
 }
@@ -54,8 +53,7 @@ interface Appended {
 export class AuditLog implements Audit {
   readonly #repository: AuditRepository
   readonly #now: () => number
-  readonly #onSinkError: AuditLogOptions['onSinkError']
-  #sinks: readonly Sink[]
+  readonly #onStored: NonNullable<AuditLogOptions['onStored']>
   #waiting: Waiting[] = []
   #writer: Promise<void> | undefined
   #head: Head | undefined
@@ -68,21 +66,11 @@ export class AuditLog implements Audit {
   #due: (() => void) | undefined
   #sealing = false
 
-  constructor({ repository, now, sinks = [], onSinkError, checkpoints }: AuditLogOptions) {
+  constructor({ repository, now, onStored = () => undefined, checkpoints }: AuditLogOptions) {
     this.#checkpoints = checkpoints
     this.#repository = repository
     this.#now = now
-    this.#sinks = sinks
-    this.#onSinkError = onSinkError
-  }
-
-  get sinks(): readonly Sink[] {
-    return this.#sinks
-  }
-
-  /** Events that are stored from now on go to these; the ones before are not closed. */
-  setSinks(sinks: readonly Sink[]): void {
-    this.#sinks = sinks
+    this.#onStored = onStored
   }
 
   /**
@@ -120,10 +108,9 @@ export class AuditLog implements Audit {
     await this.flush()
   }
 
-  /** Stores what waits, signs it, and closes the sinks. */
+  /** Stores what waits, and signs it. */
   async close(): Promise<void> {
     await this.checkpoint()
-    await Promise.all(this.#sinks.map((sink) => sink.close()))
   }
 
   async #write(): Promise<void> {
@@ -139,7 +126,7 @@ export class AuditLog implements Audit {
           sealing,
         )
         for (const { resolve } of group) resolve()
-        for (const [i, { event }] of group.entries()) this.#fanOut({ ...event, sequence: rows[i]!.sequence })
+        this.#onStored(group.map(({ event }, i) => ({ ...event, sequence: rows[i]!.sequence })))
         if (checkpoint) await this.#signedWith(checkpoint)
         else this.#signSoon()
       } catch (error) {
@@ -155,7 +142,7 @@ export class AuditLog implements Audit {
     this.#signed = row.sequence
     this.#due?.()
     this.#due = undefined
-    this.#fanOut(event)
+    this.#onStored([event])
     await this.#checkpoints?.anchor.note(row).catch((error: Error) => this.#checkpoints?.onError(error))
   }
 
@@ -200,16 +187,6 @@ export class AuditLog implements Audit {
         if (head && Buffer.from(head.hash).equals(rows.at(-1)!.hash)) return appended
         // another process was faster: its rows are the chain now, ours go behind them
         if (head?.sequence === before || attempt >= MAX_ATTEMPTS) throw error
-      }
-    }
-  }
-
-  #fanOut(event: StoredEvent): void {
-    for (const sink of this.#sinks) {
-      try {
-        sink.send(event)
-      } catch (error) {
-        this.#onSinkError?.(error as Error, sink)
       }
     }
   }

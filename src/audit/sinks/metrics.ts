@@ -4,7 +4,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { StoredEvent } from '../chain.ts'
-import type { Sink } from '../sink.ts'
 
 /** Label values come from events, and those from clients: what is not on the list is counted as `other`. */
 const among =
@@ -19,7 +18,7 @@ const resultLabel = among(['success', 'failure', 'killed', 'lost'])
 
 export type EventMetrics = ReturnType<typeof eventMetrics>
 
-/** What events are counted with. It outlives the sinks, which a reload makes anew. */
+/** What events are counted with. */
 export function eventMetrics(registers: Registry[]) {
   return {
     /** Running sessions by id, and their protocol: what `sessionsCurrent` counts. */
@@ -73,18 +72,15 @@ export function eventMetrics(registers: Registry[]) {
   }
 }
 
-export class MetricsSink implements Sink {
-  readonly type = 'metrics'
-  readonly address = 'metrics'
-  readonly queued = 0
-  readonly lost = 0
+/** Counts what this process has stored, as it is stored: it has no position, because it counts from the start. */
+export class MetricsSink {
   readonly #metrics: EventMetrics
 
   constructor(metrics: EventMetrics) {
     this.#metrics = metrics
   }
 
-  send({ code, fields }: StoredEvent): void {
+  count({ code, fields }: StoredEvent): void {
     const metrics = this.#metrics
     switch (code) {
       case 'auth.success':
@@ -135,6 +131,4 @@ export class MetricsSink implements Sink {
         break
     }
   }
-
-  async close(): Promise<void> {}
 }
