@@ -13,6 +13,7 @@ import { auditAnchor } from './audit/anchor.ts'
 import type { StoredEvent } from './audit/chain.ts'
 import { Feeds } from './audit/feeds/feeds.ts'
 import { AuditLog } from './audit/log.ts'
+import { Refusals } from './audit/refusals.ts'
 import type { Sink } from './audit/sink.ts'
 import { JsonLogSink } from './audit/sinks/jsonlog.ts'
 import { MetricsSink } from './audit/sinks/metrics.ts'
@@ -123,6 +124,7 @@ export class Broker {
       repository: parts.store.audit,
       now: Date.now,
       onStored: (events) => this.#stored(events),
+      refusals: new Refusals({ now: Date.now }),
       checkpoints: {
         key: parts.keeper.keys.signing,
         anchor: auditAnchor({ ...parts.store, vault: parts.vault }),

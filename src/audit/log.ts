@@ -10,10 +10,13 @@ import { chainCheckpoint, chainRows, type Head, type StoredEvent } from './chain
 import { CHECKPOINT_MS, CHECKPOINT_ROWS } from './checkpoint.ts'
 import { cleanFields } from './clean.ts'
 import type { EventFields } from './fields.ts'
+import type { Refusals } from './refusals.ts'
 import { type After, systemAfter } from './sink.ts'
 
 /** Events that may wait for the database; more are refused, so that a database that hangs is no memory leak. */
 const MAX_WAITING = 10_000
+/** Refusals may take this much of it, and are counted beyond: the rest is for what people do in their sessions. */
+const MAX_WAITING_REFUSALS = 1000
 /** Events of one commit. */
 export const MAX_GROUP = 500
 /** Attempts when another process (a command line beside the broker) appended at the same moment. */
@@ -31,6 +34,8 @@ export interface AuditLogOptions {
   now: () => number
   /** Hears of events that stand in the log, in their order; must not throw. */
   onStored?: (events: readonly StoredEvent[]) => void
+  /** Folds refusals that repeat; absent: each is stored. */
+  refusals?: Refusals
   /** Absent: the log is chained, but not signed. */
   checkpoints?: Checkpoints
 }
@@ -60,33 +65,63 @@ export class AuditLog implements Audit {
   /** False: the head has to be read from the database first. */
   #headKnown = false
   readonly #checkpoints: Checkpoints | undefined
+  readonly #refusals: Refusals | undefined
+  /** Refusals among those that wait. */
+  #waitingRefusals = 0
   /** Last row of which this process knows that a checkpoint signs it; undefined: it has written none yet. */
   #signed: number | undefined
   /** Cancels the checkpoint that is due in a while. */
   #due: (() => void) | undefined
   #sealing = false
 
-  constructor({ repository, now, onStored = () => undefined, checkpoints }: AuditLogOptions) {
+  constructor({ repository, now, onStored = () => undefined, checkpoints, refusals }: AuditLogOptions) {
     this.#checkpoints = checkpoints
     this.#repository = repository
     this.#now = now
     this.#onStored = onStored
+    this.#refusals = refusals
+    if (refusals) refusals.tell = (event) => this.#tellCounted(event)
   }
 
   /**
    * Resolves when the event is stored, with all that arrived while the commit before was under way in one
-   * transaction. Rejects when it could not be stored, when too many events wait, and for a code or a field that
+   * transaction; a refusal that repeats, when it is counted. Rejects when it could not be stored, when too many events wait, and for a code or a field that
    * the catalogue does not know.
    */
   async record(code: EventCode, fields: EventFields): Promise<void> {
     if (!Object.hasOwn(EVENTS, code)) throw new TypeError(`no event is called ${String(code).slice(0, 40)}`)
     const event: AuditEvent = { time: this.#now(), code, fields: cleanFields(fields) }
+    const isRefusal = this.#refusals?.isRefusal(code) ?? false
+    if (this.#refusals && isRefusal) {
+      if (this.#refusals.takes(event)) return
+      if (this.#waitingRefusals >= MAX_WAITING_REFUSALS) {
+        this.#refusals.count(event)
+        return
+      }
+    }
     if (this.#waiting.length >= MAX_WAITING)
       throw new Error('the audit log cannot keep up: too many events wait')
-    await new Promise<void>((resolve, reject) => {
+    await this.#stored(event, isRefusal)
+  }
+
+  #stored(event: AuditEvent, isRefusal: boolean): Promise<void> {
+    if (isRefusal) this.#waitingRefusals++
+    const stored = new Promise<void>((resolve, reject) => {
       this.#waiting.push({ event, resolve, reject })
       this.#writer ??= this.#write()
     })
+    return isRefusal ? stored.finally(() => this.#waitingRefusals--) : stored
+  }
+
+  /** What cannot be stored for now stays counted. */
+  #tellCounted(event: AuditEvent): void {
+    if (this.#waitingRefusals >= MAX_WAITING_REFUSALS) {
+      this.#refusals?.count(event)
+      return
+    }
+    this.#stored({ ...event, fields: cleanFields(event.fields) }, true).catch(() =>
+      this.#refusals?.count(event),
+    )
   }
 
   /** Resolves when all that was recorded before is stored or refused. */
@@ -108,8 +143,9 @@ export class AuditLog implements Audit {
     await this.flush()
   }
 
-  /** Stores what waits, and signs it. */
+  /** Stores what waits and what is counted, and signs it. */
   async close(): Promise<void> {
+    for (const event of this.#refusals?.takeAll() ?? []) this.#tellCounted(event)
     await this.checkpoint()
   }
 

@@ -82,13 +82,15 @@ export class MetricsSink {
 
   count({ code, fields }: StoredEvent): void {
     const metrics = this.#metrics
+    // refusals that were folded into one event
+    const times = Number(fields.count ?? 1)
     switch (code) {
       case 'auth.success':
       case 'auth.failure':
-        metrics.authentications.inc({
-          method: methodLabel(fields.method),
-          result: code === 'auth.success' ? 'success' : 'failure',
-        })
+        metrics.authentications.inc(
+          { method: methodLabel(fields.method), result: code === 'auth.success' ? 'success' : 'failure' },
+          times,
+        )
         break
       case 'session.open':
         metrics.running.set(String(fields.session), protocolLabel(fields.protocol))
@@ -103,14 +105,17 @@ export class MetricsSink {
         break
       }
       case 'session.denied':
-        metrics.sessions.inc({ protocol: protocolLabel(fields.protocol), result: 'denied' })
+        metrics.sessions.inc({ protocol: protocolLabel(fields.protocol), result: 'denied' }, times)
         break
       case 'channel.open':
       case 'channel.denied':
-        metrics.channels.inc({
-          subprotocol: subprotocolLabel(fields.subprotocol),
-          result: code === 'channel.open' ? 'opened' : 'denied',
-        })
+        metrics.channels.inc(
+          {
+            subprotocol: subprotocolLabel(fields.subprotocol),
+            result: code === 'channel.open' ? 'opened' : 'denied',
+          },
+          times,
+        )
         break
       case 'recording.sealed':
       case 'recording.recovered':
@@ -127,7 +132,7 @@ export class MetricsSink {
       case 'checkout.in':
       case 'checkout.expired':
       case 'checkout.denied':
-        metrics.checkouts.inc({ result: code.slice('checkout.'.length) })
+        metrics.checkouts.inc({ result: code.slice('checkout.'.length) }, times)
         break
     }
   }
