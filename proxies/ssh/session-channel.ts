@@ -226,7 +226,7 @@ export class SessionChannel extends Channel {
   #begin({ request, payload, before }: Asked, main: MainRequest): void {
     const { session } = this.host
     this.stage = 'passing'
-    const sent = asSent(main, session.rights)
+    const sent = asSent(main)
     this.recorder = session.recorder(
       this.id,
       sent,
