@@ -63,6 +63,8 @@ import * as example from './examples.ts'
 const USER = 1007
 const SHARE = 0x000103ea
 
+const DESKTOP = { width: 1280, height: 1024, depth: 24 }
+
 describe('the connection is initiated', () => {
   test('the request', () => {
     const request = { cookie: 'Cookie: mstshash=eltons', negotiation: { flags: 0, protocols: 0 } }
@@ -202,14 +204,14 @@ describe('capabilities are exchanged', () => {
     const { shareId, capabilities } = parseConfirmActive(pdu!.body)
     expect(shareId).toBe(SHARE)
     expect(capabilities).toHaveLength(18)
-    expect(readDesktop(capabilities)).toEqual({ width: 1280, height: 1024, depth: 24 })
+    expect(readDesktop(capabilities)).toEqual(DESKTOP)
     expect(takesFastPath(capabilities)).toBe(true)
   })
 
   test('of them a target learns nothing but bitmaps and pointers', () => {
     const { capabilities } = parseConfirmActive(pdu!.body)
     const before = hex(example.CONFIRM_ACTIVE)
-    const stripped = stripConfirm(capabilities)
+    const stripped = stripConfirm(capabilities, DESKTOP)
     const types = stripped.map(({ type }) => type)
     for (const gone of [CAPABILITY.offscreenCache, CAPABILITY.nineGrid, CAPABILITY.gdiPlus]) {
       expect(types).not.toContain(gone)
@@ -221,14 +223,17 @@ describe('capabilities are exchanged', () => {
     expect(hex(findCapability(stripped, CAPABILITY.virtualChannel))).toBe('0000000040060000')
     expect(hex(findCapability(stripped, CAPABILITY.general))).toBe('0100030000020000000015040000000000000000')
     expect(hex(findCapability(stripped, CAPABILITY.pointer))).toBe('010014001500')
-    const many = stripConfirm([{ type: CAPABILITY.pointer, body: Buffer.from('01008000ffff', 'hex') }])
+    const many = stripConfirm(
+      [{ type: CAPABILITY.pointer, body: Buffer.from('01008000ffff', 'hex') }],
+      DESKTOP,
+    )
     expect(hex(findCapability(many, CAPABILITY.pointer))).toBe('010080008000')
     expect(hex(example.CONFIRM_ACTIVE)).toBe(before)
   })
 
   test('of them a target learns no more pointers than a recording keeps', () => {
     const told = (body: string) => {
-      const [pointer] = stripConfirm([{ type: CAPABILITY.pointer, body: Buffer.from(body, 'hex') }])
+      const [pointer] = stripConfirm([{ type: CAPABILITY.pointer, body: Buffer.from(body, 'hex') }], DESKTOP)
       return hex(pointer!.body)
     }
     expect(told('0100ffff8100')).toBe('010080008000')
