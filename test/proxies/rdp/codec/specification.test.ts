@@ -8,7 +8,7 @@ import {
   stripConfirm,
   takesFastPath,
 } from '../../../../proxies/rdp/codec/capabilities.ts'
-import { buildTargetBlocks, parseClientData } from '../../../../proxies/rdp/codec/client-data.ts'
+import { buildTargetBlocks, parseClientData, scaleFor } from '../../../../proxies/rdp/codec/client-data.ts'
 import {
   buildClientInfo,
   forTarget,
@@ -118,6 +118,11 @@ describe('settings are exchanged', () => {
     expect(told.channels).toEqual([{ name: 'cliprdr', options: 0xc0a00000 }])
     const in32 = parseClientData(buildTargetBlocks(client, { ...view, colourDepth: 32 }))
     expect(in32.core).toMatchObject({ colourDepth: 32, earlyFlags: 0x3, width: 1280 })
+    const small = parseClientData(buildTargetBlocks(client, { ...view, size: { width: 1, height: 8000 } }))
+    expect(small.core).toMatchObject({ width: 512, height: 8000 })
+    expect([100, 0, 501, 500, 250].map((scale) => scaleFor({ width: 1024, height: 1024 }, scale))).toEqual([
+      100, 100, 100, 200, 200,
+    ])
   })
 
   test("the server's, whose conference has a wrong length", () => {
