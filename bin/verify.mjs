@@ -391,7 +391,11 @@ function readLine(line, number) {
   }
 }
 
-function checkAuditCheckpoint({ sequence, time, fields }, before, keys) {
+function checkAuditCheckpoint({ sequence, time, fields }, before, keys, announced) {
+  if (announced !== undefined && fields.signer !== announced) {
+    const message = `row ${sequence} is signed by ${fields.signer}, which ${announced} has come in the place of`
+    throw new Fault('unknown_signer', message)
+  }
   const signer = keys.find(({ id }) => id === fields.signer)
   if (!signer) {
     throw new Fault(
@@ -453,6 +457,8 @@ export function verifyAudit(path, { keys, heads = [] }) {
   let next = 1
   let signed = 0
   let previous = Buffer.alloc(32)
+  /** Id of the key that has to sign from here on, once the log says which. */
+  let signer
   let gap
   const verdict = (fault) => ({
     ok: fault === undefined,
@@ -481,8 +487,12 @@ export function verifyAudit(path, { keys, heads = [] }) {
       if (known && known.hash !== hash.toString('hex')) {
         throw new Fault('replaced_log', `expected the hash ${known.hash} in this row`)
       }
-      if (event.code === 'audit.checkpoint') checkAuditCheckpoint(event, previous, keys)
-      if (event.code === 'audit.checkpoint') signed = next
+      if (event.code === 'audit.checkpoint') {
+        checkAuditCheckpoint(event, previous, keys, signer)
+        signed = next
+      }
+      if (event.code === 'secret.change' && event.fields.object_type === 'signing_key')
+        signer = event.fields.signer
       gather(sessions, event)
       previous = hash
       next++

@@ -11,6 +11,7 @@ import {
   encodeDesktopName,
   encodeDesktopSize,
   encodeExtendedDesktopSize,
+  encodeExtendedServerCutText,
   encodeUpdateHeader,
 } from './codec/server-encoder.ts'
 import type { ServerInit } from './codec/server-init.ts'
@@ -206,11 +207,12 @@ export class Downstream implements ServerVisitor {
         if (this.#options.clipboard.passesText('down', piece.subarray(CLASSIC_BODY)))
           this.#toViewer.add(piece)
         return
-      case 'extended-cut-text':
+      case 'extended-cut-text': {
         this.#learned('extended-clipboard')
-        if (this.#options.clipboard.passesExtended('down', unit.flags, piece.subarray(EXTENDED_BODY)))
-          this.#toViewer.add(piece)
+        const passed = this.#options.clipboard.extended('down', unit.flags, piece.subarray(EXTENDED_BODY))
+        if (passed) this.#sendNow(encodeExtendedServerCutText(passed.flags, passed.body))
         return
+      }
       case 'end-of-continuous-updates':
         this.#toViewer.add(piece)
         this.#stopped()

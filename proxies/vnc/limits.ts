@@ -3,6 +3,8 @@
 /** Bytes of data, each way, that are inflated: so many at once, and so many a second in the long run. */
 export const CLIPBOARD_BYTES = 16 * 1024 * 1024
 export const CLIPBOARD_BYTES_PER_SECOND = 1024 * 1024
+/** Bytes of an extended cut text, each way, that are kept in case it is sent again. */
+export const CLIPBOARD_REPEATED = 64 * 1024
 
 /** The desktop on which the bastion shows its own screens while there is no target. */
 export const OWN_SIZE = { width: 1024, height: 768 }

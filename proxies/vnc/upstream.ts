@@ -186,9 +186,8 @@ export class Upstream {
         if (clipboard.passesText('up', message.text)) this.#gather(encodeClientCutText(message.text))
         return
       case 'extended-cut-text': {
-        const { flags, body } = message
-        if (clipboard.passesExtended('up', flags, body))
-          this.#gather(encodeExtendedClientCutText(flags, body))
+        const passed = clipboard.extended('up', message.flags, message.body)
+        if (passed) this.#gather(encodeExtendedClientCutText(passed.flags, passed.body))
         return
       }
       case 'set-desktop-size': {

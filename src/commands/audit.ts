@@ -16,7 +16,7 @@ export const auditCommand: Command = {
   synopsis: [
     ['audit verify [--head ROW:HASH]… [--json]', 'check the audit log, and the recordings against it'],
     ['audit export', 'write the audit log to standard output, one JSON object a line'],
-    ['audit key', 'print the public key that signs recordings and the audit log'],
+    ['audit key', 'print the public key that signs recordings and the audit log, and those that it replaced'],
   ],
   options: { json: { type: 'boolean' }, head: { type: 'string', multiple: true } },
   async run(invocation) {
@@ -49,7 +49,7 @@ async function verify(beside: Beside, heads: Head[], { options }: Invocation): P
   const entries = await listed(keeper.root)
   const evidence = new Evidence()
   const walked = await verifyAudit(store.audit, {
-    trusted: [keeper.keys.signer],
+    trusted: keeper.keys.trusted,
     known: [...heads, ...(anchor ? [anchor] : [])],
     onEvent: (event) => evidence.add(event),
   })
@@ -87,7 +87,9 @@ async function exportAll({ store, audit }: Beside): Promise<number> {
 }
 
 async function printKey({ keeper }: Beside): Promise<number> {
-  const { signer } = keeper.keys
-  process.stdout.write(`${Buffer.from(signer).toString('base64')} ${signerId(signer)}\n`)
+  const [present, ...former] = keeper.keys.trusted.map(
+    (key) => `${Buffer.from(key).toString('base64')} ${signerId(key)}`,
+  )
+  process.stdout.write([present, ...former.map((key) => `${key} replaced`), ''].join('\n'))
   return 0
 }

@@ -11,6 +11,7 @@ import { auditAnchor } from '../audit/anchor.ts'
 import { anchorFault, verifyAudit } from '../audit/verify.ts'
 import { explainBindError } from '../config/binderror.ts'
 import type { Config } from '../config/config.ts'
+import { exposedFiles } from '../config/exposure.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { publicHostKeys, runningHolder } from '../data-folder.ts'
 import { openFoundation } from '../foundation.ts'
@@ -66,6 +67,7 @@ async function look(file: string): Promise<Finding[]> {
     ...certificates(config, Date.now()),
     ...(await data(config)),
     masterKey(config),
+    ...secretFiles(config),
     coreDumps(),
     disk(config),
     ...(await objectStore(config)),
@@ -142,7 +144,7 @@ async function data(config: Config): Promise<Finding[]> {
       const anchor = await auditAnchor({ ...store, vault }).read()
       const known = anchor ? [anchor] : []
       const verdict = anchorFault(
-        await verifyAudit(store.audit, { trusted: [keeper.keys.signer], known }),
+        await verifyAudit(store.audit, { trusted: keeper.keys.trusted, known }),
         anchor,
       )
       return [
@@ -157,7 +159,7 @@ async function data(config: Config): Promise<Finding[]> {
           : { level: 'ok', subject: 'audit', text: `${verdict.rows} rows in order` },
       ]
     } finally {
-      await foundation.store.close()
+      await foundation.close()
     }
   } catch (error) {
     return [
@@ -206,6 +208,14 @@ function masterKey({ masterKey, dataDir }: Config): Finding {
     subject: 'master key',
     text: `${file} lies beside the data that it seals: who copies the folder has both; move it, and set master_key`,
   }
+}
+
+function secretFiles(config: Config): Finding[] {
+  const exposed = exposedFiles(config)
+  if (exposed.length > 0) return exposed.map((text) => ({ level: 'warning', subject: 'secrets', text }))
+  const { length } = config.secretFiles
+  const text = `${length} file${length === 1 ? '' : 's'} with secrets, for nobody else to read`
+  return length === 0 ? [] : [{ level: 'ok', subject: 'secrets', text }]
 }
 
 function disk({ dataDir, recordings }: Config): Finding {

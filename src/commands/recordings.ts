@@ -141,12 +141,12 @@ function commandsOf({ keeper, store }: Beside, identity: Secret | undefined): Re
     root: keeper.root,
     unwrap: async (wrapped) => {
       try {
-        return await unwrapKey(wrapped, identity ?? keeper.keys.identity)
+        return await unwrapKey(wrapped, ...(identity ? [identity] : keeper.keys.identities))
       } catch (error) {
         throw identity ? error : sealedToAuditors(error)
       }
     },
-    trusted: [keeper.keys.signer],
+    trusted: keeper.keys.trusted,
     evidence: async (session) => (await gatherEvidence(store.audit, session)).sessions,
     ...(keeper.bucket && { bucket: keeper.bucket }),
     stdout: process.stdout,

@@ -22,15 +22,19 @@ import { SignedRecording } from './signed.ts'
 /** The settings that hold the broker's own recording keys, sealed. */
 const SIGNING_KEY = 'recordings.signing_key'
 const IDENTITY = 'recordings.identity'
+/** Those that were in use before. */
+const FORMER = 'recordings.former_keys'
 
 export interface RecordingKeys {
   /** Ed25519; signs checkpoints. */
   signing: KeyObject
   /** Its raw public key, 32 bytes. */
   signer: Buffer
-  /** The broker's own age identity, that opens every session's key. */
-  identity: Secret
-  /** `age1…` of the identity. */
+  /** Raw public keys whose signatures count: the one above, then those that it came in the place of. */
+  trusted: readonly Buffer[]
+  /** The broker's own age identities, that open every session's key: the present one, then those of before. */
+  identities: readonly Secret[]
+  /** `age1…` of the present identity. */
   recipient: string
 }
 
@@ -42,8 +46,53 @@ export async function openRecordingKeys(settings: SettingRepository, vault: Vaul
   const identity = await sealedSetting(settings, vault, IDENTITY, makeIdentity)
   const signing = createPrivateKey(pem.reveal())
   pem.wipe()
-  return { signing, signer: rawPublicKey(signing), identity, recipient: await recipientOf(identity) }
+  const signer = rawPublicKey(signing)
+  const former = await formerKeys(settings, vault)
+  return {
+    signing,
+    signer,
+    trusted: [signer, ...former.signers.map((key) => Buffer.from(key, 'base64'))],
+    identities: [identity, ...former.identities.map((text) => Secret.of(text))],
+    recipient: await recipientOf(identity),
+  }
 }
+
+/**
+ * Makes a new signing key and a new identity. Of the old ones the public key goes on being trusted, for what it has
+ * signed, and the identity goes on opening what was sealed to it. `settings` are those of a transaction.
+ */
+export async function renewRecordingKeys(settings: SettingRepository, vault: Vault): Promise<RecordingKeys> {
+  const { signer, identities } = await openRecordingKeys(settings, vault)
+  const former = await formerKeys(settings, vault)
+  const all: FormerKeys = {
+    signers: [signer.toString('base64'), ...former.signers],
+    identities: [identities[0]!.revealText(), ...former.identities],
+  }
+  await settings.set(FORMER, vault.seal(settingPlace(FORMER), Secret.of(JSON.stringify(all))))
+  await settings.remove(SIGNING_KEY)
+  await settings.remove(IDENTITY)
+  return await openRecordingKeys(settings, vault)
+}
+
+/** Newest first. */
+interface FormerKeys {
+  /** Raw public keys in base64. */
+  signers: string[]
+  identities: string[]
+}
+
+async function formerKeys(settings: SettingRepository, vault: Vault): Promise<FormerKeys> {
+  const sealed = await settings.get(FORMER)
+  if (!sealed) return { signers: [], identities: [] }
+  const body = vault.open(settingPlace(FORMER), sealed)
+  try {
+    return JSON.parse(body.revealText())
+  } finally {
+    body.wipe()
+  }
+}
+
+const settingPlace = (name: string) => ({ table: 'settings', id: name, field: 'value' })
 
 /** A secret in the settings, made once; when two processes start at a time, the first one's counts. */
 async function sealedSetting(
@@ -52,7 +101,7 @@ async function sealedSetting(
   name: string,
   make: () => Promise<Secret>,
 ): Promise<Secret> {
-  const place = { table: 'settings', id: name, field: 'value' }
+  const place = settingPlace(name)
   const stored = await settings.get(name)
   if (stored) return vault.open(place, stored)
   const fresh = await make()
@@ -158,7 +207,7 @@ export class RecordingKeeper {
 
   /** A session's key out of its `key.age`, for the broker's own use. Throws RecordingError. */
   unwrap(wrapped: Uint8Array): Promise<Uint8Array> {
-    return unwrapKey(wrapped, this.#options.keys.identity)
+    return unwrapKey(wrapped, ...this.#options.keys.identities)
   }
 
   /**

@@ -89,7 +89,7 @@ async function recoverOne(
     ? { outcome: 'closed' }
     : await recoverRecording(entry.directory, session.id, {
         sign: (statement) => keeper.signRecovered(session.id, statement),
-        trusted: [keeper.keys.signer],
+        trusted: keeper.keys.trusted,
         now,
         ...(noted && { noted }),
       })

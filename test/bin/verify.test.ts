@@ -231,14 +231,14 @@ describe('exported audit logs: both verifiers find', () => {
     rows = (await makeLog()).rows
   })
   const heads = () => [{ sequence: rows.length, hash: rows.at(-1)!.hash }]
-  const bothFindIn = async (changed: AuditRow[], known = heads()): Promise<string> => {
+  const bothFindIn = async (changed: AuditRow[], known = heads(), keys = [raw]): Promise<string> => {
     const repository = new MemoryAudit()
     repository.rows = changed
     const path = join(folder, 'log.jsonl')
     writeFileSync(path, changed.map(exportLine).join(''))
-    const here = (await verifyAudit(repository, { trusted: [raw], known })).fault
+    const here = (await verifyAudit(repository, { trusted: keys, known })).fault
     const there = standAloneAudit(path, {
-      keys: [keyOf(raw)],
+      keys: keys.map(keyOf),
       heads: known.map(({ sequence, hash }) => ({ sequence, hash: Buffer.from(hash).toString('hex') })),
     }).fault
     expect([there?.code, there?.row]).toEqual([here?.code, here?.sequence])
@@ -279,6 +279,30 @@ describe('exported audit logs: both verifiers find', () => {
     expect(await bothFindIn(rewritten(6, rows.slice(7), stranger))).toBe('unknown_signer')
     const unsigned = rows.filter(({ code }) => code === 'command')
     expect(await bothFindIn(rewritten(0, [...unsigned, ...unsigned]))).toBe('replaced_log')
+  })
+
+  test('a checkpoint by a key that was replaced: it counts up to the event that says so, and no further', async () => {
+    const fresh = generateKeyPairSync('ed25519').privateKey
+    const keys = [rawPublicKey(fresh), raw]
+    const signer = signerMetadata(rawPublicKey(fresh)).signing_key
+    const repository = new MemoryAudit()
+    repository.rows = [...rows]
+    const write = async (
+      by: KeyObject,
+      fields: Record<string, string>,
+      code: 'command' | 'secret.change',
+    ) => {
+      const checkpoints = { key: by, anchor: { note: async () => {} }, onError: () => {} }
+      const audit = new AuditLog({ repository, now: () => 1_796_000_000_000, checkpoints })
+      await audit.record(code, fields)
+      await audit.close()
+    }
+    await write(fresh, { object_type: 'signing_key', signer }, 'secret.change')
+    expect(await bothFindIn(repository.rows, [], keys)).toBe('ok')
+    await write(fresh, { object: 'ls' }, 'command')
+    expect(await bothFindIn(repository.rows, [], keys)).toBe('ok')
+    await write(key, { object: 'by a thief of the old key' }, 'command')
+    expect(await bothFindIn(repository.rows, [], keys)).toBe('unknown_signer')
   })
 
   test('a cut tail, wherever it was cut', async () => {

@@ -23,7 +23,13 @@ let here: Setting
 let keeper: RecordingKeeper
 beforeEach(async () => {
   here = await startSetting(signer)
-  const keys = { signing: signer.key, signer: signer.raw, identity, recipient }
+  const keys = {
+    signing: signer.key,
+    signer: signer.raw,
+    trusted: [signer.raw],
+    identities: [identity],
+    recipient,
+  }
   keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
 })
 afterEach(() => here.close())
@@ -81,7 +87,13 @@ test('ones that are known stay as they are', async () => {
 
 test('one that somebody else has signed, or changed, or that does not say what it is, stays unknown', async () => {
   const stranger = makeSigner()
-  const keys = { signing: stranger.key, signer: stranger.raw, identity, recipient }
+  const keys = {
+    signing: stranger.key,
+    signer: stranger.raw,
+    trusted: [stranger.raw],
+    identities: [identity],
+    recipient,
+  }
   const ours = keeper
   keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
   await (await record(1)).close({ result: 'success' })

@@ -17,6 +17,7 @@ import * as terminals from './0010-terminals.ts'
 import * as vnc from './0011-vnc.ts'
 import * as rdp from './0012-rdp.ts'
 import * as progress from './0013-progress.ts'
+import * as sealedPasswords from './0016-sealed-passwords.ts'
 
 export interface Migration {
   version: number
@@ -38,6 +39,7 @@ const MIGRATIONS: readonly Migration[] = [
   vnc,
   rdp,
   progress,
+  sealedPasswords,
 ]
 
 /** Of a database that this program has opened. */

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { hash } from 'node:crypto'
 import { deflateSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { FIRST_UPDATE_MS, STALL_LOOK_MS, STALL_MS, STRICT_HELD } from '../../../proxies/limits.ts'
@@ -22,15 +23,11 @@ import {
   encodeDesktopName,
   encodeDesktopSize,
   encodeExtendedDesktopSize,
+  encodeExtendedServerCutText,
 } from '../../../proxies/vnc/codec/server-encoder.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
-import {
-  encodeEndOfContinuousUpdates,
-  encodeExtendedServerCutText,
-  encodeServerCutText,
-  encodeServerFence,
-} from './codec/encoders.ts'
+import { encodeEndOfContinuousUpdates, encodeServerCutText, encodeServerFence } from './codec/encoders.ts'
 import { rectangle, update } from './codec/streams.ts'
 import { newWorld } from './relay-world.ts'
 
@@ -269,18 +266,20 @@ describe('the clipboard', () => {
     }
   })
 
-  test('is an event with its size, and a frame with its text', async () => {
+  test('is an event with its size and its hash, and a frame with its text', async () => {
     const { viewer, target, events, frames } = await newWorld(['VNC_CLIPBOARD_UP', 'VNC_CLIPBOARD_DOWN'])
     viewer.say(encodeClientCutText(Buffer.from('Gr\xfcn', 'latin1')))
     target.say(encodeServerCutText(Buffer.from('rot')))
+    const green = { format: 'text', size: 5, sha256: hash('sha256', 'Grün') }
+    const red = { format: 'text', size: 3, sha256: hash('sha256', 'rot') }
     await vi.waitFor(() => expect(events).toHaveLength(2))
     expect(events).toEqual([
-      ['clipboard', { subprotocol: 'VNC_CLIPBOARD_UP', direction: 'up', size: 5 }],
-      ['clipboard', { subprotocol: 'VNC_CLIPBOARD_DOWN', direction: 'down', size: 3 }],
+      ['clipboard', { subprotocol: 'VNC_CLIPBOARD_UP', direction: 'up', ...green }],
+      ['clipboard', { subprotocol: 'VNC_CLIPBOARD_DOWN', direction: 'down', ...red }],
     ])
     expect(frames.slice(2).map(([type, payload]) => [type, JSON.parse(payload.toString())])).toEqual([
-      [FRAME.clipboard, { direction: 'up', bytes: 5, text: 'Grün' }],
-      [FRAME.clipboard, { direction: 'down', bytes: 3, text: 'rot' }],
+      [FRAME.clipboard, { direction: 'up', format: 'text', bytes: 5, sha256: green.sha256, text: 'Grün' }],
+      [FRAME.clipboard, { direction: 'down', format: 'text', bytes: 3, sha256: red.sha256, text: 'rot' }],
     ])
   })
 
@@ -306,7 +305,9 @@ describe('the clipboard', () => {
     expect(events.map(([code]) => code)).toEqual(['clipboard', 'channel.denied'])
     expect(JSON.parse(frames.find(([type]) => type === FRAME.clipboard)![1].toString())).toEqual({
       direction: 'down',
+      format: 'text',
       bytes: 3,
+      sha256: hash('sha256', 'a\nb'),
       text: 'a\nb',
     })
   })
