@@ -1,6 +1,7 @@
 /** `sallyport audit verify|export|key`. */
 import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
+import { jsonLine } from '../../recordings/export/payload.ts'
 import { signerId } from '../../recordings/format/header.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import type { Head } from '../audit/chain.ts'
@@ -9,6 +10,7 @@ import { type AuditVerdict, anchorFault, verifyAudit } from '../audit/verify.ts'
 import { countOf, crossCheck, Evidence, listed, type SessionFault } from '../keeper/evidence.ts'
 import { type Beside, besideBroker } from './beside.ts'
 import { type Command, expectNoWords, type Invocation, UsageError } from './command.ts'
+import { forStream, plain } from './output.ts'
 
 export const auditCommand: Command = {
   synopsis: [
@@ -56,7 +58,7 @@ async function verify(beside: Beside, heads: Head[], { options }: Invocation): P
   const sessions = verdict.fault ? [] : await crossCheck(keeper.root, entries, evidence)
   const recordings = { ...countOf(evidence.sessions), faults: sessions }
   process.stdout.write(
-    options['json'] ? `${JSON.stringify({ ...verdict, recordings })}\n` : textOf(verdict, recordings),
+    options['json'] ? jsonLine({ ...verdict, recordings }) : plain(textOf(verdict, recordings)),
   )
   return verdict.fault || sessions.length > 0 ? 1 : 0
 }
@@ -79,7 +81,7 @@ function textOf(
 async function exportAll({ store, audit }: Beside): Promise<number> {
   await audit.checkpoint({ always: true })
   for await (const lines of exportAudit(store.audit)) {
-    if (!process.stdout.write(lines)) await once(process.stdout, 'drain')
+    if (!process.stdout.write(forStream(lines, process.stdout))) await once(process.stdout, 'drain')
   }
   return 0
 }

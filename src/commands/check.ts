@@ -1,9 +1,11 @@
 /** `sallyport check`: whether the broker would start here, and what is unwise. One line a finding. */
+
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/ssh2.ts'
+import { jsonLine } from '../../recordings/export/payload.ts'
 import { recipientFault } from '../../recordings/keys.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import { anchorFault, verifyAudit } from '../audit/verify.ts'
@@ -20,6 +22,7 @@ import { openHostCertificates, validityOf } from '../own-certificates.ts'
 import { withholdFromCoreDumps } from '../process-memory.ts'
 import { certificates } from './certificates.ts'
 import { type Command, expectNoWords } from './command.ts'
+import { plain } from './output.ts'
 
 export interface Finding {
   level: 'ok' | 'warning' | 'error'
@@ -39,8 +42,8 @@ export const check: Command = {
     for (const finding of findings) {
       process.stdout.write(
         options['json']
-          ? `${JSON.stringify(finding)}\n`
-          : `${finding.level.padEnd(8)} ${finding.subject.padEnd(14)} ${finding.text}\n`,
+          ? jsonLine(finding)
+          : plain(`${finding.level.padEnd(8)} ${finding.subject.padEnd(14)} ${finding.text}\n`),
       )
     }
     return findings.some(({ level }) => level === 'error') ? 1 : 0

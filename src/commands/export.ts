@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { exportTable } from '../api/csv/exporter.ts'
 import { besideBroker } from './beside.ts'
 import { type Command, UsageError } from './command.ts'
+import { forStream } from './output.ts'
 import { contextOf, separatorOption, typeOf, whoRunsThis } from './tables.ts'
 
 export const exportCommand: Command = {
@@ -15,9 +16,13 @@ export const exportCommand: Command = {
     if (more.length > 0) throw new UsageError(`${JSON.stringify(more[0])} is one word too many`)
     const separator = separatorOption(invocation)
     return await besideBroker(invocation, async (beside) => {
-      const table = exportTable(contextOf(beside), whoRunsThis(), name, separator)
+      const table = forTerminal(exportTable(contextOf(beside), whoRunsThis(), name, separator))
       await pipeline(Readable.from(table), process.stdout, { end: false })
       return 0
     })
   },
+}
+
+async function* forTerminal(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const piece of pieces) yield forStream(piece, process.stdout)
 }

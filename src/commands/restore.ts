@@ -1,7 +1,9 @@
 /** `sallyport restore DIR`. */
+import { jsonLine } from '../../recordings/export/payload.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { loadConfig } from '../config/load.ts'
 import { type Command, onlyWord } from './command.ts'
+import { plain } from './output.ts'
 import { localUser } from './tables.ts'
 
 export const restore: Command = {
@@ -22,7 +24,7 @@ export const restore: Command = {
         recordings,
         master_key: masterKey,
       }
-      process.stdout.write(`${JSON.stringify(restored)}\n`)
+      process.stdout.write(jsonLine(restored))
       return 0
     }
     const lines = [
@@ -40,7 +42,7 @@ export const restore: Command = {
       lines.push('the master key came from the backup: move it to a place of its own (see sallyport check)')
     }
     lines.push('next: sallyport check, then start the broker, then sallyport audit verify')
-    process.stdout.write(`${lines.join('\n')}\n`)
+    process.stdout.write(plain(`${lines.join('\n')}\n`))
     return 0
   },
 }
