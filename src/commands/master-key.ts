@@ -6,6 +6,7 @@ import { openStore } from '../store/open.ts'
 import { loadMasterKey, rotateMasterKeyFile } from '../vault/keyfile.ts'
 import { fingerprint, formatMasterKey, newMasterKey, rotate } from '../vault/masterkey.ts'
 import { type Command, UsageError } from './command.ts'
+import { localActor } from './local-user.ts'
 
 export const rotateMasterKey: Command = {
   synopsis: [['master-key rotate', 'replace the master key and wrap the data key with the new one']],
@@ -17,7 +18,7 @@ export const rotateMasterKey: Command = {
     }
     const store = await openStore({ path: config.database.file })
     try {
-      const audit = new AuditLog({ repository: store.audit, now: Date.now })
+      const audit = new AuditLog({ repository: store.audit, now: Date.now, actor: localActor() })
       const source = config.masterKey
       await audit.record('secret.change', {
         object_type: 'master_key',

@@ -2,7 +2,7 @@
 import { restoreBackup } from '../backup/restore.ts'
 import { loadConfig } from '../config/load.ts'
 import { type Command, onlyWord } from './command.ts'
-import { localUser } from './tables.ts'
+import { localActor } from './local-user.ts'
 
 export const restore: Command = {
   synopsis: [['restore DIR [--json]', 'put a backup into the data folder, which has to be empty or missing']],
@@ -10,8 +10,12 @@ export const restore: Command = {
   async run({ config: file, options, words }) {
     const folder = onlyWord(words, 'restore DIR')
     const config = loadConfig(file)
-    const user = localUser()
-    const { manifest, masterKey } = await restoreBackup({ config, folder, user, now: Date.now })
+    const { manifest, masterKey } = await restoreBackup({
+      config,
+      folder,
+      actor: localActor(),
+      now: Date.now,
+    })
     const { sessions, recordings, audit, created } = manifest
     if (options['json'] === true) {
       const restored = {
