@@ -417,11 +417,12 @@ export class Broker {
       throw error
     }
     const changes = configChanges(this.#config, config)
-    // The receivers of now have it before one of them is taken away.
+    // The receivers of now have it before one of them is taken away, and new ones begin with it.
+    const begin = this.#feeds.head
     await this.#audit.record('config.reload', { ...told, changes, result: 'success' })
     change()
     this.#config = config
-    await this.#feeds.replace(sinks)
+    await this.#feeds.replace(sinks, begin)
   }
 
   async #prepareReload(config: Config): Promise<() => void> {
