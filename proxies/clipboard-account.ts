@@ -1,5 +1,5 @@
 /** What the audit log and the recording are told of a desktop's clipboard: each text, or how many in quick succession. */
-import type { EventFields } from '../src/audit/fields.ts'
+import type { ProxyFields } from '../src/gate/messages.ts'
 import type { Right } from '../src/model/rights.ts'
 import { Bucket } from './bucket.ts'
 import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from './limits.ts'
@@ -11,7 +11,7 @@ export interface ClipboardAccountOptions {
   /** The right that each direction takes. */
   needs: Readonly<Record<Direction, Right>>
   uses: (right: Right) => void
-  tell: (fields: EventFields) => void
+  tell: (fields: ProxyFields<'clipboard'>) => void
   denied: (right: Right, reason: string) => void
   record: (direction: Direction, bytes: number, text: string | undefined) => void
   /** Milliseconds, never decreasing. */

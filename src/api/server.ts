@@ -115,6 +115,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     turns: new Turns(),
     refusals: new Refusals(),
     webSockets: new WebSockets(),
+    watchers: new Set(),
   }
   const app: Api = fastify({
     https: {

@@ -36,6 +36,7 @@ export const EVENT_FIELDS = [
   'rule',
   'signature',
   'signer',
+  'api_key',
 ] as const
 export type EventField = (typeof EVENT_FIELDS)[number]
 /** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */
@@ -58,12 +59,13 @@ export const CLIENT = ['client_ip', 'client_port'] as const
 export const KEY = ['digest', 'object_type', 'object'] as const
 export const PLACE = ['account', 'domain', 'device', 'service'] as const
 export const TARGET = [...PLACE, 'target_host'] as const
-export const SESSION = ['session', 'user', ...CLIENT, 'protocol', ...TARGET] as const
+export const SESSION = ['session', 'user', 'api_key', ...CLIENT, 'protocol', ...TARGET] as const
 export const CHANNEL = [...SESSION, 'subprotocol'] as const
 export const WATCH = [
   'session',
   'user',
   'profile',
+  'api_key',
   ...CLIENT,
   'object_type',
   'object',
@@ -76,6 +78,7 @@ export const WATCH = [
 export const OBJECT = [
   'user',
   'profile',
+  'api_key',
   ...CLIENT,
   'method',
   'object_type',

@@ -1,9 +1,38 @@
 /** The end of a session: what the audit and the store are told of how it went. */
 import type { Audit } from '../audit/catalogue.ts'
+import { cleanValue } from '../audit/clean.ts'
 import type { EventFields } from '../audit/fields.ts'
+import { RIGHTS } from '../model/rights.ts'
 import type { Store } from '../store/store.ts'
 import type { CloseRequest } from './messages.ts'
 import { type RunningSession, sessionFields } from './running.ts'
+
+const RESULTS: readonly CloseRequest['result'][] = ['success', 'failure', 'killed']
+
+/**
+ * The proxy's account, bounded. Who ended the session, where somebody did, is known here: a proxy's words are none of
+ * theirs. What it cannot have meant fails the session and not its account, which there has to be.
+ */
+export function accountOf(session: RunningSession, said: CloseRequest): CloseRequest {
+  const { result, reason, rightsUsed, bytesIn, bytesOut, recording } = said
+  const isKnown = RESULTS.includes(result)
+  const isStopped = isKnown && result === 'killed' && session.stopped !== undefined
+  const why = isStopped ? session.stopped : reason
+  return {
+    session: session.id,
+    result: isKnown ? result : 'failure',
+    ...(why !== undefined && { reason: cleanValue(String(why)) }),
+    rightsUsed: RIGHTS.filter((right) => rightsUsed.includes(right)),
+    bytesIn: count(bytesIn),
+    bytesOut: count(bytesOut),
+    ...(recording && { recording }),
+  }
+}
+
+/** Bytes, as a number that can be one. */
+function count(bytes: number): number {
+  return Number.isSafeInteger(bytes) && bytes >= 0 ? bytes : 0
+}
 
 /** Accounts for a session that ended at `end`, in milliseconds since the epoch. */
 export async function accountFor(

@@ -1,7 +1,7 @@
 /** Opens the embedded database and puts the repositories on it. */
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { Kysely } from 'kysely'
+import { Kysely, sql } from 'kysely'
 import { accessQueries } from './access.ts'
 import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './apikeys.ts'
@@ -97,6 +97,10 @@ function storeOn(context: StoreContext): Store {
     audit: auditRepository(context),
     settings: settingRepository(context),
     transaction: (work) => alone(db, (tx) => work(storeOn({ db: tx, newId }))),
+    dataVersion: async () => {
+      const { rows } = await sql<{ data_version: number }>`pragma data_version`.execute(db)
+      return rows[0]?.data_version ?? 0
+    },
     close: () => db.destroy(),
   }
 }

@@ -71,6 +71,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
             ip_source: JSON.stringify(object.ipSource),
             password_hash: null,
             secret_revision: 0,
+            look: null,
           })
           .execute()
         await setGroups(tx, id, object.groupIds)
