@@ -28,6 +28,7 @@ export interface DesktopWorld<Options> {
   login: string
   gate: BrokerGate
   vault: Vault
+  identities: Identities
   /** Milliseconds since the epoch; a test moves it. */
   clock: { now: number }
   /** What ops1's sign-ins rest on. */
@@ -103,6 +104,7 @@ async function desktopWorld<Options>(
     login: `ops1:root@srv1:${protocol.toLowerCase()}`,
     gate,
     vault,
+    identities,
     clock,
     basis: () => basis,
     async signIn(login = world.login, by = protocol) {
