@@ -5,7 +5,7 @@
  */
 
 import type { Metadata } from '../format/header.ts'
-import { type Command, FRAME, type Frame } from '../frames.ts'
+import { type Command, FRAME, type Frame, UNREAD_LINE } from '../frames.ts'
 import { channelOpenOf, framesOfChannel } from './channel.ts'
 import { jsonLine, jsonOf, StreamDecoders, sizeOf } from './payload.ts'
 
@@ -82,7 +82,7 @@ function eventOf(frame: Frame, decoders: StreamDecoders): [string, string] | und
     }
     case FRAME.command: {
       const command = jsonOf(frame.payload) as Partial<Command> | undefined
-      return ['m', String(command?.line ?? '')]
+      return ['m', command?.confidence === 'unread' ? UNREAD_LINE : String(command?.line ?? '')]
     }
     default:
       return undefined
