@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/malformed.ts'
+import { FORMAT, kindOfFormat } from '../../../../proxies/rdp/codec/clipboard-formats.ts'
 import {
   buildClipboardCapabilities,
   buildFileRefusal,
@@ -9,8 +10,6 @@ import {
   CLIPBOARD_CAPABILITY,
   CLIPBOARD_MESSAGE,
   clipboardText,
-  FORMAT,
-  isFileFormat,
   parseClipboard,
   parseClipboardCapabilities,
   parseFileContentsRequest,
@@ -75,8 +74,8 @@ describe('the clipboard (MS-RDPECLIP, section 4)', () => {
       [FORMAT.dib, ''],
       [FORMAT.dibV5, ''],
     ])
-    expect(hex(buildFormatList(formats, 0))).toBe(hex(list))
-    const some = parseFormatList(parseClipboard(buildFormatList(formats.slice(2), 0)), true)
+    expect(hex(buildFormatList(formats, true, 0))).toBe(hex(list))
+    const some = parseFormatList(parseClipboard(buildFormatList(formats.slice(2), true, 0)), true)
     expect(some.map(({ id }) => id)).toEqual([FORMAT.dib, FORMAT.dibV5])
   })
 
@@ -85,15 +84,15 @@ describe('the clipboard (MS-RDPECLIP, section 4)', () => {
     [4, Buffer.from('FileContents'.padEnd(32, '\0')), 'FileContents'],
   ])('formats with short names, flags %i', (flags, name, read) => {
     const body = Buffer.concat([bytes('05 c0 00 00'), name])
-    expect(parseFormatList({ type: CLIPBOARD_MESSAGE.formatList, flags, body }, false)).toMatchObject([
-      { id: 0xc005, name: read },
-    ])
+    const formats = parseFormatList({ type: CLIPBOARD_MESSAGE.formatList, flags, body }, false)
+    expect(formats).toEqual([{ id: 0xc005, name: read }])
+    expect(hex(parseClipboard(buildFormatList(formats, false, flags)).body)).toBe(hex(body))
   })
 
   test('formats of files', () => {
-    expect(isFileFormat({ id: 0xc0bc, name: 'FileGroupDescriptorW' })).toBe(true)
-    expect(isFileFormat({ id: FORMAT.files, name: '' })).toBe(true)
-    expect(isFileFormat({ id: FORMAT.unicodeText, name: '' })).toBe(false)
+    expect(kindOfFormat({ id: 0xc0bc, name: 'FileGroupDescriptorW' })).toBe('files')
+    expect(kindOfFormat({ id: FORMAT.files, name: '' })).toBe('files')
+    expect(kindOfFormat({ id: FORMAT.unicodeText, name: '' })).toBe('text')
   })
 
   test('text', () => {
