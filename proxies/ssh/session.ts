@@ -9,6 +9,7 @@ import { Quota } from '../quota.ts'
 import { ProxySession } from '../session.ts'
 import type { PtyRequest } from './codec/requests.ts'
 import { CommandLog } from './commands/log.ts'
+import { Changes } from './recorder/changes.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
@@ -22,6 +23,7 @@ export class SshSession extends ProxySession {
   readonly limits: OpenSession['limits']
   readonly options: SshOptions
   readonly fileRules: FileJudge
+  readonly #changes = new Changes()
   readonly #quota: Quota
   readonly #terminalQuota: Quota
   readonly #commands: CommandLog
@@ -123,6 +125,7 @@ export class SshSession extends ProxySession {
       now,
       sink: this.recording,
       channel,
+      changes: this.#changes,
       quota: this.#quota,
       terminalQuota: this.#terminalQuota,
       events: {
