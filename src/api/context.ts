@@ -1,5 +1,6 @@
 /** What every resource of one API instance shares. */
 import type { Id } from '../model/objects.ts'
+import type { LongAnswers } from './answers.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
@@ -23,6 +24,7 @@ export interface Context extends ResourceContext {
   /** Refused API keys by address. */
   refusals: Refusals
   webSockets: WebSockets
+  answers: LongAnswers
 }
 
 /** An object as the API shows it begins with these. */
