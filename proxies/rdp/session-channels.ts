@@ -17,7 +17,12 @@ import { DynamicFilter, type DynamicFilterOptions } from './channels/dynamic-fil
 import type { Direction, Side } from './channels/passage.ts'
 import type { ChannelPlan, ChannelPolicy, KnownChannel } from './channels/plan.ts'
 import { DESKTOP_PIXEL_LIMIT } from './codec/client-data.ts'
-import { DISPLAY_CONTROL, isDisplayCapabilities, parseMonitorLayout } from './codec/display-control.ts'
+import {
+  buildMonitorLayout,
+  DISPLAY_CONTROL,
+  isDisplayCapabilities,
+  parseMonitorLayout,
+} from './codec/display-control.ts'
 import { DEVICE_TYPE } from './codec/rdpdr.ts'
 import { parseChunk } from './codec/virtual-channel.ts'
 import type { RdpSession } from './session.ts'
@@ -168,7 +173,8 @@ export class SessionChannels {
         else if (this.#isNews(`files ${direction}`)) session.refuses('RDP_CLIPBOARD_FILE')
       },
       text: (direction, text) => account.passed(direction, copiedText('text', text)),
-      data: (direction, format, size) => account.passed(direction, { format, size }),
+      data: (direction, format, size, sha256) =>
+        account.passed(direction, { format, size, ...(sha256 !== undefined && { sha256 }) }),
       files: (direction, files) => {
         const names = files.map(({ name }) => name).join('\n')
         account.passed(direction, copiedText('files', names))
@@ -236,7 +242,7 @@ export class SessionChannels {
       data: (from, name, message) => {
         if (name !== DISPLAY_CONTROL) return true
         if (message.kind !== 'data') return false
-        return from === 'target' ? this.#isLimit(message.data) : isLayout(message.data)
+        return from === 'target' ? this.#isLimit(message.data) : layoutOf(message.data)
       },
     }
   }
@@ -273,10 +279,11 @@ export class SessionChannels {
 }
 
 /** A size that a desktop can have, on one monitor: of more the client would have to be told by what stays here. */
-function isLayout(message: Uint8Array): boolean {
+function layoutOf(message: Uint8Array): Uint8Array | false {
   try {
-    const monitors = parseMonitorLayout(message)
-    return monitors?.length === 1 && monitors[0]!.width * monitors[0]!.height <= DESKTOP_PIXEL_LIMIT
+    const [monitor, ...others] = parseMonitorLayout(message) ?? []
+    if (!monitor || others.length > 0 || DESKTOP_PIXEL_LIMIT < monitor.width * monitor.height) return false
+    return buildMonitorLayout(monitor)
   } catch (error) {
     if (error instanceof MalformedError) return false
     throw error

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
+import { sealHash } from '../../identity/hashes.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/publickey.ts'
 import { userNameError } from '../../model/names.ts'
@@ -30,6 +31,7 @@ import {
 } from '../fields.ts'
 import { placeFields, referred, referredIds } from '../references.ts'
 import { announced, resource } from '../resource.ts'
+import { refuseUnboundWay, widensSignIn } from '../ways-in.ts'
 
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),
@@ -78,7 +80,7 @@ const View = exact({
 })
 
 export function userResource(context: ResourceContext) {
-  const { store, passwords } = context.deps
+  const { store, passwords, vault } = context.deps
 
   const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<User, 'id'>>> => {
     if (body.user_name !== undefined) check('user_name', userNameError(body.user_name))
@@ -136,6 +138,8 @@ export function userResource(context: ResourceContext) {
         const profile = await givenProfile(store, request, body.profile ?? 'user')
         if ((body.groups ?? []).length > 0) requireRight(request, 'user_groups', 'modify')
         const change = await changeOf(body)
+        if (widensSignIn(undefined, { ...change, hasPassword: body.password !== undefined }))
+          refuseUnboundWay(request, change.ipSource ?? [])
         await refuseDuplicate(change.userName)
         const hash = body.password === undefined ? undefined : await hashOf(body.password)
         return async () => {
@@ -152,7 +156,7 @@ export function userResource(context: ResourceContext) {
             profile,
           })
           if (hash === undefined) return user
-          await store.users.setPasswordHash(user.id, hash)
+          await store.users.setPasswordHash(user.id, sealHash(vault, user.id, hash))
           return (await store.users.find(user.id)) ?? user
         }
       },
@@ -164,6 +168,8 @@ export function userResource(context: ResourceContext) {
         if (body.groups && !(await areGroupsOf(old, body.groups)))
           requireRight(request, 'user_groups', 'modify')
         const change = await changeOf(body)
+        if (widensSignIn(old, { ...change, hasPassword: body.password !== undefined }))
+          refuseUnboundWay(request, change.ipSource ?? old.ipSource)
         if (body.profile !== undefined) change.profile = await givenProfile(store, request, body.profile)
         await refuseDuplicate(change.userName, old)
         const hash = body.password === undefined ? undefined : await hashOf(body.password)
@@ -171,7 +177,7 @@ export function userResource(context: ResourceContext) {
         const events = hash === undefined ? [] : [{ code: 'secret.change' as const, fields: subject }]
         return announced(events, async () => {
           const user = await store.users.update(old.id, change, old)
-          if (hash !== undefined) await store.users.setPasswordHash(old.id, hash)
+          if (hash !== undefined) await store.users.setPasswordHash(old.id, sealHash(vault, old.id, hash))
           return hash === undefined ? user : ((await store.users.find(old.id)) ?? user)
         })
       },
@@ -181,11 +187,13 @@ export function userResource(context: ResourceContext) {
         refuseBeyondOwn(request, await rightsOf(store, old.profile))
         const out = await store.checkouts.ofUser(old.id, context.deps.clock())
         return Promise.all(
-          out.map(async ({ id, accountId }) => ({
+          out.map(async ({ id, accountId, apiKey = '' }) => ({
             code: 'checkout.expired' as const,
             fields: {
               ...placeFields((await store.accounts.meant({ account: accountId }, 1))[0]),
               user: old.userName,
+              // of the checkout, and not of who removes the user
+              api_key: apiKey,
               object: id,
               reason: 'the user was removed',
             },
