@@ -252,6 +252,7 @@ export abstract class Channel {
   /** The recording of the channel ends; called when the channel, or the whole session, is over. */
   end(): void {
     this.stage = 'over'
+    this.#filtered?.end()
     this.recorder?.end()
     this.recorder = undefined
   }
