@@ -21,7 +21,13 @@ let keeper: RecordingKeeper
 let progress: Progress
 beforeEach(async () => {
   here = await startSetting(signer)
-  const keys = { signing: signer.key, signer: signer.raw, trusted: [signer.raw], identities: [identity], recipient }
+  const keys = {
+    signing: signer.key,
+    signer: signer.raw,
+    trusted: [signer.raw],
+    identities: [identity],
+    recipient,
+  }
   const now = () => here.clock.now
   keeper = new RecordingKeeper({
     root: here.root,
@@ -98,7 +104,13 @@ const faults = async () =>
 const recovered = () => {
   keeper = new RecordingKeeper({
     root: here.root,
-    keys: { signing: signer.key, signer: signer.raw, trusted: [signer.raw], identities: [identity], recipient },
+    keys: {
+      signing: signer.key,
+      signer: signer.raw,
+      trusted: [signer.raw],
+      identities: [identity],
+      recipient,
+    },
     recipients: [],
     brokerKey: true,
     minimumFree: 0,

@@ -33,7 +33,13 @@ let directory: string
 /** What the writer asked for. */
 let asked: Uint8Array[]
 beforeEach(() => {
-  const keys = { signing: signer.key, signer: signer.raw, trusted: [signer.raw], identities: [identity], recipient }
+  const keys = {
+    signing: signer.key,
+    signer: signer.raw,
+    trusted: [signer.raw],
+    identities: [identity],
+    recipient,
+  }
   keeper = new RecordingKeeper({ root: makeRoot(), keys, recipients: [], brokerKey: true, minimumFree: 0 })
   asked = []
 })
