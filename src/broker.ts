@@ -32,7 +32,7 @@ import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { Fronts } from './fronts.ts'
 import { BrokerGate } from './gate/gate.ts'
-import { REVIEW_INTERVAL_MS } from './gate/review.ts'
+import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from './gate/review.ts'
 import { openHostTrust } from './host-trust.ts'
 import { openAuthorities } from './identity/authorities.ts'
 import { Deletion } from './keeper/deletion.ts'
@@ -104,6 +104,7 @@ export class Broker {
   #rdpPort: number | undefined
   #api: Api | undefined
   #reviews: NodeJS.Timeout | undefined
+  #lookouts: NodeJS.Timeout | undefined
   #expiries: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
@@ -232,7 +233,8 @@ export class Broker {
     if (admin.password !== undefined) {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
-    this.#reviews = setInterval(() => this.#review(), REVIEW_INTERVAL_MS)
+    this.#reviews = setInterval(() => this.#review(this.#gate.review()), REVIEW_INTERVAL_MS)
+    this.#lookouts = setInterval(() => this.#review(this.#gate.look()), LOOK_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
     this.#retentions = setInterval(() => void this.#retention.enforce(), RETENTION_INTERVAL_MS)
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
@@ -276,8 +278,8 @@ export class Broker {
   }
 
   /** Time passes and other processes write: what still runs is asked for its right once in a while. */
-  #review(): void {
-    this.#gate.review().catch((error: unknown) => {
+  #review(review: Promise<void>): void {
+    review.catch((error: unknown) => {
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
     })
   }
@@ -418,11 +420,12 @@ export class Broker {
       throw error
     }
     const changes = configChanges(this.#config, config)
-    // The receivers of now have it before one of them is taken away.
+    // The receivers of now have it before one of them is taken away, and new ones begin with it.
+    const begin = this.#feeds.head
     await this.#audit.record('config.reload', { ...told, changes, result: 'success' })
     change()
     this.#config = config
-    await this.#feeds.replace(sinks)
+    await this.#feeds.replace(sinks, begin)
   }
 
   async #prepareReload(config: Config): Promise<() => void> {
@@ -443,6 +446,7 @@ export class Broker {
       this.#retention.limits = config.recordings
       this.#deletion.holdRelease = config.recordings.holdRelease
       changeFronts?.()
+      this.#review(this.#gate.review())
     }
   }
 
@@ -458,7 +462,8 @@ export class Broker {
   /** Frees what is held, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
-    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes]) clearInterval(timer)
+    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#lookouts])
+      clearInterval(timer)
     await this.#fronts?.drain(0, 'the bastion is stopping')
     // The API waits for its answers.
     await this.#exports.close()

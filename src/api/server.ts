@@ -123,6 +123,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     turns: new Turns(),
     refusals: new Refusals(),
     webSockets: new WebSockets(),
+    watchers: new Set(),
   }
   const requests = new OneByOne((request, response) => app.routing(request, response))
   const app: Api = fastify({

@@ -5,7 +5,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import type { Anchor } from './anchor.ts'
-import { type Audit, type AuditEvent, EVENTS, type EventCode } from './catalogue.ts'
+import { type Audit, type AuditEvent, EVENTS, type EventCode, kindOf } from './catalogue.ts'
 import { chainCheckpoint, chainRows, type Head, type StoredEvent } from './chain.ts'
 import { CHECKPOINT_MS, CHECKPOINT_ROWS } from './checkpoint.ts'
 import { cleanFields } from './clean.ts'
@@ -34,6 +34,8 @@ export interface AuditLogOptions {
   now: () => number
   /** Hears of events that stand in the log, in their order; must not throw. */
   onStored?: (events: readonly StoredEvent[]) => void
+  /** Who acts where nothing else says so: of the command line, the user of the system. */
+  actor?: Pick<EventFields, 'user' | 'uid' | 'sudo_user'>
   /** Folds refusals that repeat; absent: each is stored. */
   refusals?: Refusals
   /** Absent: the log is chained, but not signed. */
@@ -65,6 +67,7 @@ export class AuditLog implements Audit {
   /** False: the head has to be read from the database first. */
   #headKnown = false
   readonly #checkpoints: Checkpoints | undefined
+  readonly #actor: AuditLogOptions['actor']
   readonly #refusals: Refusals | undefined
   /** Refusals among those that wait. */
   #waitingRefusals = 0
@@ -74,11 +77,19 @@ export class AuditLog implements Audit {
   #due: (() => void) | undefined
   #sealing = false
 
-  constructor({ repository, now, onStored = () => undefined, checkpoints, refusals }: AuditLogOptions) {
+  constructor({
+    repository,
+    now,
+    onStored = () => undefined,
+    checkpoints,
+    actor,
+    refusals,
+  }: AuditLogOptions) {
     this.#checkpoints = checkpoints
     this.#repository = repository
     this.#now = now
     this.#onStored = onStored
+    this.#actor = actor
     this.#refusals = refusals
     if (refusals) refusals.tell = (event) => this.#tellCounted(event)
   }
@@ -90,7 +101,9 @@ export class AuditLog implements Audit {
    */
   async record(code: EventCode, fields: EventFields): Promise<void> {
     if (!Object.hasOwn(EVENTS, code)) throw new TypeError(`no event is called ${String(code).slice(0, 40)}`)
-    const event: AuditEvent = { time: this.#now(), code, fields: cleanFields(fields) }
+    const isLocal = this.#actor !== undefined && kindOf(code).fields.includes('uid')
+    const told = isLocal ? { ...this.#actor, ...fields } : fields
+    const event: AuditEvent = { time: this.#now(), code, fields: cleanFields(told) }
     const isRefusal = this.#refusals?.isRefusal(code) ?? false
     if (this.#refusals && isRefusal) {
       if (this.#refusals.takes(event)) return

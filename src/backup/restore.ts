@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { lstat, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditAnchor } from '../audit/anchor.ts'
-import { AuditLog } from '../audit/log.ts'
+import { AuditLog, type AuditLogOptions } from '../audit/log.ts'
 import { anchorFault, verifyAudit } from '../audit/verify.ts'
 import type { Config } from '../config/config.ts'
 import { openRecordingKeys, type RecordingKeys } from '../keeper/keeper.ts'
@@ -44,7 +44,7 @@ export interface RestoreOptions {
   /** The backup. */
   folder: string
   /** Who restores it. */
-  user: string
+  actor: NonNullable<AuditLogOptions['actor']>
   /** Milliseconds since the epoch. */
   now: () => number
   environment?: Readonly<Record<string, string | undefined>>
@@ -135,7 +135,7 @@ class Restore {
 
   /** That it is what this broker has made, and that its log is in order; then the rest is taken, and the restore told. */
   async #prove(store: Store, source: MasterKeySource): Promise<void> {
-    const { now, user } = this.#options
+    const { now, actor } = this.#options
     const manifest = this.#manifest
     const vault = await openVault(store, source)
     const keys = await openRecordingKeys(store.settings, vault)
@@ -162,10 +162,10 @@ class Restore {
     const audit = new AuditLog({
       repository: store.audit,
       now,
+      actor,
       checkpoints: { key: keys.signing, anchor, onError: (error) => problems.push(error) },
     })
     await audit.record('backup.restore', {
-      user,
       object: this.#source.path,
       method: manifest.recordings.containers ? 'recordings' : 'database',
       sha256: createHash('sha256').update(this.#bytes).digest('hex'),

@@ -79,6 +79,7 @@ function textOf(
 
 /** The export ends with a checkpoint, so that an end that is cut off later is missed. */
 async function exportAll({ store, audit }: Beside): Promise<number> {
+  await audit.record('audit.export', {})
   await audit.checkpoint({ always: true })
   for await (const lines of exportAudit(store.audit)) {
     if (!process.stdout.write(forStream(lines, process.stdout))) await once(process.stdout, 'drain')

@@ -15,6 +15,7 @@ import { loadMasterKey, rotateMasterKeyFile } from '../vault/keyfile.ts'
 import { fingerprint, formatMasterKey, newMasterKey, rotate } from '../vault/masterkey.ts'
 import { renewDataKey } from '../vault/renewal.ts'
 import { type Command, UsageError } from './command.ts'
+import { localActor } from './local-user.ts'
 
 const REASON = 'master-key rotate'
 
@@ -44,7 +45,7 @@ export const rotateMasterKey: Command = {
         await requireClosedSessions(store)
         await replaceMasterKey(config, store, (old, fresh) => renewAll(store, old, fresh))
       } else {
-        const audit = new AuditLog({ repository: store.audit, now: Date.now })
+        const audit = new AuditLog({ repository: store.audit, now: Date.now, actor: localActor() })
         await audit.record('secret.change', {
           object_type: 'master_key',
           object: 'master key',
@@ -96,6 +97,7 @@ async function renewAll(store: Store, old: Secret, fresh: Secret): Promise<void>
     const audit = new AuditLog({
       repository: within.audit,
       now: Date.now,
+      actor: localActor(),
       checkpoints: {
         key: keys.signing,
         anchor: auditAnchor({ ...within, vault }),

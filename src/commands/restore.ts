@@ -3,8 +3,8 @@ import { jsonLine } from '../../recordings/export/payload.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { loadConfig } from '../config/load.ts'
 import { type Command, onlyWord } from './command.ts'
+import { localActor } from './local-user.ts'
 import { plain } from './output.ts'
-import { localUser } from './tables.ts'
 
 export const restore: Command = {
   synopsis: [['restore DIR [--json]', 'put a backup into the data folder, which has to be empty or missing']],
@@ -12,8 +12,12 @@ export const restore: Command = {
   async run({ config: file, options, words }) {
     const folder = onlyWord(words, 'restore DIR')
     const config = loadConfig(file)
-    const user = localUser()
-    const { manifest, masterKey } = await restoreBackup({ config, folder, user, now: Date.now })
+    const { manifest, masterKey } = await restoreBackup({
+      config,
+      folder,
+      actor: localActor(),
+      now: Date.now,
+    })
     const { sessions, recordings, audit, created } = manifest
     if (options['json'] === true) {
       const restored = {

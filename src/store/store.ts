@@ -347,5 +347,7 @@ export interface Store {
    * store; an error of that store must not be caught and forgotten, since half of an operation may be done.
    */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
+  /** Another number than before when another process has written since. Cheap. */
+  dataVersion(): Promise<number>
   close(): Promise<void>
 }

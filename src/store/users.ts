@@ -72,6 +72,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
             password_hash: null,
             sealed_password_hash: null,
             secret_revision: 0,
+            look: null,
           })
           .execute()
         await setGroups(tx, id, object.groupIds)

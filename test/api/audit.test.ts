@@ -83,6 +83,7 @@ describe('sessions', () => {
       is_recorded: true,
       bytes_in: 1,
       bytes_out: 2,
+      api_key: null,
       recording: { state: 'sealed', size: 9, frames: 3, digest: 'abc' },
       legal_hold: null,
     })

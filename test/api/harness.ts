@@ -21,6 +21,7 @@ import { Secret } from '../../src/model/secret.ts'
 import type { AuditRow, Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault } from '../../src/vault/credentials.ts'
+import { groundsOn } from '../gate/grounds.ts'
 import { newUser } from '../store/fixture.ts'
 import { temporaryStore } from '../store/temp.ts'
 import { documentCheck } from './document.ts'
@@ -120,7 +121,13 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       setGuestMode: () => {},
       withdrawInvitation: () => {},
     },
-    tickets: new TicketOffice({ store, tickets, now: () => clock.now }),
+    tickets: new TicketOffice({
+      store,
+      tickets,
+      audit: auditLog,
+      grounds: groundsOn(store, () => clock.now),
+      now: () => clock.now,
+    }),
     rdpAddress: { host: 'bastion.example.com', port: 3390 },
     recordings: {
       open: async (id, format) =>

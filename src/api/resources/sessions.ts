@@ -43,6 +43,7 @@ const View = titled(
     is_recorded: Type.Boolean(),
     bytes_in: Type.Integer(),
     bytes_out: Type.Integer(),
+    api_key: orNull(Type.String({ description: 'the API key that asked for the ticket it was opened with' })),
     recording: orNull(
       exact({
         state: oneOf(RECORDING_STATES, 'state'),
@@ -129,6 +130,7 @@ export function registerSessions(app: Api, { deps }: Context): void {
     is_recorded: session.isRecorded,
     bytes_in: session.bytesIn,
     bytes_out: session.bytesOut,
+    api_key: session.apiKey ?? null,
     recording: session.recording ?? null,
     legal_hold: session.legalHold ? holdOf(session.legalHold, clock()) : null,
   })
@@ -205,7 +207,8 @@ export function registerSessions(app: Api, { deps }: Context): void {
     },
     async (request, reply) => {
       const session = await found(request.params)
-      const killed = await sessionControl.kill(session.id, request.body.reason, callerOf(request).name)
+      const { name, key } = callerOf(request)
+      const killed = await sessionControl.kill(session.id, request.body.reason, name, key?.keyName)
       if (!killed) throw new ApiError('not_running')
       return reply.code(204).send(null)
     },

@@ -31,6 +31,7 @@ import {
 } from '../fields.ts'
 import { placeFields, referred, referredIds } from '../references.ts'
 import { announced, resource } from '../resource.ts'
+import { refuseUnboundWay, widensSignIn } from '../ways-in.ts'
 
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),
@@ -137,6 +138,8 @@ export function userResource(context: ResourceContext) {
         const profile = await givenProfile(store, request, body.profile ?? 'user')
         if ((body.groups ?? []).length > 0) requireRight(request, 'user_groups', 'modify')
         const change = await changeOf(body)
+        if (widensSignIn(undefined, { ...change, hasPassword: body.password !== undefined }))
+          refuseUnboundWay(request, change.ipSource ?? [])
         await refuseDuplicate(change.userName)
         const hash = body.password === undefined ? undefined : await hashOf(body.password)
         return async () => {
@@ -165,6 +168,8 @@ export function userResource(context: ResourceContext) {
         if (body.groups && !(await areGroupsOf(old, body.groups)))
           requireRight(request, 'user_groups', 'modify')
         const change = await changeOf(body)
+        if (widensSignIn(old, { ...change, hasPassword: body.password !== undefined }))
+          refuseUnboundWay(request, change.ipSource ?? old.ipSource)
         if (body.profile !== undefined) change.profile = await givenProfile(store, request, body.profile)
         await refuseDuplicate(change.userName, old)
         const hash = body.password === undefined ? undefined : await hashOf(body.password)
@@ -182,11 +187,13 @@ export function userResource(context: ResourceContext) {
         refuseBeyondOwn(request, await rightsOf(store, old.profile))
         const out = await store.checkouts.ofUser(old.id, context.deps.clock())
         return Promise.all(
-          out.map(async ({ id, accountId }) => ({
+          out.map(async ({ id, accountId, apiKey = '' }) => ({
             code: 'checkout.expired' as const,
             fields: {
               ...placeFields((await store.accounts.meant({ account: accountId }, 1))[0]),
               user: old.userName,
+              // of the checkout, and not of who removes the user
+              api_key: apiKey,
               object: id,
               reason: 'the user was removed',
             },

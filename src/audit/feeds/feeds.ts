@@ -71,10 +71,17 @@ export class Feeds {
     for (const tell of told) await tell()
   }
 
-  /** The old ones get what there is, as far as they can be reached now; then these are fed. */
-  async replace(sinks: readonly Sink[]): Promise<void> {
+  /**
+   * The old ones get what there is, as far as they can be reached now; then these are fed. `begin`: as for `open`.
+   */
+  async replace(sinks: readonly Sink[], begin = this.#rows.head): Promise<void> {
     await this.#end()
-    for (const tell of await this.#begin(sinks, this.#rows.head)) await tell()
+    for (const tell of await this.#begin(sinks, begin)) await tell()
+  }
+
+  /** The last row that is known of. */
+  get head(): number {
+    return this.#rows.head
   }
 
   /** Events that this process has stored, in their order. */

@@ -18,6 +18,7 @@ import * as vnc from './0011-vnc.ts'
 import * as rdp from './0012-rdp.ts'
 import * as progress from './0013-progress.ts'
 import * as sealedPasswords from './0016-sealed-passwords.ts'
+import * as apiKeys from './0018-api-keys.ts'
 
 export interface Migration {
   version: number
@@ -40,6 +41,7 @@ const MIGRATIONS: readonly Migration[] = [
   rdp,
   progress,
   sealedPasswords,
+  apiKeys,
 ]
 
 /** Of a database that this program has opened. */
