@@ -1,9 +1,10 @@
 /** One person who wants a recording gone that is on legal hold, where ending the hold takes two. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { SessionRecord } from '../../src/model/objects.ts'
+import { searchEstate } from '../api/estate.ts'
 import { type CallOptions, type Harness, startHarness } from '../api/harness.ts'
 
-const SESSION = '01K9T5RZ8Q4W6X2C3V1B0N7M5K'
+/** Closed, with a recording (searchEstate). */
+const SESSION = '01K9T5RZ8Q4W6X2C3V1B0N7M50'
 const HOUR = 3_600_000
 
 let h: Harness
@@ -20,27 +21,7 @@ beforeAll(async () => {
   })
   key = made.body.api_key
   h.deletion.holdRelease = 'two'
-  const session: SessionRecord = {
-    id: SESSION,
-    begin: h.clock.now - HOUR,
-    end: h.clock.now - HOUR / 2,
-    user: 'mallory',
-    sourceIp: '198.51.100.7',
-    protocol: 'SSH',
-    subprotocols: [],
-    account: 'root',
-    domain: 'local',
-    device: 'srv1',
-    service: 'ssh',
-    targetHost: '192.0.2.1',
-    result: 'success',
-    authorization: 'ops:targets',
-    isRecorded: true,
-    bytesIn: 0,
-    bytesOut: 0,
-    recording: { state: 'sealed', size: 9, frames: 3, digest: 'abc' },
-  }
-  await h.store.sessions.create(session)
+  await searchEstate(h, cookie)
 })
 afterAll(() => h.close())
 
