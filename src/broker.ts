@@ -178,6 +178,7 @@ export class Broker {
     this.#deletion = new Deletion({
       root: parts.keeper.root,
       sessions,
+      holdRelease: options.config.recordings.holdRelease,
       checkpoint: () => this.#audit.checkpoint(),
       ...(this.#uploader && { forget: this.#uploader.forget.bind(this.#uploader) }),
     })
@@ -443,6 +444,7 @@ export class Broker {
       this.#gate.hostTrust = hostTrust
       this.#gate.tickets.lifetime = config.ticketLifetime
       this.#retention.limits = config.recordings
+      this.#deletion.holdRelease = config.recordings.holdRelease
       changeFronts?.()
       this.#review(this.#gate.review())
     }

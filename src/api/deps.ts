@@ -64,7 +64,7 @@ export interface ApiDeps {
   recordings: RecordingExports | undefined
   /** undefined: what happened in sessions is not searched. */
   contents: Contents | undefined
-  deletion: Pick<Deletion, 'hold' | 'remove'>
+  deletion: Pick<Deletion, 'hold' | 'holdRelease' | 'release' | 'remove'>
   /** Milliseconds since the epoch. */
   clock: () => number
   /** Cryptographically strong bytes. */

@@ -117,6 +117,11 @@ export const ERRORS = {
     description: 'the session has as many invitations, or guests, as it may have: withdraw one first',
   },
   not_running: { status: 409, description: 'this session has ended already' },
+  person_required: {
+    status: 403,
+    description:
+      'ending a legal hold takes two people here, each signed in by a password of their own: an API key is none',
+  },
   on_hold: {
     status: 409,
     description: 'the session is on legal hold: its recording is kept until it is released',

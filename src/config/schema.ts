@@ -289,6 +289,11 @@ export const ConfigSchema = Type.Object(
           description:
             'recordings of sessions that began longer ago are deleted, but those on legal hold; 0: none is',
         }),
+        hold_release: Choice(['one', 'two'], {
+          default: 'one',
+          description:
+            'how many people it takes to end a legal hold: one with the right, or two, of whom the second confirms within a day what the first has asked for',
+        }),
         max_size: Type.String({
           pattern: `^off$|${SIZE_PATTERN}`,
           default: 'off',

@@ -87,9 +87,18 @@ export const RECORDINGS = {
   'recording.release': {
     severity: 'notice',
     trap: false,
-    meaning: 'a session is no longer on legal hold',
-    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'result', 'reason'],
+    meaning:
+      'a session is no longer on legal hold; where that takes two people, `user` is the one who confirmed it and `object` the one who had asked',
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'object_type', 'object', 'result', 'reason'],
     sentence: (f) => deed(f, 'released', 'release', `${session(f)} from its hold`) + heldBecause(f),
+  },
+  'recording.release_request': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'somebody asked for the end of a legal hold, which a second person has to confirm within `duration`',
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'duration', 'result', 'reason'],
+    sentence: (f) => deed(f, 'asked', 'ask', `to release ${session(f)} from its hold`) + heldBecause(f),
   },
   'recording.deleted': {
     severity: 'warning',
