@@ -16,4 +16,4 @@ export function verifyRecording(
 export function verifyAudit(
   path: string,
   options: { keys: VerifierKey[]; heads?: { sequence: number; hash: string }[] },
-): { ok: boolean; rows: number; head: string; fault?: VerifierFault }
+): { ok: boolean; rows: number; removed?: number; head: string; fault?: VerifierFault }

@@ -34,6 +34,7 @@ import { BrokerGate } from './gate/gate.ts'
 import { REVIEW_INTERVAL_MS } from './gate/review.ts'
 import { openHostTrust } from './host-trust.ts'
 import { openAuthorities } from './identity/authorities.ts'
+import { AuditRetention } from './keeper/audit-retention.ts'
 import { Deletion } from './keeper/deletion.ts'
 import { type RecordingExports, recordingExports } from './keeper/exports.ts'
 import { type IndexerOptions, RecordingIndexer } from './keeper/indexing/indexer.ts'
@@ -105,6 +106,7 @@ export class Broker {
   #expiries: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
+  readonly #auditRetention: AuditRetention
   readonly #space: SpaceWatch
   #retentions: NodeJS.Timeout | undefined
   #looks: NodeJS.Timeout | undefined
@@ -185,6 +187,18 @@ export class Broker {
       monotonic: () => performance.now(),
       onError: (error, session) => options.logger.error({ error, session }, 'retention could not delete'),
     })
+    this.#auditRetention = new AuditRetention({
+      repository: parts.store.audit,
+      audit: this.#audit,
+      anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
+      sessions,
+      key: parts.keeper.keys.signing,
+      delivered: () => this.#feeds.slowest,
+      limits: options.config.audit,
+      now: Date.now,
+      monotonic: () => performance.now(),
+      onError: (error) => options.logger.error({ error }, 'retention of the audit log removed nothing'),
+    })
     this.#space = new SpaceWatch(
       { folder: parts.keeper.root, alarm: alarmFree, minimum: minFree },
       this.#audit,
@@ -222,7 +236,7 @@ export class Broker {
     }
     this.#reviews = setInterval(() => this.#review(), REVIEW_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
-    this.#retentions = setInterval(() => void this.#retention.enforce(), RETENTION_INTERVAL_MS)
+    this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
     this.#look()
     await this.#startFronts(config)
@@ -273,6 +287,11 @@ export class Broker {
     endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
       this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
     })
+  }
+
+  #enforceRetention(): void {
+    void this.#retention.enforce()
+    void this.#auditRetention.enforce()
   }
 
   #look(): void {
@@ -422,6 +441,7 @@ export class Broker {
       this.#gate.hostTrust = hostTrust
       this.#gate.tickets.lifetime = config.ticketLifetime
       this.#retention.limits = config.recordings
+      this.#auditRetention.limits = config.audit
       changeFronts?.()
     }
   }

@@ -4,6 +4,7 @@ import { isDue, type SessionEvidence } from '../../recordings/evidence.ts'
 import { harmless } from '../../recordings/terminal-filter.ts'
 import type { EventCode } from '../audit/catalogue.ts'
 import type { StoredEvent } from '../audit/chain.ts'
+import type { EventFields } from '../audit/fields.ts'
 import { timestampOf } from '../audit/sentence.ts'
 import type { AuditRepository } from '../store/store.ts'
 
@@ -44,7 +45,16 @@ export class Evidence {
     if (code === 'recording.stored' && fields.result === 'success') {
       this.#change(session, { stored: String(fields.sha256) })
     }
+    if (code === 'audit.kept') this.#kept(session, fields)
     if (code === 'recording.deleted') this.#tombstone(session, event)
+  }
+
+  /** What rows said that retention has removed. */
+  #kept(session: string, { size, digest, sha256 }: EventFields): void {
+    this.#change(session, {
+      ...(digest !== undefined && { closed: { size: Number(size), digest: String(digest) } }),
+      ...(sha256 !== undefined && { stored: String(sha256) }),
+    })
   }
 
   /** It stands for the recording whose digest it names, and for no other that was put in its place. */

@@ -16,6 +16,7 @@ import * as recordingMode from './0009-recording-mode.ts'
 import * as terminals from './0010-terminals.ts'
 import * as vnc from './0011-vnc.ts'
 import * as rdp from './0012-rdp.ts'
+import * as handovers from './0014-handovers.ts'
 
 export interface Migration {
   version: number
@@ -36,6 +37,7 @@ const MIGRATIONS: readonly Migration[] = [
   terminals,
   vnc,
   rdp,
+  handovers,
 ]
 
 /** Of a database that this program has opened. */
