@@ -23,6 +23,7 @@ import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { explainBindError } from './config/binderror.ts'
 import { configChanges } from './config/changes.ts'
 import type { Config, ListenAddress } from './config/config.ts'
+import { exposedFiles } from './config/exposure.ts'
 import { Follower } from './contents/follower.ts'
 import { contentMode, prepareContents } from './contents/open.ts'
 import { ContentThread } from './contents/thread.ts'
@@ -38,6 +39,7 @@ import { AuditRetention } from './keeper/audit-retention.ts'
 import { Deletion } from './keeper/deletion.ts'
 import { type RecordingExports, recordingExports } from './keeper/exports.ts'
 import { type IndexerOptions, RecordingIndexer } from './keeper/indexing/indexer.ts'
+import { PROGRESS_INTERVAL_MS, Progress } from './keeper/progress.ts'
 import { readRestoreNote, restoredFrom } from './keeper/restored.ts'
 import { RETENTION_INTERVAL_MS, Retention } from './keeper/retention.ts'
 import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from './keeper/space.ts'
@@ -110,6 +112,8 @@ export class Broker {
   readonly #space: SpaceWatch
   #retentions: NodeJS.Timeout | undefined
   #looks: NodeJS.Timeout | undefined
+  readonly #progress: Progress
+  #notes: NodeJS.Timeout | undefined
   #metricsServer: MetricsServer | undefined
   readonly #uploader: Uploader | undefined
   #unacknowledged: Unacknowledged | undefined
@@ -193,11 +197,18 @@ export class Broker {
       anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
       sessions,
       key: parts.keeper.keys.signing,
+      trusted: parts.keeper.keys.trusted,
       delivered: () => this.#feeds.slowest,
       limits: options.config.audit,
       now: Date.now,
       monotonic: () => performance.now(),
       onError: (error) => options.logger.error({ error }, 'retention of the audit log removed nothing'),
+    })
+    this.#progress = new Progress({
+      keeper: parts.keeper,
+      audit: this.#audit,
+      checkpoint: () => this.#audit.checkpoint(),
+      now: Date.now,
     })
     this.#space = new SpaceWatch(
       { folder: parts.keeper.root, alarm: alarmFree, minimum: minFree },
@@ -220,6 +231,7 @@ export class Broker {
           '(Debian: apt-get install g++ make python3), remove node_modules and start again',
       )
     }
+    for (const exposed of exposedFiles(config)) logger.warn(exposed)
     const { restored, report } = await takeOver({ ...this.#parts, audit: this.#audit, now: Date.now })
     for (const line of report) logger.warn(line)
     await this.#deletion.finish()
@@ -239,6 +251,7 @@ export class Broker {
     this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
     this.#look()
+    this.#notes = setInterval(() => this.#note(), PROGRESS_INTERVAL_MS)
     await this.#startFronts(config)
     await this.#startApi(config)
     await this.#startMetrics(config)
@@ -292,6 +305,12 @@ export class Broker {
   #enforceRetention(): void {
     void this.#retention.enforce()
     void this.#auditRetention.enforce()
+  }
+
+  #note(): void {
+    this.#progress.look().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'how far recordings have come could not be noted')
+    })
   }
 
   #look(): void {
@@ -427,6 +446,7 @@ export class Broker {
   }
 
   async #prepareReload(config: Config): Promise<() => void> {
+    for (const exposed of exposedFiles(config)) this.#options.logger.warn(exposed)
     const hostTrust = openHostTrust(config)
     const changeFronts = await this.#fronts?.prepareReload(config)
     const authorities = openAuthorities(config.ssh)
@@ -458,7 +478,7 @@ export class Broker {
   /** Frees what is held, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
-    for (const timer of [this.#expiries, this.#retentions, this.#looks]) clearInterval(timer)
+    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes]) clearInterval(timer)
     await this.#fronts?.drain(0, 'the bastion is stopping')
     // The API waits for its answers.
     await this.#exports.close()
@@ -471,7 +491,7 @@ export class Broker {
     await this.#contents.thread.close()
     await this.#audit.close()
     await this.#feeds.close()
-    await this.#parts.store.close()
+    await this.#parts.close()
     this.#release()
   }
 }

@@ -12,7 +12,7 @@ import { CommandLog } from './commands/log.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
-import { commandText, type MainRequest } from './request.ts'
+import { asSent, commandText, type MainRequest } from './request.ts'
 import type { FileDenial } from './sftp/filter.ts'
 
 const now = () => performance.now()
@@ -60,8 +60,9 @@ export class SshSession extends ProxySession {
   granted(request: MainRequest): Promise<void> {
     const { right: subprotocol } = request
     const line = commandText(request)
-    const isJudged = line !== undefined && subprotocol === 'SSH_REMOTE_COMMAND'
-    const rule = isJudged ? this.#commands.rules.find(line) : undefined
+    // What was typed is judged, and what runs in its place.
+    const lines = [line, commandText(asSent(request))].filter((text) => text !== undefined)
+    const rule = this.#commands.rules.findIn(lines)
     const fields = {
       subprotocol,
       ...(line !== undefined && { object: line, confidence: 'certain' }),

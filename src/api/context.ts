@@ -9,7 +9,7 @@ import type { WebSockets } from './websockets.ts'
 /** What resources stand on, also without a server: the import and export of the command line. */
 export interface ResourceContext {
   deps: Pick<ApiDeps, 'store' | 'passwords' | 'clock'> & {
-    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'setAuthority' | 'on'>
+    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'setAuthority' | 'seal' | 'on'>
   }
 }
 

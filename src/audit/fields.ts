@@ -36,6 +36,7 @@ export const EVENT_FIELDS = [
   'rule',
   'signature',
   'signer',
+  'format',
   'count',
   'first',
   'last',

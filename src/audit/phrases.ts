@@ -52,5 +52,6 @@ export function command(f: EventFields): string {
 
 export function copied(f: EventFields): string {
   const size = f.size === undefined ? '' : ` (${f.size} bytes)`
-  return `${who(f)} copied${size} ${f.direction === 'up' ? 'to' : 'from'} ${targetOf(f)}${f.reason === undefined ? '' : `, ${f.reason}`}`
+  const format = f.format === undefined ? '' : ` ${f.format}`
+  return `${who(f)} copied${format}${size} ${f.direction === 'up' ? 'to' : 'from'} ${targetOf(f)}${f.reason === undefined ? '' : `, ${f.reason}`}`
 }

@@ -149,7 +149,7 @@ class Restore {
     const noted = await anchor.read()
     const head = { sequence: manifest.audit.row, hash: Buffer.from(manifest.audit.hash, 'hex') }
     const known = noted ? [noted, head] : [head]
-    const { fault } = anchorFault(await verifyAudit(store.audit, { trusted: [keys.signer], known }), noted)
+    const { fault } = anchorFault(await verifyAudit(store.audit, { trusted: keys.trusted, known }), noted)
     if (fault) {
       throw new BackupError(
         `the audit log of the backup is not in order: row ${fault.sequence}: ${fault.code}: ${fault.message}`,
@@ -176,14 +176,14 @@ class Restore {
     if (problems[0]) throw problems[0]
   }
 
-  async #takeFiles({ identity }: RecordingKeys): Promise<void> {
+  async #takeFiles({ identities }: RecordingKeys): Promise<void> {
     for (const { path } of this.#manifest.files) {
       const place = dataPlace(path)
       if (place === undefined) continue
       const file = await this.#target.dataFile(place)
       const sealed = file + SEALED
       await this.#copy(path, sealed)
-      await openSealed(sealed, file, identity, this.#target.owner)
+      await openSealed(sealed, file, identities, this.#target.owner)
       await rm(sealed)
     }
   }

@@ -41,6 +41,6 @@ export async function besideBroker<T>(
     await audit.close()
     return done
   } finally {
-    await foundation.store.close()
+    await foundation.close()
   }
 }

@@ -6,6 +6,7 @@ import { exportTable } from '../api/csv/exporter.ts'
 import { actor, record } from '../api/events.ts'
 import { besideBroker } from './beside.ts'
 import { type Command, UsageError } from './command.ts'
+import { forStream } from './output.ts'
 import { contextOf, separatorOption, typeOf, whoRunsThis } from './tables.ts'
 
 export const exportCommand: Command = {
@@ -19,9 +20,13 @@ export const exportCommand: Command = {
     return await besideBroker(invocation, async (beside) => {
       const who = whoRunsThis()
       await record(beside.audit, who, 'object.export', { ...actor(callerOf(who)), object_type: name })
-      const table = exportTable(contextOf(beside), who, name, separator)
+      const table = forTerminal(exportTable(contextOf(beside), who, name, separator))
       await pipeline(Readable.from(table), process.stdout, { end: false })
       return 0
     })
   },
+}
+
+async function* forTerminal(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const piece of pieces) yield forStream(piece, process.stdout)
 }

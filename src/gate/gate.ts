@@ -169,6 +169,7 @@ export class BrokerGate implements Gate {
     const session = this.#running.get(request.session)
     await accountFor(session, request, this.#options.now(), this.#options)
     this.#running.remove(session.id)
+    this.#options.recordings.over(session.id)
     this.#invitations.over(session.id)
     if (session.isRecorded) this.#options.onRecorded?.(session.id)
     this.#live.over(session.id, request)

@@ -11,7 +11,7 @@ import { Buffer } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
 import { mkdir, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { rawPublicKey } from '../../recordings/format/signature.ts'
+import { isDue, type SessionEvidence } from '../../recordings/evidence.ts'
 import type { Anchor } from '../audit/anchor.ts'
 import { exportLine } from '../audit/export.ts'
 import { farthestHandover, handoverFields } from '../audit/handover.ts'
@@ -19,6 +19,7 @@ import type { AuditLog } from '../audit/log.ts'
 import { verifyAudit } from '../audit/verify.ts'
 import type { AuditRepository, AuditRow, SessionRepository } from '../store/store.ts'
 import { Evidence } from './evidence.ts'
+import { progressEntry } from './progress.ts'
 
 const DAY_MS = 86_400_000
 const ROWS_AT_A_TIME = 1000
@@ -41,6 +42,8 @@ export interface AuditRetentionOptions {
   sessions: Pick<SessionRepository, 'list' | 'find'>
   /** Ed25519, which signs the log. */
   key: KeyObject
+  /** Raw Ed25519 keys that have signed it: this one's, and those that it came in the place of. */
+  trusted: readonly Uint8Array[]
   /** The last row that all receivers of events have; undefined: there is none. */
   delivered: () => number | undefined
   limits: AuditLimits
@@ -54,7 +57,6 @@ export interface AuditRetentionOptions {
 export class AuditRetention {
   limits: AuditLimits
   readonly #options: AuditRetentionOptions
-  readonly #trusted: readonly Uint8Array[]
   /** The wall clock beside the monotonic one, in milliseconds. */
   readonly #offset: number
   #run: Promise<void> | undefined
@@ -62,7 +64,6 @@ export class AuditRetention {
   constructor(options: AuditRetentionOptions) {
     this.#options = options
     this.limits = options.limits
-    this.#trusted = [rawPublicKey(options.key)]
     this.#offset = options.now() - options.monotonic()
   }
 
@@ -77,7 +78,7 @@ export class AuditRetention {
   }
 
   async #enforce(): Promise<void> {
-    const { repository, audit, now, monotonic, key } = this.#options
+    const { repository, audit, now, monotonic, key, trusted } = this.#options
     await this.#finish()
     const { keepDays, archive } = this.limits
     if (keepDays === 0) return
@@ -88,7 +89,7 @@ export class AuditRetention {
     if (!cut) return
     const evidence = new Evidence()
     const { rows, fault } = await verifyAudit(repository, {
-      trusted: this.#trusted,
+      trusted,
       upTo: cut.sequence,
       onEvent: (event) => evidence.add(event),
     })
@@ -109,8 +110,8 @@ export class AuditRetention {
 
   /** Removes the rows that a handover has given up. */
   async #finish(): Promise<void> {
-    const { repository } = this.#options
-    const handover = await farthestHandover(repository, this.#trusted)
+    const { repository, trusted } = this.#options
+    const handover = await farthestHandover(repository, trusted)
     if (!handover) return
     const { sequence, hash } = handover.last
     const [row] = await repository.range(sequence, 1)
@@ -186,18 +187,26 @@ export class AuditRetention {
   async #carryOver(evidence: Evidence): Promise<void> {
     const { audit, sessions } = this.#options
     let told: Promise<void>[] = []
-    for (const [session, { closed, stored, deleted }] of evidence.sessions) {
-      if (deleted !== undefined) continue
+    for (const [session, known] of evidence.sessions) {
+      if (known.deleted !== undefined) continue
       // One that was never closed may be there all the same.
-      if (!closed && !(await sessions.find(session))?.isRecorded) continue
-      told.push(
-        audit.record('audit.kept', { session, ...closed, ...(stored !== undefined && { sha256: stored }) }),
-      )
+      if (!isDue(known) && !(await sessions.find(session))?.isRecorded) continue
+      told.push(audit.record('audit.kept', keptOf(session, known)))
       if (told.length < EVENTS_AT_ONCE) continue
       await Promise.all(told)
       told = []
     }
     await Promise.all(told)
+  }
+}
+
+function keptOf(session: string, { closed, noted, lost, stored }: SessionEvidence) {
+  return {
+    session,
+    ...closed,
+    ...(noted && { object: progressEntry(session, { ...noted, time: noted.milliseconds * 1000 }) }),
+    ...(lost !== undefined && { result: 'lost', reason: lost }),
+    ...(stored !== undefined && { sha256: stored }),
   }
 }
 

@@ -22,6 +22,7 @@ import { nameQueries } from './naming.ts'
 import { Patterns } from './patterns.ts'
 import { profileRepository } from './profiles.ts'
 import type { Schema, StoreContext } from './schema.ts'
+import { sealedRepository } from './sealed.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
 import { settingRepository } from './settings.ts'
@@ -96,6 +97,7 @@ function storeOn(context: StoreContext): Store {
     names: nameQueries(context),
     audit: auditRepository(context),
     settings: settingRepository(context),
+    sealed: sealedRepository(context),
     transaction: (work) => alone(db, (tx) => work(storeOn({ db: tx, newId }))),
     close: () => db.destroy(),
   }

@@ -86,14 +86,19 @@ export interface IdempotencyRepository {
 
 /** What authentication reads of a user; never leaves identity/. */
 export interface UserSecrets {
-  passwordHash?: string
+  /** Sealed. */
+  passwordHash?: Uint8Array
 }
 
 export interface UserRepository extends Repository<User> {
   secretsOf(id: Id): Promise<UserSecrets>
-  setPasswordHash(id: Id, hash: string): Promise<void>
+  setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Another hash of the same password, if `before` is still the one that is kept. */
-  renewPasswordHash(id: Id, before: string, hash: string): Promise<void>
+  renewPasswordHash(id: Id, before: Uint8Array, sealed: Uint8Array): Promise<void>
+  /** Those that an earlier version has left in clear text. */
+  clearPasswordHashes(): Promise<{ id: Id; hash: string }[]>
+  /** The same one sealed, in place of `clear`, if that is still there. */
+  sealPasswordHash(id: Id, clear: string, sealed: Uint8Array): Promise<void>
 }
 
 export interface ServiceRepository extends Repository<Service> {
@@ -287,6 +292,22 @@ export interface AuditRepository {
   handovers(): Promise<AuditRow[]>
   /** Removes the oldest rows up to `sequence`, at most `limit` of them; answers with how many it has removed. */
   removeUpTo(sequence: number, limit: number): Promise<number>
+  /** Rows `recording.progress` from this moment (milliseconds since the epoch) and row on, in their order. */
+  progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]>
+}
+
+/** A value as vault/seal.ts made it, and the place that it is bound to. */
+export interface SealedValue {
+  place: { table: string; id: string; field: string }
+  sealed: Uint8Array
+}
+
+/** Everything that the vault has sealed, wherever it stands: what a new data key has to be put to. */
+export interface SealedRepository {
+  /** All settings are among them, sealed or not. */
+  all(): Promise<SealedValue[]>
+  /** Puts it in the place of the one that is there. */
+  replace(value: SealedValue): Promise<void>
 }
 
 /** Small values by name: the wrapped data key, the schema's identity. */
@@ -323,6 +344,7 @@ export interface Store {
   names: NameQueries
   audit: AuditRepository
   settings: SettingRepository
+  sealed: SealedRepository
   /**
    * One transaction for all that `work` does through the store that it is given: all of it stands afterwards, or,
    * when `work` throws, nothing. Everybody else waits for the database meanwhile, `work` too if it uses another

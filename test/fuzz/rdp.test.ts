@@ -92,7 +92,10 @@ const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
   [
     'confirm active',
     (bytes) =>
-      parseShare(bytes).map(({ body }) => stripConfirm(parseConfirmActive(body).capabilities).length),
+      parseShare(bytes).map(
+        ({ body }) =>
+          stripConfirm(parseConfirmActive(body).capabilities, { width: 800, height: 600, depth: 32 }).length,
+      ),
     example.CONFIRM_ACTIVE,
   ],
   [

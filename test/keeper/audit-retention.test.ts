@@ -47,6 +47,7 @@ function retain(limits: AuditLimits): AuditRetention {
     anchor: { read: async () => noted },
     sessions: store.sessions,
     key,
+    trusted: [raw()],
     delivered: () => delivered,
     limits,
     now: () => clock.now,
@@ -189,8 +190,8 @@ describe('retention of the audit log', () => {
       expect(errors).toEqual([])
       const evidence = new Evidence()
       await verifyAudit(here.store.audit, { trusted: [raw()], onEvent: (event) => evidence.add(event) })
-      expect(await crossCheck(here.root, await listed(here.root), evidence.sessions)).toEqual([])
-      expect((await gatherEvidence(here.store.audit, idOf(1))).get(idOf(1))?.closed).toBeDefined()
+      expect(await crossCheck(here.root, await listed(here.root), evidence)).toEqual([])
+      expect((await gatherEvidence(here.store.audit, idOf(1))).sessions.get(idOf(1))?.closed).toBeDefined()
       await days(5)
     }
     const evidence = await gatherEvidence(here.store.audit, undefined)

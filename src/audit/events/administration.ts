@@ -65,7 +65,8 @@ export const ADMINISTRATION = {
   'secret.change': {
     severity: 'notice',
     trap: false,
-    meaning: 'a stored secret, a password or the master key was replaced',
+    meaning:
+      'a stored secret, a password or a key of the bastion was replaced; of the signing key `signer` is the id of the one that signs from there on',
     fields: [
       'user',
       ...CLIENT,
@@ -74,6 +75,7 @@ export const ADMINISTRATION = {
       'account',
       'domain',
       'device',
+      'signer',
       'result',
       'reason',
       ...LOCAL,

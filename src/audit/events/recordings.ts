@@ -14,9 +14,17 @@ export const RECORDINGS = {
     severity: 'warning',
     trap: false,
     meaning:
-      'a recording that a crash had left open was sealed as far as it goes; the reason says what is missing',
-    fields: [...SESSION, 'size', 'digest', 'reason'],
+      'a recording that a crash had left open was sealed as far as it goes; the reason says what is missing, `duration` how much of what had been noted by `recording.progress` is',
+    fields: [...SESSION, 'size', 'digest', 'duration', 'reason'],
     sentence: (f) => `the recording of ${session(f)} was sealed after a crash${because(f)}`,
+  },
+  'recording.progress': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'how far the recordings reach that are being written: `object` has an entry SESSION:BYTES:DIGEST:MILLISECONDS for each that has grown, with a space between; see Proof',
+    fields: ['object'],
+    sentence: (f) => `recordings that are being written have reached: ${f.object ?? '?'}`,
   },
   'recording.found': {
     severity: 'warning',
@@ -29,9 +37,11 @@ export const RECORDINGS = {
   'recording.failed': {
     severity: 'alert',
     trap: true,
-    meaning: 'a recording could not be written, and its session was ended',
-    fields: [...SESSION, 'reason', 'size', 'digest'],
-    sentence: (f) => `the recording of ${session(f)} failed${because(f)}`,
+    meaning:
+      'a recording could not be written, and its session was ended; with the result `lost`: after a crash it is gone, or lacks `duration` of what there had been',
+    fields: [...SESSION, 'result', 'reason', 'size', 'digest', 'duration'],
+    sentence: (f) =>
+      `the recording of ${session(f)} ${f.result === 'lost' ? 'lacks what had been written' : 'could not be written'}${because(f)}`,
   },
   'recording.verify': {
     severity: 'notice',
@@ -126,10 +136,10 @@ export const RECORDINGS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'what rows that retention removes said of a recording that is still there: `size` and `digest` that it was closed with, unless it never was, and `sha256` of its copy in the object store',
-    fields: ['session', 'size', 'digest', 'sha256'],
+      'what rows that retention removes said of a recording that is still there: `size` and `digest` that it was closed with, unless it never was, `object` how far it had come, as in `recording.progress`, and `sha256` of its copy in the object store; with the result `lost`, what a crash was used to cut',
+    fields: ['session', 'object', 'size', 'digest', 'sha256', 'result', 'reason'],
     sentence: (f) =>
-      `the audit log goes on knowing the recording of ${session(f)}, digest ${f.digest ?? 'none'}`,
+      `the audit log goes on knowing the recording of ${session(f)}, digest ${f.digest ?? 'none'}${f.result === undefined ? '' : ` (${f.result}${because(f)})`}`,
   },
   'backup.begin': {
     severity: 'notice',

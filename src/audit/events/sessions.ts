@@ -164,8 +164,8 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'something was copied from one side of a desktop to the other: to the target (`up`) or from it (`down`); what it was is in the recording',
-    fields: [...CHANNEL, 'direction', 'size', 'reason'],
+      'something was copied from one side of a desktop to the other: to the target (`up`) or from it (`down`); of a text the recording has its beginning',
+    fields: [...CHANNEL, 'direction', 'size', 'sha256', 'format', 'reason'],
     sentence: copied,
   },
   'hostkey.new': {

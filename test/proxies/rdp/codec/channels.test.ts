@@ -190,11 +190,19 @@ describe('dynamic channels (MS-RDPEDYC, section 4)', () => {
 test('a desktop of another size is asked for within bounds', () => {
   const layout = (width: number, height: number) => {
     const writer = new ByteWriter().uint32(2).uint32(56).uint32(40).uint32(1)
-    writer.uint32(1).uint32(0xffffffff).uint32(0).uint32(width).uint32(height).zeros(20)
+    writer
+      .uint32(1)
+      .uint32(0xffffffff)
+      .uint32(0)
+      .uint32(width)
+      .uint32(height)
+      .zeros(12)
+      .uint32(150)
+      .uint32(140)
     return writer.finish()
   }
   expect(parseMonitorLayout(layout(1280, 800))).toEqual([
-    { isPrimary: true, left: -1, top: 0, width: 1280, height: 800 },
+    { isPrimary: true, left: -1, top: 0, width: 1280, height: 800, scales: [150, 140] },
   ])
   expect(parseMonitorLayout(bytes('05 00 00 00 14 00 00 00'))).toBeUndefined()
   expect(() => parseMonitorLayout(layout(65535, 65535))).toThrow(MalformedError)
