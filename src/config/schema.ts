@@ -245,6 +245,22 @@ export const ConfigSchema = Type.Object(
         description: 'the key that seals all secrets; keep it on another volume than the data',
       },
     ),
+    audit: Type.Object(
+      {
+        keep_days: Type.Integer({
+          minimum: 0,
+          maximum: 36_500,
+          default: 0,
+          title: 'a number of days',
+          description:
+            'events that are older are removed from the audit log, day by day, behind a signed handover; what is needed to verify recordings stays; 0: none is',
+        }),
+        archive: Type.Optional(
+          Path('a folder that events are written to as by audit export before they are removed'),
+        ),
+      },
+      { ...closed, default: {} },
+    ),
     recordings: Type.Object(
       {
         dir: Type.String({ minLength: 1, default: 'recordings', title: 'the path of a folder' }),
