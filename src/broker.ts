@@ -188,6 +188,7 @@ export class Broker {
       this.#parts.store,
       this.#parts.identities,
       this.#audit,
+      this.#parts.passwords.policy,
       this.#options.adminPassword,
     )
     if (admin.password !== undefined) {

@@ -132,6 +132,8 @@ export interface Config {
   }
   /** Milliseconds. */
   loginGrace: number
+  /** Characters. */
+  passwords: { minLength: number }
   /** Milliseconds. */
   ticketLifetime: number
   /** Milliseconds. */
