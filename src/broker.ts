@@ -243,6 +243,7 @@ export class Broker {
       this.#parts.store,
       this.#parts.identities,
       this.#audit,
+      this.#parts.passwords.policy,
       this.#options.adminPassword,
     )
     if (admin.password !== undefined) {

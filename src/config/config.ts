@@ -143,6 +143,8 @@ export interface Config {
   }
   /** Milliseconds. */
   loginGrace: number
+  /** Characters. */
+  passwords: { minLength: number }
   /** Milliseconds. */
   ticketLifetime: number
   /** Milliseconds. */

@@ -327,6 +327,7 @@ export function resolveConfig(
       }),
     },
     loginGrace: resolver.duration(content.login_grace, ['login_grace'], 1000),
+    passwords: { minLength: content.passwords.min_length },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),
     syslog: content.syslog.map((sink, i) => resolver.syslog(sink, i)),
