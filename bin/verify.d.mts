@@ -8,10 +8,16 @@ export interface VerifierFault {
   offset?: number
   row?: number
 }
+export interface VerifierEvidence {
+  closed?: { size: number; digest: string }
+  noted?: { size: number; digest: string; milliseconds: number }
+  lost?: string
+  ended?: boolean
+}
 export function keyOf(raw: Uint8Array): VerifierKey
 export function verifyRecording(
   path: string,
-  options: { keys: VerifierKey[]; session?: string; expected?: { size: number; digest: string } },
+  options: { keys: VerifierKey[]; session?: string; expected?: VerifierEvidence },
 ): { ok: boolean; session?: string; state?: string; size?: number; digest?: string; fault?: VerifierFault }
 export function verifyAudit(
   path: string,

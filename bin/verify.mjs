@@ -246,15 +246,32 @@ function comesLater(input, sequence) {
   return false
 }
 
-/** Walks the records to the file's end; answers what closed it. */
-function walk(input, header) {
+/**
+ * Walks the records to the file's end; answers what closed it. `noted` is how far the audit log says that it reached
+ * while it was written: the link there has to be the one that was noted. With `mayBeOpen` the log has not heard of its
+ * end, and what lies there may be all that there is for now.
+ */
+function walk(input, header, { noted, mayBeOpen }) {
   let { link } = header
   let groups = 0
+  let hasNoted = noted === undefined
+  /** Bytes without the record that a recovery has put behind them. */
+  let written = 0
+  let time = 0
+  const answer = (state) => {
+    if (hasNoted) return { state, size: input.offset, digest: link.toString('hex') }
+    if (written >= noted.size)
+      throw new Fault('replaced_file', `the bytes up to ${noted.size} were written anew`)
+    const seconds = Math.max(0, noted.milliseconds - Math.floor(time / 1000)) / 1000
+    const message = `it had ${noted.size} bytes already, and has ${written} of them: at least ${seconds} s are missing`
+    throw new Fault('lost_tail', message, written)
+  }
   for (let sequence = 0; ; sequence++) {
     const { offset } = input
     const cut = () =>
       new Fault('cut_tail', `the file ends in record ${sequence}, which begins at byte ${offset}`, offset)
     if (!input.has(12)) {
+      if (mayBeOpen) return answer('open')
       if (input.has(1)) throw cut()
       throw new Fault('not_closed', `the file ends at byte ${offset} without a closing record`, offset)
     }
@@ -264,7 +281,10 @@ function walk(input, header) {
       const isSwapped = record.sequence < sequence || comesLater(input, sequence)
       throw new Fault(isSwapped ? 'misplaced_record' : 'missing_records', message, offset)
     }
-    if (!input.has(12 + record.length + 32)) throw cut()
+    if (!input.has(12 + record.length + 32)) {
+      if (mayBeOpen) return answer('open')
+      throw cut()
+    }
     const bytes = input.take(12 + record.length + 32)
     const body = bytes.subarray(12, 12 + record.length)
     const next = bytes.subarray(12 + record.length)
@@ -279,17 +299,20 @@ function walk(input, header) {
     if (record.type === GROUP) checkGroup(body, groups++, offset)
     else kind = checkCheckpoint(body, header, { sequence, offset, link })
     link = Buffer.from(next)
+    if (kind !== 'recovered') written = input.offset
+    if (record.type === CHECKPOINT) time = uint64(body, 9)
+    if (input.offset === noted?.size) hasNoted = link.toString('hex') === noted.digest
     if (kind !== 'interim') {
       if (input.has(1)) throw new Fault('trailing_data', 'bytes follow the closing record', input.offset)
-      return { state: kind, size: input.offset, digest: link.toString('hex') }
+      return answer(kind)
     }
   }
 }
 
 /**
  * Verifies one file. `keys` are those that may have signed, `session` is the one that it ought to be, `expected`
- * the size and digest that the audit log has of it, or a function that finds them by the session that the file is of.
- * Answers `{ok, state, size, digest}` or `{ok, fault}`.
+ * what the audit log has of it (`{closed, noted, lost, ended}` as `verifyAudit` gathers them), or a function that finds
+ * that by the session that the file is of. Answers `{ok, state, size, digest}` or `{ok, fault}`.
  */
 export function verifyRecording(path, { keys, session, expected }) {
   const input = new Input(path)
@@ -305,8 +328,10 @@ export function verifyRecording(path, { keys, session, expected }) {
     if (!keys.some(({ raw }) => raw.equals(header.signer.raw))) {
       throw new Fault('unknown_signer', `signed by ${header.signer.id}, which is none of the trusted keys`, 0)
     }
-    const found = walk(input, header)
-    const closed = typeof expected === 'function' ? expected(header.session) : expected
+    const known = typeof expected === 'function' ? expected(header.session) : expected
+    const { closed, noted, lost, ended } = known ?? {}
+    const found = walk(input, header, { noted, mayBeOpen: known !== undefined && !closed && !ended })
+    if (lost !== undefined) throw new Fault('lost_tail', lost)
     if (closed && (closed.size !== found.size || closed.digest !== found.digest)) {
       throw new Fault('replaced_file', `expected ${closed.size} bytes with digest ${closed.digest}`)
     }
@@ -366,7 +391,11 @@ function readLine(line, number) {
   }
 }
 
-function checkAuditCheckpoint({ sequence, time, fields }, before, keys) {
+function checkAuditCheckpoint({ sequence, time, fields }, before, keys, announced) {
+  if (announced !== undefined && fields.signer !== announced) {
+    const message = `row ${sequence} is signed by ${fields.signer}, which ${announced} has come in the place of`
+    throw new Fault('unknown_signer', message)
+  }
   const signer = keys.find(({ id }) => id === fields.signer)
   if (!signer) {
     throw new Fault(
@@ -380,18 +409,39 @@ function checkAuditCheckpoint({ sequence, time, fields }, before, keys) {
   }
 }
 
+/** How far recordings had come: `SESSION:BYTES:DIGEST:MILLISECONDS`, one after the other; the furthest counts. */
+function gatherProgress(sessions, entries) {
+  for (const entry of entries.split(' ')) {
+    const [, session, size, digest, milliseconds] =
+      /^([^: ]{1,64}):(\d{1,15}):([0-9a-f]{64}):(\d{1,15})$/.exec(entry) ?? []
+    if (milliseconds === undefined) continue
+    const known = sessions.get(session) ?? {}
+    const noted = { size: Number(size), digest, milliseconds: Number(milliseconds) }
+    if ((known.noted?.size ?? 0) < noted.size) sessions.set(session, { ...known, noted })
+  }
+}
+
 /** What the log says of each session's recording. */
 function gather(sessions, { code, time, fields }) {
+  if (code === 'recording.progress') gatherProgress(sessions, String(fields.object ?? ''))
   if (fields.session === undefined) return
   const known = sessions.get(fields.session) ?? {}
-  if (code === 'session.open') sessions.set(fields.session, known)
-  if (/^recording\.(sealed|recovered|failed|found)$/.test(code) && fields.digest !== undefined) {
-    sessions.set(fields.session, { ...known, closed: { size: fields.size, digest: fields.digest } })
+  const change = (more) => sessions.set(fields.session, Object.assign(known, more))
+  if (code === 'session.open') change({})
+  if (code === 'session.close') change({ ended: true })
+  if (/^recording\.(sealed|recovered|failed|found)$/.test(code)) {
+    if (fields.result === 'lost') change({ lost: String(fields.reason ?? '?') })
+    if (fields.digest !== undefined) change({ closed: { size: fields.size, digest: fields.digest } })
   }
   if (code === 'recording.deleted') {
     // A tombstone stands for the recording whose digest it names, and for no other that was put in its place.
     const { deleted: _, ...rest } = known
-    const stands = fields.result !== 'failure' && (!rest.closed || rest.closed.digest === fields.digest)
+    const isWhole = rest.closed
+      ? rest.closed.digest === fields.digest
+      : (fields.size ?? 0) >= (rest.noted?.size ?? 0)
+    // What was never closed and is gone was not there to be deleted.
+    const isGone = rest.lost !== undefined && !rest.closed
+    const stands = fields.result !== 'failure' && isWhole && !isGone
     const by = fields.user ?? fields.method
     const deleted = `deleted ${new Date(time).toISOString()} by ${by}: ${fields.reason ?? '?'}`
     sessions.set(fields.session, stands ? { ...rest, deleted } : rest)
@@ -407,6 +457,8 @@ export function verifyAudit(path, { keys, heads = [] }) {
   let next = 1
   let signed = 0
   let previous = Buffer.alloc(32)
+  /** Id of the key that has to sign from here on, once the log says which. */
+  let signer
   let gap
   const verdict = (fault) => ({
     ok: fault === undefined,
@@ -435,8 +487,12 @@ export function verifyAudit(path, { keys, heads = [] }) {
       if (known && known.hash !== hash.toString('hex')) {
         throw new Fault('replaced_log', `expected the hash ${known.hash} in this row`)
       }
-      if (event.code === 'audit.checkpoint') checkAuditCheckpoint(event, previous, keys)
-      if (event.code === 'audit.checkpoint') signed = next
+      if (event.code === 'audit.checkpoint') {
+        checkAuditCheckpoint(event, previous, keys, signer)
+        signed = next
+      }
+      if (event.code === 'secret.change' && event.fields.object_type === 'signing_key')
+        signer = event.fields.signer
       gather(sessions, event)
       previous = hash
       next++
@@ -512,7 +568,7 @@ function main(args) {
   for (const { path, session } of positionals.flatMap((one) => [...recordingsIn(one)])) {
     const name = session ?? basename(dirname(path))
     // By the session that the file says it is of: it may have come under any name.
-    const verdict = verifyRecording(path, { keys, session, expected: (id) => sessions?.get(id)?.closed })
+    const verdict = verifyRecording(path, { keys, session, expected: (id) => sessions?.get(id) })
     seen.add(verdict.session ?? name)
     if (verdict.ok && sessions && !sessions.has(verdict.session)) {
       const message = 'the audit log knows no such session'
@@ -520,11 +576,13 @@ function main(args) {
     } else say(path, verdict, `${verdict.state}: ${verdict.size} bytes, digest ${verdict.digest}`)
   }
   const isFolderGiven = positionals.some((path) => statSync(path).isDirectory())
-  for (const [session, { closed, deleted }] of isFolderGiven && sessions ? sessions : []) {
+  for (const [session, { closed, noted, lost, deleted }] of isFolderGiven && sessions ? sessions : []) {
     if (seen.has(session)) continue
     if (deleted !== undefined) say(session, { ok: true, deleted }, deleted)
-    else if (closed) {
-      const message = `the recording with digest ${closed.digest} is not there, and nothing says why`
+    else if (closed || noted || lost !== undefined) {
+      const digest = (closed ?? noted)?.digest
+      const what = digest === undefined ? 'the recording' : `the recording with digest ${digest}`
+      const message = `${what} is not there, and nothing says why`
       say(session, { ok: false, fault: { code: 'missing_session', message } })
     }
   }

@@ -168,7 +168,7 @@ export class ProxySession {
   async #close(result: SessionResult, reason: string | undefined): Promise<void> {
     const end = { result, ...(reason !== undefined && { reason }) }
     await this.recording.settled()
-    const recording = await this.recording.seal(end)
+    await this.recording.seal(end)
     this.tellRest()
     await this.#events.settled()
     for (let attempt = 1; attempt <= CLOSE_ATTEMPTS; attempt++) {
@@ -179,7 +179,6 @@ export class ProxySession {
           bytesIn: this.bytesIn,
           bytesOut: this.bytesOut,
           rightsUsed: [...this.#used],
-          ...(recording && { recording }),
         })
         return
       } catch {

@@ -9,10 +9,11 @@ import { Quota } from '../quota.ts'
 import { ProxySession } from '../session.ts'
 import type { PtyRequest } from './codec/requests.ts'
 import { CommandLog } from './commands/log.ts'
+import { Changes } from './recorder/changes.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
-import { commandText, type MainRequest } from './request.ts'
+import { asSent, commandText, type MainRequest } from './request.ts'
 import type { FileDenial } from './sftp/filter.ts'
 
 const now = () => performance.now()
@@ -22,6 +23,7 @@ export class SshSession extends ProxySession {
   readonly limits: OpenSession['limits']
   readonly options: SshOptions
   readonly fileRules: FileJudge
+  readonly #changes = new Changes()
   readonly #quota: Quota
   readonly #terminalQuota: Quota
   readonly #commands: CommandLog
@@ -60,8 +62,9 @@ export class SshSession extends ProxySession {
   granted(request: MainRequest): Promise<void> {
     const { right: subprotocol } = request
     const line = commandText(request)
-    const isJudged = line !== undefined && subprotocol === 'SSH_REMOTE_COMMAND'
-    const rule = isJudged ? this.#commands.rules.find(line) : undefined
+    // What was typed is judged, and what runs in its place.
+    const lines = [line, commandText(asSent(request))].filter((text) => text !== undefined)
+    const rule = this.#commands.rules.findIn(lines)
     const fields = {
       subprotocol,
       ...(line !== undefined && { object: line, confidence: 'certain' }),
@@ -122,6 +125,7 @@ export class SshSession extends ProxySession {
       now,
       sink: this.recording,
       channel,
+      changes: this.#changes,
       quota: this.#quota,
       terminalQuota: this.#terminalQuota,
       events: {

@@ -3,6 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Basis } from '../identity/basis.ts'
 import type { ApiKey, User } from '../model/objects.ts'
 import { type Feature, type Level, type ProfileRights, reaches } from '../model/profiles.ts'
+import type { Holder } from './connections.ts'
 import { ApiError } from './errors.ts'
 
 export interface Caller {
@@ -37,6 +38,15 @@ declare module 'fastify' {
 export function callerOf(request: ApiRequest): Caller {
   if (!request.caller) throw new ApiError('authentication_required')
   return request.caller
+}
+
+/** Whose connection it is that the caller comes by. */
+export function holderOf({ user, key, rights }: Caller): Holder {
+  return {
+    ids: [...(user ? [`user ${user.id}`] : []), ...(key ? [`key ${key.id}`] : [])],
+    // who can stop others, and change what they may
+    isAdministrator: reaches(rights.users, 'modify') || reaches(rights.sessions, 'execute'),
+  }
 }
 
 /** @throws ApiError `forbidden` */

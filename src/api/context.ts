@@ -1,5 +1,6 @@
 /** What every resource of one API instance shares. */
 import type { Id } from '../model/objects.ts'
+import type { LongAnswers } from './answers.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
@@ -10,7 +11,7 @@ import type { WebSockets } from './websockets.ts'
 /** What resources stand on, also without a server: the import and export of the command line. */
 export interface ResourceContext {
   deps: Pick<ApiDeps, 'store' | 'passwords' | 'clock'> & {
-    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'setAuthority' | 'on'>
+    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'setAuthority' | 'seal' | 'on'>
   }
 }
 
@@ -26,6 +27,7 @@ export interface Context extends ResourceContext {
   webSockets: WebSockets
   /** Those who watch sessions. */
   watchers: Set<WatchingSocket>
+  answers: LongAnswers
 }
 
 /** An object as the API shows it begins with these. */

@@ -51,7 +51,7 @@ export interface ApiMetrics {
 
 export interface ApiDeps {
   store: Store
-  vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'on' | 'fingerprint'>
+  vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'seal' | 'on' | 'fingerprint'>
   checkouts: Checkouts
   identities: Pick<Identities, 'authenticate'>
   passwords: Pick<PasswordHasher, 'hash'>

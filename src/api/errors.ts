@@ -154,6 +154,11 @@ export const ERRORS = {
     description: 'this is a WebSocket: connect to it with wss:// and a client of that protocol',
   },
   headers_too_large: { status: 431, description: 'the header fields are larger than 16 KiB' },
+  too_many_connections: {
+    status: 429,
+    description:
+      'this user, or this key, has as many connections as it may have, or there is no room for more: use fewer, one request after the other',
+  },
   internal: { status: 500, description: 'the broker failed; its log says more' },
   ffmpeg_missing: {
     status: 501,

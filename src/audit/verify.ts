@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import { chainHash, FIRST, GENESIS, type Head, type StoredEvent } from './chain.ts'
-import { CHECKPOINT_ROWS, judgeCheckpoint } from './checkpoint.ts'
+import { CHECKPOINT_ROWS, judgeCheckpoint, SIGNING_KEY } from './checkpoint.ts'
 import type { EventFields } from './fields.ts'
 import { MAX_GROUP } from './log.ts'
 
@@ -65,6 +65,8 @@ class AuditVerifier {
   #next = FIRST
   #checkpoints = 0
   #signed = FIRST - 1
+  /** Id of the key that has to sign from here on, once the log says which. */
+  #signer: string | undefined
 
   constructor(options: AuditVerifyOptions) {
     this.#options = options
@@ -109,10 +111,19 @@ class AuditVerifier {
       this.#checkpoints++
       this.#signed = row.sequence
     }
+    if (event.code === 'secret.change' && event.fields.object_type === SIGNING_KEY) {
+      this.#signer = String(event.fields.signer)
+    }
     onEvent?.(event)
   }
 
   #checkpoint({ sequence, time, fields }: StoredEvent, trusted: readonly Uint8Array[]): void {
+    if (this.#signer !== undefined && fields.signer !== this.#signer) {
+      throw new Fault(
+        'unknown_signer',
+        `the checkpoint is signed by ${fields.signer}, which ${this.#signer} has come in the place of`,
+      )
+    }
     const judged = judgeCheckpoint({ sequence, time, before: this.#previous }, fields, trusted)
     if (judged === 'unknown_signer') {
       throw new Fault(

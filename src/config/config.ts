@@ -84,6 +84,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 export interface Config {
   /** The configuration file. */
   file: string
+  /** Files that hold secrets in clear text: this one where it does, those that it names, private keys of listeners. */
+  secretFiles: string[]
   dataDir: string
   hostname: string
   /** A listener that is switched off is absent. */

@@ -184,6 +184,7 @@ export class BrokerGate implements Gate {
     const request = accountOf(session, said)
     await accountFor(session, request, this.#options.now(), this.#options)
     this.#running.remove(session.id)
+    this.#options.recordings.over(session.id)
     this.#invitations.over(session.id)
     if (session.isRecorded) this.#options.onRecorded?.(session.id)
     this.#live.over(session.id, request)

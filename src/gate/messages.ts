@@ -310,7 +310,6 @@ export interface CloseRequest {
   bytesIn: number
   bytesOut: number
   rightsUsed: Right[]
-  recording?: { state: 'sealed' | 'failed'; size: number; frames: number; digest: string }
 }
 
 /** A frame of a recording (recordings/frames.ts) as those who watch the session get it. */

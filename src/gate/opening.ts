@@ -214,11 +214,15 @@ export class Opening {
     }
     const authorization = target.authorizationNames.join(', ')
     const { credentials, serial } = signIn
-    await audit.record('session.open', {
+    const opening = audit.record('session.open', {
       ...sessionFields(session),
       authorization,
       ...(target.kind !== 'account' && { method: target.kind }),
       ...(serial !== undefined && { object_type: 'certificate', object: String(serial) }),
+    })
+    await opening.catch((error: unknown) => {
+      recordings.over(session.id)
+      throw error
     })
     // Before it is listed, so that who finds it there can watch and end it.
     running.add(session)
@@ -226,6 +230,7 @@ export class Opening {
       await store.sessions.create(recordOf(session, authorization))
     } catch (error) {
       running.remove(session.id)
+      recordings.over(session.id)
       await audit.record('session.close', {
         ...sessionFields(session),
         result: 'failure',

@@ -87,17 +87,15 @@ export class Deletion {
     // One that was missed may be back: a volume that was not there.
     if (!entry && state === 'missing') return 'not_found'
     const told = { session: id, method, reason }
-    if (!entry && session.recording?.digest) {
+    if (!entry) {
       // A tombstone would hide that somebody else has removed it.
       await tell({ ...told, result: 'failure', reason: 'there was no recording any more' })
       await this.#mark(session, 'missing')
       return 'not_found'
     }
-    const what = { size: entry?.size ?? 0, ...(entry?.digest !== undefined && { digest: entry.digest }) }
-    await tell({ ...told, ...what })
+    await tell({ ...told, size: entry.size, ...(entry.digest !== undefined && { digest: entry.digest }) })
     await this.#options.checkpoint()
-    if (entry)
-      await this.#moveAside(entry.directory, id).catch((error: Error) => this.#failed(error, told, tell))
+    await this.#moveAside(entry.directory, id).catch((error: Error) => this.#failed(error, told, tell))
     await this.#gone(id)
     return 'deleted'
   }

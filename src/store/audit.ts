@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { inTransaction } from './commits.ts'
 import type { AuditLogRow, StoreContext } from './schema.ts'
 import type { AuditRepository, AuditRow } from './store.ts'
@@ -45,6 +46,20 @@ export function auditRepository({ db }: StoreContext): AuditRepository {
         .selectFrom('audit')
         .selectAll()
         .where('session', '=', session)
+        .orderBy('sequence')
+        .limit(limit)
+        .execute()
+      return rows.map(auditRow)
+    },
+
+    async progress(since, fromSequence, limit) {
+      const rows = await db
+        .selectFrom('audit')
+        .selectAll()
+        // A literal: an index over some rows serves a query only when its text names the same rows.
+        .where('code', '=', sql.lit('recording.progress'))
+        .where('time', '>=', since)
+        .where('sequence', '>=', fromSequence)
         .orderBy('sequence')
         .limit(limit)
         .execute()

@@ -24,7 +24,9 @@ export interface UserRow {
   is_disabled: Flag
   expiration_date: number | null
   ip_source: List
+  /** In clear text, of an earlier version: until it is sealed. */
   password_hash: string | null
+  sealed_password_hash: Uint8Array | null
   secret_revision: number
   /** What the name looks like; null: its key. */
   look: string | null

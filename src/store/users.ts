@@ -76,6 +76,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
             expiration_date: object.expirationDate ?? null,
             ip_source: JSON.stringify(object.ipSource),
             password_hash: null,
+            sealed_password_hash: null,
             secret_revision: 0,
             look: lookOf(object.userName),
           })
@@ -116,25 +117,51 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
       }),
 
     async secretsOf(id) {
-      const row = await db.selectFrom('users').select('password_hash').where('id', '=', id).executeTakeFirst()
-      return row?.password_hash ? { passwordHash: row.password_hash } : {}
+      const row = await db
+        .selectFrom('users')
+        .select('sealed_password_hash')
+        .where('id', '=', id)
+        .executeTakeFirst()
+      return row?.sealed_password_hash ? { passwordHash: row.sealed_password_hash } : {}
     },
 
-    renewPasswordHash: async (id, before, hash) => {
+    renewPasswordHash: async (id, before, sealed) => {
       await db
         .updateTable('users')
-        .set({ password_hash: hash })
+        .set({ sealed_password_hash: sealed })
         .where('id', '=', id)
-        .where('password_hash', '=', before)
+        .where('sealed_password_hash', '=', before)
         .execute()
     },
 
-    setPasswordHash: (id, hash) =>
+    async clearPasswordHashes() {
+      const rows = await db
+        .selectFrom('users')
+        .select(['id', 'password_hash as hash'])
+        .where('password_hash', 'is not', null)
+        .execute()
+      return rows.map(({ id, hash }) => ({ id, hash: hash ?? '' }))
+    },
+
+    sealPasswordHash: async (id, clear, sealed) => {
+      await db
+        .updateTable('users')
+        .set({ password_hash: null, sealed_password_hash: sealed })
+        .where('id', '=', id)
+        .where('password_hash', '=', clear)
+        .execute()
+    },
+
+    setPasswordHash: (id, sealed) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
         await requireIds(tx, 'users', [id], TYPE, 'id')
         await tx
           .updateTable('users')
-          .set((e) => ({ password_hash: hash, secret_revision: e('secret_revision', '+', 1) }))
+          .set((e) => ({
+            password_hash: null,
+            sealed_password_hash: sealed,
+            secret_revision: e('secret_revision', '+', 1),
+          }))
           .where('id', '=', id)
           .execute()
       }),
@@ -179,7 +206,7 @@ async function hasAdministrator(tx: Tx): Promise<boolean> {
     .where('is_disabled', '=', 0)
     .where('expiration_date', 'is', null)
     .where('user_auths', 'like', '%"local_password"%')
-    .where('password_hash', 'is not', null)
+    .where('sealed_password_hash', 'is not', null)
     .executeTakeFirst()
   return row !== undefined
 }

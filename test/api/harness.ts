@@ -12,6 +12,7 @@ import { AuditLog } from '../../src/audit/log.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
+import { sealHash } from '../../src/identity/hashes.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
 import { Deletion } from '../../src/keeper/deletion.ts'
@@ -92,7 +93,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     vault,
     checkouts: new Checkouts(store, vault),
     passwords,
-    identities: new Identities(store.users, passwords, new Lockout(), () => clock.now),
+    identities: new Identities(store.users, passwords, new Lockout(), () => clock.now, vault),
     audit: {
       record: (code, fields) =>
         audit.broken ? Promise.reject(new Error('disk full')) : auditLog.record(code, fields),
@@ -143,11 +144,14 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
 
   const addUser: Harness['addUser'] = async (name, profile) => {
     const user = await store.users.create(newUser(name, { profile }))
-    await store.users.setPasswordHash(user.id, await passwords.hash(Secret.of(`${name} password`)))
+    const hash = await passwords.hash(Secret.of(`${name} password`))
+    await store.users.setPasswordHash(user.id, sealHash(vault, user.id, hash))
   }
   await store.users
     .create(newUser(ADMIN.user, { profile: 'product_administrator' }))
-    .then(async ({ id }) => store.users.setPasswordHash(id, await passwords.hash(Secret.of(ADMIN.password))))
+    .then(async ({ id }) =>
+      store.users.setPasswordHash(id, sealHash(vault, id, await passwords.hash(Secret.of(ADMIN.password)))),
+    )
 
   const check = documentCheck(openApiDocument(api.swagger()))
   const call: Harness['call'] = async (method, path, { cookie, headers = {}, body, raw } = {}) => {

@@ -78,7 +78,7 @@ async function desktopWorld<Options>(
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('screen') }])
   const clock = { now: Date.now() }
   const now = () => clock.now
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), now)
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const basis = byPassword((await store.users.find(estate.user.id))!, SOURCE.address)
   const recordings = new RecordingKeeper({

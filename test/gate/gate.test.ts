@@ -41,7 +41,7 @@ beforeEach(async () => {
   estate = await smallEstate(store)
   const vault = await openVault(store, { file: `${temporary.path}.key` })
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('root password') }])
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now)
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   keeper = new RecordingKeeper({
     root: `${temporary.path}.recordings`,

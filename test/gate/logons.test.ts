@@ -44,7 +44,7 @@ beforeEach(async () => {
   const { store } = temporary
   estate = await smallEstate(store)
   vault = await openVault(store, { file: `${temporary.path}.key` })
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now)
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const other = await store.users.create(newUser('ops2', { groupIds: [estate.userGroup.id] }))
   await identities.setPassword(other.id, Secret.of('ops2 password'))

@@ -35,7 +35,7 @@ async function verified(): Promise<string[]> {
   const evidence = new Evidence()
   const trusted = [rawPublicKey(here.key)]
   const { fault } = await verifyAudit(here.store.audit, { trusted, onEvent: (event) => evidence.add(event) })
-  const faults = await crossCheck(here.root, entries, evidence.sessions)
+  const faults = await crossCheck(here.root, entries, evidence)
   return [...(fault ? [fault.code] : []), ...faults.map(({ code, session }) => `${code} ${session}`)]
 }
 const isThere = async (number: number) => (await findRecording(here.root, idOf(number))) !== undefined
@@ -55,7 +55,7 @@ describe('a deletion', () => {
     ])
     expect((await here.store.audit.last())?.code).toBe('audit.checkpoint')
     expect(await verified()).toEqual([])
-    expect((await gatherEvidence(here.store.audit, idOf(1))).get(idOf(1))?.deleted).toMatch(
+    expect((await gatherEvidence(here.store.audit, idOf(1))).sessions.get(idOf(1))?.deleted).toMatch(
       /^deleted 2026-\d\d-\d\dT.*Z by admin: asked for$/,
     )
     expect(await here.deletion.remove(idOf(1), request())).toBe('not_found')
@@ -120,11 +120,11 @@ describe('a deletion', () => {
 describe('verify tells a hole with a reason from one without', () => {
   test('an event that the column for its session hides from whoever asks for that session', async () => {
     await here.session(1)
-    expect((await gatherEvidence(here.store.audit, idOf(1))).get(idOf(1))?.closed).toBeDefined()
+    expect((await gatherEvidence(here.store.audit, idOf(1))).sessions.get(idOf(1))?.closed).toBeDefined()
     const stranger = new DatabaseSync(here.path)
     stranger.exec("update audit set session = null where code = 'recording.sealed'")
     stranger.close()
-    expect((await gatherEvidence(here.store.audit, idOf(1))).get(idOf(1))?.closed).toBeUndefined()
+    expect((await gatherEvidence(here.store.audit, idOf(1))).sessions.get(idOf(1))?.closed).toBeUndefined()
     expect(await verified()).toEqual(['bad_event'])
   })
 

@@ -82,7 +82,7 @@ export interface SftpRequest {
   target?: string
   targetHandle?: string
   flags?: number
-  /** Attributes' size (setstat). */
+  /** Attributes' size (open, setstat). */
   size?: number
   offset?: number
   length?: number
@@ -106,7 +106,7 @@ export function parseRequest(type: number, body: Uint8Array): SftpRequest {
   switch (type) {
     // uint32 id, string filename, uint32 pflags, ATTRS
     case FXP.open:
-      return { type, id, path: pathText(reader.string()), flags: reader.uint32() }
+      return { type, id, path: pathText(reader.string()), flags: reader.uint32(), ...attributes(reader) }
     // uint32 id, string handle, uint64 offset, uint32 len
     case FXP.read:
       return { type, id, handle: handleOf(reader), offset: reader.size(), length: reader.uint32() }

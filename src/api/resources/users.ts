@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
+import { sealHash } from '../../identity/hashes.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/publickey.ts'
 import { userNameError } from '../../model/names.ts'
@@ -79,7 +80,7 @@ const View = exact({
 })
 
 export function userResource(context: ResourceContext) {
-  const { store, passwords } = context.deps
+  const { store, passwords, vault } = context.deps
 
   const changeOf = async (body: Static<typeof Update>, own?: User): Promise<Partial<Omit<User, 'id'>>> => {
     // a name that is there already may be of before the rules
@@ -165,7 +166,7 @@ export function userResource(context: ResourceContext) {
             profile,
           })
           if (hash === undefined) return user
-          await store.users.setPasswordHash(user.id, hash)
+          await store.users.setPasswordHash(user.id, sealHash(vault, user.id, hash))
           return (await store.users.find(user.id)) ?? user
         }
       },
@@ -186,7 +187,7 @@ export function userResource(context: ResourceContext) {
         const events = hash === undefined ? [] : [{ code: 'secret.change' as const, fields: subject }]
         return announced(events, async () => {
           const user = await store.users.update(old.id, change, old)
-          if (hash !== undefined) await store.users.setPasswordHash(old.id, hash)
+          if (hash !== undefined) await store.users.setPasswordHash(old.id, sealHash(vault, old.id, hash))
           return hash === undefined ? user : ((await store.users.find(old.id)) ?? user)
         })
       },
