@@ -105,6 +105,8 @@ export interface UserSecrets {
 }
 
 export interface UserRepository extends Repository<User> {
+  /** Who has that name, or one that shows as it does (model/look-alikes.ts). */
+  lookingLike(name: string): Promise<User | undefined>
   secretsOf(id: Id): Promise<UserSecrets>
   setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Another hash of the same password, if `before` is still the one that is kept. */
