@@ -23,6 +23,7 @@ export function rloginBack(urgent: UrgentData): TerminalBack {
       urgent,
       name,
       protocol: 'rlogin',
+      isNamed: true,
       wire: (around) => new RloginWire(around, names),
     })
   }

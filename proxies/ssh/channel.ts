@@ -178,6 +178,8 @@ export abstract class Channel {
         this.goOn()
         return
       case MSG.channelClose:
+        // What waits for a client that does not look is not done behind its back.
+        if (this.#isHeld) this.#queue.clear()
         this.#terminal?.drop()
         // It takes no answers any more, so nothing waits for it to do so.
         if (this.#filtered !== undefined) {

@@ -19,6 +19,8 @@ export interface Connected {
   urgent: UrgentData
   name: string
   protocol: string
+  /** The protocol tells the target the login. */
+  isNamed?: boolean
   wire: (around: WireSurroundings) => Wire
 }
 
@@ -27,7 +29,7 @@ export function nameOf({ target }: OpenSession): string {
   return `${target.device} (${target.host}:${target.port})`
 }
 
-export function terminalTarget({ session, ...connected }: Connected): TerminalTarget {
+export function terminalTarget({ session, isNamed = false, ...connected }: Connected): TerminalTarget {
   const { target, credentials, loginOptions: options, isPersonal = false } = session
   const secretOf = (type: 'password' | 'enable') => {
     const found = credentials.find((credential) => credential.type === type)
@@ -45,6 +47,7 @@ export function terminalTarget({ session, ...connected }: Connected): TerminalTa
           login: target.login,
           ...(password !== undefined && { password }),
           ...(enable !== undefined && { enable }),
+          isNamed,
           isPersonal,
           options,
         }),

@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { TerminalFilter } from '../../recordings/terminal-filter.ts'
-import type { LoginOptions } from '../../src/model/login-options.ts'
+import { LOGIN_OPTIONS, type LoginOptions } from '../../src/model/login-options.ts'
 import { Heard } from './prompts.ts'
 import { Redactor } from './redactor.ts'
 
@@ -21,6 +21,8 @@ export interface LoginDialogOptions {
   password?: string
   /** For its privileged mode. */
   enable?: string
+  /** The protocol has told the target the login. */
+  isNamed?: boolean
   /** The person types what the login prompt does not ask for. */
   isPersonal: boolean
   options: LoginOptions
@@ -104,7 +106,7 @@ export class LoginDialog {
     const heard = this.#heard
     switch (this.#stage) {
       case 'nothing':
-        if (heard.asks('passwordPrompt')) return isPersonal ? { in: true } : this.#typePassword()
+        if (heard.asks('passwordPrompt')) return isPersonal ? { in: true } : this.#passwordFirst(isLong)
         if (heard.asks('loginPrompt')) {
           if (login === '')
             return { failed: `${this.#given.name} asks for a login, and the account has none` }
@@ -133,6 +135,20 @@ export class LoginDialog {
         if (heard.asks('passwordPrompt') || heard.saysFailure) return { failed: this.#refusal() }
         return heard.asks('shellPrompt') || (isLong && !heard.isSilent) ? { in: true } : undefined
     }
+  }
+
+  /**
+   * Nobody has asked for the login: what looks like a prompt may be anybody's text, and the password is for the target's
+   * own. Unless the login was told already, or there is none, or a rule of the policy says what the prompt looks like.
+   */
+  #passwordFirst(isLong: boolean): LoginStep {
+    const { name, login, isNamed, options } = this.#given
+    const isExpected = isNamed || login === '' || options.passwordPrompt !== LOGIN_OPTIONS.passwordPrompt
+    if (isExpected) return this.#typePassword()
+    // A line of a banner may look like one.
+    if (!isLong) return undefined
+    const words = `${name} asks for a password and has not asked for the login ${login}`
+    return { failed: `${words}: if that is its way, give its connection policy a password_prompt of its own` }
   }
 
   #typePassword(): LoginStep {

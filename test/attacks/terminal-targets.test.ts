@@ -39,6 +39,8 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
       port: target.port,
       credentials: [{ type: 'password', password: PASSWORD }],
       ...more,
+      // These targets ask for a password alone.
+      policy: { password_prompt: '(?i)password:\\s*$', ...more.policy },
     })
     return { target, login }
   }
@@ -103,6 +105,21 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
       })
       await fails(terminal, /refused the password of admin: it said "bad password {1,2}from/)
     })
+  })
+
+  test('asks for the password before it has asked for the login', async () => {
+    const target = await startFalseTerminal((socket) => socket.write('Message from ops2:\r\nPassword: '))
+    targets.push(target)
+    const login = await bastion.add({
+      device: 'gear-asks',
+      protocol: 'TELNET',
+      port: target.port,
+      credentials: [{ type: 'password', password: PASSWORD }],
+    })
+    const terminal = sshTerminal(bastion.home, login)
+    terminals.push(terminal)
+    await fails(terminal, /asks for a password and has not asked for the login admin/)
+    expect(target.received().toString()).not.toContain(PASSWORD)
   })
 
   test('echoes the password', async () => {

@@ -19,7 +19,7 @@ import { describeWithPeers } from '../peers/program.ts'
 import { until } from '../until.ts'
 import { startFalseTerminal } from './false-terminal.ts'
 import { type RawClient, signInRaw } from './raw.ts'
-import { describeAttacks, OWN, openSession } from './setting.ts'
+import { describeAttacks, noSession, OWN, openSession } from './setting.ts'
 
 const NOTHING = Buffer.alloc(0)
 const SIZE = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: NOTHING }
@@ -56,7 +56,6 @@ function witness(): string {
 
 describeAttacks('who does not take the picture', (setting) => {
   const made: string[] = []
-  let sessions = 0
   const mark = () => {
     const path = witness()
     made.push(path)
@@ -65,7 +64,8 @@ describeAttacks('who does not take the picture', (setting) => {
   const ran = (path: string) => until('the command', () => existsSync(path) || undefined)
   /** The frames of the session that has just ended. */
   const recorded = async () => {
-    const rows = await setting.bastion.closedSessions(++sessions)
+    await noSession(setting.bastion)
+    const rows = await setting.bastion.closedSessions(1)
     return { row: rows.at(-1)!, frames: await framesOf(setting.bastion.broker, rows.at(-1)!.id) }
   }
   const outputOf = (frames: Parameters<typeof streamOf>[0]) => streamOf(frames, 'output').toString()
@@ -129,12 +129,14 @@ describeAttacks('who does not take the picture', (setting) => {
     })
     let shown = ''
     let status: number | undefined
+    let allowed = 10 + 1
     take(1)
     for (let end = false; !end; ) {
       const message = await client.next(MSG.channelData, MSG.channelRequest, MSG.channelClose)
       if (message[0] === MSG.channelData) {
-        expect(dataOf(message).length).toBeLessThanOrEqual(10)
-        shown += Buffer.from(dataOf(message)).toString()
+        shown += Buffer.from(dataOf(message)).toString('latin1')
+        expect(shown.length).toBeLessThanOrEqual(allowed)
+        allowed += 7
         take(7)
       } else if (message[0] === MSG.channelRequest) status = message.at(-1)
       else end = true
@@ -184,12 +186,56 @@ describeAttacks('who does not take the picture', (setting) => {
     expect(ended.bytes_out).toBeGreaterThan(200_000)
   })
 
-  describe('in sh, by Ctrl-S', () => {
+  test('by reading nothing of their connection: what they type waits', async () => {
+    const client = await setting.arrive()
+    const { type } = await terminal(client, { window: 0x7fffffff })
+    type('(yes noise | head -c 400000000) &\r')
+    await until('noise', () => client.received.some((one) => one.includes('noise\r\nnoise')) || undefined)
+    client.socket.pause()
+    // The buffers in between fill up first.
+    let held: string | undefined
+    for (let tries = 0; tries < 30 && held === undefined; tries++) {
+      const path = mark()
+      type(`touch ${path}\r`)
+      await until('the command', () => existsSync(path) || undefined, 2_000).catch(() => {
+        held = path
+      })
+    }
+    expect(held).toBeDefined()
+    client.socket.resume()
+    await ran(held!)
+    type('\x03kill %1\r')
+    client.destroy()
+    await recorded()
+  })
+
+  /** sh has no line editor: the terminal itself echoes. */
+  async function plainShell() {
+    const client = await setting.arrive()
+    const { type } = await terminal(client, { window: 1_000_000 })
+    type("exec sh\rPS1='re''ady> '\r")
+    await until('sh', () => client.received.some((one) => one.includes('ready> ')) || undefined)
+    const prompts = () =>
+      client.received.reduce((count, one) => count + one.toString('latin1').split('ready> ').length - 1, 0)
+    /** Types a line, and waits for the prompt behind it. */
+    const say = async (line: string) => {
+      const before = prompts()
+      type(`${line}\r`)
+      await until('the prompt', () => prompts() > before || undefined)
+    }
+    return { client, type, say }
+  }
+  const commandsOf = async (id: string) => {
+    const events = await setting.bastion.broker.must<Record<string, unknown>[]>(
+      'GET',
+      `/sessions/${id}/events`,
+    )
+    return events.filter(({ event }) => event === 'command')
+  }
+
+  describe('by Ctrl-S', () => {
     test('what they ran is an event, and on record', async () => {
-      const client = await setting.arrive()
-      const { type } = await terminal(client, { window: 1_000_000 })
-      type("exec sh\rPS1='re''ady> '\r")
-      await until('sh', () => client.received.some((one) => one.includes('ready> ')) || undefined)
+      const { client, type } = await plainShell()
       const path = mark()
       type('\x13')
       type(`echo se''en > ${path}; cat ${path}\r`)
@@ -197,12 +243,97 @@ describeAttacks('who does not take the picture', (setting) => {
       client.destroy()
       const { row, frames } = await recorded()
       expect(outputOf(frames)).toContain('\r\nseen\r\n')
-      const events = await setting.bastion.broker.must<Record<string, unknown>[]>(
-        'GET',
-        `/sessions/${row.id}/events`,
+      expect((await commandsOf(row.id)).at(-1)).toMatchObject({
+        object: `echo se''en > ${path}; cat ${path}`,
+      })
+    })
+
+    test('a Return that is never echoed is an event without its text, while they are there', async () => {
+      const { client, type } = await plainShell()
+      const path = mark()
+      type(`\x13touch ${path}\r`)
+      await ran(path)
+      const unread = await until('the event', async () =>
+        (await setting.bastion.events('command')).find(({ confidence }) => confidence === 'unread'),
       )
-      const commands = events.filter(({ event }) => event === 'command')
-      expect(commands.at(-1)).toMatchObject({ object: `echo se''en > ${path}; cat ${path}` })
+      expect(unread).toMatchObject({ reason: 'it was typed without echo' })
+      expect(unread).not.toHaveProperty('object')
+      client.destroy()
+      await recorded()
+    })
+
+    test('a rule that kills is asked of the keys, before the target has the line', async () => {
+      const { type } = await plainShell()
+      const path = mark()
+      type('\x13')
+      type(`echo forbiddXX\x7f\x7fen > ${path}\r`)
+      const { row } = await recorded()
+      expect(row).toMatchObject({ result: 'killed' })
+      expect(existsSync(path)).toBe(false)
+      const last = (await commandsOf(row.id)).at(-1)
+      expect(last).toMatchObject({ confidence: 'unread', rule: 'kill forbidden', result: 'denied' })
+      expect(last).not.toHaveProperty('object')
+    })
+  })
+
+  describe('by turning the echo off:', () => {
+    test('what they run is an event without its text, or with the rule that it met', async () => {
+      const { client, say } = await plainShell()
+      await say('stty -echo')
+      const path = mark()
+      await say(`echo se''cret; touch ${path}`)
+      await say(`: noticed; touch ${mark()}`)
+      expect(existsSync(path)).toBe(true)
+      client.destroy()
+      const { row } = await recorded()
+      const unread = (await commandsOf(row.id)).filter(({ confidence }) => confidence === 'unread')
+      expect(unread).toMatchObject([{}, { rule: 'notify noticed' }])
+      expect(JSON.stringify(unread)).not.toContain(path)
+      expect(setting.bastion.broker.log()).not.toContain(path)
+    })
+
+    test('a rule that kills is asked of the keys', async () => {
+      const { type, say } = await plainShell()
+      await say('stty -echo')
+      const path = mark()
+      type(`echo forbidden > ${path}\r`)
+      expect((await recorded()).row).toMatchObject({ result: 'killed' })
+      expect(existsSync(path)).toBe(false)
+    })
+  })
+
+  describe.each([
+    [0, 0],
+    [1, 4],
+    [65_535, 1],
+  ])('in a terminal of %d × %d', (columns, rows) => {
+    test('a rule that kills is asked', async () => {
+      const client = await setting.arrive()
+      const { type } = await terminal(client, { window: 1_000_000, columns, rows })
+      const path = mark()
+      type(`touch ${path}\r`)
+      await ran(path)
+      const other = mark()
+      type(`echo forbidden > ${other}\r`)
+      const { row } = await recorded()
+      expect(row).toMatchObject({ result: 'killed' })
+      expect(existsSync(other)).toBe(false)
+      expect((await commandsOf(row.id)).length).toBeGreaterThan(1)
+    })
+
+    test('also of a line out of the history', async () => {
+      const client = await setting.arrive()
+      const { type } = await terminal(client, { window: 1_000_000, columns, rows })
+      const [first, other] = [mark(), mark()]
+      type(`history -s "echo for""bidden > ${other}"\r`)
+      type(`touch ${first}\r`)
+      await ran(first)
+      type('\x1b[A\x1b[A')
+      type('\r')
+      const { row } = await recorded()
+      expect(row).toMatchObject({ result: 'killed' })
+      expect(existsSync(other)).toBe(false)
+      if (columns !== 0) expect(row.reason).toMatch(/a command line cannot be read/)
     })
   })
 })
@@ -214,28 +345,47 @@ describeWithPeers('who does not take the picture of a Telnet or rlogin target', 
   })
   afterAll(() => bastion.stop())
 
-  test('by a window of nothing: what they did is on record', async () => {
-    const target = await startFalseTerminal(async (socket, heard) => {
-      socket.write('sw1> ')
-      await heard('reload\r')
-      socket.write('reload\r\nreloading\r\nsw1> ')
-    })
-    try {
-      const { user, port, password } = await bastion.add({
-        device: 'sw1',
-        protocol: 'TELNET',
-        port: target.port,
-        by: 'interactive_logins',
+  test.each(['TELNET', 'RLOGIN'] as const)(
+    'by a window of nothing, of a %s target: what they did is on record',
+    async (protocol) => {
+      const target = await startFalseTerminal(async (socket, heard) => {
+        if (protocol === 'RLOGIN') {
+          await heard('/38400\0')
+          socket.write('\0')
+        }
+        socket.write('sw1> ')
+        await heard('reload\r')
+        socket.write('reload\r\nreloading\r\nsw1> ')
       })
-      const client = await signInRaw({ port, user, password: password! })
-      const { type } = await terminal(client)
-      type('reload\r')
-      await until('the command', () => target.received().includes('reload\r') || undefined)
-      client.destroy()
-      const frames = await framesOf(bastion.broker, (await bastion.closed()).id)
-      expect(streamOf(frames, 'output').toString()).toContain('sw1> reload\r\nreloading\r\nsw1> ')
-    } finally {
-      await target.stop()
-    }
-  })
+      try {
+        const { user, port, password } = await bastion.add({
+          device: `sw-${protocol.toLowerCase()}`,
+          protocol,
+          port: target.port,
+          by: 'interactive_logins',
+          policy: {
+            command_rules: ['kill forbidden'],
+            ...(protocol === 'RLOGIN' && { privileged_port: false }),
+          },
+        })
+        const open = async () => {
+          const client = await signInRaw({ port, user, password: password! })
+          return { client, ...(await terminal(client)) }
+        }
+        const { client, type } = await open()
+        type('reload\r')
+        await until('the command', () => target.received().includes('reload\r') || undefined)
+        client.destroy()
+        const frames = await framesOf(bastion.broker, (await bastion.closed()).id)
+        expect(streamOf(frames, 'output').toString()).toContain('sw1> reload\r\nreloading\r\nsw1> ')
+        const other = await open()
+        other.type('forbidden\r')
+        await other.client.untilClosed()
+        expect(await bastion.closed()).toMatchObject({ result: 'killed' })
+        expect(target.received().includes('forbidden\r')).toBe(false)
+      } finally {
+        await target.stop()
+      }
+    },
+  )
 })

@@ -38,6 +38,8 @@ describeWithPeers('network gear', canCreateUsers() ? [...NETGEAR_PEERS, 'ssh'] :
       protocol: 'TELNET',
       port: gear[kind]!.port,
       credentials,
+      // Some of them ask for a password alone.
+      policy: { password_prompt: '(?i)password:\\s*$' },
       ...more,
     })
     const terminal = sshTerminal(bastion.home, login)

@@ -85,6 +85,8 @@ export class CommandReader {
   #decoder = new StringDecoder('utf8')
   /** The line that is being typed. */
   #line: TypedLine | undefined
+  /** Keys that came before the prompt of the line. */
+  #ahead: TypedLine | undefined
   /** The first of those that wait, as it stood when the cursor left its row while the line editor was still on. */
   #tentative: { found: Reading; written: number } | undefined
   /** The row of the line that was read last. */
@@ -198,6 +200,12 @@ export class CommandReader {
     return this.#line?.guess
   }
 
+  /** The same with those that came before its prompt. */
+  get guessAhead(): string | undefined {
+    const ahead = this.#ahead?.guess
+    return ahead && ahead + (this.#line?.guess ?? '')
+  }
+
   /** Keys have put a line there that nothing shows: it can be known neither by the screen nor by the keys. */
   get isHidden(): boolean {
     const line = this.#line
@@ -302,7 +310,7 @@ export class CommandReader {
         else line.edit('delete')
         break
       case 'interrupt':
-        this.#line = undefined
+        this.#line = this.#ahead = undefined
     }
   }
 
@@ -326,19 +334,22 @@ export class CommandReader {
     return line
   }
 
-  /** A line whose prompt is gone, and with the cursor at a prompt: its keys were for something else. */
+  /** A line whose prompt is gone, and with the cursor at a prompt: its keys were for something else, or typed ahead. */
   #beginAnew(): void {
     const line = this.#line
     if (line === undefined || this.#screen.alternate) return
     // Asked for each key, and seldom true: the whole line is only put together then.
     if (!mayEndPrompt(this.#screen.textBefore(PROMPT_END_CELLS))) return
     const before = this.#screen.text(this.#screen.span(this.#screen.row), this.#screen.cursor)
-    if (isPrompt(before) && readLine(this.#screen, line, []) === undefined) this.#line = undefined
+    if (!isPrompt(before) || readLine(this.#screen, line, []) !== undefined) return
+    this.#line = undefined
+    this.#ahead = line
   }
 
   #return(): void {
     const line = this.#line ?? this.#begin()
-    this.#line = undefined
+    if (line.keys === 0 && this.#ahead) line.follow(this.#ahead)
+    this.#line = this.#ahead = undefined
     line.lastKeyAt = this.#now()
     line.outputs = this.#outputs
     line.written = this.#screen.written
@@ -410,8 +421,11 @@ export class CommandReader {
     this.#waiting.shift()
     this.#tentative = undefined
     this.#takenRow = this.#row
-    if (found === undefined) this.#missed(line)
-    if (found === undefined || found.text === '') return
+    if (found === undefined || !isEcho(line, found)) {
+      this.#missed(line)
+      return
+    }
+    if (found.text === '') return
     if (isMasked(found.text) && found.text !== line.text) return
     this.#report(line, found)
   }
@@ -438,4 +452,13 @@ export class CommandReader {
   #searched(): string | undefined {
     return searched(this.#screen.text(this.#screen.span(this.#screen.row)).trimEnd())
   }
+}
+
+/**
+ * False: nothing of the line was shown before its Return, and what stands in its place now is not what was typed. Line
+ * editors may put something else there (abbreviations), terminals do not.
+ */
+function isEcho({ isQuiet, text, mark }: TypedLine, found: Reading): boolean {
+  if (!isQuiet || text === undefined || text === found.text) return true
+  return found.text !== '' && mark.byEditor
 }

@@ -47,7 +47,7 @@ export class TypedLine {
   judged: string | undefined
   /** undefined: it was edited, so its keys do not tell its text. */
   #bytes: number[] | undefined = []
-  readonly #guess = new LineGuess()
+  #guess = new LineGuess()
 
   constructor(screen: Screen, outputs: number) {
     this.firstOutputs = this.outputs = outputs
@@ -80,6 +80,14 @@ export class TypedLine {
   /** Nothing was shown from its first key to Return. */
   get isQuiet(): boolean {
     return this.firstOutputs === this.outputs
+  }
+
+  /** Its keys were typed before its prompt was there. */
+  follow(ahead: TypedLine): void {
+    this.keys = ahead.keys
+    this.isAhead = true
+    this.#guess = ahead.#guess
+    this.#bytes = undefined
   }
 
   type(byte: number): void {

@@ -168,9 +168,10 @@ export class CommandWatch {
       this.#report({ line: current.text, confidence: 'likely', rule: rule.text, kills: 'before' })
       return false
     }
-    const { guess } = this.#reader
-    const other = guess === current?.text ? undefined : this.#findGuess(guess)
-    if (other?.action !== 'kill') return true
+    const { guess, guessAhead } = this.#reader
+    const others = [guess === current?.text ? undefined : guess, guessAhead]
+    const other = others.map((one) => this.#findGuess(one)).find((one) => one?.action === 'kill')
+    if (!other) return true
     this.#report({ line: '', confidence: 'unread', reason: BY_KEYS, rule: other.text, kills: 'before' })
     return false
   }

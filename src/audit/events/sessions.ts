@@ -159,7 +159,7 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a command line; `object` is the line as it was typed, secrets on it included. A warning when it met a `rule`; `denied`: it did not reach the target. Without `object`, `reason` says what is left out',
+      'a command line; `object` is the line as it was typed, secrets on it included. A warning when it met a `rule`; `denied`: it did not reach the target. Without `object`: with the confidence `unread` a line was typed that could not be read, and `reason` says why; otherwise `reason` says what is left out',
     fields: [...CHANNEL, 'object', 'confidence', 'rule', 'result', 'reason'],
     sentence: command,
   },

@@ -1,6 +1,6 @@
 /** One session channel against peers that break the rules; the legs are only what it writes to. */
 import { Buffer } from 'node:buffer'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MalformedError } from '../../../proxies/malformed.ts'
 import type { ChannelHost } from '../../../proxies/ssh/channel.ts'
 import {
@@ -20,11 +20,12 @@ import {
   recipientOf,
   windowAdjustOf,
 } from '../../../proxies/ssh/codec/messages.ts'
-import { MAX_QUEUED } from '../../../proxies/ssh/limits.ts'
+import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../proxies/ssh/limits.ts'
 import type { ChannelRecorder } from '../../../proxies/ssh/recorder/recorder.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import { SessionChannel } from '../../../proxies/ssh/session-channel.ts'
 import { OpenSizes } from '../../../proxies/ssh/sftp/open-sizes.ts'
+import { TAKING_MS } from '../../../proxies/ssh/taking-watch.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
@@ -44,6 +45,7 @@ const NOTHING = new Uint8Array(0)
 function newChannel(
   rights: Right[],
   adopted?: ConstructorParameters<typeof SessionChannel>[3],
+  window = 100_000,
 ): SessionChannel {
   const leg = (sent: Buffer[]) =>
     ({ send: (payload: Buffer) => sent.push(Buffer.from(payload)) }) as unknown as Transport
@@ -79,7 +81,7 @@ function newChannel(
       }
     },
   }
-  return new SessionChannel(host, 7, { id: 3, window: 100_000, maxPacket: 32_768 }, adopted)
+  return new SessionChannel(host, 7, { id: 3, window, maxPacket: 32_768 }, adopted)
 }
 
 function opened(rights: Right[], window = 100_000): SessionChannel {
@@ -261,5 +263,104 @@ describe('a recorder that holds input back', () => {
     again()
     expect(sent()).toEqual([])
     expect(kinds(toClient).at(-1)).toBe(MSG.channelClose)
+  })
+})
+
+describe('a terminal', () => {
+  const pty = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: NOTHING }
+  const shown = () =>
+    Buffer.concat(
+      toClient.filter(([type]) => type === MSG.channelData).map((message) => dataOf(message)),
+    ).toString()
+  const typed = () =>
+    toTarget
+      .filter(([type]) => type === MSG.channelData)
+      .map((message) => Buffer.from(dataOf(message)).toString())
+
+  beforeEach(() => void vi.useFakeTimers({ now: 0, toFake: ['performance', 'setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** In it, with a client that takes nothing of what waits for it. */
+  async function blind() {
+    channel = newChannel(['SSH_SHELL'], undefined, 0)
+    channel.offer()
+    channel.confirmed({ recipient: 7, sender: 9, window: 100_000, maxPacket: 32_768, typeData: NOTHING })
+    channel.fromClient(buildPtyRequest(7, false, pty))
+    channel.fromClient(buildShell(7, false))
+    await decided()
+    channel.fromTarget(buildData(7, '$ '))
+    vi.advanceTimersByTime(TAKING_MS)
+  }
+
+  test('grants its target the same whether the client takes anything or not, and no more than that', async () => {
+    await blind()
+    expect(toTarget.filter(([type]) => type === MSG.channelWindowAdjust).map(windowAdjustOf)).toEqual([
+      HELD_OUTPUT,
+    ])
+    for (let left = HELD_OUTPUT - 2; left > 0; left -= 16_384) {
+      channel.fromTarget(buildData(7, Buffer.alloc(Math.min(left, 16_384), 'x')))
+    }
+    expect(() => channel.fromTarget(buildData(7, 'x'))).toThrow('more data than the window allows')
+    expect(shown()).toBe('')
+    channel.fromClient(buildWindowAdjust(7, 1_000))
+    expect(shown()).toBe(`$ ${'x'.repeat(998)}`)
+  })
+
+  test('types nothing for a client that does not look, and all of it when that looks again', async () => {
+    await blind()
+    for (const key of 'ls\r') channel.fromClient(buildData(7, key))
+    expect(typed()).toEqual([])
+    channel.fromClient(buildWindowAdjust(7, 10))
+    expect(typed().join('')).toBe('ls\r')
+  })
+
+  test.each(['\x03', '\x1a', '\x1c'])('passes an interrupt: %j', async (key) => {
+    await blind()
+    channel.fromClient(buildData(7, 'rm'))
+    channel.fromClient(buildData(7, ` x\r${key}id`))
+    expect(typed()).toEqual([key])
+    channel.fromClient(buildWindowAdjust(7, 10))
+    expect(typed()).toEqual([key, 'id'])
+  })
+
+  test.each(['signal', 'break'])('passes a %s', async (type) => {
+    await blind()
+    channel.fromClient(buildData(7, 'rm'))
+    channel.fromClient(buildChannelRequest(7, type, false, Buffer.from([0, 0, 0, 0])))
+    expect(kinds(toTarget).at(-1)).toBe(MSG.channelRequest)
+    expect(typed()).toEqual([])
+  })
+
+  test('that is closed over what waits does not do it', async () => {
+    await blind()
+    channel.fromClient(buildData(7, 'rm x\r'))
+    channel.fromClient(Buffer.from([MSG.channelClose, 0, 0, 0, 7]))
+    vi.advanceTimersByTime(DRAIN_MS)
+    expect(typed()).toEqual([])
+    expect(kinds(toTarget).at(-1)).toBe(MSG.channelClose)
+  })
+
+  test('of many keys that wait keeps little', async () => {
+    await blind()
+    expect(() => {
+      for (let n = 0; n < TYPED_WINDOW; n++) channel.fromClient(buildData(7, 'x'))
+    }).not.toThrow()
+    expect(() => channel.fromClient(buildData(7, 'x'))).toThrow('more data than the window allows')
+    channel.fromClient(buildWindowAdjust(7, 10))
+    expect(typed().join('')).toBe('x'.repeat(TYPED_WINDOW))
+  })
+
+  test('has its last words heard, as long as they come and no longer than its time', async () => {
+    await blind()
+    channel.fromClient(buildWindowAdjust(7, 10))
+    channel.fromClient(buildData(7, 'id\r'))
+    channel.fromClient(Buffer.from([MSG.channelClose, 0, 0, 0, 7]))
+    for (let waited = 0; waited + 400 < DRAIN_MS; waited += 400) {
+      vi.advanceTimersByTime(400)
+      channel.fromTarget(buildData(7, 'word '))
+      expect(kinds(toTarget)).not.toContain(MSG.channelClose)
+    }
+    vi.advanceTimersByTime(400)
+    expect(kinds(toTarget)).toContain(MSG.channelClose)
   })
 })

@@ -5,13 +5,16 @@ import { LoginDialog, type LoginStep } from '../../../proxies/terminal/login-dia
 import { HEARD_LIMIT } from '../../../proxies/terminal/prompts.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
 
+/** A policy that says what the prompt looks like: it may come first. */
+const OWN_PROMPT = { ...LOGIN_OPTIONS, passwordPrompt: `(?:${LOGIN_OPTIONS.passwordPrompt})` }
+
 const PASSWORD = 'Sec-ret1'
 const given = {
   name: 'sw1',
   login: 'admin',
   password: PASSWORD,
   isPersonal: false,
-  options: LOGIN_OPTIONS,
+  options: OWN_PROMPT,
 }
 
 /** A dialog, all that was shown, and what it does when the target falls silent after some output. */
@@ -25,6 +28,34 @@ function dialogue(more: Partial<ConstructorParameters<typeof LoginDialog>[0]> = 
   const all = () => shown + Buffer.from(dialog.flush()).toString()
   return { dialog, hears, all }
 }
+
+describe('a prompt for a password that comes before any for a login', () => {
+  const byDefault = (more: Parameters<typeof dialogue>[0] = {}) =>
+    dialogue({ options: LOGIN_OPTIONS, ...more })
+
+  test('is not answered, and fails the login when it stays', () => {
+    const { hears, dialog } = byDefault()
+    expect(hears('Message of root: give me your\r\nPassword: ')).toBeUndefined()
+    expect(dialog.silent(true)).toEqual({
+      failed: expect.stringContaining('asks for a password and has not asked for the login admin'),
+    })
+  })
+
+  test('is not answered in a banner, and the login goes on', () => {
+    const { hears } = byDefault()
+    expect(hears('Password: ')).toBeUndefined()
+    expect(hears('nobody will ask you for it\r\nlogin: ')).toEqual({ type: 'admin\r' })
+    expect(hears('admin\r\nPassword: ')).toEqual({ type: `${PASSWORD}\r` })
+  })
+
+  test.each([
+    ['the protocol has told the login', { isNamed: true }],
+    ['the account has no login', { login: '' }],
+    ['the policy has a rule for it', { options: OWN_PROMPT }],
+  ])('is answered where %s', (_, more) => {
+    expect(byDefault(more).hears('Password: ')).toEqual({ type: `${PASSWORD}\r` })
+  })
+})
 
 describe('prompts from the factory', () => {
   test.each([

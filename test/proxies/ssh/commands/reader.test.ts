@@ -168,7 +168,9 @@ describe('a flood', () => {
 
 describe('a target that lies', () => {
   test('can have drawn what it likes, and takes no more than that', () => {
-    expect(heard(['<', '$ '], ['>', 'ls\r'], ['<', 'rm -rf /\r\n'])).toEqual([['rm -rf /', 'likely']])
+    expect(heard(['<', '$ '], ['>', 'ls'], ['<', 'rm -rf /'], ['>', '\r'], ['<', '\r\n'])).toEqual([
+      ['rm -rf /', 'likely'],
+    ])
     expect(heard(['<', '$ '], ['>', 'ls\r'], ['<', '\x1b[2K\r\r\n'])).toEqual([])
     expect(heard(['<', '$ \x1b[?47h'], ['>', 'ls\r'], ['<', 'ls\r\n'])).toEqual([])
     expect(heard(['<', '$ '], ['>', 'ls'], ['<', '\x1bcls'], ['>', '\r'], ['<', '\r\n'])).toEqual([])

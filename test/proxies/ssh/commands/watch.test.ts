@@ -3,7 +3,14 @@ import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { CommandLog } from '../../../../proxies/ssh/commands/log.ts'
 import { ScriptWatch } from '../../../../proxies/ssh/commands/script.ts'
-import { type Command, CommandWatch, HOLD_BURST_MS, HOLD_MS } from '../../../../proxies/ssh/commands/watch.ts'
+import {
+  type Command,
+  CommandWatch,
+  HIDDEN_MS,
+  HOLD_BURST_MS,
+  HOLD_MS,
+  UNECHOED_MS,
+} from '../../../../proxies/ssh/commands/watch.ts'
 import type { EventFields } from '../../../../src/audit/fields.ts'
 import { CommandRules } from '../../../../src/model/command-rules.ts'
 
@@ -206,6 +213,195 @@ describe('a line', () => {
   })
 })
 
+describe('a line that is not shown', () => {
+  const unread = { line: '', confidence: 'unread' }
+
+  test('and whose Return is not either is told without its text', () => {
+    const { type, print, commands } = typing()
+    print('$ ')
+    type('\x13id\r')
+    vi.advanceTimersByTime(UNECHOED_MS - 1)
+    expect(commands).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(commands).toEqual([{ ...unread, reason: 'it was typed without echo' }])
+  })
+
+  test('is told at the end at the latest, and once', () => {
+    const { type, print, commands, watch } = typing()
+    print('$ ')
+    type('id\r')
+    watch.end()
+    vi.advanceTimersByTime(UNECHOED_MS)
+    expect(commands).toHaveLength(1)
+  })
+
+  test('is not what the command says instead', () => {
+    const { type, print, commands } = typing()
+    print('$ ')
+    type('id\r')
+    print('uid=0(root)\r\n$ ')
+    type('x')
+    expect(commands).toEqual([{ ...unread, reason: 'it was typed without echo' }])
+  })
+
+  test('but goes to the next row, is a password, unless it meets a rule', () => {
+    const { type, print, commands } = typing('notify rm')
+    for (const secret of ['hunter2', 'rm']) {
+      print('$ su\r\nPassword: ')
+      type(`${secret}\r`)
+      print('\r\nroot# ')
+      type('ls')
+      print('ls')
+      type('\r')
+      print('\r\n')
+    }
+    expect(commands.filter(({ line }) => line !== 'ls')).toEqual([
+      { ...unread, reason: 'it was typed without echo', rule: 'notify rm' },
+    ])
+    expect(JSON.stringify(commands)).not.toContain('hunter2')
+  })
+
+  test.each([
+    ['as it is typed', 'rm x'],
+    ['with keys taken back', 'rXX\x7f\x7fm x'],
+    ['with keys taken back that have more than one byte', 'rmä\x7f x'],
+    ['put together by moving about', 'm x\x01r\x05'],
+    ['by arrows', 'mxy\x1b[D\x1b[D\x1b[Dr\x1b[C \x1b[C\x1b[3~\x02\x1b[F'],
+    ['after a line was taken away', 'harmless\x15rm x'],
+    ['after a word was taken away', 'rm ls\x17x'],
+    ['after a walk through the history and back', 'rm x\x1b[A\x1b[B'],
+    ['after one that was dropped', '\x1b[A\x15rm x'],
+    ['behind the keys that stop a terminal', '\x13rm x'],
+    ['with a rest that is taken away', 'rm xyz\x1b[D\x1b[D\x0b'],
+  ])('is judged by its keys: %s', (_, keys) => {
+    const { type, print, passed, commands } = typing('kill ^rm x?')
+    print('$ ')
+    type(`${keys}\r`)
+    vi.advanceTimersByTime(HOLD_MS + 20)
+    expect(passed()).toBe(keys)
+    expect(commands).toMatchObject([{ ...unread, rule: 'kill ^rm x?', kills: 'before' }])
+  })
+
+  test('is judged together with the one that it goes on with', () => {
+    const { type, print, commands } = typing('kill rm -rf /')
+    print('$ ')
+    type('rm \\\r')
+    vi.advanceTimersByTime(HOLD_MS + UNECHOED_MS)
+    type('-rf /\r')
+    vi.advanceTimersByTime(HOLD_MS + UNECHOED_MS)
+    expect(commands.at(-1)).toMatchObject({ ...unread, kills: 'before' })
+  })
+
+  test.each([
+    ['the history', '\x1b[A'],
+    ['a search', '\x12rm'],
+    ['a completion', 'r\t'],
+  ])('and comes out of %s ends the session, when nothing is shown for long', (_, keys) => {
+    const { type, print, passed, commands, watch } = typing('kill rm')
+    print('$ ')
+    type(`${keys}\r`)
+    vi.advanceTimersByTime(HIDDEN_MS - 100)
+    expect(watch.isHolding).toBe(true)
+    expect(commands).toEqual([])
+    vi.advanceTimersByTime(200)
+    expect(passed()).toBe(keys)
+    expect(commands).toEqual([{ ...unread, reason: expect.any(String), kills: 'before' }])
+  })
+
+  test('for a while goes on when it is shown', () => {
+    const { type, print, passed } = typing('kill rm')
+    print('$ ')
+    type('\x1b[A\r')
+    vi.advanceTimersByTime(HIDDEN_MS / 2)
+    print('ls')
+    vi.advanceTimersByTime(100)
+    expect(passed()).toBe('\x1b[A\r')
+  })
+
+  test('because its key did nothing is an empty one', () => {
+    const { type, print, passed } = typing('kill rm')
+    print('$ ')
+    type('\x1b[B\x0c\r')
+    vi.advanceTimersByTime(HOLD_MS + 20)
+    expect(passed()).toBe('\x1b[B\x0c\r')
+  })
+})
+
+describe('a terminal in which no line can be read', () => {
+  test.each([
+    [1, 4],
+    [19, 24],
+    [80, 1],
+    [513, 24],
+  ])('of %d × %d ends the session over a line that its keys do not tell', (columns, rows) => {
+    const { type, print, commands, watch } = typing('kill rm')
+    watch.resize(columns, rows)
+    print('$ ')
+    type('ls')
+    print('ls')
+    type('\r')
+    print('\r\n$ ')
+    type('\x1b[A')
+    print('ls')
+    watch.resize(80, 24)
+    type('\r')
+    vi.advanceTimersByTime(HOLD_MS)
+    expect(commands.at(-1)).toMatchObject({ line: '', confidence: 'unread', kills: 'before' })
+    expect(commands.at(-1)).not.toHaveProperty('rule')
+  })
+
+  test.each([
+    [0, 0],
+    [20, 2],
+    [512, 65_535],
+  ])('is not one of %d × %d', (columns, rows) => {
+    const { type, print, commands, watch } = typing('kill forbidden')
+    watch.resize(columns, rows)
+    print('$ ')
+    type('\x1b[A')
+    print('ls -la')
+    vi.advanceTimersByTime(HOLD_MS)
+    type('\r')
+    print('\r\n')
+    expect(commands).toMatchObject([{ line: 'ls -la' }])
+  })
+})
+
+describe('a key that is Return too', () => {
+  test.each([
+    ['^O, which gets the next line of the history', '\x0f'],
+    ['ESC CR, of an editor like vi', '\x1b\r'],
+    ['^J', '\n'],
+    ['Enter of a keypad', '\x1bOM'],
+    ['Return as kitty tells it', '\x1b[13u'],
+    ['Return with Control as kitty tells it', '\x1b[13;5u'],
+    ['Return as xterm tells it', '\x1b[27;5;13~'],
+    ['ESC a, with which zsh takes a line and keeps it', '\x1ba'],
+  ])('%s', (_, key) => {
+    const { type, print, passed, commands } = typing('kill rm')
+    print('$ ')
+    type('rm x')
+    print('rm x')
+    type(key)
+    vi.advanceTimersByTime(HOLD_MS + 20)
+    expect(passed()).toBe(`rm x${key.slice(0, -1)}`)
+    expect(commands).toMatchObject([{ line: 'rm x', kills: 'before' }])
+  })
+})
+
+test('the rule that kills over lines put together goes before one that notifies of the last alone', () => {
+  const { type, print, commands } = typing('notify /', 'kill rm -rf /')
+  print('$ ')
+  type('rm \\')
+  print('rm \\')
+  type('\r')
+  print('\r\n> ')
+  type('-rf /')
+  print('-rf /')
+  type('\r')
+  expect(commands.at(-1)).toMatchObject({ line: '-rf /', rule: 'kill rm -rf /', kills: 'before' })
+})
+
 describe('the input of a shell without a terminal', () => {
   const judged = (rules: string[], ...pieces: string[]) => {
     const hits: [string, boolean][] = []
@@ -266,6 +462,18 @@ describe('the events of a session', () => {
       result: 'lost',
       reason: expect.stringContaining('met a rule'),
     })
+  })
+
+  test('a line that cannot be read ends the session with a reason that says so', () => {
+    const { commands, told, killed } = log(['kill rm'])
+    commands.heard('SSH_SHELL', { line: '', confidence: 'unread', reason: 'why', kills: 'before' })
+    expect(told[0]?.fields).toEqual({
+      subprotocol: 'SSH_SHELL',
+      confidence: 'unread',
+      reason: 'why',
+      result: 'denied',
+    })
+    expect(killed).toEqual(['a command line cannot be read, and a rule for commands has to be asked of it'])
   })
 
   test('a rule that kills ends the session, after the events that tell of it', () => {
