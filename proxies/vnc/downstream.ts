@@ -120,7 +120,7 @@ export class Downstream implements ServerVisitor {
     return this.#stream.height
   }
 
-  /** That the viewer has asked for last. */
+  /** That the target was asked for last. */
   get format(): PixelFormat {
     return this.#format
   }
@@ -169,9 +169,9 @@ export class Downstream implements ServerVisitor {
 
   /**
    * The viewer has asked for another format, and its message goes to the target next. A target that knows fences answers one
-   * where the format changes. Of others it is taken that viewers ask when no update is under way but one that has begun
-   * to come, and that one still has the old format; with continuous updates, that they stop those first, and the format
-   * changes with the answer to that.
+   * where the format changes. Others are told when no update is under way but one that has begun to come, and that one
+   * still has the old format; of continuous updates it is taken that viewers stop those first, and the format changes with
+   * the answer to that.
    */
   setPixelFormat(format: PixelFormat): void {
     this.#format = format

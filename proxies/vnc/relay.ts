@@ -213,9 +213,10 @@ export class VncRelay {
     this.#upstream.input(participant, message)
   }
 
-  /** The recording can be read in that format; else the session ends. */
+  /** The recording can be read in that format, or the target has no better; else the session ends. */
   #isSeenIn(format: PixelFormat): boolean {
     if (!this.#session.isRecorded || isReadable(format)) return true
+    if (samePixelFormat(format, this.#options.target.init.format)) return true
     this.#unseenIn = format
     this.#stop(
       'failure',
@@ -363,14 +364,15 @@ export class VncRelay {
 
   /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
   #leave(reason: string | undefined): void {
-    const { width, height, format, isInUpdate } = this.#downstream
+    const { width, height, isInUpdate } = this.#downstream
+    const format = this.#unseenIn ?? this.#upstream.viewerFormat
     if (reason === undefined || isInUpdate || this.#isAlone || this.#viewer.closed) {
       end(this.#viewer)
       return
     }
     this.#viewer.paused = false
     this.#options.onLastWords(
-      { size: { width, height }, format: this.#unseenIn ?? format, encodings: this.#upstream.encodings },
+      { size: { width, height }, format, encodings: this.#upstream.encodings },
       reason,
     )
   }

@@ -96,6 +96,11 @@ export class Upstream {
     return this.#encodings
   }
 
+  /** What the viewer takes its pixels for. */
+  get viewerFormat(): PixelFormat {
+    return this.#nextFormat?.format ?? this.#options.downstream.format
+  }
+
   /** What the viewer asks for, as far as it is passed on. */
   setEncodings(encodings: readonly number[]): void {
     const { clipboard, downstream } = this.#options
