@@ -23,6 +23,10 @@ export function deed(f: EventFields, done: string, verb: string, what: string): 
     : `${who(f)} ${done} ${what}`
 }
 
+/** Of refusals that were folded into one event. */
+export const times = (f: EventFields) =>
+  f.count === undefined ? '' : ` (${f.count} times since ${f.first ?? '?'})`
+
 /** The reason of a deed that did not fail: `deed` has that of one that did. */
 export const heldBecause = (f: EventFields) => (f.result === 'failure' ? '' : because(f))
 
