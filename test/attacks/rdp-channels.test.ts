@@ -5,9 +5,10 @@
 import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
+import { buildShare, CONTROL_PDU } from '../../proxies/rdp/codec/share.ts'
 import { ByteWriter } from '../../proxies/rdp/codec/writer.ts'
 import type { Right } from '../../src/model/rights.ts'
-import { newWorldWithDesktop, type World } from '../proxies/rdp/relay-world.ts'
+import { newWorldWithDesktop, type World, type WorldOptions } from '../proxies/rdp/relay-world.ts'
 
 const LOOT = Buffer.alloc(3_000, 'loot')
 const PASTE: Right[] = ['RDP_CLIPBOARD_UP', 'RDP_CLIPBOARD_DOWN']
@@ -118,8 +119,8 @@ const answer = (device: number, id: number, status: number, details: Uint8Array)
 const numbers = (...all: number[]) => all.reduce((writer, one) => writer.uint32(one), new ByteWriter())
 
 /** With a file on the drive and a job of the printer open, each as 7. */
-async function sharing(): Promise<World> {
-  const world = await newWorldWithDesktop({ rights: EVERYTHING })
+async function sharing(options?: WorldOptions): Promise<World> {
+  const world = await newWorldWithDesktop({ rights: EVERYTHING, ...options })
   world.client.channel('rdpdr', announce())
   const path = Buffer.from('\\plan.txt\0', 'utf16le')
   const create = numbers(1, 0, 0, 0, 0, 1, 0x40, path.length).bytes(path).finish()
@@ -209,4 +210,18 @@ test.each(Object.keys(WAYS))('what passes by %s is told', async (way) => {
   // Versions and numbers, which are looted too.
   expect(passed - sum).toBeLessThanOrEqual(16)
   expect(sum).toBeLessThanOrEqual(passed)
+})
+
+test('what has passed when the target sends the session on is told', async () => {
+  const world = await sharing({ redirect: async (one) => one.another().target })
+  WAYS['a write that fails']!(world)
+  const address = Buffer.from('192.0.2.7\0', 'utf16le')
+  const packet = new ByteWriter().zeros(2).uint16(0x400).uint16(0).uint32(5).uint32(0x1)
+  packet.uint32(address.length).bytes(address)
+  world.target.io(buildShare(CONTROL_PDU.serverRedirection, 1002, packet.finish()))
+  await vi.waitFor(() =>
+    expect(told(world, 'file.transfer')).toEqual([
+      expect.objectContaining({ path: 'home:\\plan.txt', direction: 'down', size: LOOT.length }),
+    ]),
+  )
 })
