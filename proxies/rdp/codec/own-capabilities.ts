@@ -27,7 +27,10 @@ export function buildOwnCapabilities({ width, height, depth }: Desktop): Capabil
     .uint16(
       GENERAL_FLAG.fastPathOutput | GENERAL_FLAG.longCredentials | GENERAL_FLAG.noBitmapCompressionHeader,
     )
-    .zeros(8)
+    .zeros(6)
+    // Refresh Rect and Suppress Output: all of it is drawn again.
+    .uint8(1)
+    .uint8(1)
   const bitmap = new ByteWriter(24).uint16(depth).uint16(1).uint16(1).uint16(1).uint16(width).uint16(height)
   // may be resized, may be compressed, many rectangles in one update
   bitmap.zeros(2).uint16(1).uint16(1).zeros(2).uint16(1).zeros(2)

@@ -23,6 +23,10 @@ export interface DoorOptions {
   /** Told to the client once it has the desktop, and then the connection ends (ERROR_INFO). */
   refusal?: number
   /** Draws on the desktop. */
+  /** Hears what comes on the I/O channel. */
+  io?: (data: Uint8Array) => void
+  /** Does something for input. */
+  input?: (desktop: FrontDesktop, events: readonly InputEvent[], tls: TLSSocket) => void
   paint?: (desktop: FrontDesktop, size: { width: number; height: number }, tls: TLSSocket) => void
 }
 
@@ -132,7 +136,10 @@ function serve(tls: TLSSocket, { hello }: FrontNegotiated, visit: Visit, options
                 tls.end()
               } else options.paint?.(desktop!, size, tls)
             },
-            input: (events) => visit.input.push(...events),
+            input: (events) => {
+              visit.input.push(...events)
+              options.input?.(desktop!, events, tls)
+            },
             shutdown: () => {
               front.end(DISCONNECT_REASON.userRequested)
               tls.end()
@@ -141,7 +148,10 @@ function serve(tls: TLSSocket, { hello }: FrontNegotiated, visit: Visit, options
         })
       },
       license: () => {},
-      io: (data) => desktop?.receiveIo(data),
+      io: (data) => {
+        options.io?.(data)
+        desktop?.receiveIo(data)
+      },
       channel: () => {},
       fastPath: (pdu) => desktop?.receiveFastPath(pdu),
       disconnect: () => tls.end(),

@@ -95,6 +95,15 @@ test('a desktop is offered without what could not be recorded', () => {
   expect(heard).toEqual([['desktop', { width: 800, height: 600, depth: 32 }]])
 })
 
+test('agreement to another desktop than the one that was offered is none', () => {
+  const { filter, heard } = open()
+  const capabilities = clientCapabilities({ width: 800, height: 600, depth: 32 })
+  filter.fromTarget(buildDemandActive({ shareId: 7, capabilities }))
+  heard.length = 0
+  expect(filter.fromClient(CONFIRM_ACTIVE)).toEqual([])
+  expect([filter.isConfirmed, heard]).toEqual([false, []])
+})
+
 test('a client agrees without orders, by the name that the target knows it by', () => {
   const { filter, heard } = open()
   expect(filter.fromClient(CONFIRM_ACTIVE)).toEqual([])
