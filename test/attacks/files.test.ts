@@ -1,6 +1,15 @@
 /** Evidence and rules about files, by a client that keeps no rule, at a real target with links of all kinds. */
 import { createHash } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { buildChannelRequest, buildData } from '../../proxies/ssh/codec/build.ts'
@@ -267,6 +276,42 @@ describeAttacks('files', (setting) => {
       expect(await one.status((id) => attributes(FXP.setstat, id, there('link'), 101))).toBe(DENIED)
       expect(statSync(there('file')).size).toBe(100)
     })
+  })
+
+  test('who may write has no other way in than the folder that the rules allow', async () => {
+    const ways = [
+      '.ssh/authorized_keys',
+      '.ssh/rc',
+      '.bashrc',
+      '.profile',
+      '.forward',
+      '.config/fish/config.fish',
+    ]
+    await rules()
+    const local = join(bastion.home.folder, 'way-in')
+    writeFileSync(local, 'touch ran\n')
+    // What docs/threat-model.md says that the right amounts to: the next command runs it.
+    const write = (to: string) => sftp(bastion.home, bastion.login(), [`put ${local} ${to}`])
+    await run('chown', [bastion.account.name, join(home, '.bashrc')])
+    expect((await write('.bashrc')).code).toBe(0)
+    await scp(bastion.home, bastion.login(), { remote: there('hard') }, join(bastion.home.folder, 'any'), [
+      '-O',
+    ])
+    expect(existsSync(join(home, 'ran'))).toBe(true)
+    rmSync(join(home, 'ran'))
+    writeFileSync(join(home, '.bashrc'), '')
+
+    await rules(`allow up ${folder}/**`, 'deny up /**')
+    const [one] = await channels()
+    symlinkSync('..', there('up'))
+    for (const way of [...ways, '/var/spool/cron/crontabs/x']) {
+      for (const path of [way, `${folder}/../${way}`, there(`up/${way}`)])
+        expect(await one.status((id) => open(id, path, NEW)), path).not.toBe(-FXP.handle)
+    }
+    expect(await one.status((id) => named(FXP.symlink, id, '../.bashrc', there('rc')))).toBe(DENIED)
+    expect(await one.status((id) => named(FXP.rename, id, there('hard'), join(home, '.bashrc')))).toBe(DENIED)
+    expect((await write(there('in-its-place'))).code).toBe(0)
+    expect(readFileSync(join(home, '.bashrc'), 'utf8')).toBe('')
   })
 
   describe('an extension', () => {
