@@ -113,10 +113,11 @@ function commandsOf(terminal: Terminal, frames: ChannelFrames, options: Recorder
     rules: commandRules,
     now,
     onCommand: (command) => {
-      const { line, confidence, rule, kills } = command
+      const { line, confidence, reason, rule, kills } = command
       frames.command({
         line,
         confidence,
+        ...(reason !== undefined && { reason }),
         ...(rule !== undefined && { rule }),
         ...(kills === 'before' && { denied: true }),
       })

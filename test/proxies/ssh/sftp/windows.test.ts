@@ -89,6 +89,7 @@ class Scene {
       session: session as unknown as SshSession,
       gone: () => undefined,
       takeMotd: () => undefined,
+      isClientStuck: false,
       setDeciding: () => undefined,
       guarded: (work) => work(),
     }
