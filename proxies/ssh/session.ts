@@ -13,6 +13,7 @@ import { Changes } from './recorder/changes.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
+import { WITHOUT_HASH } from './recorder/sftp-file.ts'
 import { asSent, commandText, type MainRequest } from './request.ts'
 import type { FileDenial } from './sftp/filter.ts'
 import { OpenSizes } from './sftp/open-sizes.ts'
@@ -140,7 +141,7 @@ export class SshSession extends ProxySession {
             direction,
             size,
             ...(sha256 !== undefined && { sha256 }),
-            ...(result === 'ok' ? { result: 'success' } : { result: 'failure', reason: result }),
+            ...outcomeOf(result),
           }),
         onUnrecorded: ({ direction, bytes, sha256, reason }) =>
           this.tell('channel.unrecorded', {
@@ -184,4 +185,12 @@ export class SshSession extends ProxySession {
   protected override tellRest(): void {
     this.#commands.flush()
   }
+}
+
+/** What is said of a transfer whose content passed, and why it has no hash where it has none. */
+function outcomeOf(result: string): { result: 'success' | 'failure'; reason?: string } {
+  if (result === 'ok') return { result: 'success' }
+  // Others may be a target's own words.
+  if (WITHOUT_HASH.has(result)) return { result: 'success', reason: result.slice('ok, '.length) }
+  return { result: 'failure', reason: result }
 }

@@ -13,6 +13,15 @@ const NOT_TO_THE_END = 'ok, no hash: not transferred to the end'
 const NOT_NEW = 'ok, no hash: neither opened as a new or empty file nor cut where it ends'
 export const DISTURBED = 'ok, no hash: files were changed by another way meanwhile, and it may be one of them'
 
+/** Results of what went well, and has no hash. */
+export const WITHOUT_HASH: ReadonlySet<string> = new Set([
+  NOT_IN_ORDER,
+  NO_HASH,
+  NOT_TO_THE_END,
+  NOT_NEW,
+  DISTURBED,
+])
+
 /** How a file is opened. */
 export interface Opening {
   path: string
