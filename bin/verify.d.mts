@@ -30,4 +30,4 @@ export function verifyRecording(
 export function verifyAudit(
   path: string,
   options: { keys: VerifierKey[]; heads?: { sequence: number; hash: string }[] },
-): { ok: boolean; rows: number; head: string; since?: number; fault?: VerifierFault }
+): { ok: boolean; rows: number; removed?: number; head: string; since?: number; fault?: VerifierFault }

@@ -6,6 +6,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
 import { ChangedError } from '../store/errors.ts'
+import { sendList } from './answers.ts'
 import { callerOf } from './caller.ts'
 import type { Context, Shown } from './context.ts'
 import type { Api, UntypedApi } from './deps.ts'
@@ -126,11 +127,12 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
     async (request, reply) => {
       const query = request.query as ListQuery
       const fields = fieldsOf(query, view)
-      const { items, total } = await resource.list(request, pageOf(query, request))
-      const names = new Names(deps.store)
-      const views = await Promise.all(items.map((item) => shownIn(request, item, names)))
-      reply.header('x-total-count', total)
-      return reply.send(views.map((one) => pick(one, fields)))
+      const listed = await resource.list(request, pageOf(query, request))
+      return sendList(context.answers, request, reply, listed, async (items) => {
+        const names = new Names(deps.store)
+        const views = await Promise.all(items.map((item) => shownIn(request, item, names)))
+        return views.map((one) => pick(one, fields))
+      })
     },
   )
 

@@ -1,5 +1,6 @@
 /** What every resource of one API instance shares. */
 import type { Id } from '../model/objects.ts'
+import type { LongAnswers } from './answers.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
@@ -26,6 +27,7 @@ export interface Context extends ResourceContext {
   webSockets: WebSockets
   /** Those who watch sessions. */
   watchers: Set<WatchingSocket>
+  answers: LongAnswers
 }
 
 /** An object as the API shows it begins with these. */

@@ -54,7 +54,7 @@ export interface ApiDeps {
   vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'seal' | 'on' | 'fingerprint'>
   checkouts: Checkouts
   identities: Pick<Identities, 'authenticate'>
-  passwords: Pick<PasswordHasher, 'hash'>
+  passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit
   sessionControl: SessionControl
   tickets: Pick<TicketOffice, 'issue' | 'withdraw' | 'lifetime'>

@@ -24,6 +24,10 @@ export const ERRORS = {
     description:
       'the expression in q cannot be read; see details and the reference at /api/doc/Usage.html#search',
   },
+  weak_password: {
+    status: 400,
+    description: 'this password is among the first that are guessed; see details, and take another one',
+  },
   unknown_reference: {
     status: 400,
     description: 'a field names an object that does not exist; create that one first',

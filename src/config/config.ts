@@ -135,8 +135,16 @@ export interface Config {
     maxSize: number
     objectStore?: ObjectStoreConfig
   }
+  audit: {
+    /** Days that rows of the audit log are kept; 0: for ever. */
+    keepDays: number
+    /** Folder that they are written to before they are removed; absent: nowhere. */
+    archive?: string
+  }
   /** Milliseconds. */
   loginGrace: number
+  /** Characters. */
+  passwords: { minLength: number }
   /** Milliseconds. */
   ticketLifetime: number
   /** Milliseconds. */

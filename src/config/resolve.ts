@@ -312,6 +312,10 @@ export function resolveConfig(
     dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
     database: { file: resolver.path(content.database.url.slice('sqlite:'.length)) },
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,
+    audit: {
+      keepDays: content.audit.keep_days,
+      ...(content.audit.archive !== undefined && { archive: resolver.path(content.audit.archive) }),
+    },
     recordings: {
       directory: resolver.path(content.recordings.dir),
       recipients: content.recordings.recipients.map((recipient, i) => resolver.recipient(recipient, i)),
@@ -323,6 +327,7 @@ export function resolveConfig(
       }),
     },
     loginGrace: resolver.duration(content.login_grace, ['login_grace'], 1000),
+    passwords: { minLength: content.passwords.min_length },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),
     syslog: content.syslog.map((sink, i) => resolver.syslog(sink, i)),

@@ -21,6 +21,7 @@ import { migrate } from './migrations/migrate.ts'
 import { nameQueries } from './naming.ts'
 import { Patterns } from './patterns.ts'
 import { profileRepository } from './profiles.ts'
+import { ReadingThread } from './reading/thread.ts'
 import type { Schema, StoreContext } from './schema.ts'
 import { sealedRepository } from './sealed.ts'
 import { serviceRepository } from './services.ts'
@@ -68,7 +69,9 @@ export async function openStore({ path, newId = newUlid, now = Date.now }: Store
     throw error
   }
   const patterns = new Patterns(database)
-  const dialect = new NodeSqliteDialect(database, new WalSync(path), () => patterns.beginStatement())
+  const dialect = new NodeSqliteDialect(database, new WalSync(path), new ReadingThread({ path }), () =>
+    patterns.beginStatement(),
+  )
   return storeOn({ db: new Kysely<Schema>({ dialect }), newId })
 }
 

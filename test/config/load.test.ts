@@ -22,6 +22,7 @@ describe('a configuration that is in order', () => {
   test('has the defaults where nothing is written', () => {
     expect(parse('')).toEqual({
       file: '/etc/sallyport/sallyport.yaml',
+      audit: { keepDays: 0 },
       secretFiles: [],
       dataDir: '/etc/data',
       hostname: 'box',

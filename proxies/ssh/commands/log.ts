@@ -39,15 +39,18 @@ export class CommandLog {
   }
 
   /** A line that was read from a terminal. */
-  heard(subprotocol: Right, { line, confidence, rule, kills }: Command): void {
+  heard(subprotocol: Right, { line, confidence, reason, rule, kills }: Command): void {
     this.#tell({
       subprotocol,
-      object: line,
+      ...(line !== '' && { object: line }),
       confidence,
+      ...(reason !== undefined && { reason }),
       ...(rule !== undefined && { rule }),
       ...(kills === 'before' && { result: 'denied' }),
     })
-    if (kills !== undefined && rule !== undefined) this.kill(rule)
+    if (kills === undefined) return
+    if (rule !== undefined) this.kill(rule)
+    else this.#end('a command line cannot be read, and a rule for commands has to be asked of it')
   }
 
   /** A line of input of a shell without a terminal has met a rule. */
@@ -63,8 +66,11 @@ export class CommandLog {
 
   /** Ends the session because of this rule. */
   kill(rule: string): void {
+    this.#end(`the command is not allowed here: rule ${JSON.stringify(rule)}`)
+  }
+
+  #end(reason: string): void {
     this.flush()
-    const reason = `the command is not allowed here: rule ${JSON.stringify(rule)}`
     this.#options.tell('session.kill', { reason })
     this.#options.kill(reason)
   }

@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox'
 import type { EventFields } from '../../audit/fields.ts'
 import { GUEST_USER, type Invitation } from '../../gate/invitations.ts'
 import type { Basis } from '../../identity/basis.ts'
-import { hasUnprintable } from '../../model/names.ts'
+import { guestNameError } from '../../model/names.ts'
 import type { SessionRecord } from '../../model/objects.ts'
 import { type ApiRequest, basisOf, callerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
@@ -12,7 +12,7 @@ import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
 import { actor, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
-import { exact, oneOf, shown, timeText, titled } from '../fields.ts'
+import { check, exact, oneOf, shown, timeText, titled } from '../fields.ts'
 import { needOf, rightFor, satisfies } from '../guard.ts'
 import { paramsSchema } from '../paths.ts'
 import { apiBase } from '../version.ts'
@@ -159,9 +159,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
     async (request, reply) => {
       const { session, basis } = await sessionOf(request)
       const { mode, duration, name = DEFAULT_NAME, client_ip: address } = request.body
-      if (hasUnprintable(name)) {
-        throw fieldError('invalid_field', 'name', 'expected no control or invisible characters')
-      }
+      check('name', guestNameError(name))
       if (address !== undefined && isIP(address) === 0) {
         throw fieldError('invalid_field', 'client_ip', 'expected an IPv4 or IPv6 address such as 192.0.2.7')
       }

@@ -5,6 +5,7 @@ import { sentenceOf, timestampOf } from '../../audit/sentence.ts'
 import { isFresh, RELEASE_MS } from '../../keeper/deletion.ts'
 import { type LegalHold, RECORDING_STATES, type SessionRecord } from '../../model/objects.ts'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
+import { sendList } from '../answers.ts'
 import { callerOf } from '../caller.ts'
 import { withContents } from '../contents.ts'
 import type { Context } from '../context.ts'
@@ -104,7 +105,7 @@ const shownEvent = (event: StoredEvent) => ({
   message: sentenceOf(event),
 })
 
-export function registerSessions(app: Api, { deps }: Context): void {
+export function registerSessions(app: Api, { deps, answers }: Context): void {
   const { store, sessionControl, clock } = deps
   const params = paramsSchema('/:ref')
 
@@ -158,9 +159,10 @@ export function registerSessions(app: Api, { deps }: Context): void {
       const filter = status === undefined ? {} : { status }
       const page = pageOf(query, request)
       const search = await withContents(page.search, request, deps)
-      const { items, total } = await store.sessions.list(filter, { ...page, ...(search && { search }) })
-      reply.header('x-total-count', total)
-      return reply.send(items.map((one) => pick(show(apiBase(request), one), fields)) as never)
+      const listed = await store.sessions.list(filter, { ...page, ...(search && { search }) })
+      return sendList(answers, request, reply, listed, (sessions) =>
+        sessions.map((one) => pick(show(apiBase(request), one), fields)),
+      )
     },
   )
 

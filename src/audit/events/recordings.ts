@@ -156,10 +156,10 @@ export const RECORDINGS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'what rows that retention removes said of a recording that is still there: `size` and `digest` that it was closed with, unless it never was, and `sha256` of its copy in the object store',
-    fields: ['session', 'size', 'digest', 'sha256'],
+      'what rows that retention removes said of a recording that is still there: `size` and `digest` that it was closed with, unless it never was, `object` how far it had come, as in `recording.progress`, and `sha256` of its copy in the object store; with the result `lost`, what a crash was used to cut',
+    fields: ['session', 'object', 'size', 'digest', 'sha256', 'result', 'reason'],
     sentence: (f) =>
-      `the audit log goes on knowing the recording of ${session(f)}, digest ${f.digest ?? 'none'}`,
+      `the audit log goes on knowing the recording of ${session(f)}, digest ${f.digest ?? 'none'}${f.result === undefined ? '' : ` (${f.result}${because(f)})`}`,
   },
   'backup.begin': {
     severity: 'notice',
