@@ -189,7 +189,8 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
     })
 
     test('the cast shows in the ordinary asciinema what the person saw', async () => {
-      const cast = await sallyport(bastion.broker, ['recordings', 'export', session.id, '--format', 'cast'])
+      const words = ['recordings', 'export', session.id, '--format', 'cast', '--raw']
+      const cast = await sallyport(bastion.broker, words)
       expect(cast).toMatchObject({ code: 0, stderr: '' })
       const path = join(auditor.folder, 'session.cast')
       writeFileSync(path, cast.stdout)

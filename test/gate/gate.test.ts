@@ -3,9 +3,10 @@
  * so that what is not plain data fails here.
  */
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { FILE_NAME } from '../../recordings/format/limits.ts'
 import { Drawer } from '../../recordings/screens/drawer.ts'
 import { RecordingWriter } from '../../recordings/writer.ts'
 import { AuditLog } from '../../src/audit/log.ts'
@@ -86,6 +87,17 @@ async function identity(login?: string): Promise<string> {
   if (answer.result !== 'accepted') throw new Error(answer.result)
   return answer.identity.token
 }
+
+/** Its recording, as a proxy writes it. */
+const writing = (session: OpenSession, onSign: (statement: Uint8Array) => void = () => undefined) =>
+  RecordingWriter.open(session.recording!, {
+    sign: (statement) => {
+      onSign(statement)
+      return gate.sign({ session: session.id, statement })
+    },
+    clock: { now: Date.now, monotonic: () => process.hrtime.bigint() / 1000n },
+    onFailure: () => undefined,
+  })
 
 async function opened(): Promise<OpenSession> {
   const answer = await gate.open({ identity: await identity(), protocol: 'SSH', source: SOURCE })
@@ -212,6 +224,54 @@ describe('a running session', () => {
     const session = await opened()
     await expect(gate.sign({ session: session.id, statement: Buffer.from('anything') })).rejects.toThrow()
     await expect(gate.sign({ session: 'another', statement: Buffer.from('anything') })).rejects.toThrow()
+  })
+
+  test('gets none for a checkpoint of another, though it is a real one', async () => {
+    const [session, other] = [await opened(), await opened()]
+    let statement: Uint8Array | undefined
+    const writer = await writing(session, (asked) => {
+      statement = asked
+    })
+    await expect(gate.sign({ session: other.id, statement: statement! })).rejects.toThrow(
+      'of a checkpoint of this session',
+    )
+    await writer.close({ result: 'success' })
+  })
+
+  test.each([
+    ['nothing', {}],
+    ['that it failed', { recording: { state: 'failed', size: 0, frames: 0, digest: '' } }],
+    ['another digest', { recording: { state: 'sealed', size: 7, frames: 7, digest: 'f'.repeat(64) } }],
+  ])('is accounted for by what was signed and lies there, though its process says %s', async (_, claim) => {
+    const session = await opened()
+    const { state, size, frames, digest } = await (await writing(session)).close({ result: 'success' })
+    const close = { session: session.id, result: 'success', bytesIn: 1, bytesOut: 2, rightsUsed: [] } as const
+    await gate.close({ ...close, rightsUsed: [], ...claim })
+    const told = (await events()).find(({ code }) => code === 'recording.sealed')
+    expect(told).toMatchObject({ session: session.id, size, digest })
+    expect((await temporary.store.sessions.find(session.id))?.recording).toEqual({
+      state,
+      size,
+      frames,
+      digest,
+    })
+  })
+
+  test('has failed when what was signed does not lie there, or was never closed', async () => {
+    for (const isClosed of [true, false]) {
+      const session = await opened()
+      const writer = await writing(session)
+      if (isClosed) await writer.close({ result: 'success' })
+      if (isClosed) rmSync(join(session.recording!.directory, FILE_NAME))
+      const claim = { recording: { state: 'sealed', size: 7, frames: 7, digest: 'f'.repeat(64) } }
+      const close = { session: session.id, result: 'success', bytesIn: 1, bytesOut: 2 } as const
+      await gate.close({ ...close, rightsUsed: [], ...claim })
+      const told = (await events()).filter((event) => event.session === session.id)
+      expect(told.map(({ code }) => code)).toEqual(['session.open', 'recording.failed', 'session.close'])
+      expect(told[1]).not.toHaveProperty('digest')
+      expect((await temporary.store.sessions.find(session.id))?.recording?.state).toBe('failed')
+      await writer.close({ result: 'success' }).catch(() => undefined)
+    }
   })
 
   /** What a proxy that was taken over sends, whatever the types say. */
