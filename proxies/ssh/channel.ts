@@ -4,7 +4,7 @@
  * in the relay's table. Here are the opening and closing handshakes, the two windows, the queue of what has to wait
  * and the way of the data past the recorder; what a channel may be used for is its subclass's to decide.
  */
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../malformed.ts'
 import { ChannelEnd } from './channel-end.ts'
 import { ClientQueue } from './client-queue.ts'
@@ -20,13 +20,15 @@ import {
   windowAdjustOf,
 } from './codec/messages.ts'
 import type { Flow } from './flow.ts'
-import { Input, WINDOW_GRANT_AT_LEAST } from './input.ts'
+import { Input } from './input.ts'
+import { interruptIn } from './interrupts.ts'
 import type { Leg } from './leg.ts'
-import { MAX_CHANNEL_PACKET } from './limits.ts'
+import { MAX_CHANNEL_PACKET, MAX_WINDOW } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import type { SshSession } from './session.ts'
 import type { FilterPolicy } from './sftp/filter.ts'
 import { FilteredData, type Surroundings } from './sftp/filtered-data.ts'
+import { TerminalOutput } from './terminal-output.ts'
 
 /** What a channel needs of the relay that it belongs to. */
 export interface ChannelHost {
@@ -37,6 +39,8 @@ export interface ChannelHost {
   takeMotd(): string | undefined
   /** Both sides have closed on both legs: the number is free again. */
   gone(channel: Channel): void
+  /** It takes nothing of what waits for it on its connection. */
+  readonly isClientStuck: boolean
   /** The client is not read until the decision of a channel is there. */
   setDeciding(deciding: boolean): void
   /** Runs what goes on after a wait; what it throws ends the session as it would in the middle of a message. */
@@ -66,8 +70,10 @@ export abstract class Channel {
   protected recorder: ChannelRecorder | undefined
   /** Where not all of the data may pass. */
   #filtered: FilteredData | undefined
-  /** A terminal, where only what is typed is a sign of the user. */
-  protected isTyped = false
+  /** Of a terminal, where only what is typed is a sign of the user. */
+  #terminal: TerminalOutput | undefined
+  /** The target has closed it; the client is to get the rest of the output first. */
+  #isClosing = false
   readonly #opener: ChannelEnd
   readonly #openerMaxPacket: number
   /** Client to target; its window is 0 until the target takes part. */
@@ -169,14 +175,15 @@ export abstract class Channel {
       case MSG.channelWindowAdjust:
         if (!this.#down.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
         this.target.grant(this.#down, 1)
-        this.#goOn()
+        this.goOn()
         return
       case MSG.channelClose:
+        this.#terminal?.drop()
         // It takes no answers any more, so nothing waits for it to do so.
         if (this.#filtered !== undefined) {
           this.#queue.clear()
           this.#filtered.dropAnswers()
-          this.#goOn()
+          this.goOn()
         }
     }
     if (this.stage === 'over') {
@@ -185,8 +192,9 @@ export abstract class Channel {
         this.#settle()
       }
     } else {
-      const rest = this.#queue.isEmpty ? this.#step(payload) : payload
-      if (rest !== undefined) this.#queue.push([Buffer.from(rest)])
+      const message = this.#isHeld || this.recorder?.isHolding ? this.#overtake(payload) : payload
+      const rest = message && this.#queue.isEmpty ? this.#step(message) : message
+      if (rest !== undefined) this.#queue.push([rest])
     }
   }
 
@@ -205,7 +213,7 @@ export abstract class Channel {
       case MSG.channelWindowAdjust:
         if (!this.#up.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
         this.client.grant(this.#up, 1)
-        this.#goOn()
+        this.goOn()
         this.drain()
         return
       case MSG.channelSuccess:
@@ -216,15 +224,13 @@ export abstract class Channel {
         this.requestOfTarget(payload)
         return
       case MSG.channelEof:
-        if (this.stage === 'passing') this.client.pass(payload)
+        if (this.stage === 'passing') this.follow(payload)
         return
       case MSG.channelClose:
         this.target.closedBy = true
         this.target.close()
-        this.client.close()
-        this.stage = 'over'
-        this.#queue.clear()
-        this.#settle()
+        this.#isClosing = true
+        this.#closeWhenTaken()
         return
       default:
         throw new MalformedError(`message ${payload[0]} is none of a channel`)
@@ -245,15 +251,33 @@ export abstract class Channel {
     } else {
       this.#opener.fail(OPEN_FAILURE.connectFailed, `sallyport: ${reason}`)
     }
-    this.#goOn()
+    this.goOn()
     this.#settle()
   }
 
   /** The recording of the channel ends; called when the channel, or the whole session, is over. */
   end(): void {
     this.stage = 'over'
+    this.#terminal?.stop()
+    this.#filtered?.end()
     this.recorder?.end()
     this.recorder = undefined
+  }
+
+  /** The client takes more, or takes again: goes on with what waits for that. */
+  goOn(): void {
+    if (this.#terminal) {
+      this.#terminal.resume()
+      if (this.#isClosing) this.#closeWhenTaken()
+    }
+    this.#filtered?.resume()
+    if (this.#filtered || this.#terminal) this.drain()
+  }
+
+  /** The client has gone. Calls back when the recording has what the target says at once. */
+  leave(then: () => void): void {
+    if (this.#terminal && this.stage === 'passing') this.#terminal.leave(this.recorder?.awaken?.(), then)
+    else then()
   }
 
   /** A request of the client, in order; the subclass passes it on or answers it. */
@@ -278,6 +302,25 @@ export abstract class Channel {
 
   protected requestOfTarget(payload: Buffer): void {
     this.target.turnDown(parseChannelRequest(payload).wantReply)
+  }
+
+  /** From now on, for a terminal: its output is taken from the target whether the client takes it or not. */
+  protected beTerminal(): void {
+    this.#terminal = new TerminalOutput(this.client, this.target, this.#down)
+  }
+
+  /** It is no terminal: all that it carries waits for who takes it. */
+  protected beStream(): void {
+    this.#terminal = undefined
+    this.#down.ahead = 0
+    this.#up.limit = MAX_WINDOW
+    this.client.grant(this.#up, 1)
+  }
+
+  /** Passes a message of the target on, behind its output. */
+  protected follow(payload: Buffer): void {
+    if (this.#terminal) this.#terminal.follow(payload)
+    else this.client.pass(payload)
   }
 
   /** Bytes that the client still takes. */
@@ -335,6 +378,8 @@ export abstract class Channel {
           this.#filtered.fromClient(data)
           return undefined
         }
+        if (this.#isHeld) return payload
+        this.#terminal?.typed()
         return this.input.pass(payload, data)
       }
       case MSG.channelRequest:
@@ -347,8 +392,10 @@ export abstract class Channel {
         return undefined
       case MSG.channelClose:
         this.client.closedBy = true
-        this.target.close()
-        this.#settle()
+        this.leave(() => {
+          this.target.close()
+          this.#settle()
+        })
         return undefined
       case MSG.channelExtendedData:
         // RFC 4254 5.2 gives it a meaning from the server only.
@@ -359,30 +406,52 @@ export abstract class Channel {
     }
   }
 
+  /** Who cannot see what comes of it types nothing. */
+  get #isHeld(): boolean {
+    return this.#terminal !== undefined && (this.#terminal.isStuck || this.host.isClientStuck)
+  }
+
+  /** Lets an interrupt go ahead of what waits. Returns what of the message has to wait. */
+  #overtake(payload: Buffer): Buffer | undefined {
+    const interrupt = this.stage === 'passing' ? interruptIn(payload, this.id) : undefined
+    if (!interrupt) return payload
+    const { now, later } = interrupt
+    if (now[0] === MSG.channelRequest) {
+      this.requestOfClient(now)
+      return undefined
+    }
+    this.#queue.dropData()
+    return this.input.pass(now, dataOf(now)) ? payload : later
+  }
+
   #data(payload: Buffer, data: Uint8Array, isError: boolean): void {
     if (!this.#down.received(data.length)) throw new MalformedError('more data than the window allows')
     if (this.stage !== 'passing') return
     this.host.session.bytesOut += data.length
-    if (!this.isTyped) this.host.session.signs++
+    if (!this.#terminal) this.host.session.signs++
     if (this.#filtered !== undefined && !isError) {
       this.#filtered.fromTarget(data)
       this.drain()
       return
     }
-    this.#down.forwarded(data.length)
+    if (!this.#terminal) this.#down.forwarded(data.length)
     const passed = this.inspect(payload, data, isError)
     // The recorder may have cut the channel over this very message.
     if (passed === undefined || this.stage !== 'passing') return
-    this.client.pass(passed)
+    if (this.#terminal) this.#terminal.pass(passed, data, isError)
+    else this.client.pass(passed)
     if (this.recorder?.mayFollow) this.recorder.fromTarget(data, isError)
-    this.target.grant(this.#down, WINDOW_GRANT_AT_LEAST)
+    this.target.grant(this.#down, this.#down.step)
   }
 
-  /** A window has become wider, or does not matter any more. */
-  #goOn(): void {
-    if (this.#filtered === undefined) return
-    this.#filtered.resume()
-    this.drain()
+  #closeWhenTaken(): void {
+    if (this.#terminal?.isWaiting && this.stage === 'passing') return
+    this.#isClosing = false
+    this.client.close()
+    this.stage = 'over'
+    this.#queue.clear()
+    this.#terminal?.stop()
+    this.#settle()
   }
 
   #settle(): void {

@@ -2,9 +2,13 @@
  * The window of one direction of a channel (RFC 4254 5.2), kept apart for both ends of the bastion: what the
  * receiving peer lets the bastion send (`window`), and what the bastion has told the sending peer it may send
  * (`credit`). The credit follows the window, but never goes over MAX_WINDOW: a receiver that names a window of
- * a gigabyte and then stops reading fills no more than that.
+ * a gigabyte and then stops reading fills no more than that. Where the bastion keeps what the receiver does not take
+ * (terminal-output.ts), the credit does not go below what it keeps either.
  */
 import { MAX_WINDOW } from './limits.ts'
+
+/** Part of what a sender may be granted at most that a difference has to come to before it is told of it. */
+const STEP_PART = 2
 
 const LARGEST_WINDOW = 0xffffffff
 
@@ -14,6 +18,10 @@ export class Flow {
   readonly #reserve: number
   /** Bytes of the sender that wait in the bastion for the receiver. */
   held = 0
+  /** Bytes that the bastion takes from the sender at least, whatever the receiver takes: it keeps them. */
+  ahead = 0
+  /** Bytes that the sender is granted at most. */
+  limit = MAX_WINDOW
 
   /** `reserve`: bytes of the receiver's window that the sender is never granted, for the bastion's own. */
   constructor(window: number, credit: number, reserve = 0) {
@@ -30,6 +38,11 @@ export class Flow {
   /** Bytes of the window that are not kept for the bastion's own. */
   get room(): number {
     return Math.max(0, this.#window - this.#reserve)
+  }
+
+  /** A difference of the window that is worth telling the sender. */
+  get step(): number {
+    return Math.floor(Math.min(this.limit, this.ahead || MAX_WINDOW) / STEP_PART)
   }
 
   /** Bytes that the sender still believes it may send. */
@@ -61,7 +74,8 @@ export class Flow {
    * window over MAX_WINDOW does not cost an adjustment for every message.
    */
   grant(atLeast = 1): number {
-    const due = Math.min(this.#window - this.#reserve, MAX_WINDOW) - this.#credit - this.held
+    const taken = Math.max(this.ahead, Math.min(this.#window - this.#reserve, this.limit))
+    const due = taken - this.#credit - this.held
     if (due < atLeast) return 0
     this.#credit += due
     return due

@@ -6,12 +6,8 @@ import type { Buffer } from 'node:buffer'
 import type { ChannelEnd } from './channel-end.ts'
 import { buildData } from './codec/build.ts'
 import type { Flow } from './flow.ts'
-import { MAX_WINDOW } from './limits.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import type { SshSession } from './session.ts'
-
-/** Differences of a window that are too small to tell its sender of each. */
-export const WINDOW_GRANT_AT_LEAST = MAX_WINDOW / 2
 
 export interface InputSurroundings {
   /** The channel's number. */
@@ -43,9 +39,13 @@ export class Input {
     const around = this.#around
     const { id, session, client, target, flow } = around
     if (data.length > flow.window) return payload
+    // What the target has ended takes nothing any more.
+    if (target.closedTo) return undefined
     for (let rest = data; rest.length > 0; ) {
       const { recorder } = around
-      const count = recorder?.admit?.(rest) ?? rest.length
+      const admitted = recorder?.admit?.(rest) ?? rest.length
+      // Small messages that had to wait may have become one that is larger than the target takes.
+      const count = Math.min(admitted, target.maxPacket)
       if (!around.isPassing) return undefined
       if (count === 0) return rest === data ? payload : buildData(id, rest)
       const part = rest.subarray(0, count)
@@ -63,7 +63,7 @@ export class Input {
         if (!around.isPassing) return undefined
         target.pass(message)
       }
-      client.grant(flow, WINDOW_GRANT_AT_LEAST)
+      client.grant(flow, flow.step)
     }
     return undefined
   }

@@ -20,6 +20,7 @@ import { Keepalive } from './keepalive.ts'
 import type { ClientLeg, Leg } from './leg.ts'
 import type { AdoptedChannel } from './lobby.ts'
 import type { SshSession } from './session.ts'
+import { TakingWatch } from './taking-watch.ts'
 
 export interface RelayOptions {
   /** The lowest channel number that the lobby has not given to the client. */
@@ -40,6 +41,9 @@ export class Relay implements ChannelHost {
   readonly #onEnd: () => void
   /** Where output waits for its recording. */
   readonly #proven: ProvenOutput | undefined
+  /** Of what waits on the client's connection. */
+  readonly #taking = new TakingWatch()
+  #isClientGone = false
   #deciding = 0
   #ended = false
 
@@ -79,11 +83,12 @@ export class Relay implements ChannelHost {
     })
     client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
     target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
-    client.onDrain = target.onDrain = session.onDrain = () => this.#balance()
+    target.onDrain = session.onDrain = () => this.#balance()
+    client.onDrain = () => this.#clientTakes()
     // One after the other: data goes on until the peer has begun its part, and would wait for the other leg.
     client.mayRekey = () => !target.inKex
     target.mayRekey = () => !client.inKex
-    client.onClose = () => this.#over('success')
+    client.onClose = () => this.#clientGone()
     target.onClose = () => this.#targetGone()
     session.onStop = (result, reason) => this.#over(result, reason)
     session.onTell = (text) => this.#tell(text)
@@ -111,6 +116,10 @@ export class Relay implements ChannelHost {
     this.#channels.remove(channel)
     // A client that keeps its connection for more (ControlMaster) could only be refused on it.
     if (this.target.isSpent && this.#channels.size === 0) this.#over('success')
+  }
+
+  get isClientStuck(): boolean {
+    return this.#taking.isStuck
   }
 
   setDeciding(deciding: boolean): void {
@@ -211,9 +220,38 @@ export class Relay implements ChannelHost {
     if (this.#ended) return
     const { client, target } = this
     const full = this.session.isFull || (this.#proven?.isFull ?? false)
+    // One that has gone takes nothing more, and nobody waits for it.
+    const isCongested = client.congested && !this.#isClientGone
+    if (isCongested) this.#taking.waits()
+    else this.#taking.took(false)
     // Legs that are in key exchanges at the same time would each wait for the end of the other's.
-    target.paused = full || target.flooded || (client.congested && !target.inKex)
+    target.paused = full || target.flooded || (isCongested && !target.inKex)
     client.paused = full || this.#deciding > 0 || client.flooded || (target.congested && !client.inKex)
+  }
+
+  #clientTakes(): void {
+    const wasStuck = this.#taking.isStuck
+    this.#balance()
+    if (!wasStuck) return
+    this.guarded(() => {
+      for (const channel of this.#channels.all()) channel.goOn()
+    })
+  }
+
+  /** What the target still says in terminals is recorded before it is left. */
+  #clientGone(): void {
+    if (this.#ended || this.#isClientGone) return
+    this.#isClientGone = true
+    this.#keepalive.stop()
+    const channels = this.#channels.all()
+    let left = channels.length + 1
+    const then = () => {
+      if (--left === 0) this.#over('success')
+    }
+    this.guarded(() => {
+      for (const channel of channels) channel.leave(then)
+      then()
+    })
   }
 
   #targetGone(): void {

@@ -33,9 +33,10 @@ import { isRight, ruleOf } from './decisions.ts'
 import { mayPass } from './environment.ts'
 import { Flow } from './flow.ts'
 import { type X11Grant, x11Grant } from './forwarding/x11.ts'
-import { MAX_OWED } from './limits.ts'
+import { MAX_OWED, TYPED_WINDOW } from './limits.ts'
 import { type Asked, askedOf, asSent, type MainRequest, mainRequest, unjudgedScp } from './request.ts'
 import { InitVersion } from './sftp/init-version.ts'
+import { knownSize } from './terminal-size.ts'
 
 /** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
 type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void }
@@ -59,6 +60,7 @@ export class SessionChannel extends Channel {
     adopted?: { credit: number; messages: Buffer[]; isAnswered: boolean },
   ) {
     const up = new Flow(0, adopted?.credit ?? 0)
+    up.limit = TYPED_WINDOW
     // A client that is flooded, or does not read, still has room for the line that says why its session ends.
     const down = new Flow(client.window, 0, Math.min(LAST_LINE, Math.floor(client.window / 4)))
     super(host, id, 'client', client, up, down)
@@ -102,7 +104,7 @@ export class SessionChannel extends Channel {
       return
     }
     switch (request.type) {
-      case 'pty-req':
+      case 'pty-req': {
         if (this.stage !== 'waiting' || this.#terminal || session.limits?.noTerminal) {
           // A client whose terminal the menu has had cannot go on without: it would see nothing of what it types.
           if (this.#isAnswered && this.stage === 'waiting')
@@ -110,12 +112,14 @@ export class SessionChannel extends Channel {
           this.#answer(request, false)
           return
         }
-        this.#terminal = { ...parsePtyRequest(request.data), modes: new Uint8Array(0) }
-        this.isTyped = true
+        const asked = parsePtyRequest(request.data)
+        this.#terminal = { ...asked, ...knownSize(asked), modes: new Uint8Array(0) }
+        this.beTerminal()
         break
+      }
       case 'window-change': {
-        const size = parseWindowChange(request.data)
-        if (this.#terminal) this.#terminal = { ...this.#terminal, columns: size.columns, rows: size.rows }
+        const size = knownSize(parseWindowChange(request.data))
+        if (this.#terminal) this.#terminal = { ...this.#terminal, ...size }
         this.recorder?.resize(size.columns, size.rows)
         break
       }
@@ -226,7 +230,7 @@ export class SessionChannel extends Channel {
   #begin({ request, payload, before }: Asked, main: MainRequest): void {
     const { session } = this.host
     this.stage = 'passing'
-    const sent = asSent(main, session.rights)
+    const sent = asSent(main)
     this.recorder = session.recorder(
       this.id,
       sent,
@@ -234,6 +238,7 @@ export class SessionChannel extends Channel {
       (reason) => this.refuse(reason),
       () => this.host.guarded(() => this.drain()),
     )
+    if (!this.#terminal || sent.program.kind === 'sftp') this.beStream()
     if (sent.program.kind === 'sftp') {
       if (session.filtersSftp) this.#filterSftp(sent.right)
       else this.#lowerSftp()
@@ -272,6 +277,7 @@ export class SessionChannel extends Channel {
       {
         rights: session.rights,
         rules: session.fileRules,
+        sizes: session.openSizes,
         explain: (missing) => missingRight(missing, session.target.device),
       },
       {
@@ -330,7 +336,7 @@ export class SessionChannel extends Channel {
     if (request.type === 'exit-signal') this.recorder?.exit({ signal: parseExitSignal(request.data).signal })
     // None of these asks for an answer (RFC 4254 6.8, 6.10); one that does would wait for ever.
     if (request.wantReply) this.target.turnDown(true)
-    else if (this.stage === 'passing') this.client.pass(payload)
+    else if (this.stage === 'passing') this.follow(payload)
   }
 
   /** A line for the user on standard error, and exit status 255. */

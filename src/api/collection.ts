@@ -21,6 +21,7 @@ import { fieldsOf, ListQuery, pageOf, pick } from './listing.ts'
 import { type Params, paramsSchema, pathOf } from './paths.ts'
 import { Names } from './references.ts'
 import { announced, type Item, type Plan, type PlannedEvent, type ResourceOfCollection } from './resource.ts'
+import { reviewed } from './review.ts'
 import { apiBase } from './version.ts'
 
 export function registerCollection<T extends Item, C extends TObject, U extends TObject, V extends TObject>(
@@ -77,12 +78,6 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
       }
     })
   }
-  /** The change is made: that sessions cannot be reviewed now is no failure of it, they are again in a moment. */
-  const review = async (request: FastifyRequest): Promise<void> => {
-    await deps.sessionControl.review().catch((error: unknown) => {
-      request.log.error({ err: error }, 'running sessions could not be reviewed')
-    })
-  }
   const carryOut = async <R>(
     request: FastifyRequest,
     code: 'object.create' | 'object.update' | 'object.delete',
@@ -107,7 +102,7 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
         told.push(event)
       }
       const done = await plan()
-      await review(request)
+      await reviewed(context, request)
       return done
     } catch (error) {
       const failure = { result: 'failure', reason: errorCodeOf(error) } as const

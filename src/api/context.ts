@@ -5,6 +5,7 @@ import type { ApiDeps } from './deps.ts'
 import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
 import type { Turns } from './turns.ts'
+import type { WatchingSocket } from './watching.ts'
 import type { WebSockets } from './websockets.ts'
 
 /** What resources stand on, also without a server: the import and export of the command line. */
@@ -24,6 +25,8 @@ export interface Context extends ResourceContext {
   /** Refused API keys by address. */
   refusals: Refusals
   webSockets: WebSockets
+  /** Those who watch sessions. */
+  watchers: Set<WatchingSocket>
   answers: LongAnswers
 }
 

@@ -59,7 +59,7 @@ export const MAX_SOCKET_MESSAGES = 100
 export const SOCKET_PING_MS = 30_000
 export const SOCKET_CLOSE_MS = 2000
 /** How long somebody watches on after the right to do so has gone, at most. */
-export const WATCH_REVIEW_MS = 5000
+export const WATCH_REVIEW_MS = 1500
 
 /** Members of one list in a body. */
 export const MAX_LIST = 10_000

@@ -124,6 +124,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     turns: new Turns(),
     refusals: new Refusals(),
     webSockets: new WebSockets(),
+    watchers: new Set(),
     answers: new LongAnswers(),
   }
   const requests = new OneByOne((request, response) => app.routing(request, response))

@@ -147,7 +147,7 @@ function writeConfig(folder: string, sshPort: number, httpsPort: number): string
 
 /** What an administrator would create over the API (README.md, the walk), straight into the new database. */
 async function provision(config: Config, target: Target): Promise<void> {
-  const { store, vault, identities, passwords } = await openFoundation(config)
+  const { store, vault, identities, passwords, close } = await openFoundation(config)
   try {
     const audit = new AuditLog({ repository: store.audit, now: Date.now })
     await firstAdministrator(store, identities, audit, passwords.policy, PASSWORD)
@@ -205,7 +205,7 @@ async function provision(config: Config, target: Target): Promise<void> {
       recordingMode: 'standard',
     })
   } finally {
-    await store.close()
+    await close()
   }
 }
 

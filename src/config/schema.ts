@@ -246,6 +246,22 @@ export const ConfigSchema = Type.Object(
         description: 'the key that seals all secrets; keep it on another volume than the data',
       },
     ),
+    audit: Type.Object(
+      {
+        keep_days: Type.Integer({
+          minimum: 0,
+          maximum: 36_500,
+          default: 0,
+          title: 'a number of days',
+          description:
+            'events that are older are removed from the audit log, day by day, behind a signed handover; what is needed to verify recordings stays; 0: none is',
+        }),
+        archive: Type.Optional(
+          Path('a folder that events are written to as by audit export before they are removed'),
+        ),
+      },
+      { ...closed, default: {} },
+    ),
     recordings: Type.Object(
       {
         dir: Type.String({ minLength: 1, default: 'recordings', title: 'the path of a folder' }),
@@ -289,6 +305,11 @@ export const ConfigSchema = Type.Object(
           title: 'a number of days',
           description:
             'recordings of sessions that began longer ago are deleted, but those on legal hold; 0: none is',
+        }),
+        hold_release: Choice(['one', 'two'], {
+          default: 'one',
+          description:
+            'how many people it takes to end a legal hold: one with the right, or two, of whom the second confirms within a day what the first has asked for',
         }),
         max_size: Type.String({
           pattern: `^off$|${SIZE_PATTERN}`,

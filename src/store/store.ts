@@ -105,6 +105,8 @@ export interface UserSecrets {
 }
 
 export interface UserRepository extends Repository<User> {
+  /** Who has that name, or one that shows as it does (model/look-alikes.ts). */
+  lookingLike(name: string): Promise<User | undefined>
   secretsOf(id: Id): Promise<UserSecrets>
   setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Another hash of the same password, if `before` is still the one that is kept. */
@@ -299,6 +301,26 @@ export interface AuditRepository {
   append(rows: AuditRow[]): Promise<void>
   range(fromSequence: number, limit: number): Promise<AuditRow[]>
   ofSession(session: Id, limit: number): Promise<AuditRow[]>
+  /** The rows of `audit.handover`, the newest thousand of them, newest first. */
+  handovers(): Promise<AuditRow[]>
+  /** Removes the oldest rows up to `sequence`, at most `limit` of them; answers with how many it has removed. */
+  removeUpTo(sequence: number, limit: number): Promise<number>
+  /** Rows `recording.progress` from this moment (milliseconds since the epoch) and row on, in their order. */
+  progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]>
+}
+
+/** A value as vault/seal.ts made it, and the place that it is bound to. */
+export interface SealedValue {
+  place: { table: string; id: string; field: string }
+  sealed: Uint8Array
+}
+
+/** Everything that the vault has sealed, wherever it stands: what a new data key has to be put to. */
+export interface SealedRepository {
+  /** All settings are among them, sealed or not. */
+  all(): Promise<SealedValue[]>
+  /** Puts it in the place of the one that is there. */
+  replace(value: SealedValue): Promise<void>
 }
 
 /** Small values by name: the wrapped data key, the schema's identity. */
@@ -335,11 +357,14 @@ export interface Store {
   names: NameQueries
   audit: AuditRepository
   settings: SettingRepository
+  sealed: SealedRepository
   /**
    * One transaction for all that `work` does through the store that it is given: all of it stands afterwards, or,
    * when `work` throws, nothing. Everybody else waits for the database meanwhile, `work` too if it uses another
    * store; an error of that store must not be caught and forgotten, since half of an operation may be done.
    */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
+  /** Another number than before when another process has written since. Cheap. */
+  dataVersion(): Promise<number>
   close(): Promise<void>
 }

@@ -165,6 +165,12 @@ export function dataOf(payload: Uint8Array): Uint8Array {
   return stringAtEnd(payload, 5)
 }
 
+/** Makes what follows in byte 94, uint32 recipient, string data (5.2) the data. */
+export function setDataLength(payload: Uint8Array): void {
+  if (payload.length < 9) throw short(payload, 9)
+  setUint32At(payload, 5, payload.length - 9)
+}
+
 /** The data, a view, of byte 95, uint32 recipient, uint32 data type, string data (5.2). */
 export function extendedDataOf(payload: Uint8Array): Uint8Array {
   return stringAtEnd(payload, 9)

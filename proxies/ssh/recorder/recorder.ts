@@ -19,10 +19,17 @@ export interface ChannelRecorder {
    * to wait until RecorderEvents.onAdmit. Absent: all may.
    */
   admit?(data: Uint8Array): number
+  /** It has held back input for so long that somebody may want to get out of it. */
+  readonly isHolding?: boolean
   /** Data of the user's client. */
   fromClient(data: Uint8Array): void
   /** Data of the target; `stderr`: extended data of that type. */
   fromTarget(data: Uint8Array, stderr: boolean): void
+  /**
+   * What has to be typed so that a terminal goes on which the client has stopped; asked at its end. Absent, or undefined:
+   * nothing.
+   */
+  awaken?(): Uint8Array | undefined
   /** The terminal's new size, in characters. */
   resize(columns: number, rows: number): void
   /** How the channel's program ended, when the target says so. */

@@ -9,6 +9,7 @@ import { Echo } from './echo.ts'
 import type { ChannelFrames } from './frames.ts'
 import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+import { Stopped } from './stopped.ts'
 
 export class TerminalRecorder implements ChannelRecorder {
   readonly mayFollow = true
@@ -17,6 +18,7 @@ export class TerminalRecorder implements ChannelRecorder {
   readonly #output: QuotaStream
   readonly #echo: Echo
   readonly #commands: CommandWatch
+  readonly #stopped = new Stopped()
 
   constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota, commands: CommandWatch) {
     this.#frames = frames
@@ -35,8 +37,13 @@ export class TerminalRecorder implements ChannelRecorder {
     return this.#commands.admit(data)
   }
 
+  get isHolding(): boolean {
+    return this.#commands.isHolding
+  }
+
   fromClient(data: Uint8Array): void {
     this.#echo.input(data)
+    this.#stopped.typed(data)
     this.#commands.fromClient(data)
   }
 
@@ -46,6 +53,10 @@ export class TerminalRecorder implements ChannelRecorder {
     this.#output.write(stderr ? FRAME.errorOutput : FRAME.output, data)
     // Last: the session may end over a command.
     this.#commands.fromTarget(data)
+  }
+
+  awaken(): Uint8Array | undefined {
+    return this.#stopped.release
   }
 
   resize(columns: number, rows: number): void {
