@@ -135,12 +135,19 @@ function paced(
   const cut = () => request.raw.socket.destroy()
   const whole = setTimeout(cut, ANSWER_TIME)
   let stall = setTimeout(cut, ANSWER_STALL)
+  /** The client has taken what was there. */
+  const taken = () => {
+    clearTimeout(stall)
+    stall = setTimeout(cut, ANSWER_STALL)
+  }
   async function* texts(): AsyncGenerator<string> {
-    yield* begun
-    for await (const text of rest) {
-      clearTimeout(stall)
-      stall = setTimeout(cut, ANSWER_STALL)
+    for (const text of begun) {
       yield text
+      taken()
+    }
+    for await (const text of rest) {
+      yield text
+      taken()
     }
   }
   return Readable.from(texts()).once('close', () => {

@@ -18,7 +18,7 @@ export interface ConnectionLimits {
   perHolder: number
   /** Of the total, for those who administrate alone. */
   kept: number
-  /** Refused sign-ins on one connection, the last of which ends it. */
+  /** Requests refused on one connection since somebody signed in, the last of which ends it. */
   refusals: number
 }
 
@@ -76,7 +76,7 @@ export class Connections {
     return true
   }
 
-  /** One more refused sign-in on this connection; true: it was the last. */
+  /** One more request refused for which nobody has signed in; true: it was the last. */
   refused(peer: Peer): boolean {
     const connection = this.#all.get(peerOf(peer))
     if (!connection) return false

@@ -125,11 +125,6 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
 }
 
-/** Whether somebody was turned away who did not prove who they are. */
-export function isRefusedSignIn(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 401
-}
-
 /** Answers what was no HTTP request at all, below Fastify. */
 export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return

@@ -8,8 +8,8 @@ export const MAX_CONNECTIONS = 1000
 /** Of them, of one user and of one API key; and kept for those who administrate. */
 export const MAX_CONNECTIONS_OF_HOLDER = 100
 export const CONNECTIONS_KEPT = 50
-/** Refused sign-ins on one connection: the last one ends it. */
-export const MAX_REFUSED_SIGN_INS = 6
+/** Requests refused on one connection on which nobody has signed in: the last one ends it. */
+export const MAX_REFUSED = 6
 /** From the first byte of a request to its last. */
 export const REQUEST_TIMEOUT = 30_000
 export const HEADERS_TIMEOUT = 10_000

@@ -14,7 +14,7 @@ import type { Context } from './context.ts'
 import { refuseCrossSite } from './crossSite.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { ApiError } from './errors.ts'
-import { answerClientError, answerError, isGone, isRefusedSignIn } from './failures.ts'
+import { answerClientError, answerError, isGone } from './failures.ts'
 import { needOf, satisfies } from './guard.ts'
 import { jsonFlaw } from './json.ts'
 import {
@@ -30,7 +30,7 @@ import {
   MAX_CONNECTIONS_OF_HOLDER,
   MAX_HEADERS,
   MAX_PATH_PART,
-  MAX_REFUSED_SIGN_INS,
+  MAX_REFUSED,
   REQUEST_TIMEOUT,
 } from './limits.ts'
 import { OneByOne } from './one-by-one.ts'
@@ -147,7 +147,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       perNetwork: MAX_ANONYMOUS_PER_ADDRESS,
       perHolder: MAX_CONNECTIONS_OF_HOLDER,
       kept: CONNECTIONS_KEPT,
-      refusals: MAX_REFUSED_SIGN_INS,
+      refusals: MAX_REFUSED,
     },
     requests.isBusy,
   )
@@ -167,7 +167,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     requests.end(request.socket)
   }
   app.setErrorHandler((error, request, reply) => {
-    if (isRefusedSignIn(error) && connections.refused(request.socket)) endWith(request, reply)
+    if (!request.caller && connections.refused(request.socket)) endWith(request, reply)
     answerError(error, request, reply)
     // an answer that cannot be sent is none to Fastify
     if (isGone(request)) count(request, reply)

@@ -175,11 +175,11 @@ describe('a request that two readers could take for different ones', () => {
     ['two credentials', get('/users', 'Authorization: Basic YTph\r\nAuthorization: Bearer x\r\n')],
     ['two origins', get('/users', 'Origin: https://x\r\nOrigin: https://y\r\n')],
   ])('%s: is 400', async (_name, bytes) => {
-    const before = (await h.events()).length
+    const before = (await h.events('auth.failure')).length
     const { statuses, text } = await answers(bytes, 1)
     expect(statuses).toEqual([400])
     expect(text).toContain('"error":"malformed_request"')
-    expect(await h.events()).toHaveLength(before)
+    expect(await h.events('auth.failure')).toHaveLength(before)
   })
 
   it('a URL that is given whole is one like any other', async () => {

@@ -31,16 +31,16 @@ class Guesser {
     const body = JSON.stringify({ user, password })
     const answer = new Promise<string>((resolve, reject) => {
       let text = ''
+      const gone = () => reject(new Error('closed'))
       const take = (data: Buffer) => {
         text += data
         const [head = '', shown] = text.split('\r\n\r\n')
         if (shown === undefined || shown.length < Number(/content-length: (\d+)/i.exec(head)?.[1])) return
-        socket.off('data', take)
+        socket.off('data', take).off('close', gone)
         if (/connection: close/i.test(head)) socket.destroy()
         resolve(text)
       }
-      socket.on('data', take)
-      socket.once('close', () => reject(new Error('closed')))
+      socket.on('data', take).once('close', gone)
     })
     socket.write(
       `POST /api/session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,

@@ -7,7 +7,7 @@ const flawOf = (password: string, ...names: string[]) => policy.flawOf(password,
 describe('a new password', () => {
   it('has so many characters at least, whatever they are', async () => {
     expect(await flawOf('sev3n ☃')).toBe('expected 8 characters at least')
-    expect(await flawOf('eight ☃☃')).toBeUndefined()
+    expect(await flawOf('tür ☃ zu')).toBeUndefined()
     // one accent may be two code points on one keyboard, and one on another
     expect(await flawOf('sevené '.normalize('NFD'))).toBe('expected 8 characters at least')
     expect(await new PasswordPolicy({ minLength: 15 }).flawOf('fourteen chars', [])).toBe(
