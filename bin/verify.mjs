@@ -174,7 +174,7 @@ function readMetadata(bytes) {
   if (raw.length !== 32 || sha256(raw).toString('hex').slice(0, 16) !== id) {
     throw new Fault('bad_header', 'no signing key with its id', 16)
   }
-  return { session, signer: keyOf(raw) }
+  return { session, signer: keyOf(raw), begin: Date.parse(metadata.begin) }
 }
 
 /** The 12 bytes before a record's body. */
@@ -335,7 +335,7 @@ export function verifyRecording(path, { keys, session, expected }) {
     if (closed && (closed.size !== found.size || closed.digest !== found.digest)) {
       throw new Fault('replaced_file', `expected ${closed.size} bytes with digest ${closed.digest}`)
     }
-    return { ok: true, session: header.session, ...found }
+    return { ok: true, session: header.session, begin: header.begin, ...found }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     return { ok: false, fault: { code: error.code, message: error.message, offset: error.offset } }
@@ -409,6 +409,41 @@ function checkAuditCheckpoint({ sequence, time, fields }, before, keys, announce
   }
 }
 
+const HANDOVER_PREFIX = Buffer.from('sallyport-handover\x01', 'latin1')
+
+/** The last row that a signed handover says to be removed, and its hash; undefined: the event is none. */
+function handedOver({ code, fields }, keys) {
+  const { object, digest, count, signature, signer } = fields
+  const sequence = Number(object)
+  const isWhole = Number.isSafeInteger(sequence) && sequence > 0 && Number.isSafeInteger(count) && count > 0
+  const key = keys.find(({ id }) => id === signer)
+  if (code !== 'audit.handover' || !isWhole || !key || !/^[0-9a-f]{64}$/.test(String(digest)))
+    return undefined
+  const hash = Buffer.from(digest, 'hex')
+  const statement = Buffer.concat([HANDOVER_PREFIX, uint64Bytes(sequence), uint64Bytes(count), hash])
+  const isSigned = verifySignature(null, statement, key.key, Buffer.from(String(signature), 'base64'))
+  return isSigned ? { sequence, hash } : undefined
+}
+
+/** Where a log begins: behind what the handover that reaches farthest says, or with its first row. */
+function beginningOf(path, keys) {
+  let first
+  let farthest
+  for (const line of linesOf(path)) {
+    if (first !== undefined && !line.includes('"audit.handover"')) continue
+    let event
+    try {
+      event = readLine(line, 1).event
+    } catch {
+      return undefined
+    }
+    first ??= event.sequence
+    const handover = handedOver(event, keys)
+    if (handover && handover.sequence > (farthest?.sequence ?? 0)) farthest = handover
+  }
+  return farthest && first > 1 && farthest.sequence >= first - 1 ? farthest : undefined
+}
+
 /** How far recordings had come: `SESSION:BYTES:DIGEST:MILLISECONDS`, one after the other; the furthest counts. */
 function gatherProgress(sessions, entries) {
   for (const entry of entries.split(' ')) {
@@ -423,10 +458,16 @@ function gatherProgress(sessions, entries) {
 
 /** What the log says of each session's recording. */
 function gather(sessions, { code, time, fields }) {
-  if (code === 'recording.progress') gatherProgress(sessions, String(fields.object ?? ''))
+  if (code === 'recording.progress' || code === 'audit.kept')
+    gatherProgress(sessions, String(fields.object ?? ''))
   if (fields.session === undefined) return
   const known = sessions.get(fields.session) ?? {}
   const change = (more) => sessions.set(fields.session, Object.assign(known, more))
+  if (code === 'audit.kept') {
+    change({ ended: true })
+    if (fields.result === 'lost') change({ lost: String(fields.reason ?? '?') })
+    if (fields.digest !== undefined) change({ closed: { size: fields.size, digest: fields.digest } })
+  }
   if (code === 'session.open') change({})
   if (code === 'session.close') change({ ended: true })
   if (/^recording\.(sealed|recovered|failed|found)$/.test(code)) {
@@ -450,26 +491,35 @@ function gather(sessions, { code, time, fields }) {
 
 /**
  * Verifies an exported audit log (`sallyport audit export`). `heads` are rows that are known from elsewhere,
- * `{sequence, hash}` in hex. Answers `{ok, rows, head, sessions}`, with the first fault where there is one.
+ * `{sequence, hash}` in hex. Answers `{ok, rows, head, sessions, since}`, with the first fault where there is one.
  */
 export function verifyAudit(path, { keys, heads = [] }) {
   const sessions = new Map()
-  let next = 1
-  let signed = 0
-  let previous = Buffer.alloc(32)
+  const begin = beginningOf(path, keys)
+  const before = begin?.sequence ?? 0
+  let next = before + 1
+  let signed = before
+  let previous = begin?.hash ?? Buffer.alloc(32)
   /** Id of the key that has to sign from here on, once the log says which. */
   let signer
   let gap
+  /** When the log begins, in milliseconds since 1970, where that is not its first row: it knows no session before. */
+  let since
   const verdict = (fault) => ({
     ok: fault === undefined,
-    rows: next - 1,
+    rows: next - 1 - before,
+    ...(begin && { removed: before }),
     head: previous.toString('hex'),
     sessions,
+    since,
     ...(fault && { fault: { code: fault.code, row: next, message: fault.message } }),
   })
   try {
     for (const line of linesOf(path)) {
       const { hashed, event, hash } = readLine(line, next)
+      // about to be removed
+      if (event.sequence <= before && next === before + 1) continue
+      since ??= event.sequence > 1 ? event.time : Number.NEGATIVE_INFINITY
       if (gap) {
         if (event.sequence === next) throw new Fault('misplaced_event', `row ${next} is not in its place`)
         continue
@@ -493,6 +543,8 @@ export function verifyAudit(path, { keys, heads = [] }) {
       }
       if (event.code === 'secret.change' && event.fields.object_type === 'signing_key')
         signer = event.fields.signer
+      // The key that has handed over signs from there on.
+      if (handedOver(event, keys)) signer = event.fields.signer
       gather(sessions, event)
       previous = hash
       next++
@@ -502,7 +554,7 @@ export function verifyAudit(path, { keys, heads = [] }) {
     if (unseen)
       throw new Fault('cut_tail', `the log ends before row ${next}, but it had row ${unseen.sequence}`)
     // One without any row is none: the broker's first event is its own start.
-    if (signed === 0 || signed !== next - 1)
+    if (signed === before || signed !== next - 1)
       throw new Fault('cut_tail', 'the log does not end with a checkpoint, as an export does')
     return verdict()
   } catch (error) {
@@ -558,19 +610,25 @@ function main(args) {
     console.log(values.json ? JSON.stringify({ name, ...verdict }) : `${plain(name)}  ${plain(line)}`)
   }
   let sessions
+  let since
   if (values.audit !== undefined) {
-    const { sessions: gathered, ...verdict } = verifyAudit(values.audit, { keys, heads })
+    const { sessions: gathered, since: begins, ...verdict } = verifyAudit(values.audit, { keys, heads })
     say(values.audit, verdict, `${verdict.rows} rows, head ${verdict.head}`)
     // With a hole in the log, what it says of recordings is no evidence.
     if (verdict.ok) sessions = gathered
+    since = begins
   }
   const seen = new Set()
   for (const { path, session } of positionals.flatMap((one) => [...recordingsIn(one)])) {
     const name = session ?? basename(dirname(path))
     // By the session that the file says it is of: it may have come under any name.
-    const verdict = verifyRecording(path, { keys, session, expected: (id) => sessions?.get(id) })
+    const { begin, ...verdict } = verifyRecording(path, {
+      keys,
+      session,
+      expected: (id) => sessions?.get(id),
+    })
     seen.add(verdict.session ?? name)
-    if (verdict.ok && sessions && !sessions.has(verdict.session)) {
+    if (verdict.ok && sessions && !sessions.has(verdict.session) && !(begin < since)) {
       const message = 'the audit log knows no such session'
       say(path, { ...verdict, ok: false, fault: { code: 'unknown_session', message } })
     } else say(path, verdict, `${verdict.state}: ${verdict.size} bytes, digest ${verdict.digest}`)

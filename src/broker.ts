@@ -35,6 +35,7 @@ import { BrokerGate } from './gate/gate.ts'
 import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from './gate/review.ts'
 import { openHostTrust } from './host-trust.ts'
 import { openAuthorities } from './identity/authorities.ts'
+import { AuditRetention } from './keeper/audit-retention.ts'
 import { Deletion } from './keeper/deletion.ts'
 import { type RecordingExports, recordingExports } from './keeper/exports.ts'
 import { type IndexerOptions, RecordingIndexer } from './keeper/indexing/indexer.ts'
@@ -108,6 +109,7 @@ export class Broker {
   #expiries: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
+  readonly #auditRetention: AuditRetention
   readonly #space: SpaceWatch
   #retentions: NodeJS.Timeout | undefined
   #looks: NodeJS.Timeout | undefined
@@ -178,6 +180,7 @@ export class Broker {
     this.#deletion = new Deletion({
       root: parts.keeper.root,
       sessions,
+      holdRelease: options.config.recordings.holdRelease,
       checkpoint: () => this.#audit.checkpoint(),
       ...(this.#uploader && { forget: this.#uploader.forget.bind(this.#uploader) }),
     })
@@ -189,6 +192,19 @@ export class Broker {
       now: Date.now,
       monotonic: () => performance.now(),
       onError: (error, session) => options.logger.error({ error, session }, 'retention could not delete'),
+    })
+    this.#auditRetention = new AuditRetention({
+      repository: parts.store.audit,
+      audit: this.#audit,
+      anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
+      sessions,
+      key: parts.keeper.keys.signing,
+      trusted: parts.keeper.keys.trusted,
+      delivered: () => this.#feeds.slowest,
+      limits: options.config.audit,
+      now: Date.now,
+      monotonic: () => performance.now(),
+      onError: (error) => options.logger.error({ error }, 'retention of the audit log removed nothing'),
     })
     this.#progress = new Progress({
       keeper: parts.keeper,
@@ -227,6 +243,7 @@ export class Broker {
       this.#parts.store,
       this.#parts.identities,
       this.#audit,
+      this.#parts.passwords.policy,
       this.#options.adminPassword,
     )
     if (admin.password !== undefined) {
@@ -235,7 +252,7 @@ export class Broker {
     this.#reviews = setInterval(() => this.#review(this.#gate.review()), REVIEW_INTERVAL_MS)
     this.#lookouts = setInterval(() => this.#review(this.#gate.look()), LOOK_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
-    this.#retentions = setInterval(() => void this.#retention.enforce(), RETENTION_INTERVAL_MS)
+    this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
     this.#look()
     this.#notes = setInterval(() => this.#note(), PROGRESS_INTERVAL_MS)
@@ -287,6 +304,11 @@ export class Broker {
     endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
       this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
     })
+  }
+
+  #enforceRetention(): void {
+    void this.#retention.enforce()
+    void this.#auditRetention.enforce()
   }
 
   #note(): void {
@@ -443,6 +465,8 @@ export class Broker {
       this.#gate.hostTrust = hostTrust
       this.#gate.tickets.lifetime = config.ticketLifetime
       this.#retention.limits = config.recordings
+      this.#deletion.holdRelease = config.recordings.holdRelease
+      this.#auditRetention.limits = config.audit
       changeFronts?.()
       this.#review(this.#gate.review())
     }

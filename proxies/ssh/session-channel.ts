@@ -277,6 +277,7 @@ export class SessionChannel extends Channel {
       {
         rights: session.rights,
         rules: session.fileRules,
+        sizes: session.openSizes,
         explain: (missing) => missingRight(missing, session.target.device),
       },
       {

@@ -15,6 +15,7 @@ import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
 import { asSent, commandText, type MainRequest } from './request.ts'
 import type { FileDenial } from './sftp/filter.ts'
+import { OpenSizes } from './sftp/open-sizes.ts'
 
 const now = () => performance.now()
 
@@ -23,6 +24,8 @@ export class SshSession extends ProxySession {
   readonly limits: OpenSession['limits']
   readonly options: SshOptions
   readonly fileRules: FileJudge
+  /** Of files that its channels have open, where there are rules for them. */
+  readonly openSizes = new OpenSizes()
   readonly #changes = new Changes()
   readonly #quota: Quota
   readonly #terminalQuota: Quota
@@ -126,6 +129,7 @@ export class SshSession extends ProxySession {
       sink: this.recording,
       channel,
       changes: this.#changes,
+      sizes: this.openSizes,
       quota: this.#quota,
       terminalQuota: this.#terminalQuota,
       events: {

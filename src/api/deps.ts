@@ -54,7 +54,7 @@ export interface ApiDeps {
   vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'seal' | 'on' | 'fingerprint'>
   checkouts: Checkouts
   identities: Pick<Identities, 'authenticate'>
-  passwords: Pick<PasswordHasher, 'hash'>
+  passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit
   sessionControl: SessionControl
   tickets: Pick<TicketOffice, 'issue' | 'withdraw' | 'lifetime'>
@@ -64,7 +64,7 @@ export interface ApiDeps {
   recordings: RecordingExports | undefined
   /** undefined: what happened in sessions is not searched. */
   contents: Contents | undefined
-  deletion: Pick<Deletion, 'hold' | 'remove'>
+  deletion: Pick<Deletion, 'hold' | 'holdRelease' | 'release' | 'remove'>
   /** Milliseconds since the epoch. */
   clock: () => number
   /** Cryptographically strong bytes. */

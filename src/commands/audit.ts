@@ -64,14 +64,16 @@ async function verify(beside: Beside, heads: Head[], { options }: Invocation): P
 }
 
 function textOf(
-  { rows, head, checkpoints, unsigned, fault }: AuditVerdict,
+  { rows, removed, head, checkpoints, unsigned, fault }: AuditVerdict,
   { due, deleted, faults }: { due: number; deleted: number; faults: SessionFault[] },
 ): string {
   if (fault) {
     return `row ${fault.sequence}: ${fault.code}: ${fault.message}; ${rows} rows before it are in order\n`
   }
   const lines = faults.map(({ session, code, message }) => `session ${session}: ${code}: ${message}`)
-  const log = `${rows} rows, ${checkpoints} checkpoints, ${unsigned} rows not signed yet, head ${head ?? 'none'}`
+  const begin =
+    removed === undefined ? '' : ` behind row ${removed}, which was handed over with all before it`
+  const log = `${rows} rows${begin}, ${checkpoints} checkpoints, ${unsigned} rows not signed yet, head ${head ?? 'none'}`
   const files = `${due} recordings, ${deleted} deleted with a tombstone`
   lines.push(`${faults.length > 0 ? 'the log itself is in order' : 'ok'}: ${log}; ${files}`)
   return `${lines.join('\n')}\n`

@@ -222,11 +222,12 @@ class Resolver {
     return secret
   }
 
-  retention({ min_free, alarm_free, keep_days, max_size }: ConfigFile['recordings']) {
+  retention({ min_free, alarm_free, keep_days, hold_release, max_size }: ConfigFile['recordings']) {
     const minFree = parseSize(min_free)
     const alarmFree = alarm_free === undefined ? 2 * minFree : parseSize(alarm_free)
     if (alarmFree < minFree) this.fail(['recordings', 'alarm_free'], 'expected at least as much as min_free')
-    return { minFree, alarmFree, keepDays: keep_days, maxSize: max_size === 'off' ? 0 : parseSize(max_size) }
+    const maxSize = max_size === 'off' ? 0 : parseSize(max_size)
+    return { minFree, alarmFree, keepDays: keep_days, holdRelease: hold_release, maxSize }
   }
 
   brokerKey({ broker_key, recipients }: ConfigFile['recordings']): boolean {
@@ -311,6 +312,10 @@ export function resolveConfig(
     dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
     database: { file: resolver.path(content.database.url.slice('sqlite:'.length)) },
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,
+    audit: {
+      keepDays: content.audit.keep_days,
+      ...(content.audit.archive !== undefined && { archive: resolver.path(content.audit.archive) }),
+    },
     recordings: {
       directory: resolver.path(content.recordings.dir),
       recipients: content.recordings.recipients.map((recipient, i) => resolver.recipient(recipient, i)),
@@ -322,6 +327,7 @@ export function resolveConfig(
       }),
     },
     loginGrace: resolver.duration(content.login_grace, ['login_grace'], 1000),
+    passwords: { minLength: content.passwords.min_length },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),
     syslog: content.syslog.map((sink, i) => resolver.syslog(sink, i)),

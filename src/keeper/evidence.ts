@@ -5,6 +5,7 @@ import { linkBefore } from '../../recordings/session-file.ts'
 import { harmless } from '../../recordings/terminal-filter.ts'
 import type { EventCode } from '../audit/catalogue.ts'
 import { FIRST, type StoredEvent } from '../audit/chain.ts'
+import type { EventFields } from '../audit/fields.ts'
 import { timestampOf } from '../audit/sentence.ts'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import { progressOf } from './progress.ts'
@@ -51,7 +52,20 @@ export class Evidence {
     if (code === 'recording.stored' && fields.result === 'success') {
       this.#change(session, { stored: String(fields.sha256) })
     }
+    if (code === 'audit.kept') this.#kept(session, fields)
     if (code === 'recording.deleted') this.#tombstone(session, event)
+  }
+
+  /** What rows said that retention has removed. */
+  #kept(session: string, { size, digest, sha256, object, result, reason }: EventFields): void {
+    if (object !== undefined) this.#progress(String(object), session)
+    this.#change(session, {
+      // Rows of a session that runs are not removed.
+      ended: true,
+      ...(result === 'lost' && { lost: String(reason ?? '?') }),
+      ...(digest !== undefined && { closed: { size: Number(size), digest: String(digest) } }),
+      ...(sha256 !== undefined && { stored: String(sha256) }),
+    })
   }
 
   /** Whether the log is too young to know a session that began then, in milliseconds since the epoch. */

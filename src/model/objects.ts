@@ -278,6 +278,19 @@ export interface LegalHold {
   by: string
   since: number
   reason: string
+  /** Somebody has asked for its end, which a second person has to confirm. */
+  release?: ReleaseWish | undefined
+}
+
+/** How many people it takes to end a legal hold: the second confirms what the first has asked for. */
+export type HoldRelease = 'one' | 'two'
+
+export interface ReleaseWish {
+  by: string
+  userId: Id
+  /** Milliseconds since the epoch. */
+  since: number
+  reason: string
 }
 
 /**

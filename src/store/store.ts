@@ -301,6 +301,10 @@ export interface AuditRepository {
   append(rows: AuditRow[]): Promise<void>
   range(fromSequence: number, limit: number): Promise<AuditRow[]>
   ofSession(session: Id, limit: number): Promise<AuditRow[]>
+  /** The rows of `audit.handover`, the newest thousand of them, newest first. */
+  handovers(): Promise<AuditRow[]>
+  /** Removes the oldest rows up to `sequence`, at most `limit` of them; answers with how many it has removed. */
+  removeUpTo(sequence: number, limit: number): Promise<number>
   /** Rows `recording.progress` from this moment (milliseconds since the epoch) and row on, in their order. */
   progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]>
 }

@@ -49,6 +49,8 @@ export interface Harness {
   /** The next events fail to be written. */
   audit: { broken: boolean }
   killed: { id: string; reason: string; by: string }[]
+  /** Of the API: how many people it takes to end a legal hold is a setting of it. */
+  deletion: Deletion
   log: string[]
   /** An event that does not come from the API. */
   record: Audit['record']
@@ -83,6 +85,11 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
   const audit = { broken: false }
   const killed: Harness['killed'] = []
+  const deletion = new Deletion({
+    root: join(dirname(temporary.path), 'recordings'),
+    sessions: store.sessions,
+    checkpoint: async () => {},
+  })
   const tickets = new Tickets()
   const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
     keyType: 'ec',
@@ -128,11 +135,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       close: async () => {},
     },
     contents: undefined,
-    deletion: new Deletion({
-      root: join(dirname(temporary.path), 'recordings'),
-      sessions: store.sessions,
-      checkpoint: async () => {},
-    }),
+    deletion,
     clock: () => clock.now,
     randomBytes,
     tls: { cert, key },
@@ -182,6 +185,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     clock,
     audit,
     killed,
+    deletion,
     log,
     record: (code, fields) => auditLog.record(code, fields),
     async events(code) {

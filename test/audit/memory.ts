@@ -45,4 +45,14 @@ export class MemoryAudit implements AuditRepository {
   async ofSession(session: string, limit: number): Promise<AuditRow[]> {
     return this.rows.filter(({ json }) => JSON.parse(json).fields.session === session).slice(0, limit)
   }
+
+  async handovers(): Promise<AuditRow[]> {
+    return this.rows.filter(({ code }) => code === 'audit.handover').toReversed()
+  }
+
+  async removeUpTo(sequence: number, limit: number): Promise<number> {
+    const removed = this.rows.filter((row) => row.sequence <= sequence).slice(0, limit)
+    this.rows = this.rows.filter((row) => !removed.includes(row))
+    return removed.length
+  }
 }

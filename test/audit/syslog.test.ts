@@ -11,6 +11,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { kindOf, severityOf } from '../../src/audit/catalogue.ts'
 import type { EventFields } from '../../src/audit/fields.ts'
 import { sentenceOf } from '../../src/audit/sentence.ts'
+import { systemAfter } from '../../src/audit/sink.ts'
 import { SyslogSink } from '../../src/audit/sinks/syslog.ts'
 import type { SyslogTarget } from '../../src/config/config.ts'
 import { openUnacknowledged } from '../../src/sockets/outgoing.ts'
@@ -25,16 +26,20 @@ const strings = (fields: EventFields) =>
 const unacknowledged = await openUnacknowledged()
 
 let running: Fed[] = []
-function sinkOf(port: number, target: Partial<SyslogTarget> & Pick<SyslogTarget, 'transport'>): SyslogSink {
+function sinkOf(
+  port: number,
+  target: Partial<SyslogTarget> & Pick<SyslogTarget, 'transport'>,
+  after = hurried,
+): SyslogSink {
   return new SyslogSink({
     target: { host: '127.0.0.1', port, format: 'rfc5424', ...target },
     origin,
-    after: hurried,
+    after,
     unacknowledged,
   })
 }
-async function fedTo(...[port, target]: Parameters<typeof sinkOf>): Promise<Fed> {
-  const one = await feeding([sinkOf(port, target)])
+async function fedTo(...[port, target, after = hurried]: Parameters<typeof sinkOf>): Promise<Fed> {
+  const one = await feeding([sinkOf(port, target, after)], { after })
   running.push(one)
   return one
 }
@@ -170,12 +175,12 @@ describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
   })
 
   test('has all of it, and nothing twice, over a broker that stops in order and starts again', async () => {
-    const one = await fedTo(rsyslog.port, { transport: 'tcp' })
+    const one = await fedTo(rsyslog.port, { transport: 'tcp' }, systemAfter)
     for (let i = 0; i < 300; i++) void one.record('command', { object: 'x'.repeat(500) })
     await one.close()
     expect(one.feed).toBeUndefined()
-    const { repository, folder } = one
-    const two = await feeding([sinkOf(rsyslog.port, { transport: 'tcp' })], { repository, folder })
+    const rest = { repository: one.repository, folder: one.folder, after: systemAfter }
+    const two = await feeding([sinkOf(rsyslog.port, { transport: 'tcp' }, systemAfter)], rest)
     running.push(two)
     await two.record('service.start')
     const messages = await rsyslog.waitFor(last(two))

@@ -46,6 +46,7 @@ export const ATTR_SIZE = 1
 /** Section 7. */
 export const FX_OK = 0
 export const FX_EOF = 1
+export const FX_NO_SUCH_FILE = 2
 export const FX_PERMISSION_DENIED = 3
 export const FX_FAILURE = 4
 const STATUS_TEXT = [
@@ -85,6 +86,7 @@ export interface SftpRequest {
   /** Attributes' size (open, setstat). */
   size?: number
   offset?: number
+  targetOffset?: number
   length?: number
   /** The extension's name. */
   extension?: string
@@ -161,6 +163,7 @@ function parseExtended(id: number, reader: Reader): SftpRequest {
         offset: reader.size(),
         length: reader.size(),
         targetHandle: handleOf(reader),
+        targetOffset: reader.size(),
       }
   }
   return request

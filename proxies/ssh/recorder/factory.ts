@@ -9,6 +9,7 @@ import { displayText } from '../../text.ts'
 import type { ExecCommand } from '../codec/classify.ts'
 import { ScriptWatch } from '../commands/script.ts'
 import { CommandWatch } from '../commands/watch.ts'
+import type { OpenSizes } from '../sftp/open-sizes.ts'
 import type { Changes } from './changes.ts'
 import { ChannelFrames } from './frames.ts'
 import { Guard } from './guard.ts'
@@ -48,6 +49,8 @@ export interface RecorderOptions {
   channel: number
   /** The session's: what its channels do to files. */
   changes: Changes
+  /** The session's: what an upload by SCP makes larger is told to it. */
+  sizes: Pick<OpenSizes, 'reached'>
   /** The session's for channels without a terminal. */
   quota: Quota
   /** The session's for terminals. */

@@ -60,6 +60,7 @@ export class ScpRecorder implements ChannelRecorder {
   readonly #rules: FileJudge
   /** What this channel does: scp takes one file after the other. */
   readonly #changes: Changes
+  readonly #sizes: RecorderOptions['sizes']
   readonly #errors: QuotaStream
   readonly #records = new LineBuffer(LINE_LIMIT)
   readonly #answers = new LineBuffer(LINE_LIMIT)
@@ -78,13 +79,19 @@ export class ScpRecorder implements ChannelRecorder {
     frames: ChannelFrames,
     quota: Quota,
     command: ScpCommand,
-    { events, fileRules, changes }: Pick<RecorderOptions, 'events' | 'fileRules' | 'changes'>,
+    {
+      events,
+      fileRules,
+      changes,
+      sizes,
+    }: Pick<RecorderOptions, 'events' | 'fileRules' | 'changes' | 'sizes'>,
   ) {
     this.#frames = frames
     this.#events = events
     this.#command = command
     this.#rules = fileRules
     this.#changes = new Changes(changes)
+    this.#sizes = sizes
     this.#errors = new QuotaStream(frames, events, quota, 'out')
   }
 
@@ -218,7 +225,10 @@ export class ScpRecorder implements ChannelRecorder {
           hash: this.#frames.newHash(),
           othersChanged: this.#changes.watch(),
         }
-        if (this.#command.direction === 'up') this.#changes.begin()
+        if (this.#command.direction === 'up') {
+          this.#changes.begin()
+          this.#sizes.reached(record.size)
+        }
         this.#file = file
         this.#expect({ kind: 'file', file })
       }

@@ -2,7 +2,8 @@
 import { type Static, Type } from 'typebox'
 import type { StoredEvent } from '../../audit/chain.ts'
 import { sentenceOf, timestampOf } from '../../audit/sentence.ts'
-import { RECORDING_STATES, type SessionRecord } from '../../model/objects.ts'
+import { isFresh, RELEASE_MS } from '../../keeper/deletion.ts'
+import { type LegalHold, RECORDING_STATES, type SessionRecord } from '../../model/objects.ts'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import { sendList } from '../answers.ts'
 import { callerOf } from '../caller.ts'
@@ -57,6 +58,14 @@ const View = titled(
         by: Type.String(),
         since: Type.String({ format: 'date-time' }),
         reason: Type.String(),
+        release: orNull(
+          exact({
+            by: Type.String(),
+            since: Type.String({ format: 'date-time' }),
+            until: Type.String({ format: 'date-time' }),
+            reason: Type.String(),
+          }),
+        ),
       }),
     ),
   }),
@@ -97,7 +106,7 @@ const shownEvent = (event: StoredEvent) => ({
 })
 
 export function registerSessions(app: Api, { deps, answers }: Context): void {
-  const { store, sessionControl } = deps
+  const { store, sessionControl, clock } = deps
   const params = paramsSchema('/:ref')
 
   const show = (base: string, session: SessionRecord): Static<typeof View> => ({
@@ -124,7 +133,7 @@ export function registerSessions(app: Api, { deps, answers }: Context): void {
     bytes_out: session.bytesOut,
     api_key: session.apiKey ?? null,
     recording: session.recording ?? null,
-    legal_hold: session.legalHold ? { ...session.legalHold, since: timeText(session.legalHold.since) } : null,
+    legal_hold: session.legalHold ? holdOf(session.legalHold, clock()) : null,
   })
   const found = async (params: unknown): Promise<SessionRecord> => {
     const session = await store.sessions.find((params as { ref: string }).ref.toUpperCase())
@@ -206,4 +215,22 @@ export function registerSessions(app: Api, { deps, answers }: Context): void {
       return reply.code(204).send(null)
     },
   )
+}
+
+/** `now` in milliseconds since the epoch: a wish that nobody can confirm any more is none. */
+function holdOf({ by, since, reason, release }: LegalHold, now: number) {
+  const wish = release && isFresh(release, now) ? release : undefined
+  return {
+    by,
+    since: timeText(since),
+    reason,
+    release: wish
+      ? {
+          by: wish.by,
+          since: timeText(wish.since),
+          until: timeText(wish.since + RELEASE_MS),
+          reason: wish.reason,
+        }
+      : null,
+  }
 }

@@ -60,7 +60,12 @@ const Create = exact({
   user_name: userName,
   profile: Type.Optional(profile),
   password: Type.Optional(
-    Type.String({ minLength: 1, maxLength: MAX_PASSWORD_BYTES, description: 'never comes back' }),
+    Type.String({
+      minLength: 1,
+      maxLength: MAX_PASSWORD_BYTES,
+      description:
+        'never comes back; long enough, no common one, and no name of the user (docs/operations.md, Passwords)',
+    }),
   ),
   ...optional,
 })
@@ -107,10 +112,15 @@ export function userResource(context: ResourceContext) {
       }),
     }
   }
-  const hashOf = async (text: string): Promise<string> => {
+  const hashOf = async (text: string, names: (string | undefined)[]): Promise<string> => {
     if (Buffer.byteLength(text) > MAX_PASSWORD_BYTES) {
       throw fieldError('invalid_field', 'password', `expected ${MAX_PASSWORD_BYTES} bytes at most`)
     }
+    const flaw = await passwords.policy.flawOf(
+      text,
+      names.filter((name) => name !== undefined),
+    )
+    if (flaw !== undefined) throw fieldError('weak_password', 'password', flaw)
     const password = Secret.of(text)
     try {
       return await passwords.hash(password)
@@ -151,7 +161,7 @@ export function userResource(context: ResourceContext) {
         if (widensSignIn(undefined, { ...change, hasPassword: body.password !== undefined }))
           refuseUnboundWay(request, change.ipSource ?? [])
         await refuseDuplicate(change.userName)
-        const hash = body.password === undefined ? undefined : await hashOf(body.password)
+        const hash = body.password === undefined ? undefined : await hashOf(body.password, namesOf(body))
         return async () => {
           const user = await store.users.create({
             userName: body.user_name,
@@ -182,7 +192,13 @@ export function userResource(context: ResourceContext) {
           refuseUnboundWay(request, change.ipSource ?? old.ipSource)
         if (body.profile !== undefined) change.profile = await givenProfile(store, request, body.profile)
         await refuseDuplicate(change.userName, old)
-        const hash = body.password === undefined ? undefined : await hashOf(body.password)
+        const hash =
+          body.password === undefined
+            ? undefined
+            : await hashOf(body.password, [
+                ...namesOf(body),
+                ...namesOf({ user_name: old.userName, display_name: old.displayName, email: old.email }),
+              ])
         const subject = { object_type: 'user', object: old.userName }
         const events = hash === undefined ? [] : [{ code: 'secret.change' as const, fields: subject }]
         return announced(events, async () => {
@@ -234,6 +250,11 @@ export function userResource(context: ResourceContext) {
 
 export function registerUsers(app: Api, context: Context): void {
   registerCollection(app, context, userResource(context))
+}
+
+/** What of a user is no password. */
+function namesOf(body: Static<typeof Update>): (string | undefined)[] {
+  return [body.user_name, body.display_name, body.email?.split('@')[0]]
 }
 
 function publicKeyError(line: string): string | undefined {

@@ -87,9 +87,18 @@ export const RECORDINGS = {
   'recording.release': {
     severity: 'notice',
     trap: false,
-    meaning: 'a session is no longer on legal hold',
-    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'result', 'reason'],
+    meaning:
+      'a session is no longer on legal hold; where that takes two people, `user` is the one who confirmed it and `object` the one who had asked',
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'object_type', 'object', 'result', 'reason'],
     sentence: (f) => deed(f, 'released', 'release', `${session(f)} from its hold`) + heldBecause(f),
+  },
+  'recording.release_request': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'somebody asked for the end of a legal hold, which a second person has to confirm within `duration`',
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'duration', 'result', 'reason'],
+    sentence: (f) => deed(f, 'asked', 'ask', `to release ${session(f)} from its hold`) + heldBecause(f),
   },
   'recording.deleted': {
     severity: 'warning',
@@ -147,10 +156,10 @@ export const RECORDINGS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'what rows that retention removes said of a recording that is still there: `size` and `digest` that it was closed with, unless it never was, and `sha256` of its copy in the object store',
-    fields: ['session', 'size', 'digest', 'sha256'],
+      'what rows that retention removes said of a recording that is still there: `size` and `digest` that it was closed with, unless it never was, `object` how far it had come, as in `recording.progress`, and `sha256` of its copy in the object store; with the result `lost`, what a crash was used to cut',
+    fields: ['session', 'object', 'size', 'digest', 'sha256', 'result', 'reason'],
     sentence: (f) =>
-      `the audit log goes on knowing the recording of ${session(f)}, digest ${f.digest ?? 'none'}`,
+      `the audit log goes on knowing the recording of ${session(f)}, digest ${f.digest ?? 'none'}${f.result === undefined ? '' : ` (${f.result}${because(f)})`}`,
   },
   'backup.begin': {
     severity: 'notice',

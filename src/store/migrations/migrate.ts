@@ -17,6 +17,7 @@ import * as terminals from './0010-terminals.ts'
 import * as vnc from './0011-vnc.ts'
 import * as rdp from './0012-rdp.ts'
 import * as progress from './0013-progress.ts'
+import * as handovers from './0014-handovers.ts'
 import * as sealedPasswords from './0016-sealed-passwords.ts'
 import * as apiKeys from './0018-api-keys.ts'
 
@@ -40,6 +41,7 @@ const MIGRATIONS: readonly Migration[] = [
   vnc,
   rdp,
   progress,
+  handovers,
   sealedPasswords,
   apiKeys,
 ]

@@ -6,6 +6,7 @@ import { Changes } from '../../../../../proxies/ssh/recorder/changes.ts'
 import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
 import type { FileDenial } from '../../../../../proxies/ssh/sftp/filter.ts'
+import { OpenSizes } from '../../../../../proxies/ssh/sftp/open-sizes.ts'
 import {
   type ChannelOpen,
   type FileOperation,
@@ -47,6 +48,7 @@ export class Notes implements FrameSink {
       sink: this,
       channel: 7,
       changes: this.changes,
+      sizes: new OpenSizes(),
       quota,
       terminalQuota: quota,
       events: {
