@@ -254,28 +254,23 @@ export type ProxyEventCode = Extract<
   | 'session.kill'
 >
 
-/** Fields that say who acted, from where and upon what: the broker sets them in every event of a session. */
-export type BrokerField =
-  | 'session'
-  | 'user'
-  | 'profile'
-  | 'api_key'
-  | 'client_ip'
-  | 'client_port'
-  | 'method'
-  | 'protocol'
-  | 'account'
-  | 'domain'
-  | 'device'
-  | 'service'
-  | 'target_host'
-  | 'authorization'
-  | 'changes'
-  | 'signature'
-  | 'signer'
+/** What a proxy says of what passes. Who acted, from where and upon what is the broker's to say, in every event. */
+export type ProxyField =
+  | 'subprotocol'
+  | 'result'
+  | 'reason'
+  | 'object'
+  | 'path'
+  | 'direction'
+  | 'size'
+  | 'sha256'
+  | 'format'
+  | 'destination'
+  | 'confidence'
+  | 'rule'
 
 /** The fields that a proxy may set in an event of the code. */
-export type ProxyFields<C extends ProxyEventCode> = Omit<FieldsOf<C>, BrokerField>
+export type ProxyFields<C extends ProxyEventCode> = Pick<FieldsOf<C>, Extract<keyof FieldsOf<C>, ProxyField>>
 
 /**
  * Resolves when the event is in the audit log: until then the action that it tells of has to wait. A code or a field

@@ -5,7 +5,7 @@
 import { EVENTS } from '../audit/catalogue.ts'
 import { cleanValue } from '../audit/clean.ts'
 import { type EventField, type EventFields, NUMERIC_FIELDS } from '../audit/fields.ts'
-import type { BrokerField, ProxyEventCode } from './messages.ts'
+import type { ProxyEventCode, ProxyField } from './messages.ts'
 
 /** Exhaustive by its type. */
 const CODES: Readonly<Record<ProxyEventCode, true>> = {
@@ -21,24 +21,20 @@ const CODES: Readonly<Record<ProxyEventCode, true>> = {
   'session.kill': true,
 }
 
-const OF_BROKER: Readonly<Record<BrokerField, true>> = {
-  session: true,
-  user: true,
-  profile: true,
-  api_key: true,
-  client_ip: true,
-  client_port: true,
-  method: true,
-  protocol: true,
-  account: true,
-  domain: true,
-  device: true,
-  service: true,
-  target_host: true,
-  authorization: true,
-  changes: true,
-  signature: true,
-  signer: true,
+/** Exhaustive by its type. */
+const OF_PROXIES: Readonly<Record<ProxyField, true>> = {
+  subprotocol: true,
+  result: true,
+  reason: true,
+  object: true,
+  path: true,
+  direction: true,
+  size: true,
+  sha256: true,
+  format: true,
+  destination: true,
+  confidence: true,
+  rule: true,
 }
 
 /** A proxy has said what is not its to say. */
@@ -49,7 +45,7 @@ export class ForeignFieldError extends Error {
 /** The fields of the catalogue that a proxy may set in events of this code. */
 export function fieldsOfProxy(code: ProxyEventCode): readonly EventField[] {
   const fields: readonly EventField[] = EVENTS[code].fields
-  return fields.filter((field) => !Object.hasOwn(OF_BROKER, field))
+  return fields.filter((field) => Object.hasOwn(OF_PROXIES, field))
 }
 
 /**

@@ -6,6 +6,7 @@
 import { setImmediate as aside } from 'node:timers/promises'
 import { type Target, targetsOf } from '../access/targets.ts'
 import { type Basis, flawOfKey, Grounds, type GroundsOptions, keyOf } from '../identity/basis.ts'
+import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
 
@@ -89,7 +90,7 @@ export class Review {
   async flawOf(session: RunningSession, grounds = this.grounds()): Promise<string | undefined> {
     return (
       (await grounds.flawOf(session.basis, session.source.address)) ??
-      (await flawOfTarget(this.#options.store, session))
+      (await new TargetLook(this.#options.store).flawOf(session))
     )
   }
 
@@ -98,17 +99,24 @@ export class Review {
     this.#due = Number.POSITIVE_INFINITY
     const grounds = this.grounds()
     let failure: unknown
-    let since = performance.now()
-    for (const session of [...running]) {
-      if (performance.now() - since > SLICE_MS) {
-        await aside()
-        since = performance.now()
+    const targets = new TargetLook(this.#options.store)
+    // what people are comes first: it is asked of each once, and their targets take a query each
+    for (const flawOf of [
+      ({ basis, source }: RunningSession) => grounds.flawOf(basis, source.address),
+      (session: RunningSession) => targets.flawOf(session),
+    ]) {
+      let since = performance.now()
+      for (const session of [...running]) {
+        if (performance.now() - since > SLICE_MS) {
+          await aside()
+          since = performance.now()
+        }
+        const reason = await flawOf(session)
+        if (reason === undefined || !running.find(session.id)) continue
+        await stop(session, reason).catch((error: unknown) => {
+          failure = error
+        })
       }
-      const reason = await this.flawOf(session, grounds)
-      if (reason === undefined || !running.find(session.id)) continue
-      await stop(session, reason).catch((error: unknown) => {
-        failure = error
-      })
     }
     await others(grounds).catch((error: unknown) => {
       failure = error
@@ -117,19 +125,36 @@ export class Review {
   }
 }
 
-async function flawOfTarget(
-  { access }: Pick<Store, 'access'>,
-  { userId, target, isRecorded }: RunningSession,
-): Promise<string | undefined> {
-  const { kind, accountId, serviceId, protocol } = target
-  const rows = await access.sessionTargets(userId, { accountId, serviceId })
-  const granted = targetsOf(rows, protocol).find((one) => one.kind === kind)
-  if (!granted) return 'the authorization for this target is gone'
-  if (!hasAll(granted, target)) return 'a right of this session was taken away'
-  if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'
-  return granted.isStrict && !target.isStrict
-    ? 'sessions of this target are recorded strictly from now on'
-    : undefined
+/** Looks whether sessions may still have their targets. Asks for each user and target once: one is for one look. */
+class TargetLook {
+  readonly #store: Pick<Store, 'access'>
+  readonly #granted = new Map<string, Promise<Target[]>>()
+
+  constructor(store: Pick<Store, 'access'>) {
+    this.#store = store
+  }
+
+  async flawOf({ userId, target, isRecorded }: RunningSession): Promise<string | undefined> {
+    const granted = (await this.#targetsOf(userId, target)).find(({ kind }) => kind === target.kind)
+    if (!granted) return 'the authorization for this target is gone'
+    if (!hasAll(granted, target)) return 'a right of this session was taken away'
+    if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'
+    return granted.isStrict && !target.isStrict
+      ? 'sessions of this target are recorded strictly from now on'
+      : undefined
+  }
+
+  #targetsOf(userId: Id, { accountId, serviceId, protocol }: Target): Promise<Target[]> {
+    const asked = `${userId} ${accountId ?? ''} ${serviceId} ${protocol}`
+    const known = this.#granted.get(asked)
+    if (known) return known
+    const { access } = this.#store
+    const granted = access
+      .sessionTargets(userId, { accountId, serviceId })
+      .then((rows) => targetsOf(rows, protocol))
+    this.#granted.set(asked, granted)
+    return granted
+  }
 }
 
 function hasAll(granted: Target, { rights }: Target): boolean {

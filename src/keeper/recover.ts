@@ -34,7 +34,7 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
       recording = session.isRecorded ? await recoverOne(deps, session, noted.get(session.id)) : undefined
     } catch (error) {
       const reason = `the recording cannot be sealed now: ${error instanceof Error ? error.message : String(error)}`
-      await deps.audit.record('recording.failed', { session: session.id, user: session.user, reason })
+      await deps.audit.record('recording.failed', { ...whose(session), reason })
       report.push(`session ${session.id} of ${session.user}: ${reason}; the next start tries again`)
       continue
     }
@@ -71,7 +71,7 @@ async function recoverOne(
   session: SessionRecord,
   noted: Noted | undefined,
 ): Promise<Recovered> {
-  const about = { session: session.id, user: session.user }
+  const about = whose(session)
   const entry = await findRecording(keeper.root, session.id)
   if (!entry || entry.state === 'empty') {
     // Its folder was made, with the key in it, before the session was opened.
@@ -174,11 +174,15 @@ async function tellLack(
   return lost
 }
 
+/** Which session it is, and whose. */
+function whose({ id, user, apiKey }: SessionRecord) {
+  return { session: id, user, ...(apiKey !== undefined && { api_key: apiKey }) }
+}
+
 /** What events tell of a session that only the store knows. */
 export function fieldsOf(session: SessionRecord) {
   return {
-    session: session.id,
-    user: session.user,
+    ...whose(session),
     client_ip: session.sourceIp,
     protocol: session.protocol,
     account: session.account,

@@ -297,6 +297,8 @@ describe('a running session', () => {
     ['file.transfer', { path: ['/etc/shadow'] }],
     ['file.transfer', { path: '/etc/shadow', size: Number.NaN }],
     ['clipboard', { signature: 'x', signer: 'y' }],
+    ['channel.denied', { subprotocol: 'x', reason: 'y', count: 1_000_000 }],
+    ['command', { object: 'ls', uid: 0, sudo_user: 'root' }],
     ['auth.success', { user: 'admin' }],
     ['object.delete', { object: 'admin' }],
     ['toString', {}],

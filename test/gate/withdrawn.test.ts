@@ -413,7 +413,7 @@ test('a change that comes while others are reviewed is looked at again, for all'
   let changed: Promise<unknown> | undefined
   store.access.sessionTargets = async (...asked) => {
     const rows = await sessionTargets(...asked)
-    // the first session has passed when the second is asked about
+    // both have been asked about who they are by now
     changed ??= setPassword().then(() => world.gate.review())
     return rows
   }

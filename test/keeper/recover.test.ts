@@ -56,6 +56,17 @@ describe('a recording that a crash has left', () => {
     expect((await verifyStream(inPieces(damaged))).fault?.code).toBe('damaged_header')
   })
 
+  test('of a session that an API key has opened names the key in what is told of it', async () => {
+    await here.session(1, { apiKey: 'gateway' }, { open: true })
+    await start()
+    for (const code of ['recording.sealed', 'session.close']) {
+      expect([code, await here.events(code)]).toMatchObject([
+        code,
+        [{ fields: { user: 'ops1', api_key: 'gateway' } }],
+      ])
+    }
+  })
+
   test('that somebody has removed is told as gone, and one without a frame as not begun', async () => {
     const { id } = await here.session(1, {}, { open: true })
     rmSync((await findRecording(here.root, id))!.directory, { recursive: true })
