@@ -152,8 +152,9 @@ export class CommandReader {
   /** Tells of the lines after whose Return nothing has come for so many milliseconds. */
   expire(ms: number): void {
     for (const line of this.#waiting) {
-      if (line.isQuiet && line.outputs === this.#outputs && this.#now() - line.lastKeyAt >= ms)
-        this.#missed(line)
+      if (!this.#isUnanswered(line) || this.#now() - line.lastKeyAt < ms) continue
+      this.#missed(line)
+      line.isTold = true
     }
   }
 
@@ -219,7 +220,11 @@ export class CommandReader {
 
   /** A Return went to the target with nothing shown of its line, and nothing since. */
   get isUnanswered(): boolean {
-    return this.#waiting.some((line) => line.isQuiet && !line.isTold)
+    return this.#waiting.some((line) => this.#isUnanswered(line))
+  }
+
+  #isUnanswered(line: TypedLine): boolean {
+    return line.isQuiet && !line.isTold && line.outputs === this.#outputs
   }
 
   /** Milliseconds since the last Return that was not answered. */

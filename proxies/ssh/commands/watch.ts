@@ -119,10 +119,16 @@ export class CommandWatch {
     if (this.#ended) return
     this.#release()
     this.#reader.input(data)
+    this.#awaitEcho()
+  }
+
+  /** Sees to it that a Return is told of which is never echoed. */
+  #awaitEcho(): void {
     if (this.#unanswered || !this.#reader.isUnanswered) return
     this.#unanswered = setTimeout(() => {
       this.#unanswered = undefined
       this.#reader.expire(UNECHOED_MS)
+      this.#awaitEcho()
     }, UNECHOED_MS)
   }
 

@@ -226,6 +226,18 @@ describe('a line that is not shown', () => {
     expect(commands).toEqual([{ ...unread, reason: 'it was typed without echo' }])
   })
 
+  test('is told also when another one waits already', () => {
+    const { type, print, commands } = typing()
+    print('$ ')
+    type('id\r')
+    vi.advanceTimersByTime(UNECHOED_MS - 1000)
+    type('ls\r\r')
+    vi.advanceTimersByTime(2 * UNECHOED_MS)
+    expect(commands).toHaveLength(2)
+    vi.advanceTimersByTime(2 * UNECHOED_MS)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   test('is told at the end at the latest, and once', () => {
     const { type, print, commands, watch } = typing()
     print('$ ')
