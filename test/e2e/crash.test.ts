@@ -225,9 +225,14 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       await until('room', () => (free() > VOLUME / 2 ? true : undefined))
       await bastion.broker.must('PUT', '/connectionpolicies/SSH', { past_min_free: 'go_on' })
       const before = await bastion.closedSessions()
-      const ended = ssh(bastion.home, bastion.login(), [`${TICKER} & sleep 8; kill $!; sleep 1; echo after`], {
-        timeout: 60_000,
-      })
+      const ended = ssh(
+        bastion.home,
+        bastion.login(),
+        [`${TICKER} & sleep 8; kill $!; sleep 1; echo after`],
+        {
+          timeout: 60_000,
+        },
+      )
       const { id } = await running(bastion.broker)
       await sleep(1_000)
       leave(FLOOR / 2)
