@@ -1,7 +1,6 @@
 /** What every resource of one API instance shares. */
 import type { Id } from '../model/objects.ts'
 import type { ApiDeps } from './deps.ts'
-import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
 import type { Turns } from './turns.ts'
 import type { WebSockets } from './websockets.ts'
@@ -20,8 +19,6 @@ export interface Context extends ResourceContext {
   keyUses: Map<string, number>
   /** Changes of one object wait for one another. */
   turns: Turns
-  /** Refused API keys by address. */
-  refusals: Refusals
   webSockets: WebSockets
 }
 
