@@ -458,7 +458,8 @@ function gatherProgress(sessions, entries) {
 
 /** What the log says of each session's recording. */
 function gather(sessions, { code, time, fields }) {
-  if (code === 'recording.progress' || code === 'audit.kept') gatherProgress(sessions, String(fields.object ?? ''))
+  if (code === 'recording.progress' || code === 'audit.kept')
+    gatherProgress(sessions, String(fields.object ?? ''))
   if (fields.session === undefined) return
   const known = sessions.get(fields.session) ?? {}
   const change = (more) => sessions.set(fields.session, Object.assign(known, more))
