@@ -18,8 +18,16 @@ export function keyOf(raw: Uint8Array): VerifierKey
 export function verifyRecording(
   path: string,
   options: { keys: VerifierKey[]; session?: string; expected?: VerifierEvidence },
-): { ok: boolean; session?: string; state?: string; size?: number; digest?: string; fault?: VerifierFault }
+): {
+  ok: boolean
+  session?: string
+  begin?: number
+  state?: string
+  size?: number
+  digest?: string
+  fault?: VerifierFault
+}
 export function verifyAudit(
   path: string,
   options: { keys: VerifierKey[]; heads?: { sequence: number; hash: string }[] },
-): { ok: boolean; rows: number; removed?: number; head: string; fault?: VerifierFault }
+): { ok: boolean; rows: number; removed?: number; head: string; since?: number; fault?: VerifierFault }

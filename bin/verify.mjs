@@ -174,7 +174,7 @@ function readMetadata(bytes) {
   if (raw.length !== 32 || sha256(raw).toString('hex').slice(0, 16) !== id) {
     throw new Fault('bad_header', 'no signing key with its id', 16)
   }
-  return { session, signer: keyOf(raw) }
+  return { session, signer: keyOf(raw), begin: Date.parse(metadata.begin) }
 }
 
 /** The 12 bytes before a record's body. */
@@ -335,7 +335,7 @@ export function verifyRecording(path, { keys, session, expected }) {
     if (closed && (closed.size !== found.size || closed.digest !== found.digest)) {
       throw new Fault('replaced_file', `expected ${closed.size} bytes with digest ${closed.digest}`)
     }
-    return { ok: true, session: header.session, ...found }
+    return { ok: true, session: header.session, begin: header.begin, ...found }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     return { ok: false, fault: { code: error.code, message: error.message, offset: error.offset } }
@@ -491,7 +491,7 @@ function gather(sessions, { code, time, fields }) {
 
 /**
  * Verifies an exported audit log (`sallyport audit export`). `heads` are rows that are known from elsewhere,
- * `{sequence, hash}` in hex. Answers `{ok, rows, head, sessions}`, with the first fault where there is one.
+ * `{sequence, hash}` in hex. Answers `{ok, rows, head, sessions, since}`, with the first fault where there is one.
  */
 export function verifyAudit(path, { keys, heads = [] }) {
   const sessions = new Map()
@@ -503,12 +503,15 @@ export function verifyAudit(path, { keys, heads = [] }) {
   /** Id of the key that has to sign from here on, once the log says which. */
   let signer
   let gap
+  /** When the log begins, in milliseconds since 1970, where that is not its first row: it knows no session before. */
+  let since
   const verdict = (fault) => ({
     ok: fault === undefined,
     rows: next - 1 - before,
     ...(begin && { removed: before }),
     head: previous.toString('hex'),
     sessions,
+    since,
     ...(fault && { fault: { code: fault.code, row: next, message: fault.message } }),
   })
   try {
@@ -516,6 +519,7 @@ export function verifyAudit(path, { keys, heads = [] }) {
       const { hashed, event, hash } = readLine(line, next)
       // about to be removed
       if (event.sequence <= before && next === before + 1) continue
+      since ??= event.sequence > 1 ? event.time : Number.NEGATIVE_INFINITY
       if (gap) {
         if (event.sequence === next) throw new Fault('misplaced_event', `row ${next} is not in its place`)
         continue
@@ -606,19 +610,25 @@ function main(args) {
     console.log(values.json ? JSON.stringify({ name, ...verdict }) : `${plain(name)}  ${plain(line)}`)
   }
   let sessions
+  let since
   if (values.audit !== undefined) {
-    const { sessions: gathered, ...verdict } = verifyAudit(values.audit, { keys, heads })
+    const { sessions: gathered, since: begins, ...verdict } = verifyAudit(values.audit, { keys, heads })
     say(values.audit, verdict, `${verdict.rows} rows, head ${verdict.head}`)
     // With a hole in the log, what it says of recordings is no evidence.
     if (verdict.ok) sessions = gathered
+    since = begins
   }
   const seen = new Set()
   for (const { path, session } of positionals.flatMap((one) => [...recordingsIn(one)])) {
     const name = session ?? basename(dirname(path))
     // By the session that the file says it is of: it may have come under any name.
-    const verdict = verifyRecording(path, { keys, session, expected: (id) => sessions?.get(id) })
+    const { begin, ...verdict } = verifyRecording(path, {
+      keys,
+      session,
+      expected: (id) => sessions?.get(id),
+    })
     seen.add(verdict.session ?? name)
-    if (verdict.ok && sessions && !sessions.has(verdict.session)) {
+    if (verdict.ok && sessions && !sessions.has(verdict.session) && !(begin < since)) {
       const message = 'the audit log knows no such session'
       say(path, { ...verdict, ok: false, fault: { code: 'unknown_session', message } })
     } else say(path, verdict, `${verdict.state}: ${verdict.size} bytes, digest ${verdict.digest}`)

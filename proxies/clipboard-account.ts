@@ -1,7 +1,7 @@
 /** What the audit log and the recording are told of a desktop's clipboard: each text, or how many in quick succession. */
 import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
-import type { EventFields } from '../src/audit/fields.ts'
+import type { ProxyFields } from '../src/gate/messages.ts'
 import type { Right } from '../src/model/rights.ts'
 import { Bucket } from './bucket.ts'
 import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from './limits.ts'
@@ -25,7 +25,7 @@ export interface ClipboardAccountOptions {
   /** The right that each direction takes. */
   needs: Readonly<Record<Direction, Right>>
   uses: (right: Right) => void
-  tell: (fields: EventFields) => void
+  tell: (fields: ProxyFields<'clipboard'>) => void
   denied: (right: Right, reason: string) => void
   record: (direction: Direction, copied: Copied) => void
   /** Milliseconds, never decreasing. */

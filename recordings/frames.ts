@@ -89,10 +89,16 @@ export interface ChannelOpen {
   /** Present where the channel is graphic: the desktop as the target announced it, in pixels. */
   desktop?: { width: number; height: number; name?: string }
 }
+/** What stands for a command line that could not be read. */
+export const UNREAD_LINE = '(not read)'
+
 export interface Command {
+  /** Empty where the line could not be read from the terminal. */
   line: string
   /** How sure it is that the line was read right, where it was read from a terminal. */
-  confidence?: 'certain' | 'likely' | 'uncertain'
+  confidence?: 'certain' | 'likely' | 'uncertain' | 'unread'
+  /** Why it could not be read. */
+  reason?: string
   /** The rule of the connection policy that it met. */
   rule?: string
   /** The line was not passed on. */

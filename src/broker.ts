@@ -32,7 +32,7 @@ import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { Fronts } from './fronts.ts'
 import { BrokerGate } from './gate/gate.ts'
-import { REVIEW_INTERVAL_MS } from './gate/review.ts'
+import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from './gate/review.ts'
 import { openHostTrust } from './host-trust.ts'
 import { openAuthorities } from './identity/authorities.ts'
 import { AuditRetention } from './keeper/audit-retention.ts'
@@ -105,6 +105,7 @@ export class Broker {
   #rdpPort: number | undefined
   #api: Api | undefined
   #reviews: NodeJS.Timeout | undefined
+  #lookouts: NodeJS.Timeout | undefined
   #expiries: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
@@ -179,6 +180,7 @@ export class Broker {
     this.#deletion = new Deletion({
       root: parts.keeper.root,
       sessions,
+      holdRelease: options.config.recordings.holdRelease,
       checkpoint: () => this.#audit.checkpoint(),
       ...(this.#uploader && { forget: this.#uploader.forget.bind(this.#uploader) }),
     })
@@ -241,12 +243,14 @@ export class Broker {
       this.#parts.store,
       this.#parts.identities,
       this.#audit,
+      this.#parts.passwords.policy,
       this.#options.adminPassword,
     )
     if (admin.password !== undefined) {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
-    this.#reviews = setInterval(() => this.#review(), REVIEW_INTERVAL_MS)
+    this.#reviews = setInterval(() => this.#review(this.#gate.review()), REVIEW_INTERVAL_MS)
+    this.#lookouts = setInterval(() => this.#review(this.#gate.look()), LOOK_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
     this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
@@ -290,8 +294,8 @@ export class Broker {
   }
 
   /** Time passes and other processes write: what still runs is asked for its right once in a while. */
-  #review(): void {
-    this.#gate.review().catch((error: unknown) => {
+  #review(review: Promise<void>): void {
+    review.catch((error: unknown) => {
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
     })
   }
@@ -461,8 +465,10 @@ export class Broker {
       this.#gate.hostTrust = hostTrust
       this.#gate.tickets.lifetime = config.ticketLifetime
       this.#retention.limits = config.recordings
+      this.#deletion.holdRelease = config.recordings.holdRelease
       this.#auditRetention.limits = config.audit
       changeFronts?.()
+      this.#review(this.#gate.review())
     }
   }
 
@@ -478,7 +484,8 @@ export class Broker {
   /** Frees what is held, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
-    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes]) clearInterval(timer)
+    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#lookouts])
+      clearInterval(timer)
     await this.#fronts?.drain(0, 'the bastion is stopping')
     // The API waits for its answers.
     await this.#exports.close()

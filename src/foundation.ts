@@ -5,6 +5,7 @@ import { Identities } from './identity/chain.ts'
 import { sealClearHashes } from './identity/hashes.ts'
 import { Lockout } from './identity/lockout.ts'
 import { PasswordHasher } from './identity/password.ts'
+import { PasswordPolicy } from './identity/policy.ts'
 import { openBucket } from './keeper/bucket.ts'
 import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
 import { openStore } from './store/open.ts'
@@ -31,7 +32,7 @@ export async function openFoundation(config: Config): Promise<Foundation> {
     store = await openStore({ path: config.database.file })
     const vault = await openVault(store, config.masterKey)
     await sealClearHashes(store.users, vault)
-    const passwords = new PasswordHasher()
+    const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const identities = new Identities(store.users, passwords, new Lockout(), Date.now, vault)
     const { objectStore } = config.recordings
     const keeper = new RecordingKeeper({

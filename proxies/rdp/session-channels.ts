@@ -173,7 +173,8 @@ export class SessionChannels {
         else if (this.#isNews(`files ${direction}`)) session.refuses('RDP_CLIPBOARD_FILE')
       },
       text: (direction, text) => account.passed(direction, copiedText('text', text)),
-      data: (direction, format, size) => account.passed(direction, { format, size }),
+      data: (direction, format, size, sha256) =>
+        account.passed(direction, { format, size, ...(sha256 !== undefined && { sha256 }) }),
       files: (direction, files) => {
         const names = files.map(({ name }) => name).join('\n')
         account.passed(direction, copiedText('files', names))

@@ -145,10 +145,11 @@ export function asSent(request: MainRequest): MainRequest {
 }
 
 /**
- * Why the rules for files cannot be applied to an scp command: it cannot be asked where a path leads on the target,
- * so a rule that depends on that would be no rule. undefined: they can, or it is none.
+ * Why the rules for files cannot be applied to an scp command: it cannot be asked where a path leads on the target, nor
+ * what a link or a glob of the shell stands for, so a rule that depends on a name would be no rule. undefined: they can,
+ * or it is none.
  */
 export function unjudgedScp({ program }: MainRequest, rules: FileJudge): string | undefined {
-  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || !rules.asksPath) return undefined
-  return 'there are rules on paths here, and old scp cannot be held to them: use sftp, or scp without -O'
+  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || !rules.asksName) return undefined
+  return 'there are rules on names of files here, and old scp cannot be held to them: use sftp, or scp without -O'
 }

@@ -36,6 +36,7 @@ import { type X11Grant, x11Grant } from './forwarding/x11.ts'
 import { MAX_OWED, TYPED_WINDOW } from './limits.ts'
 import { type Asked, askedOf, asSent, type MainRequest, mainRequest, unjudgedScp } from './request.ts'
 import { InitVersion } from './sftp/init-version.ts'
+import { knownSize } from './terminal-size.ts'
 
 /** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
 type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void }
@@ -103,7 +104,7 @@ export class SessionChannel extends Channel {
       return
     }
     switch (request.type) {
-      case 'pty-req':
+      case 'pty-req': {
         if (this.stage !== 'waiting' || this.#terminal || session.limits?.noTerminal) {
           // A client whose terminal the menu has had cannot go on without: it would see nothing of what it types.
           if (this.#isAnswered && this.stage === 'waiting')
@@ -111,12 +112,14 @@ export class SessionChannel extends Channel {
           this.#answer(request, false)
           return
         }
-        this.#terminal = { ...parsePtyRequest(request.data), modes: new Uint8Array(0) }
+        const asked = parsePtyRequest(request.data)
+        this.#terminal = { ...asked, ...knownSize(asked), modes: new Uint8Array(0) }
         this.beTerminal()
         break
+      }
       case 'window-change': {
-        const size = parseWindowChange(request.data)
-        if (this.#terminal) this.#terminal = { ...this.#terminal, columns: size.columns, rows: size.rows }
+        const size = knownSize(parseWindowChange(request.data))
+        if (this.#terminal) this.#terminal = { ...this.#terminal, ...size }
         this.recorder?.resize(size.columns, size.rows)
         break
       }
@@ -274,6 +277,7 @@ export class SessionChannel extends Channel {
       {
         rights: session.rights,
         rules: session.fileRules,
+        sizes: session.openSizes,
         explain: (missing) => missingRight(missing, session.target.device),
       },
       {

@@ -146,6 +146,11 @@ export class Downstream implements ServerVisitor {
     }
   }
 
+  /** Where its pixel format changes can be seen in what the target sends. */
+  get tellsFormats(): boolean {
+    return this.#knowsFences || this.#isStopping
+  }
+
   /** The target has said that it knows it. */
   knows(extension: Extension): boolean {
     return this.#known.has(extension)

@@ -17,5 +17,7 @@ export const RELEASE_MS = 10_000
  * the target is still listened to.
  */
 export const UNSEEN_MS = 1_000
+/** How long a target that knows no fences has had nothing to draw, when its pixel format is changed with a request open. */
+export const QUIET_MS = 500
 /** Pixels of the least desktop that a viewer may wish for: on a smaller one nothing would be seen of what is done. */
 export const LEAST_WISH = { width: 320, height: 200 }

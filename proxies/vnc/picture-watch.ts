@@ -48,6 +48,11 @@ export class PictureWatch {
     return this.#isUnseen
   }
 
+  /** The target has been asked, and has not begun to answer. */
+  get isAwaited(): boolean {
+    return this.#isAsked
+  }
+
   /** Milliseconds until what was done last has had its time to be seen; 0: it has. */
   get lookLeft(): number {
     return Math.max(0, this.#lastAct + UNSEEN_MS - this.#now())

@@ -107,6 +107,7 @@ export class VncRelay {
       },
       onUpdate: () => {
         this.#stall.updated()
+        this.#upstream.updateEnded()
         // The last bytes of it are still to be passed on.
         if (this.#ending) queueMicrotask(this.#ending.look)
       },
@@ -343,6 +344,7 @@ export class VncRelay {
     this.#stall.stop()
     this.#watch.stop()
     this.#downstream.fences.stop()
+    this.#upstream.stop()
     if (this.#proven && this.#session.recording.hasFailed) this.#proven.abandon()
     this.room.close(reason ?? 'the session has ended')
     this.#session.recorder.close()

@@ -18,11 +18,12 @@ import type { Area, ClientMessage } from './codec/client-messages.ts'
 import { isProvided } from './codec/clipboard.ts'
 import { ENCODING, isPassed } from './codec/encodings.ts'
 import { PendingBytes } from './codec/pending-bytes.ts'
+import type { PixelFormat } from './codec/pixel-format.ts'
 import type { Downstream } from './downstream.ts'
 import { FENCE } from './fences.ts'
 import type { InputMessage } from './guests/guest.ts'
 import { isStateless } from './guests/tap.ts'
-import { LEAST_WISH } from './limits.ts'
+import { LEAST_WISH, QUIET_MS } from './limits.ts'
 import type { PictureWatch } from './picture-watch.ts'
 import type { VncRecorder } from './recorder.ts'
 
@@ -53,6 +54,8 @@ export class Upstream {
   /** The viewer has nothing of the target's picture: its next request is for all of it. */
   #needsAll = true
   #encodings: readonly number[] = []
+  /** The viewer has asked for it, while the target could have begun to draw in the one before. */
+  #nextFormat: { format: PixelFormat; timer: NodeJS.Timeout } | undefined
   /** The viewer has asked for continuous updates. */
   #isContinuous = false
   /** Others see what the target sends as well, and have not seen what came before. */
@@ -137,6 +140,7 @@ export class Upstream {
 
   /** Asks for what has changed anywhere, whether the viewer has or not. */
   askAgain(): void {
+    if (this.#nextFormat) return
     if (this.#needsAll) this.requestAll()
     else this.#request(true)
     this.flush()
@@ -160,20 +164,59 @@ export class Upstream {
 
   /** The viewer's: of its own area it gets all if it wants, and what changes elsewhere is recorded with it. */
   #requested(isIncremental: boolean, area: Area): void {
+    // With the other format all of it is asked for.
+    if (this.#nextFormat) return
     if (this.#needsAll) {
       this.requestAll()
       return
     }
-    if (!isIncremental) {
-      const { width, height } = this.#options.downstream
-      const isAll = area.x === 0 && area.y === 0 && width <= area.width && height <= area.height
-      if (isAll) {
-        this.#request(false)
-        return
-      }
-      this.#gather(encodeUpdateRequest(false, area))
+    const { width, height } = this.#options.downstream
+    const right = Math.min(area.x + area.width, width)
+    const bottom = Math.min(area.y + area.height, height)
+    const part = { x: area.x, y: area.y, width: right - area.x, height: bottom - area.y }
+    const isAll = part.width === width && part.height === height
+    if (!isIncremental && !isAll && part.width > 0 && part.height > 0)
+      this.#gather(encodeUpdateRequest(false, part))
+    this.#request(isIncremental || !isAll)
+  }
+
+  /**
+   * The target draws in it from here on. One that cannot say where is asked nothing more until it has drawn what it was
+   * asked for, or has had nothing to draw for a while, and then for everything.
+   */
+  #setPixelFormat(format: PixelFormat): void {
+    const { downstream, watch } = this.#options
+    if (this.#nextFormat || (!downstream.tellsFormats && watch.isAwaited)) {
+      const timer = this.#nextFormat?.timer ?? setTimeout(() => this.#changeFormat(), QUIET_MS)
+      this.#nextFormat = { format, timer }
+      return
     }
-    this.#request(true)
+    if (!downstream.tellsFormats) this.#needsAll = true
+    downstream.setPixelFormat(format)
+    this.#gather(encodeSetPixelFormat(format))
+  }
+
+  #changeFormat(): void {
+    const { downstream } = this.#options
+    // It has begun to draw: its end is waited for.
+    if (!this.#nextFormat || downstream.isInUpdate) return
+    const { format, timer } = this.#nextFormat
+    clearTimeout(timer)
+    this.#nextFormat = undefined
+    downstream.setPixelFormat(format)
+    this.#gather(encodeSetPixelFormat(format))
+    this.requestAll()
+    this.flush()
+  }
+
+  /** The target has drawn what it was asked for. */
+  updateEnded(): void {
+    if (!this.#options.watch.isAwaited) this.#changeFormat()
+  }
+
+  /** The session is over. */
+  stop(): void {
+    clearTimeout(this.#nextFormat?.timer)
   }
 
   #continuous(isEnabled: boolean): void {
@@ -214,8 +257,7 @@ export class Upstream {
     const { downstream, recorder, clipboard, isViewOnly, onSign, onPointer, watch } = this.#options
     switch (message.kind) {
       case 'set-pixel-format':
-        downstream.setPixelFormat(message.format)
-        this.#gather(encodeSetPixelFormat(message.format))
+        this.#setPixelFormat(message.format)
         return
       case 'set-encodings':
         this.setEncodings(message.encodings)

@@ -5,7 +5,7 @@
  */
 
 import type { Metadata } from '../format/header.ts'
-import { type Command, FRAME, type Frame } from '../frames.ts'
+import { type Command, FRAME, type Frame, UNREAD_LINE } from '../frames.ts'
 import { harmless } from '../terminal-filter.ts'
 import { channelOpenOf, framesOfChannel, leftOut, type Shown } from './channel.ts'
 import { ChannelOutput } from './output.ts'
@@ -98,7 +98,7 @@ function eventOf(frame: Frame, output: ChannelOutput, isRaw: boolean): [string, 
     }
     case FRAME.command: {
       const command = jsonOf(frame.payload) as Partial<Command> | undefined
-      const line = String(command?.line ?? '')
+      const line = command?.confidence === 'unread' ? UNREAD_LINE : String(command?.line ?? '')
       return ['m', isRaw ? line : harmless(line)]
     }
     default:

@@ -1,7 +1,7 @@
 /** What of a session is worth a line in a list that one jumps by. */
 import { channelOpenOf } from '../export/channel.ts'
 import { jsonOf } from '../export/payload.ts'
-import { FRAME, type Frame } from '../frames.ts'
+import { FRAME, type Frame, UNREAD_LINE } from '../frames.ts'
 import { harmless } from '../terminal-filter.ts'
 import { type Chapter, MAX_CHAPTER_TEXT } from './directory.ts'
 
@@ -20,8 +20,9 @@ export function chapterOf(frame: Frame): Chapter | undefined {
     case FRAME.channelOpen:
       return chapter('channel', [fields()['kind'], channelOpenOf(frame.payload).command])
     case FRAME.command: {
-      const { line, denied } = fields()
-      return chapter('command', [line, denied === true ? '(denied)' : undefined])
+      const { line, confidence, denied } = fields()
+      const shown = confidence === 'unread' ? UNREAD_LINE : line
+      return chapter('command', [shown, denied === true ? '(denied)' : undefined])
     }
     case FRAME.file: {
       const { operation, path, target, result } = fields()

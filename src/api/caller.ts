@@ -1,5 +1,6 @@
 /** The one who makes a request, known before its body is read. */
 import type { FastifyBaseLogger } from 'fastify'
+import type { Basis } from '../identity/basis.ts'
 import type { ApiKey, User } from '../model/objects.ts'
 import { type Feature, type Level, type ProfileRights, reaches } from '../model/profiles.ts'
 import type { Holder } from './connections.ts'
@@ -15,6 +16,8 @@ export interface Caller {
   /** Names of the profiles that make up the rights. */
   profile: string
   rights: ProfileRights
+  /** What being the caller rests on; undefined: the command line. */
+  basis: Basis | undefined
 }
 
 /** What resources read of a request: Fastify's, or the one that the command line makes. */
@@ -56,4 +59,14 @@ export function userOf(request: ApiRequest): User {
   const { user } = callerOf(request)
   if (!user) throw new ApiError('user_context_required')
   return user
+}
+
+/**
+ * What something rests on that the caller makes, beside the right that it takes.
+ * @throws ApiError `authentication_required` for the command line
+ */
+export function basisOf(request: ApiRequest, needs?: Basis['needs']): Basis {
+  const { basis } = callerOf(request)
+  if (!basis) throw new ApiError('authentication_required')
+  return { ...basis, ...(needs && { needs }) }
 }

@@ -1,8 +1,10 @@
 /** What every resource of one API instance shares. */
 import type { Id } from '../model/objects.ts'
+import type { LongAnswers } from './answers.ts'
 import type { ApiDeps } from './deps.ts'
 import type { SignIns } from './signins.ts'
 import type { Turns } from './turns.ts'
+import type { WatchingSocket } from './watching.ts'
 import type { WebSockets } from './websockets.ts'
 
 /** What resources stand on, also without a server: the import and export of the command line. */
@@ -20,6 +22,9 @@ export interface Context extends ResourceContext {
   /** Changes of one object wait for one another. */
   turns: Turns
   webSockets: WebSockets
+  /** Those who watch sessions. */
+  watchers: Set<WatchingSocket>
+  answers: LongAnswers
 }
 
 /** An object as the API shows it begins with these. */

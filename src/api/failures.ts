@@ -15,6 +15,7 @@ import {
   LastAdministratorError,
   MissingReferenceError,
   SortError,
+  StoreBusyError,
 } from '../store/errors.ts'
 import { CheckoutError, type CheckoutRefusal } from '../vault/checkout.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
@@ -83,6 +84,7 @@ export function apiErrorOf(error: unknown): ApiError {
   }
   if (error instanceof CheckoutError) return new ApiError(CHECKOUT_CODES[error.reason])
   if (error instanceof ContentsBusyError) return new ApiError('busy')
+  if (error instanceof StoreBusyError) return new ApiError('busy')
   if (error instanceof BusyError) return new ApiError('busy')
   if (error instanceof BucketError) return new ApiError('object_store_unavailable')
   if (error instanceof SearchError) {

@@ -6,6 +6,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { type FastifyReply, type FastifyRequest, fastify, LogController } from 'fastify'
 import { jsonText } from '../model/json-text.ts'
 import { pathOfUrl, refuseAmbiguous } from './ambiguity.ts'
+import { LongAnswers } from './answers.ts'
 import { authenticate } from './authenticate.ts'
 import { holderOf } from './caller.ts'
 import { Connections } from './connections.ts'
@@ -121,6 +122,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     keyUses: new Map(),
     turns: new Turns(),
     webSockets: new WebSockets(),
+    watchers: new Set(),
+    answers: new LongAnswers(),
   }
   const requests = new OneByOne((request, response) => app.routing(request, response))
   const app: Api = fastify({

@@ -36,12 +36,13 @@ export const EVENT_FIELDS = [
   'rule',
   'signature',
   'signer',
-  'format',
   'count',
   'first',
   'last',
   'uid',
   'sudo_user',
+  'format',
+  'api_key',
 ] as const
 export type EventField = (typeof EVENT_FIELDS)[number]
 /** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */
@@ -74,7 +75,7 @@ export const CLIENT = ['client_ip', 'client_port'] as const
 export const KEY = ['digest', 'object_type', 'object'] as const
 export const PLACE = ['account', 'domain', 'device', 'service'] as const
 export const TARGET = [...PLACE, 'target_host'] as const
-export const SESSION = ['session', 'user', ...CLIENT, 'protocol', ...TARGET] as const
+export const SESSION = ['session', 'user', 'api_key', ...CLIENT, 'protocol', ...TARGET] as const
 /** Of refusals that were folded into one event: how many, and when the first and the last was. */
 export const COUNTED = ['count', 'first', 'last'] as const
 /** Of what the command line does: the system's user who ran it, and who became that user by sudo, as sudo says. */
@@ -84,6 +85,7 @@ export const WATCH = [
   'session',
   'user',
   'profile',
+  'api_key',
   ...CLIENT,
   'object_type',
   'object',
@@ -96,6 +98,7 @@ export const WATCH = [
 export const OBJECT = [
   'user',
   'profile',
+  'api_key',
   ...CLIENT,
   'method',
   'object_type',

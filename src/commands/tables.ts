@@ -30,6 +30,7 @@ export function whoRunsThis(): ApiRequest {
     key: undefined,
     profile,
     rights: FACTORY_PROFILES[profile],
+    basis: undefined,
   }
   // what goes wrong is thrown beside, and told at the end
   return { caller, params: {}, log: { error: () => undefined }, socket: {} }

@@ -1,4 +1,5 @@
 /** The configuration as the broker uses it: defaults filled in, paths absolute, units resolved, secrets read. */
+import type { HoldRelease } from '../model/objects.ts'
 import type { NlaMode } from '../model/rdp-ticket.ts'
 import type { Secret } from '../model/secret.ts'
 import type { VncOfferedType } from '../model/vnc-options.ts'
@@ -128,6 +129,8 @@ export interface Config {
     alarmFree: number
     /** Days; 0: for ever. */
     keepDays: number
+    /** People that it takes to end a legal hold. */
+    holdRelease: HoldRelease
     /** Bytes of all recordings; 0: as much as there is room for. */
     maxSize: number
     objectStore?: ObjectStoreConfig
@@ -140,6 +143,8 @@ export interface Config {
   }
   /** Milliseconds. */
   loginGrace: number
+  /** Characters. */
+  passwords: { minLength: number }
   /** Milliseconds. */
   ticketLifetime: number
   /** Milliseconds. */

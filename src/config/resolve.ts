@@ -222,11 +222,12 @@ class Resolver {
     return secret
   }
 
-  retention({ min_free, alarm_free, keep_days, max_size }: ConfigFile['recordings']) {
+  retention({ min_free, alarm_free, keep_days, hold_release, max_size }: ConfigFile['recordings']) {
     const minFree = parseSize(min_free)
     const alarmFree = alarm_free === undefined ? 2 * minFree : parseSize(alarm_free)
     if (alarmFree < minFree) this.fail(['recordings', 'alarm_free'], 'expected at least as much as min_free')
-    return { minFree, alarmFree, keepDays: keep_days, maxSize: max_size === 'off' ? 0 : parseSize(max_size) }
+    const maxSize = max_size === 'off' ? 0 : parseSize(max_size)
+    return { minFree, alarmFree, keepDays: keep_days, holdRelease: hold_release, maxSize }
   }
 
   brokerKey({ broker_key, recipients }: ConfigFile['recordings']): boolean {
@@ -326,6 +327,7 @@ export function resolveConfig(
       }),
     },
     loginGrace: resolver.duration(content.login_grace, ['login_grace'], 1000),
+    passwords: { minLength: content.passwords.min_length },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),
     syslog: content.syslog.map((sink, i) => resolver.syslog(sink, i)),

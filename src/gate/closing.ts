@@ -3,12 +3,40 @@
  * signed and stands on the disk, not what the process says that wrote it.
  */
 import type { Audit } from '../audit/catalogue.ts'
+import { cleanValue } from '../audit/clean.ts'
 import type { EventFields } from '../audit/fields.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import type { SessionRecord } from '../model/objects.ts'
+import { RIGHTS } from '../model/rights.ts'
 import type { Store } from '../store/store.ts'
 import type { CloseRequest } from './messages.ts'
 import { type RunningSession, sessionFields } from './running.ts'
+
+const RESULTS: readonly CloseRequest['result'][] = ['success', 'failure', 'killed']
+
+/**
+ * The proxy's account, bounded. Who ended the session, where somebody did, is known here: a proxy's words are none of
+ * theirs. What it cannot have meant fails the session and not its account, which there has to be.
+ */
+export function accountOf(session: RunningSession, said: CloseRequest): CloseRequest {
+  const { result, reason, rightsUsed, bytesIn, bytesOut } = said
+  const isKnown = RESULTS.includes(result)
+  const isStopped = isKnown && result === 'killed' && session.stopped !== undefined
+  const why = isStopped ? session.stopped : reason
+  return {
+    session: session.id,
+    result: isKnown ? result : 'failure',
+    ...(why !== undefined && { reason: cleanValue(String(why)) }),
+    rightsUsed: RIGHTS.filter((right) => rightsUsed.includes(right)),
+    bytesIn: count(bytesIn),
+    bytesOut: count(bytesOut),
+  }
+}
+
+/** Bytes, as a number that can be one. */
+function count(bytes: number): number {
+  return Number.isSafeInteger(bytes) && bytes >= 0 ? bytes : 0
+}
 
 export interface ClosingDeps {
   store: Pick<Store, 'sessions'>

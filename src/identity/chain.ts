@@ -111,12 +111,15 @@ export class Identities {
    * Somebody who shows a one-time ticket. `user`: the name that came with it, or an empty one. `take` answers with whose
    * it is and uses it up; it is not asked while the name or the address is locked.
    */
-  async byTicket(who: { user: string; source: string }, take: () => Id | undefined): Promise<Outcome> {
+  async byTicket(
+    who: { user: string; source: string },
+    take: () => Promise<Id | undefined>,
+  ): Promise<Outcome> {
     const attempt = await this.#begin(who)
     if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
     try {
       if (attempt === 'locked') return this.#reject(attempt, 'locked')
-      const userId = take()
+      const userId = await take()
       if (userId === undefined) return this.#reject(attempt, 'wrong_ticket')
       const user = await this.#users.find(userId)
       const flaw = user && flawOfStanding(user, who.source, this.#now())

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Secret } from '../model/secret.ts'
 import { FairTurns } from './fair-turns.ts'
+import { PasswordPolicy } from './policy.ts'
 
 const derive = promisify(argon2)
 
@@ -45,6 +46,8 @@ interface Hash extends Parameters {
 }
 
 export class PasswordHasher {
+  /** What a password has to be that is set. */
+  readonly policy: PasswordPolicy
   readonly #own: Parameters
   readonly #checking: FairTurns
   readonly #setting: FairTurns
@@ -57,8 +60,11 @@ export class PasswordHasher {
   #lastTime = Number.NEGATIVE_INFINITY
 
   /** The parameters are for tests: hashes with others than the standard's need a rehash elsewhere. */
-  constructor(options: { memory?: number; passes?: number; maxWaiting?: number } = {}) {
+  constructor(
+    options: { memory?: number; passes?: number; maxWaiting?: number; policy?: PasswordPolicy } = {},
+  ) {
     const { maxWaiting = MAX_WAITING } = options
+    this.policy = options.policy ?? new PasswordPolicy()
     this.#own = { memory: options.memory ?? MEMORY_KIB, passes: options.passes ?? PASSES, lanes: LANES }
     this.#checking = new FairTurns(MAX_CONCURRENT, maxWaiting)
     this.#setting = new FairTurns(MAX_SETTING, maxWaiting)

@@ -65,6 +65,16 @@ export function isFrom(address: string, networks: readonly string[]): boolean {
   return list.check(plain, family === 4 ? 'ipv4' : 'ipv6')
 }
 
+/** Whether every address of the network, or the address, lies in one of the networks. */
+export function isWithin(network: string, networks: readonly string[]): boolean {
+  const inner = parse(network)
+  if (!inner) return false
+  return networks.some((text) => {
+    const outer = parse(text)
+    return outer?.family === inner.family && outer.prefix <= inner.prefix && isFrom(inner.address, [text])
+  })
+}
+
 function parse(text: string): { address: string; prefix: number; family: 'ipv4' | 'ipv6' } | undefined {
   const [, address = '', length] = /^([0-9A-Fa-f.:]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? []
   const family = isIP(address)

@@ -38,15 +38,29 @@ export interface Page {
   sort?: string[]
   /** Only what meets it. */
   search?: Search
+  /** The objects are not read at once, but as `pieces`, as they are wanted. */
+  inPieces?: boolean
+}
+
+/** What a page has. */
+export interface Listed<T> {
+  items: T[]
+  /** How many there are on all pages. */
+  total: number
+  /**
+   * Of a page `inPieces`, whose `items` are empty. What they hold is of the moment when the first is asked for; they
+   * are to be read soon, or given up (`return`).
+   */
+  pieces?: AsyncGenerator<T[]>
 }
 
 export interface Repository<T extends { id: Id }> {
   /**
-   * `total` is how many there are on all pages.
+   * @throws StoreBusyError from the pieces
    * @throws SortError when `sort` names a key that the collection is not sorted by
    * @throws SearchError when `search` names a field that the collection has not, or a value that it cannot have
    */
-  list(page?: Page): Promise<{ items: T[]; total: number }>
+  list(page?: Page): Promise<Listed<T>>
   /**
    * By id, or by name without regard to case. Services, accounts, authorizations and host keys have no name of
    * their own that is unique: by id only.
@@ -91,6 +105,8 @@ export interface UserSecrets {
 }
 
 export interface UserRepository extends Repository<User> {
+  /** Who has that name, or one that shows as it does (model/look-alikes.ts). */
+  lookingLike(name: string): Promise<User | undefined>
   secretsOf(id: Id): Promise<UserSecrets>
   setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Another hash of the same password, if `before` is still the one that is kept. */
@@ -103,13 +119,13 @@ export interface UserRepository extends Repository<User> {
 
 export interface ServiceRepository extends Repository<Service> {
   /** Of one device, or of all. */
-  list(page?: Page, deviceId?: Id): Promise<{ items: Service[]; total: number }>
+  list(page?: Page, deviceId?: Id): Promise<Listed<Service>>
   ofDevice(deviceId: Id): Promise<Service[]>
 }
 
 export interface DomainRepository extends Repository<Domain> {
   /** Local ones of a device, or the global ones. */
-  list(page?: Page, deviceId?: Id): Promise<{ items: Domain[]; total: number }>
+  list(page?: Page, deviceId?: Id): Promise<Listed<Domain>>
   /** Global domains only, by name. `find` takes ids of both kinds and names of global ones. */
   ofDevice(deviceId: Id): Promise<Domain[]>
   /** The sealed key of the domain's certificate authority. */
@@ -140,7 +156,7 @@ export interface WantedAccount {
 
 export interface AccountRepository extends Repository<Account> {
   /** Of one domain, of the domains of one device, or all. */
-  list(page?: Page, place?: { domainId: Id } | { deviceId: Id }): Promise<{ items: Account[]; total: number }>
+  list(page?: Page, place?: { domainId: Id } | { deviceId: Id }): Promise<Listed<Account>>
   /** The domain's account of that id or name. */
   inDomain(domainId: Id, idOrName: string): Promise<Account | undefined>
   /** Those that are meant, `limit` at most: thousands of devices may have an account of one name. */
@@ -178,10 +194,7 @@ export interface CheckoutRepository {
 }
 
 export interface SessionRepository {
-  list(
-    filter: { status?: 'current' | 'closed' },
-    page?: Page,
-  ): Promise<{ items: SessionRecord[]; total: number }>
+  list(filter: { status?: 'current' | 'closed' }, page?: Page): Promise<Listed<SessionRecord>>
   find(id: Id): Promise<SessionRecord | undefined>
   /** The oldest that began before, whose recordings are closed, not deleted and not on legal hold. */
   deletable(begunBefore: number, limit: number): Promise<SessionRecord[]>
@@ -351,5 +364,7 @@ export interface Store {
    * store; an error of that store must not be caught and forgotten, since half of an operation may be done.
    */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
+  /** Another number than before when another process has written since. Cheap. */
+  dataVersion(): Promise<number>
   close(): Promise<void>
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { nameKey } from '../model/names.ts'
+import { lookKey, nameKey } from '../model/names.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
-import { LastAdministratorError } from './errors.ts'
+import { DuplicateError, LastAdministratorError } from './errors.ts'
 import { requireProfile } from './profiles.ts'
 import {
   cleared,
@@ -51,8 +51,14 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
 
     find: (idOrName) => find(db, idOrName),
 
+    async lookingLike(name) {
+      const row = await likeRow(db, name)
+      return row && find(db, row.id)
+    },
+
     create: (object) =>
       write(db, { type: TYPE, name: object.userName }, async (tx) => {
+        await requireOwnLook(tx, object.userName)
         await requireProfile(tx, TYPE, object.profile)
         const id = newId()
         await tx
@@ -72,6 +78,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
             password_hash: null,
             sealed_password_hash: null,
             secret_revision: 0,
+            look: lookOf(object.userName),
           })
           .execute()
         await setGroups(tx, id, object.groupIds)
@@ -82,10 +89,12 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
       write(db, { type: TYPE, name: change.userName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
         if (change.profile !== undefined) await requireProfile(tx, TYPE, change.profile)
+        if (change.userName !== undefined) await requireOwnLook(tx, change.userName, id)
         await keepingAnAdministrator(tx, () =>
           setColumns(tx, 'users', id, {
             user_name: change.userName,
             name_key: key(change.userName),
+            look: change.userName === undefined ? undefined : lookOf(change.userName),
             display_name: change.displayName,
             email: change.email,
             profile: change.profile,
@@ -157,6 +166,28 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
           .execute()
       }),
   }
+}
+
+/** What a name looks like; null: its key. */
+function lookOf(name: string): string | null {
+  const look = lookKey(name)
+  return look === nameKey(name) ? null : look
+}
+
+/** Somebody whose name shows as this one does, or is it. */
+function likeRow(db: Db, name: string, exceptId = ''): Promise<{ id: string } | undefined> {
+  const look = lookKey(name)
+  return db
+    .selectFrom('users')
+    .select('id')
+    .where((e) => e.or([e('look', '=', look), e.and([e('name_key', '=', look), e('look', 'is', null)])]))
+    .where('id', '<>', exceptId)
+    .executeTakeFirst()
+}
+
+/** @throws DuplicateError when another user's name shows as this one does */
+async function requireOwnLook(tx: Tx, name: string, own?: Id): Promise<void> {
+  if (await likeRow(tx, name, own)) throw new DuplicateError(TYPE, name)
 }
 
 /** @throws LastAdministratorError when there was somebody who may do everything, and then is nobody */

@@ -21,6 +21,7 @@ import { Secret } from '../../src/model/secret.ts'
 import type { AuditRow, Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault } from '../../src/vault/credentials.ts'
+import { groundsOn } from '../gate/grounds.ts'
 import { newUser } from '../store/fixture.ts'
 import { temporaryStore } from '../store/temp.ts'
 import { documentCheck } from './document.ts'
@@ -48,6 +49,8 @@ export interface Harness {
   /** The next events fail to be written. */
   audit: { broken: boolean }
   killed: { id: string; reason: string; by: string }[]
+  /** Of the API: how many people it takes to end a legal hold is a setting of it. */
+  deletion: Deletion
   log: string[]
   /** An event that does not come from the API. */
   record: Audit['record']
@@ -82,6 +85,11 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
   const audit = { broken: false }
   const killed: Harness['killed'] = []
+  const deletion = new Deletion({
+    root: join(dirname(temporary.path), 'recordings'),
+    sessions: store.sessions,
+    checkpoint: async () => {},
+  })
   const tickets = new Tickets()
   const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
     keyType: 'ec',
@@ -113,7 +121,13 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       setGuestMode: () => {},
       withdrawInvitation: () => {},
     },
-    tickets: new TicketOffice({ store, tickets, now: () => clock.now }),
+    tickets: new TicketOffice({
+      store,
+      tickets,
+      audit: auditLog,
+      grounds: groundsOn(store, () => clock.now),
+      now: () => clock.now,
+    }),
     rdpAddress: { host: 'bastion.example.com', port: 3390 },
     recordings: {
       open: async (id, format) =>
@@ -121,11 +135,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       close: async () => {},
     },
     contents: undefined,
-    deletion: new Deletion({
-      root: join(dirname(temporary.path), 'recordings'),
-      sessions: store.sessions,
-      checkpoint: async () => {},
-    }),
+    deletion,
     clock: () => clock.now,
     randomBytes,
     tls: { cert, key },
@@ -175,6 +185,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     clock,
     audit,
     killed,
+    deletion,
     log,
     record: (code, fields) => auditLog.record(code, fields),
     async events(code) {

@@ -291,3 +291,35 @@ it('a certificate costs the same for users who are there, who may not, and who a
     expect(authorities.asked, user).toBe(1)
   }
 })
+
+describe('a certificate that asks for a PIN or a finger', () => {
+  const smith = forger()
+  const byCertificate = (options: [string, Uint8Array][]) => {
+    const blob = smith.certificate({ options })
+    const data = signedData('ops1+root@srv1', 'ssh-ed25519-cert-v01@openssh.com', blob)
+    return signIn({ method: 'publickey', key: blob, signed: { data, signature: smith.sign(data) } })
+  }
+
+  it('signs in nobody by a signature without one', async () => {
+    identities.authorities = new Authorities([parseAuthorizedKey(smith.line)])
+    expect(await byCertificate([])).toMatchObject({ result: 'accepted' })
+    expect(await byCertificate([['verify-required', new Uint8Array(0)]])).toEqual(
+      refused('certificate_option'),
+    )
+  })
+})
+
+it('a password that was replaced while it was checked signs in nobody, on any front', async () => {
+  const slow = new (class extends PasswordHasher {
+    override async verify(...question: Parameters<PasswordHasher['verify']>): Promise<boolean> {
+      const matches = await super.verify(...question)
+      await identities.setPassword(ops1.id, Secret.of('another one'))
+      return matches
+    }
+  })({ memory: 256, passes: 1 })
+  identities = new Identities(temp.store.users, slow, new Lockout(), () => now, SEAL)
+  expect(await byPassword(PASSWORD)).toEqual(refused('wrong_password'))
+  expect(await signIn({ method: 'keyboard-interactive', password: 'another one' })).toEqual(
+    refused('wrong_password'),
+  )
+})

@@ -1,11 +1,13 @@
 /**
  * The rows of a screen. A row is made when it is written to, 4 bytes a cell; there are at most MAX_COLUMNS × MAX_ROWS
- * cells, whatever size the client claims.
+ * cells, whatever size the client claims. Narrow screens may have more rows than that, for fewer cells.
  */
 import { LineCells } from './line-cells.ts'
 
 export const MAX_COLUMNS = 512
 export const MAX_ROWS = 200
+/** Cells of a narrow screen. */
+const NARROW_CELLS = 80 * 24
 
 /** Rows that are one line. */
 export interface Span {
@@ -22,7 +24,7 @@ export class Grid {
 
   constructor(columns: number, rows: number) {
     this.columns = clamp(columns, 1, MAX_COLUMNS)
-    this.rows = clamp(rows, 1, MAX_ROWS)
+    this.rows = boundRows(this.columns, rows)
     this.#lines = blank(this.rows)
   }
 
@@ -84,7 +86,7 @@ export class Grid {
   /** As xterm: rows below the cursor's go first, then those at the top. Returns how many of these. */
   protected reshape(columns: number, rows: number, cursorRow: number): number {
     const width = clamp(columns, 1, MAX_COLUMNS)
-    const height = clamp(rows, 1, MAX_ROWS)
+    const height = boundRows(width, rows)
     if (width !== this.columns) this.#lines = this.#lines.map((line) => line?.resized(width))
     const above = Math.max(0, cursorRow - (height - 1))
     this.#lines = Array.from({ length: height }, (_, row) => this.#lines[row + above])
@@ -98,6 +100,10 @@ export class Grid {
     const line = this.#lines[row]
     return line?.continues === true && (line.isFull || !this.isBlank(row + 1))
   }
+}
+
+function boundRows(columns: number, rows: number): number {
+  return clamp(rows, 1, Math.max(MAX_ROWS, Math.ceil(NARROW_CELLS / columns)))
 }
 
 function blank(count: number): (LineCells | undefined)[] {

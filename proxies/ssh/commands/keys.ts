@@ -21,6 +21,23 @@ export type Key =
   /** No key: a part of a sequence, a mark, an answer of the terminal. */
   | 'none'
 
+/** What an 'edit' does to a line in the editors of shells, where it is the same in all of them. */
+export type Edit =
+  | 'left'
+  | 'right'
+  | 'home'
+  | 'end'
+  | 'delete'
+  | 'kill line'
+  | 'kill rest'
+  | 'kill word'
+  /** The line before, or after, in the history. */
+  | 'up'
+  | 'down'
+  /** The text stays what it is. */
+  | 'nothing'
+  | 'unknown'
+
 const ETX = 0x03
 const EOT = 0x04
 const BS = 0x08
@@ -44,7 +61,44 @@ const REPORTS = [0x52, 0x63, 0x49, 0x4f, 0x6e, 0x74, 0x4d, 0x6d, 0x79]
 const TILDE = 0x7e
 const PASTE_BEGINS = '200'
 const PASTE_ENDS = '201'
+/** Behind ESC: a, A. */
+const RUNS = [0x61, 0x41]
 const MAX_SEQUENCE = 64
+/** ^A ^B ^E ^F ^K ^L ^N ^P ^Q ^S ^U ^W. */
+const CONTROLS: ReadonlyMap<number, Edit> = new Map([
+  [0x01, 'home'],
+  [0x02, 'left'],
+  [0x05, 'end'],
+  [0x06, 'right'],
+  [0x0b, 'kill rest'],
+  [0x0c, 'nothing'],
+  [0x0e, 'down'],
+  [0x10, 'up'],
+  [0x11, 'nothing'],
+  [0x13, 'nothing'],
+  [0x15, 'kill line'],
+  [0x17, 'kill word'],
+])
+/** By the final of CSI or SS3. */
+const ARROWS: ReadonlyMap<number, Edit> = new Map([
+  [0x41, 'up'],
+  [0x42, 'down'],
+  [0x43, 'right'],
+  [0x44, 'left'],
+  [0x46, 'end'],
+  [0x48, 'home'],
+])
+/** By the number before a tilde. Insert, the function keys: what they are bound to is nobody's business but their user's. */
+const NUMBERED: ReadonlyMap<string, Edit> = new Map([
+  ['1', 'home'],
+  ['7', 'home'],
+  ['4', 'end'],
+  ['8', 'end'],
+  ['3', 'delete'],
+])
+/** Return, and ^J and ^M, as terminals tell them on request: `CSI 13 u`, `CSI 27;5;109 ~`. */
+const RETURN_U = /^(?:13|57414|106;5|109;5)(?:[;:][\d;:]*)?$/
+const RETURN_TILDE = /^27;\d+;(?:13|106|109)$/
 /** Bytes of a string; none of a terminal's answers is longer, and what nobody ends must not swallow all keys. */
 const MAX_STRING = 4096
 
@@ -55,6 +109,18 @@ export class KeyReader {
   #sequence = ''
   #skipped = 0
   #pasting = false
+  #edit: Edit = 'unknown'
+  #runs = false
+
+  /** What the last key that was an 'edit' does. */
+  get edit(): Edit {
+    return this.#edit
+  }
+
+  /** The last key runs a line in some shells (zsh's accept-and-hold), and is nothing of the kind in others. */
+  get runs(): boolean {
+    return this.#runs
+  }
 
   /** A second one in the same state. */
   clone(): KeyReader {
@@ -69,6 +135,7 @@ export class KeyReader {
   /** The meaning of the next byte. `pastes`: the target has asked for the marks of bracketed paste. */
   read(byte: number, pastes: boolean): Key {
     if (!pastes) this.#pasting = false
+    this.#runs = false
     switch (this.#state) {
       case 'ground':
         return this.#readGround(byte)
@@ -78,7 +145,8 @@ export class KeyReader {
         return this.#readCsi(byte, pastes)
       case 'ss3':
         this.#state = 'ground'
-        return 'edit'
+        // Enter of a keypad in application mode.
+        return byte === 0x4d ? 'return' : this.#edits(ARROWS.get(byte))
       case 'string':
       case 'stringEscape':
         return this.#readString(byte)
@@ -96,7 +164,12 @@ export class KeyReader {
     if (byte === DEL || byte === BS) return 'erase'
     if (byte === ETX || byte === FS || byte === SUB) return 'interrupt'
     if (byte === EOT) return 'end'
-    return byte < 0x20 ? 'edit' : 'text'
+    return byte < 0x20 ? this.#edits(CONTROLS.get(byte)) : 'text'
+  }
+
+  #edits(edit: Edit = 'unknown'): 'edit' {
+    this.#edit = edit
+    return 'edit'
   }
 
   #readEscape(byte: number): Key {
@@ -107,7 +180,8 @@ export class KeyReader {
       this.#state = 'ground'
       // Escape itself, then a key: the line's end must be seen, whatever an editor makes of the two.
       if (byte === CR || byte === LF) return 'return'
-      return 'edit'
+      this.#runs = RUNS.includes(byte)
+      return this.#edits()
     }
     return 'none'
   }
@@ -131,7 +205,12 @@ export class KeyReader {
       this.#pasting = false
       return 'none'
     }
-    return REPORTS.includes(byte) ? 'none' : 'edit'
+    if (byte === TILDE) {
+      return RETURN_TILDE.test(this.#sequence) ? 'return' : this.#edits(NUMBERED.get(this.#sequence))
+    }
+    if (byte === 0x75 && RETURN_U.test(this.#sequence)) return 'return'
+    if (REPORTS.includes(byte)) return 'none'
+    return this.#edits(this.#sequence === '' ? ARROWS.get(byte) : undefined)
   }
 
   #readString(byte: number): Key {

@@ -2,8 +2,7 @@
  * The commands of one session on their way to the audit log: at a bounded rate, for the log is everybody's, and with
  * what the rules of the connection policy make of them.
  */
-import type { EventCode } from '../../../src/audit/catalogue.ts'
-import type { EventFields } from '../../../src/audit/fields.ts'
+import type { ProxyEventCode, ProxyFields } from '../../../src/gate/messages.ts'
 import { CommandRules } from '../../../src/model/command-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { Bucket } from '../../bucket.ts'
@@ -20,7 +19,7 @@ export interface CommandLogOptions {
   rules: readonly string[]
   /** Milliseconds, never decreasing. */
   now: () => number
-  tell: (code: EventCode, fields: EventFields) => void
+  tell: <C extends ProxyEventCode>(code: C, fields: ProxyFields<C>) => void
   /** The session has to end. */
   kill: (reason: string) => void
 }
@@ -40,15 +39,18 @@ export class CommandLog {
   }
 
   /** A line that was read from a terminal. */
-  heard(subprotocol: Right, { line, confidence, rule, kills }: Command): void {
+  heard(subprotocol: Right, { line, confidence, reason, rule, kills }: Command): void {
     this.#tell({
       subprotocol,
-      object: line,
+      ...(line !== '' && { object: line }),
       confidence,
+      ...(reason !== undefined && { reason }),
       ...(rule !== undefined && { rule }),
       ...(kills === 'before' && { result: 'denied' }),
     })
-    if (kills !== undefined && rule !== undefined) this.kill(rule)
+    if (kills === undefined) return
+    if (rule !== undefined) this.kill(rule)
+    else this.#end('a command line cannot be read, and a rule for commands has to be asked of it')
   }
 
   /** A line of input of a shell without a terminal has met a rule. */
@@ -64,8 +66,11 @@ export class CommandLog {
 
   /** Ends the session because of this rule. */
   kill(rule: string): void {
+    this.#end(`the command is not allowed here: rule ${JSON.stringify(rule)}`)
+  }
+
+  #end(reason: string): void {
     this.flush()
-    const reason = `the command is not allowed here: rule ${JSON.stringify(rule)}`
     this.#options.tell('session.kill', { reason })
     this.#options.kill(reason)
   }
@@ -82,7 +87,7 @@ export class CommandLog {
     })
   }
 
-  #tell(fields: EventFields): void {
+  #tell(fields: ProxyFields<'command'>): void {
     const isHit = fields.rule !== undefined
     if (fields.result === undefined && !(isHit ? this.#hits : this.#lines).take(1)) {
       this.#omitted.lines++

@@ -20,6 +20,8 @@ import type { Buffer } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { TerminalParser } from '../../../recordings/terminal-parser.ts'
 import { Bucket } from '../../bucket.ts'
+import { isReadable, readingSize } from '../terminal-size.ts'
+import { Certainty, MAX_PROMPTS } from './certainty.ts'
 import { KeyReader } from './keys.ts'
 import { isContinuation, isMasked, isPrompt, mayEndPrompt, searched } from './prompt.ts'
 import { type Reading, readLine } from './reading.ts'
@@ -38,12 +40,23 @@ export interface CommandLine {
   judged: string | undefined
 }
 
+/** A line that could not be read. */
+export interface UnreadLine {
+  /** By its keys, for the rules alone: it may be a secret. undefined: they do not tell it. */
+  guess: string | undefined
+  /** Nothing was shown from its first key to Return. */
+  isUnechoed: boolean
+  /** Return went to the next row, as after a password. */
+  isReturnEchoed: boolean
+}
+
 export interface CommandReaderOptions {
   columns: number
   rows: number
   /** Milliseconds, never decreasing. */
   now: () => number
   onCommand: (command: CommandLine) => void
+  onUnread: (line: UnreadLine) => void
 }
 
 /** Bytes of output that are parsed at once, and then for each second. */
@@ -55,8 +68,6 @@ const PIECE = 2048
 const MAX_WAITING = 32
 /** Line feeds within which a line is looked for after Return. */
 const MAX_FEEDS = 100
-/** Prompts that are remembered. */
-const MAX_PROMPTS = 8
 /** More than the characters by which a prompt is known take, with their second cells. */
 const PROMPT_END_CELLS = 6
 const ESC = 0x1b
@@ -66,6 +77,7 @@ export class CommandReader {
   readonly #screen: Screen
   readonly #now: () => number
   readonly #onCommand: CommandReaderOptions['onCommand']
+  readonly #onUnread: CommandReaderOptions['onUnread']
   readonly #keys = new KeyReader()
   readonly #unread = new UnreadOutput()
   readonly #budget: Bucket
@@ -81,22 +93,23 @@ export class CommandReader {
   #waiting: TypedLine[] = []
   /** The newest prompt first. */
   #prompts: string[] = []
-  /** Prompts of lines that were read. */
-  readonly #seen = new Set<string>()
-  /** Since the last line that was read: output was skipped, the size has changed. */
-  #skipped = false
-  #resized = false
+  readonly #certainty = new Certainty()
+  /** The terminal's size is one with which lines can be read. */
+  #isReadable: boolean
   /** Milliseconds: when output came last. */
   #outputAt = 0
   /** Pieces of output so far. */
   #outputs = 0
   #watched = false
 
-  constructor({ columns, rows, now, onCommand }: CommandReaderOptions) {
+  constructor({ columns, rows, now, onCommand, onUnread }: CommandReaderOptions) {
     this.#now = now
     this.#onCommand = onCommand
+    this.#onUnread = onUnread
     this.#budget = new Bucket(PARSE_BURST, PARSE_RATE, now)
-    this.#screen = new Screen(columns, rows)
+    this.#isReadable = isReadable({ columns, rows })
+    const size = readingSize({ columns, rows })
+    this.#screen = new Screen(size.columns, size.rows)
     this.#screen.onLineFeed = () => this.#fed()
     this.#screen.onPasteOff = () => this.#editorOff()
     this.#parser = new TerminalParser(this.#screen)
@@ -119,13 +132,26 @@ export class CommandReader {
       }
       if (!this.#budget.take(piece.length)) {
         // A flood: whatever waits for an answer in it is not found any more.
-        this.#waiting = []
-        this.#tentative = undefined
+        this.end()
         this.#watched = false
         this.#unread.append(data.subarray(at))
         return
       }
       this.#parse(piece)
+    }
+  }
+
+  /** What waits for an answer gets none. */
+  end(): void {
+    for (const line of this.#waiting.splice(0)) this.#missed(line)
+    this.#tentative = undefined
+  }
+
+  /** Tells of the lines after whose Return nothing has come for so many milliseconds. */
+  expire(ms: number): void {
+    for (const line of this.#waiting) {
+      if (line.isQuiet && line.outputs === this.#outputs && this.#now() - line.lastKeyAt >= ms)
+        this.#missed(line)
     }
   }
 
@@ -138,8 +164,11 @@ export class CommandReader {
 
   resize(columns: number, rows: number): void {
     this.#readUnread()
-    this.#screen.resize(columns, rows)
-    this.#resized = true
+    this.#isReadable = isReadable({ columns, rows })
+    if (this.#line && !this.#isReadable) this.#line.isBlind = true
+    const size = readingSize({ columns, rows })
+    this.#screen.resize(size.columns, size.rows)
+    this.#certainty.resized = true
   }
 
   /** Where the first Return is in these keys, were they to come next; -1: there is none, or it ends no line. */
@@ -147,7 +176,7 @@ export class CommandReader {
     this.#readUnread()
     if (this.#screen.alternate) return -1
     const keys = this.#keys.clone()
-    return data.findIndex((byte) => keys.read(byte, this.#screen.bracketedPaste) === 'return')
+    return data.findIndex((byte) => keys.read(byte, this.#screen.bracketedPaste) === 'return' || keys.runs)
   }
 
   /** Returns went to the target and it has not answered yet. */
@@ -162,6 +191,27 @@ export class CommandReader {
     const { text } = line
     if (text !== undefined) return readLine(this.#screen, line, this.#prompts, true)?.text === text
     return this.#outputs > line.outputs && this.#now() - this.#outputAt >= quiet
+  }
+
+  /** What the keys of the line say, for the rules alone; undefined: there is none, or they do not tell. */
+  get guess(): string | undefined {
+    return this.#line?.guess
+  }
+
+  /** Keys have put a line there that nothing shows: it can be known neither by the screen nor by the keys. */
+  get isHidden(): boolean {
+    const line = this.#line
+    return line !== undefined && line.guess === undefined && line.firstOutputs === this.#outputs
+  }
+
+  /** Neither do its keys tell it, nor can the screen be relied on. */
+  get isBlind(): boolean {
+    return this.#line !== undefined && this.#line.guess === undefined && this.#line.isBlind
+  }
+
+  /** A Return went to the target with nothing shown of its line, and nothing since. */
+  get isUnanswered(): boolean {
+    return this.#waiting.some((line) => line.isQuiet && !line.isTold)
   }
 
   /** Milliseconds since the last Return that was not answered. */
@@ -216,7 +266,7 @@ export class CommandReader {
     const wasAlternate = this.#screen.alternate
     this.#screen.forget()
     this.#screen.alternate = alternate ?? wasAlternate
-    this.#skipped = true
+    this.#certainty.skipped = true
     const begin = data.findIndex((byte) => byte === LF || byte === ESC)
     this.#parse(data.subarray(Math.max(0, begin)))
   }
@@ -245,11 +295,11 @@ export class CommandReader {
         line.erase()
         break
       case 'edit':
-        line.edit()
+        line.edit(this.#keys.edit)
         break
       case 'end':
         if (line.text === '') this.#line = undefined
-        else line.edit()
+        else line.edit('delete')
         break
       case 'interrupt':
         this.#line = undefined
@@ -259,7 +309,7 @@ export class CommandReader {
   #begin(): TypedLine {
     const [waiting] = this.#waiting
     if (waiting !== undefined && this.#tentative !== undefined) this.#take(waiting, this.#tentative.found)
-    const line = new TypedLine(this.#screen)
+    const line = new TypedLine(this.#screen, this.#outputs)
     line.lastKeyAt = this.#now()
     this.#line = line
     this.#screen.addressed = false
@@ -267,9 +317,12 @@ export class CommandReader {
     if (prompt !== '' && (byEditor || isPrompt(prompt))) {
       this.#prompts = [prompt, ...this.#prompts.filter((other) => other !== prompt)].slice(0, MAX_PROMPTS)
       // Lines that were answered without going to the next row: passwords, keys for programs.
-      this.#waiting = this.#waiting.filter((waiting) => waiting.outputs === this.#outputs)
+      const answered = this.#waiting.filter(({ outputs }) => outputs !== this.#outputs)
+      this.#waiting = this.#waiting.filter(({ outputs }) => outputs === this.#outputs)
+      for (const one of answered) this.#missed(one)
     }
     line.isAhead = this.#waiting.length > 0
+    line.isBlind = !this.#isReadable
     return line
   }
 
@@ -288,8 +341,9 @@ export class CommandReader {
     this.#line = undefined
     line.lastKeyAt = this.#now()
     line.outputs = this.#outputs
-    if (this.#waiting.length >= MAX_WAITING) this.#waiting.shift()
+    line.written = this.#screen.written
     this.#waiting.push(line)
+    if (this.#waiting.length > MAX_WAITING) this.#missed(this.#waiting.shift()!)
   }
 
   // The lines ---------------------------------------------------------------------------------------------
@@ -298,13 +352,15 @@ export class CommandReader {
   #fed(): void {
     const [first] = this.#waiting
     if (first === undefined) return
+    for (const line of this.#waiting) line.isReturnEchoed ??= line.written === this.#screen.written
     if (++first.feeds > MAX_FEEDS) {
       this.#waiting.shift()
       this.#tentative = undefined
+      this.#missed(first)
       return
     }
     const exact = this.#waiting.findIndex((line) => line.keys > 0 && this.#read(line)?.text === line.text)
-    if (exact >= 0) this.#waiting.splice(0, exact)
+    if (exact > 0) for (const other of this.#waiting.splice(0, exact)) this.#missed(other)
     const line = this.#waiting[0]!
     const found = this.#read(line)
     if (exact < 0 && !this.#isAnswer(line, found)) return
@@ -354,41 +410,29 @@ export class CommandReader {
     this.#waiting.shift()
     this.#tentative = undefined
     this.#takenRow = this.#row
+    if (found === undefined) this.#missed(line)
     if (found === undefined || found.text === '') return
     if (isMasked(found.text) && found.text !== line.text) return
     this.#report(line, found)
   }
 
-  #report(line: TypedLine, { text, prompt, doubts }: Reading): void {
-    const continues = isContinuation(prompt)
-    const isKnown = continues || isPrompt(prompt) || (prompt === line.mark.prompt && line.mark.byEditor)
-    // Where programs draw a whole screen, what stands after no prompt can be anything.
-    if (this.#screen.addressed && !isKnown) return
-    let sum = doubts
-    if (continues) sum++
-    if (!isKnown) sum += prompt !== '' && this.#seen.has(prompt) ? 1 : 2
-    if (line.isAhead) sum++
-    if (this.#skipped) sum++
-    if (this.#resized) sum++
-    if (this.#screen.addressed) sum += 2
-    // It may go on in the next row.
-    if (this.#screen.isFilled && line.text === undefined) sum++
-    if (line.text !== undefined && !line.hasNewlines && line.text !== text) sum++
-    if (isKnown) this.#skipped = this.#resized = false
-    this.#remember(prompt)
-    this.#onCommand({
-      text,
-      confidence: sum === 0 ? 'certain' : sum === 1 ? 'likely' : 'uncertain',
-      isContinuation: continues,
-      judged: line.judged,
-    })
+  #report(line: TypedLine, found: Reading): void {
+    const confidence = this.#certainty.of(line, found, this.#screen)
+    if (confidence === undefined) return
+    const { text, prompt } = found
+    this.#onCommand({ text, confidence, isContinuation: isContinuation(prompt), judged: line.judged })
   }
 
-  #remember(prompt: string): void {
-    if (prompt === '') return
-    this.#seen.delete(prompt)
-    this.#seen.add(prompt)
-    if (this.#seen.size > MAX_PROMPTS) for (const oldest of this.#seen) return void this.#seen.delete(oldest)
+  /** The target has taken the line, or never will, and nothing of it could be read. */
+  #missed(line: TypedLine): void {
+    const { guess } = line
+    if (line.isTold || line.keys === 0 || guess === '') return
+    // Where programs draw a whole screen, keys are for them.
+    if (!line.isAtPrompt && this.#screen.addressed) return
+    const isUnechoed = line.isQuiet
+    if (!isUnechoed && (line.isAhead || !line.isAtPrompt)) return
+    line.isTold = true
+    this.#onUnread({ guess, isUnechoed, isReturnEchoed: line.isReturnEchoed === true })
   }
 
   #searched(): string | undefined {

@@ -1,5 +1,8 @@
 /** A line of input from its first key on, and where it began on the screen. */
 import { Buffer } from 'node:buffer'
+import type { Edit } from './keys.ts'
+import { LineGuess } from './line-guess.ts'
+import { isPrompt } from './prompt.ts'
 import type { Screen } from './screen.ts'
 
 /** Bytes of a line that are compared with what the screen shows; a longer line is taken from the screen alone. */
@@ -27,16 +30,27 @@ export class TypedLine {
   hasNewlines = false
   /** Milliseconds: when its last key came. */
   lastKeyAt = 0
-  /** How many pieces of output had come by its last key. */
-  outputs = 0
+  /** How many pieces of output had come by its first key, and by its last. */
+  readonly firstOutputs: number
+  outputs: number
+  /** Characters that were written until Return. */
+  written = 0
+  /** Return was answered by a line feed, and nothing before that; undefined: it was not answered yet. */
+  isReturnEchoed: boolean | undefined
+  /** The terminal had a size with which lines cannot be read. */
+  isBlind = false
+  /** It was told as one that could not be read. */
+  isTold = false
   /** Line feeds since Return. */
   feeds = 0
   /** Its text when Return was judged, if it was. */
   judged: string | undefined
   /** undefined: it was edited, so its keys do not tell its text. */
   #bytes: number[] | undefined = []
+  readonly #guess = new LineGuess()
 
-  constructor(screen: Screen) {
+  constructor(screen: Screen, outputs: number) {
+    this.firstOutputs = this.outputs = outputs
     const { cursor } = screen
     const span = screen.span(screen.row)
     const prompt = screen.text(span, cursor)
@@ -53,14 +67,31 @@ export class TypedLine {
     return this.#bytes && Buffer.from(this.#bytes).toString('utf8').trimEnd()
   }
 
+  /** What its keys say, edited as line editors do; undefined: they do not tell. Never to be shown: it may be a secret. */
+  get guess(): string | undefined {
+    return this.#guess.text
+  }
+
+  /** It begins where a line editor, or a shell, waits for one. */
+  get isAtPrompt(): boolean {
+    return this.mark.byEditor || isPrompt(this.mark.prompt)
+  }
+
+  /** Nothing was shown from its first key to Return. */
+  get isQuiet(): boolean {
+    return this.firstOutputs === this.outputs
+  }
+
   type(byte: number): void {
     this.keys++
-    if (this.#bytes && this.#bytes.push(byte) > MAX_TYPED) this.edit()
+    this.#guess.type(byte)
+    if (this.#bytes && this.#bytes.push(byte) > MAX_TYPED) this.#bytes = undefined
   }
 
   /** Backspace: takes away the last character. */
   erase(): void {
     this.keys++
+    this.#guess.erase()
     if (!this.#bytes) return
     while (this.#bytes.length > 0) {
       const byte = this.#bytes.pop()!
@@ -68,8 +99,9 @@ export class TypedLine {
     }
   }
 
-  edit(): void {
+  edit(edit: Edit): void {
     this.keys++
+    this.#guess.edit(edit)
     this.#bytes = undefined
   }
 }

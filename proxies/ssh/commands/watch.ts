@@ -3,16 +3,25 @@
  * a rule can kill, Return is held until the screen shows what was typed before it, so that the line is judged before
  * the target has it: for a line that was echoed already that is no time at all, otherwise at most HOLD_MS, and no
  * more in all than HOLD_BURST_MS and then a tenth of the time, so that input that nobody echoes is not slowed down
- * for long. A line that could not be read in time is judged when the target takes it.
+ * for long. A line that could not be read in time is judged by its keys, and again when the target takes it.
+ *
+ * Keys may be a password's: they are judged and told to nobody. A line that neither the screen nor its keys tell ends the
+ * session: one out of the history, of which nothing is shown for HIDDEN_MS, or that was drawn where it cannot be read.
  */
 import type { CommandRules } from '../../../src/model/command-rules.ts'
 import { Bucket } from '../../bucket.ts'
-import { type CommandLine, CommandReader, type Confidence } from './reader.ts'
+import { type CommandLine, CommandReader, type Confidence, type UnreadLine } from './reader.ts'
 
 /** How long Return waits for the echo of what was typed before it, and of the Return before it. */
 export const HOLD_MS = 150
 export const HOLD_BURST_MS = 3_000
 const HOLD_RATE_MS = 100
+/** How long Return waits for anything to be shown of a line that its keys do not tell. */
+export const HIDDEN_MS = 10_000
+/** Somebody may want to get out of what is held for so long. */
+const LONG_HOLD_MS = 1_000
+/** A Return after which nothing has come for so long was not echoed. */
+export const UNECHOED_MS = 3_000
 /** An edited line is taken as it stands when no output has come for so long. */
 const QUIET_MS = 15
 /** Characters of a line that are reported; a longer one is cut, after it was judged. */
@@ -21,12 +30,21 @@ const MAX_REPORTED = 4096
 const MAX_JOINED = 16_384
 
 export interface Command {
+  /** Empty where it could not be read. */
   line: string
-  confidence: Confidence
+  confidence: Confidence | 'unread'
+  /** Why it could not. */
+  reason?: string
   rule?: string
   /** The rule ends the session. `before`: the target does not get the line. */
   kills?: 'before' | 'after'
 }
+
+const HIDDEN = 'nothing is shown of it, and its keys do not tell it'
+const BLIND = 'the terminal has a size with which it cannot be read, and its keys do not tell it'
+const BY_KEYS = 'it was judged by its keys'
+const UNECHOED = 'it was typed without echo'
+const UNREADABLE = 'the screen did not show it'
 
 export interface CommandWatchOptions {
   columns: number
@@ -50,6 +68,7 @@ export class CommandWatch {
   #before = ''
   #timer: NodeJS.Timeout | undefined
   #heldAt: number | undefined
+  #unanswered: NodeJS.Timeout | undefined
   #ended = false
 
   constructor({ columns, rows, rules, now, onCommand, onAdmit }: CommandWatchOptions) {
@@ -58,7 +77,13 @@ export class CommandWatch {
     this.#onCommand = onCommand
     this.#onAdmit = onAdmit
     this.#holds = new Bucket(HOLD_BURST_MS, HOLD_RATE_MS, now)
-    this.#reader = new CommandReader({ columns, rows, now, onCommand: (line) => this.#read(line) })
+    this.#reader = new CommandReader({
+      columns,
+      rows,
+      now,
+      onCommand: (line) => this.#read(line),
+      onUnread: (line) => this.#missed(line),
+    })
   }
 
   /** How many of these bytes may go to the target now; the rest has to wait for `onAdmit`. */
@@ -74,12 +99,31 @@ export class CommandWatch {
     }
     const isUnseen = this.#reader.sinceKey < HOLD_MS && !this.#reader.isSettled(QUIET_MS)
     if (isUnseen && !this.#holds.isEmpty) return this.#hold()
+    const { isBlind, isHidden } = this.#reader
+    if (isHidden && !isBlind && this.#reader.sinceKey < HIDDEN_MS) return this.#hold()
     this.#release()
+    if (isBlind || isHidden) {
+      const reason = isBlind ? BLIND : HIDDEN
+      this.#report({ line: '', confidence: 'unread', reason, kills: 'before' })
+      return 0
+    }
     return this.#judge() ? 1 : 0
   }
 
+  /** `admit` has held something back for a while, and goes on doing so. */
+  get isHolding(): boolean {
+    return this.#heldAt !== undefined && this.#now() - this.#heldAt >= LONG_HOLD_MS
+  }
+
   fromClient(data: Uint8Array): void {
-    if (!this.#ended) this.#reader.input(data)
+    if (this.#ended) return
+    this.#release()
+    this.#reader.input(data)
+    if (this.#unanswered || !this.#reader.isUnanswered) return
+    this.#unanswered = setTimeout(() => {
+      this.#unanswered = undefined
+      this.#reader.expire(UNECHOED_MS)
+    }, UNECHOED_MS)
   }
 
   fromTarget(data: Uint8Array): void {
@@ -92,9 +136,12 @@ export class CommandWatch {
     this.#reader.resize(columns, rows)
   }
 
+  /** Nothing comes any more: tells of what was typed last. */
   end(): void {
+    this.#reader.end()
     this.#ended = true
     clearTimeout(this.#timer)
+    clearTimeout(this.#unanswered)
   }
 
   #hold(): 0 {
@@ -116,11 +163,37 @@ export class CommandWatch {
   /** Before Return goes on. False: it must not. */
   #judge(): boolean {
     const current = this.#reader.current()
-    if (current === undefined) return true
-    const rule = this.#find(current.text, current.isContinuation)
-    if (rule?.action !== 'kill') return true
-    this.#report({ line: current.text, confidence: 'likely', rule: rule.text, kills: 'before' })
+    const rule = current && this.#find(current.text, current.isContinuation)
+    if (current && rule?.action === 'kill') {
+      this.#report({ line: current.text, confidence: 'likely', rule: rule.text, kills: 'before' })
+      return false
+    }
+    const { guess } = this.#reader
+    const other = guess === current?.text ? undefined : this.#findGuess(guess)
+    if (other?.action !== 'kill') return true
+    this.#report({ line: '', confidence: 'unread', reason: BY_KEYS, rule: other.text, kills: 'before' })
     return false
+  }
+
+  /** The rule for a line by its keys. Whether it goes on with the one before can be told by that one alone. */
+  #findGuess(guess: string | undefined): ReturnType<CommandRules['find']> {
+    return guess ? this.#find(guess, this.#before.endsWith('\\')) : undefined
+  }
+
+  /** The target has taken a line that could not be read. */
+  #missed({ guess, isUnechoed, isReturnEchoed }: UnreadLine): void {
+    if (this.#ended) return
+    const rule = this.#findGuess(guess)
+    this.#before = guess === undefined ? '' : this.#joined(guess, this.#before.endsWith('\\'))
+    // A password, as far as can be told.
+    if (isUnechoed && isReturnEchoed && !rule) return
+    this.#report({
+      line: '',
+      confidence: 'unread',
+      reason: isUnechoed ? UNECHOED : UNREADABLE,
+      ...(rule && { rule: rule.text }),
+      ...(rule?.action === 'kill' && { kills: 'after' }),
+    })
   }
 
   /** The target has taken a line. */

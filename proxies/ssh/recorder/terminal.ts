@@ -37,6 +37,10 @@ export class TerminalRecorder implements ChannelRecorder {
     return this.#commands.admit(data)
   }
 
+  get isHolding(): boolean {
+    return this.#commands.isHolding
+  }
+
   fromClient(data: Uint8Array): void {
     this.#echo.input(data)
     this.#stopped.typed(data)

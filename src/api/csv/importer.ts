@@ -103,7 +103,10 @@ function planningContext(context: ImportContext, store: Store, isForNothing: () 
     deps: {
       store,
       clock: context.deps.clock,
-      passwords: { hash: async (password) => (isForNothing() ? '' : passwords.hash(password)) },
+      passwords: {
+        policy: passwords.policy,
+        hash: async (password) => (isForNothing() ? '' : passwords.hash(password)),
+      },
       vault: {
         on: (other) => vault.on(other),
         seal: (place, secret) => vault.seal(place, secret),

@@ -54,7 +54,7 @@ export const RECORDINGS = {
     severity: 'notice',
     trap: false,
     meaning: 'a recording was opened: replayed, exported or downloaded; `method` is the form',
-    fields: ['session', 'user', 'profile', ...CLIENT, 'method', ...LOCAL],
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'method', ...LOCAL],
     sentence: (f) => `${who(f)} opened the recording of ${session(f)} as ${f.method ?? '?'}`,
   },
   'recording.search': {
@@ -62,7 +62,7 @@ export const RECORDINGS = {
     trap: false,
     meaning:
       'what happened in sessions was searched; `method` names what: `command`, `file`, `output`. The words are not kept: one may look for a secret',
-    fields: ['session', 'user', 'profile', ...CLIENT, 'method', ...LOCAL],
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'method', ...LOCAL],
     sentence: (f) =>
       `${who(f)} searched ${f.session === undefined ? 'all sessions' : session(f)} by ${f.method ?? '?'}`,
   },
@@ -81,22 +81,42 @@ export const RECORDINGS = {
     severity: 'notice',
     trap: false,
     meaning: 'a session was put on legal hold: its recording is kept whatever the retention says',
-    fields: ['session', 'user', 'profile', ...CLIENT, 'result', 'reason'],
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'result', 'reason'],
     sentence: (f) => deed(f, 'put', 'put', `${session(f)} on hold`) + heldBecause(f),
   },
   'recording.release': {
     severity: 'notice',
     trap: false,
-    meaning: 'a session is no longer on legal hold',
-    fields: ['session', 'user', 'profile', ...CLIENT, 'result', 'reason'],
+    meaning:
+      'a session is no longer on legal hold; where that takes two people, `user` is the one who confirmed it and `object` the one who had asked',
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'object_type', 'object', 'result', 'reason'],
     sentence: (f) => deed(f, 'released', 'release', `${session(f)} from its hold`) + heldBecause(f),
+  },
+  'recording.release_request': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'somebody asked for the end of a legal hold, which a second person has to confirm within `duration`',
+    fields: ['session', 'user', 'profile', 'api_key', ...CLIENT, 'duration', 'result', 'reason'],
+    sentence: (f) => deed(f, 'asked', 'ask', `to release ${session(f)} from its hold`) + heldBecause(f),
   },
   'recording.deleted': {
     severity: 'warning',
     trap: false,
     meaning:
       'the tombstone of a recording: written, and signed, before it is removed. `digest` is what it had; `method` is `age`, `size` or `request`',
-    fields: ['session', 'user', 'profile', ...CLIENT, 'method', 'size', 'digest', 'result', 'reason'],
+    fields: [
+      'session',
+      'user',
+      'profile',
+      'api_key',
+      ...CLIENT,
+      'method',
+      'size',
+      'digest',
+      'result',
+      'reason',
+    ],
     sentence: (f) =>
       `the recording of ${session(f)} ${f.result === 'failure' ? 'could not be' : 'was'} deleted${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
   },

@@ -18,14 +18,14 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning: 'somebody signed in',
-    fields: ['user', 'profile', ...CLIENT, 'protocol', 'method', ...KEY],
+    fields: ['user', 'profile', 'api_key', ...CLIENT, 'protocol', 'method', ...KEY],
     sentence: (f) => `${who(f)} signed in by ${f.method ?? '?'}`,
   },
   'auth.failure': {
     severity: 'warning',
     trap: true,
     meaning: 'somebody could not sign in; the reason is for the audit and is never told to the client',
-    fields: ['user', ...CLIENT, 'protocol', 'method', 'reason', ...KEY, ...COUNTED],
+    fields: ['user', 'api_key', ...CLIENT, 'protocol', 'method', 'reason', ...KEY, ...COUNTED],
     sentence: (f) => `${who(f)} could not sign in by ${f.method ?? '?'}${because(f)}${times(f)}`,
   },
   'auth.locked': {
@@ -40,14 +40,14 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a user was handed a one-time ticket for a target; `object` is the address that the viewer has to come from, `duration` how long it may take; asked for with an API key, `method` is `api_key` and `authorization` the name of the key',
+      'a user was handed a one-time ticket for a target; `object` is the address that the viewer has to come from, `duration` how long it may take; asked for with an API key, `method` is `api_key`',
     fields: [
       'user',
+      'api_key',
       ...CLIENT,
       'method',
       'protocol',
       ...PLACE,
-      'authorization',
       'object_type',
       'object',
       'duration',
@@ -61,6 +61,7 @@ export const SESSIONS = {
       'a user was refused a one-time ticket; `object` is the target that was asked for, the rest as there',
     fields: [
       'user',
+      'api_key',
       ...CLIENT,
       'method',
       'protocol',
@@ -71,6 +72,22 @@ export const SESSIONS = {
       ...COUNTED,
     ],
     sentence: (f) => `${who(f)} was refused a ticket for ${f.object ?? '?'}${because(f)}${times(f)}`,
+  },
+  'ticket.withdraw': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a one-time ticket was taken back before it was used, because what it was handed out upon was taken away; `object` is the address that the viewer had to come from',
+    fields: ['user', 'api_key', 'protocol', ...PLACE, 'object_type', 'object', 'reason'],
+    sentence: (f) => `the ticket of ${who(f)} for ${targetOf(f)} was taken back${because(f)}`,
+  },
+  'auth.withdraw': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'somebody who had signed in was signed out, because what they had signed in upon was taken away; their running sessions are told by `session.kill`',
+    fields: ['user', 'api_key', ...CLIENT, 'protocol', 'reason'],
+    sentence: (f) => `${who(f)} was signed out${because(f)}`,
   },
   'session.open': {
     severity: 'notice',
@@ -99,7 +116,7 @@ export const SESSIONS = {
     severity: 'warning',
     trap: true,
     meaning: 'somebody, or a rule, ended a running session; `user` is who ended it',
-    fields: ['session', 'user', 'protocol', ...TARGET, 'reason'],
+    fields: ['session', 'user', 'api_key', 'protocol', ...TARGET, 'reason'],
     sentence: (f) =>
       `${session(f)} to ${targetOf(f)} was ended${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
   },

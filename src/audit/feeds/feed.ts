@@ -158,7 +158,8 @@ export class Feed {
     }
     this.#sent = piece.last
     this.#settle(this.#settled)
-    if (this.#sent < rows.head) await Promise.race([this.#pause(CATCH_UP_PAUSE_MS), ended])
+    const isFull = piece.last - piece.first + 1 >= ROWS_AT_A_TIME
+    if (isFull && this.#sent < rows.head) await Promise.race([this.#pause(CATCH_UP_PAUSE_MS), ended])
     return true
   }
 

@@ -19,6 +19,7 @@ import * as rdp from './0012-rdp.ts'
 import * as progress from './0013-progress.ts'
 import * as handovers from './0014-handovers.ts'
 import * as sealedPasswords from './0016-sealed-passwords.ts'
+import * as apiKeys from './0018-api-keys.ts'
 
 export interface Migration {
   version: number
@@ -42,6 +43,7 @@ const MIGRATIONS: readonly Migration[] = [
   progress,
   handovers,
   sealedPasswords,
+  apiKeys,
 ]
 
 /** Of a database that this program has opened. */

@@ -24,6 +24,7 @@ import { MAX_QUEUED } from '../../../proxies/ssh/limits.ts'
 import type { ChannelRecorder } from '../../../proxies/ssh/recorder/recorder.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import { SessionChannel } from '../../../proxies/ssh/session-channel.ts'
+import { OpenSizes } from '../../../proxies/ssh/sftp/open-sizes.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
@@ -57,6 +58,7 @@ function newChannel(
       return recorder
     },
     fileRules: new FileJudge([]),
+    openSizes: new OpenSizes(),
     filtersSftp: false,
     bytesIn: 0,
     bytesOut: 0,

@@ -19,7 +19,8 @@ import {
   encodeExtendedDesktopSize,
   encodeRectangleHeader,
 } from '../../../proxies/vnc/codec/server-encoder.ts'
-import { UNSEEN_MS } from '../../../proxies/vnc/limits.ts'
+import { QUIET_MS, UNSEEN_MS } from '../../../proxies/vnc/limits.ts'
+import { FRAME } from '../../../recordings/frames.ts'
 import { encodeEndOfContinuousUpdates, encodeServerFence } from './codec/encoders.ts'
 import { rectangle, update } from './codec/streams.ts'
 import { newWorld } from './relay-world.ts'
@@ -58,6 +59,10 @@ describe('the target is asked for its whole screen', () => {
     expect(target.take()).toEqual(Buffer.concat([encodeUpdateRequest(false, ONE), ASK]))
     viewer.say(ASK_ALL)
     expect(target.take()).toEqual(ASK_ALL)
+    viewer.say(encodeUpdateRequest(false, { x: 0, y: 0, width: 65535, height: 65535 }))
+    expect(target.take()).toEqual(ASK_ALL)
+    viewer.say(encodeUpdateRequest(false, { x: 100, y: 80, width: 10, height: 10 }))
+    expect(target.take()).toEqual(ASK)
   })
 
   test('before the first thing that is done, where the viewer has asked for nothing', async () => {
@@ -226,6 +231,44 @@ describe('fences', () => {
     for (let count = 0; count < 100; count++) target.say(asked)
     viewer.say(encodePointer(1, 1, 0))
     expect(target.take().length).toBeGreaterThan(30 * 10)
+  })
+})
+
+describe('another pixel format that is asked for while a request is open', () => {
+  const BGR16 = { ...RGB888, bitsPerPixel: 16, depth: 16, redMax: 31, greenMax: 63, blueMax: 31 } as const
+  const other = encodeSetPixelFormat({ ...BGR16, redShift: 11, greenShift: 5 })
+
+  test('waits for the answer at a target that cannot say where it begins, and everything is drawn anew', async () => {
+    const { viewer, target, frames } = await shown([])
+    viewer.say(ASK, other, ASK)
+    expect(target.take()).toEqual(ASK)
+    vi.advanceTimersByTime(QUIET_MS / 2)
+    target.say(PICTURE.subarray(0, 10))
+    vi.advanceTimersByTime(10 * QUIET_MS)
+    expect(target.take()).toHaveLength(0)
+    const before = frames.length
+    target.say(PICTURE.subarray(10))
+    expect(target.take()).toEqual(Buffer.concat([other, ASK_ALL]))
+    target.say(update(rectangle(ONE, ENCODING.RAW, Buffer.alloc(2))))
+    expect(frames.slice(before).map(([type]) => type)).toEqual([
+      // The rest of a header's begin comes with its end.
+      FRAME.graphics,
+      FRAME.graphics,
+      FRAME.pixelFormat,
+      FRAME.graphics,
+    ])
+  })
+
+  test('or until nothing has come for a while, however often it is asked for', async () => {
+    const { viewer, target } = await shown([])
+    viewer.say(ASK)
+    target.take()
+    for (let times = 0; times < 4; times++) {
+      viewer.say(other, KEY, ASK)
+      expect(target.take()).toEqual(KEY)
+      vi.advanceTimersByTime(QUIET_MS / 4)
+    }
+    expect(target.take()).toEqual(Buffer.concat([other, ASK_ALL]))
   })
 })
 

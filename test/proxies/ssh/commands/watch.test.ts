@@ -89,7 +89,8 @@ describe('Return', () => {
     expect(passed()).toBe('')
     vi.advanceTimersByTime(40)
     expect(passed()).toBe('\r')
-    expect(vi.getTimerCount()).toBe(0)
+    // For the event, should nothing ever come.
+    expect(vi.getTimerCount()).toBe(1)
   })
 
   test('is not held for ever by input without echo: then it is judged later', () => {
@@ -141,10 +142,29 @@ describe('Return', () => {
 })
 
 describe('a line', () => {
-  test('that could not be judged before is judged when the target takes it', () => {
+  test('that was not shown in time is judged by its keys, and not told', () => {
+    const { type, passed, print, commands } = typing('kill rm')
+    print('$ ')
+    type('rX\x7fm x\r')
+    vi.advanceTimersByTime(HOLD_MS + 20)
+    expect(passed()).toBe('rX\x7fm x')
+    expect(commands).toEqual([
+      {
+        line: '',
+        confidence: 'unread',
+        reason: 'it was judged by its keys',
+        rule: 'kill rm',
+        kills: 'before',
+      },
+    ])
+  })
+
+  test('out of the history that was not shown in time is judged when the target takes it', () => {
     const { type, print, commands } = typing('kill rm')
     print('$ ')
-    type('rm x\r')
+    type('\x1b[A')
+    print('\x07')
+    type('\x1b[A\r')
     vi.advanceTimersByTime(HOLD_MS + 20)
     print('rm x\r\n')
     expect(commands).toEqual([{ line: 'rm x', confidence: 'certain', rule: 'kill rm', kills: 'after' }])

@@ -4,7 +4,11 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CommandLine, CommandReader } from '../../../../../proxies/ssh/commands/reader.ts'
+import {
+  type CommandLine,
+  CommandReader,
+  type UnreadLine,
+} from '../../../../../proxies/ssh/commands/reader.ts'
 
 /** What is awaited, and what is typed then, or the terminal's new size. */
 export type TypingStep = readonly [wait: string, then: string | readonly [columns: number, rows: number]]
@@ -64,6 +68,7 @@ export class Desk {
 
 export interface Heard {
   lines: CommandLine[]
+  unread: UnreadLine[]
   reader: CommandReader
   time: { now: number }
 }
@@ -72,7 +77,10 @@ export function listen(columns = 80, rows = 24): Heard {
   const lines: CommandLine[] = []
   const time = { now: 0 }
   const onCommand = (line: CommandLine) => void lines.push(line)
-  return { lines, time, reader: new CommandReader({ columns, rows, now: () => time.now, onCommand }) }
+  const unread: UnreadLine[] = []
+  const onUnread = (line: UnreadLine) => void unread.push(line)
+  const reader = new CommandReader({ columns, rows, now: () => time.now, onCommand, onUnread })
+  return { lines, unread, time, reader }
 }
 
 /** Shows the reader what passed, in pieces of so many bytes; between two pieces goes a moment. */

@@ -1,0 +1,45 @@
+/** How sure it is that a line was read right: what `certain`, `likely` and `uncertain` mean is said in reader.ts. */
+import { isContinuation, isPrompt } from './prompt.ts'
+import type { Confidence } from './reader.ts'
+import type { Reading } from './reading.ts'
+import type { Screen } from './screen.ts'
+import type { TypedLine } from './typed-line.ts'
+
+/** Prompts that are remembered. */
+export const MAX_PROMPTS = 8
+
+export class Certainty {
+  /** Prompts of lines that were read. */
+  readonly #seen = new Set<string>()
+  /** Since the last line that was read: output was skipped, the size has changed. */
+  skipped = false
+  resized = false
+
+  /** undefined: it is no line. */
+  of(line: TypedLine, { text, prompt, doubts }: Reading, screen: Screen): Confidence | undefined {
+    const continues = isContinuation(prompt)
+    const isKnown = continues || isPrompt(prompt) || (prompt === line.mark.prompt && line.mark.byEditor)
+    // Where programs draw a whole screen, what stands after no prompt can be anything.
+    if (screen.addressed && !isKnown) return undefined
+    let sum = doubts
+    if (continues) sum++
+    if (!isKnown) sum += prompt !== '' && this.#seen.has(prompt) ? 1 : 2
+    if (line.isAhead) sum++
+    if (this.skipped) sum++
+    if (this.resized) sum++
+    if (screen.addressed || line.isBlind) sum += 2
+    // It may go on in the next row.
+    if (screen.isFilled && line.text === undefined) sum++
+    if (line.text !== undefined && !line.hasNewlines && line.text !== text) sum++
+    if (isKnown) this.skipped = this.resized = false
+    this.#remember(prompt)
+    return sum === 0 ? 'certain' : sum === 1 ? 'likely' : 'uncertain'
+  }
+
+  #remember(prompt: string): void {
+    if (prompt === '') return
+    this.#seen.delete(prompt)
+    this.#seen.add(prompt)
+    if (this.#seen.size > MAX_PROMPTS) for (const oldest of this.#seen) return void this.#seen.delete(oldest)
+  }
+}
