@@ -68,14 +68,12 @@ async function byKey(
   const { deps } = context
   const now = deps.clock()
   const refuse = async (reason: string, known?: ApiKey): Promise<never> => {
-    const turn = context.refusals.note(addressOf(request), now)
-    if (turn === 'over') throw new ApiError('authentication_required')
     await record(deps.audit, request, 'auth.failure', {
       ...(userName === undefined ? {} : { user: userName.slice(0, MAX_TEXT) }),
       ...(known && { api_key: known.keyName }),
       method: 'api_key',
       protocol: 'HTTPS',
-      reason: turn === 'last' ? `${reason}; further ones from there are not written for a while` : reason,
+      reason,
     })
     throw new ApiError('authentication_required')
   }

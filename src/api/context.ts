@@ -2,7 +2,6 @@
 import type { Id } from '../model/objects.ts'
 import type { LongAnswers } from './answers.ts'
 import type { ApiDeps } from './deps.ts'
-import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
 import type { Turns } from './turns.ts'
 import type { WatchingSocket } from './watching.ts'
@@ -22,8 +21,6 @@ export interface Context extends ResourceContext {
   keyUses: Map<string, number>
   /** Changes of one object wait for one another. */
   turns: Turns
-  /** Refused API keys by address. */
-  refusals: Refusals
   webSockets: WebSockets
   /** Those who watch sessions. */
   watchers: Set<WatchingSocket>

@@ -27,10 +27,6 @@ export const KEEP_ALIVE = 30_000
 /** Connections without sign-in, in all and from one address (of IPv6: one /64). */
 export const MAX_ANONYMOUS = 500
 export const MAX_ANONYMOUS_PER_ADDRESS = 100
-/** Refused API keys from one address that are written to the audit in this time, and addresses that are counted. */
-export const REFUSAL_WINDOW = 60_000
-export const MAX_REFUSALS = 20
-export const MAX_REFUSING_ADDRESSES = 10_000
 
 /** Sign-in cookies: how long without a request, and how long at most. */
 export const SIGN_IN_IDLE = 15 * 60_000

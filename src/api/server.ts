@@ -35,7 +35,6 @@ import {
 } from './limits.ts'
 import { OneByOne } from './one-by-one.ts'
 import { registerOpenApi, registerReference } from './reference.ts'
-import { Refusals } from './refusals.ts'
 import { registerAccounts } from './resources/accounts.ts'
 import { registerApiKeys } from './resources/apikeys.ts'
 import { registerApprovals, registerTimeframes } from './resources/approvals.ts'
@@ -122,7 +121,6 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     signIns: new SignIns(deps.randomBytes),
     keyUses: new Map(),
     turns: new Turns(),
-    refusals: new Refusals(),
     webSockets: new WebSockets(),
     watchers: new Set(),
     answers: new LongAnswers(),

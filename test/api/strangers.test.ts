@@ -3,8 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ConnectionLimits, Connections } from '../../src/api/connections.ts'
-import { MAX_ANONYMOUS_PER_ADDRESS, MAX_REFUSALS, REFUSAL_WINDOW } from '../../src/api/limits.ts'
-import { Refusals } from '../../src/api/refusals.ts'
+import { MAX_ANONYMOUS_PER_ADDRESS } from '../../src/api/limits.ts'
 import { until } from '../until.ts'
 import { type Harness, startHarness } from './harness.ts'
 
@@ -168,29 +167,13 @@ describe('connections of those who have signed in', () => {
 })
 
 describe('refused API keys', () => {
-  it('fill no disk, and hold no good key up', async () => {
+  it('hold no good key up', async () => {
     const body = { key_name: 'good', profile: 'auditor' }
     const { api_key: key } = (await h.call('POST', '/apikeys', { cookie, body })).body
-    const before = (await h.events('auth.failure')).length
-    const tries = Array.from({ length: MAX_REFUSALS + 30 }, (_, n) =>
+    const tries = Array.from({ length: 50 }, (_, n) =>
       h.call('GET', '/users', { headers: { 'x-auth-key': `wrong-${n}` } }),
     )
     expect(new Set((await Promise.all(tries)).map(({ status }) => status))).toEqual(new Set([401]))
-    const written = (await h.events('auth.failure')).slice(before)
-    expect(written).toHaveLength(MAX_REFUSALS)
-    expect(written.at(-1)?.['reason']).toContain('further ones from there are not written')
     expect((await h.call('GET', '/users', { headers: { 'x-auth-key': key } })).status).toBe(200)
-    h.clock.now += REFUSAL_WINDOW
-    await h.call('GET', '/users', { headers: { 'x-auth-key': 'later' } })
-    expect(await h.events('auth.failure')).toHaveLength(before + MAX_REFUSALS + 1)
-  })
-
-  it('are counted by network', () => {
-    const refusals = new Refusals()
-    for (let n = 1; n < MAX_REFUSALS; n++) expect(refusals.note(`2001:db8::${n}`, 0)).toBe('written')
-    expect(refusals.note('2001:db8::ffff', 0)).toBe('last')
-    expect(refusals.note('2001:db8::1', 1)).toBe('over')
-    expect(refusals.note('2001:db8:0:1::1', 1)).toBe('written')
-    expect(refusals.note('2001:db8::1', REFUSAL_WINDOW)).toBe('written')
   })
 })

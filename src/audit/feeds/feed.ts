@@ -43,6 +43,9 @@ export class Feed {
   #wake: () => void = () => undefined
   #giveUp: () => void = () => undefined
   #isClosing = false
+  #isOver = false
+  /** The last row of which it was told that it will not get it. */
+  #missed = 0
   #backOff = FIRST_BACK_OFF_MS
   #running: Promise<void> | undefined
   /** Rows that it will not get, since the start. */
@@ -89,6 +92,7 @@ export class Feed {
     })
     await Promise.race([this.#running, late])
     cancel?.()
+    this.#isOver = true
     this.#giveUp()
     this.#presence.close()
   }
@@ -117,11 +121,13 @@ export class Feed {
     this.#giveUp = () => ended.reject(new Error('the feed is closed'))
     const connection = await this.#options.sink.connect({
       settled: (sequence) => {
-        if (isCurrent) this.#settle(sequence)
+        if (isCurrent && !this.#isOver) this.#settle(sequence)
       },
       broken: (reason) => ended.reject(new Error(reason)),
     })
     try {
+      // what was late to connect has another feed by now
+      if (this.#isOver) return
       this.#presence.succeeded()
       while (await Promise.race([this.#next(connection, ended.promise), ended.promise]));
     } finally {
@@ -152,7 +158,8 @@ export class Feed {
     }
     this.#sent = piece.last
     this.#settle(this.#settled)
-    if (this.#sent < rows.head) await Promise.race([this.#pause(CATCH_UP_PAUSE_MS), ended])
+    const isFull = piece.last - piece.first + 1 >= ROWS_AT_A_TIME
+    if (isFull && this.#sent < rows.head) await Promise.race([this.#pause(CATCH_UP_PAUSE_MS), ended])
     return true
   }
 
@@ -161,9 +168,12 @@ export class Feed {
   }
 
   #account({ first, unreadable }: Piece): void {
-    const missing = first - this.#sent - 1
-    if (missing > 0) this.#options.onMissed(this.#sent + 1, first - 1)
-    this.lost += missing + unreadable
+    this.lost += unreadable
+    const from = Math.max(this.#sent, this.#missed) + 1
+    if (first <= from) return
+    this.#missed = first - 1
+    this.lost += first - from
+    this.#options.onMissed(from, first - 1)
   }
 
   /** With the last one that it was given, it has all the rows that it does not want, too. */
