@@ -152,7 +152,10 @@ const SAMPLES: [route: string, body: Record<string, unknown>][] = [
       groups: [],
     },
   ],
-  ['PUT /users/victim', { display_name: 'x', expiration_date: null, ssh_public_keys: [], password: 'p' }],
+  [
+    'PUT /users/victim',
+    { display_name: 'x', expiration_date: null, ssh_public_keys: [], password: 'passage one' },
+  ],
   ['POST /usergroups', { group_name: 'g', users: ['admin'] }],
   ['POST /devices', { device_name: 'd', host: 'h' }],
   ['PUT /devices/srv1', { host: 'h', description: 'd' }],

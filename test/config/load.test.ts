@@ -56,6 +56,7 @@ describe('a configuration that is in order', () => {
         maxSize: 0,
       },
       loginGrace: 60_000,
+      passwords: { minLength: 8 },
       ticketLifetime: 300_000,
       shutdownGrace: 30_000,
       syslog: [],
