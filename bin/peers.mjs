@@ -46,6 +46,8 @@ export const PEER_PACKAGES = [
   'sudo',
   'vim',
   'zsh',
+  'fish',
+  'tcsh',
   'xauth',
   'xvfb',
   'x11-utils',

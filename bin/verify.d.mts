@@ -8,12 +8,26 @@ export interface VerifierFault {
   offset?: number
   row?: number
 }
+export interface VerifierEvidence {
+  closed?: { size: number; digest: string }
+  noted?: { size: number; digest: string; milliseconds: number }
+  lost?: string
+  ended?: boolean
+}
 export function keyOf(raw: Uint8Array): VerifierKey
 export function verifyRecording(
   path: string,
-  options: { keys: VerifierKey[]; session?: string; expected?: { size: number; digest: string } },
-): { ok: boolean; session?: string; state?: string; size?: number; digest?: string; fault?: VerifierFault }
+  options: { keys: VerifierKey[]; session?: string; expected?: VerifierEvidence },
+): {
+  ok: boolean
+  session?: string
+  begin?: number
+  state?: string
+  size?: number
+  digest?: string
+  fault?: VerifierFault
+}
 export function verifyAudit(
   path: string,
   options: { keys: VerifierKey[]; heads?: { sequence: number; hash: string }[] },
-): { ok: boolean; rows: number; head: string; fault?: VerifierFault }
+): { ok: boolean; rows: number; removed?: number; head: string; since?: number; fault?: VerifierFault }

@@ -174,7 +174,7 @@ function readMetadata(bytes) {
   if (raw.length !== 32 || sha256(raw).toString('hex').slice(0, 16) !== id) {
     throw new Fault('bad_header', 'no signing key with its id', 16)
   }
-  return { session, signer: keyOf(raw) }
+  return { session, signer: keyOf(raw), begin: Date.parse(metadata.begin) }
 }
 
 /** The 12 bytes before a record's body. */
@@ -246,15 +246,32 @@ function comesLater(input, sequence) {
   return false
 }
 
-/** Walks the records to the file's end; answers what closed it. */
-function walk(input, header) {
+/**
+ * Walks the records to the file's end; answers what closed it. `noted` is how far the audit log says that it reached
+ * while it was written: the link there has to be the one that was noted. With `mayBeOpen` the log has not heard of its
+ * end, and what lies there may be all that there is for now.
+ */
+function walk(input, header, { noted, mayBeOpen }) {
   let { link } = header
   let groups = 0
+  let hasNoted = noted === undefined
+  /** Bytes without the record that a recovery has put behind them. */
+  let written = 0
+  let time = 0
+  const answer = (state) => {
+    if (hasNoted) return { state, size: input.offset, digest: link.toString('hex') }
+    if (written >= noted.size)
+      throw new Fault('replaced_file', `the bytes up to ${noted.size} were written anew`)
+    const seconds = Math.max(0, noted.milliseconds - Math.floor(time / 1000)) / 1000
+    const message = `it had ${noted.size} bytes already, and has ${written} of them: at least ${seconds} s are missing`
+    throw new Fault('lost_tail', message, written)
+  }
   for (let sequence = 0; ; sequence++) {
     const { offset } = input
     const cut = () =>
       new Fault('cut_tail', `the file ends in record ${sequence}, which begins at byte ${offset}`, offset)
     if (!input.has(12)) {
+      if (mayBeOpen) return answer('open')
       if (input.has(1)) throw cut()
       throw new Fault('not_closed', `the file ends at byte ${offset} without a closing record`, offset)
     }
@@ -264,7 +281,10 @@ function walk(input, header) {
       const isSwapped = record.sequence < sequence || comesLater(input, sequence)
       throw new Fault(isSwapped ? 'misplaced_record' : 'missing_records', message, offset)
     }
-    if (!input.has(12 + record.length + 32)) throw cut()
+    if (!input.has(12 + record.length + 32)) {
+      if (mayBeOpen) return answer('open')
+      throw cut()
+    }
     const bytes = input.take(12 + record.length + 32)
     const body = bytes.subarray(12, 12 + record.length)
     const next = bytes.subarray(12 + record.length)
@@ -279,17 +299,20 @@ function walk(input, header) {
     if (record.type === GROUP) checkGroup(body, groups++, offset)
     else kind = checkCheckpoint(body, header, { sequence, offset, link })
     link = Buffer.from(next)
+    if (kind !== 'recovered') written = input.offset
+    if (record.type === CHECKPOINT) time = uint64(body, 9)
+    if (input.offset === noted?.size) hasNoted = link.toString('hex') === noted.digest
     if (kind !== 'interim') {
       if (input.has(1)) throw new Fault('trailing_data', 'bytes follow the closing record', input.offset)
-      return { state: kind, size: input.offset, digest: link.toString('hex') }
+      return answer(kind)
     }
   }
 }
 
 /**
  * Verifies one file. `keys` are those that may have signed, `session` is the one that it ought to be, `expected`
- * the size and digest that the audit log has of it, or a function that finds them by the session that the file is of.
- * Answers `{ok, state, size, digest}` or `{ok, fault}`.
+ * what the audit log has of it (`{closed, noted, lost, ended}` as `verifyAudit` gathers them), or a function that finds
+ * that by the session that the file is of. Answers `{ok, state, size, digest}` or `{ok, fault}`.
  */
 export function verifyRecording(path, { keys, session, expected }) {
   const input = new Input(path)
@@ -305,12 +328,14 @@ export function verifyRecording(path, { keys, session, expected }) {
     if (!keys.some(({ raw }) => raw.equals(header.signer.raw))) {
       throw new Fault('unknown_signer', `signed by ${header.signer.id}, which is none of the trusted keys`, 0)
     }
-    const found = walk(input, header)
-    const closed = typeof expected === 'function' ? expected(header.session) : expected
+    const known = typeof expected === 'function' ? expected(header.session) : expected
+    const { closed, noted, lost, ended } = known ?? {}
+    const found = walk(input, header, { noted, mayBeOpen: known !== undefined && !closed && !ended })
+    if (lost !== undefined) throw new Fault('lost_tail', lost)
     if (closed && (closed.size !== found.size || closed.digest !== found.digest)) {
       throw new Fault('replaced_file', `expected ${closed.size} bytes with digest ${closed.digest}`)
     }
-    return { ok: true, session: header.session, ...found }
+    return { ok: true, session: header.session, begin: header.begin, ...found }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     return { ok: false, fault: { code: error.code, message: error.message, offset: error.offset } }
@@ -366,7 +391,11 @@ function readLine(line, number) {
   }
 }
 
-function checkAuditCheckpoint({ sequence, time, fields }, before, keys) {
+function checkAuditCheckpoint({ sequence, time, fields }, before, keys, announced) {
+  if (announced !== undefined && fields.signer !== announced) {
+    const message = `row ${sequence} is signed by ${fields.signer}, which ${announced} has come in the place of`
+    throw new Fault('unknown_signer', message)
+  }
   const signer = keys.find(({ id }) => id === fields.signer)
   if (!signer) {
     throw new Fault(
@@ -380,18 +409,80 @@ function checkAuditCheckpoint({ sequence, time, fields }, before, keys) {
   }
 }
 
+const HANDOVER_PREFIX = Buffer.from('sallyport-handover\x01', 'latin1')
+
+/** The last row that a signed handover says to be removed, and its hash; undefined: the event is none. */
+function handedOver({ code, fields }, keys) {
+  const { object, digest, count, signature, signer } = fields
+  const sequence = Number(object)
+  const isWhole = Number.isSafeInteger(sequence) && sequence > 0 && Number.isSafeInteger(count) && count > 0
+  const key = keys.find(({ id }) => id === signer)
+  if (code !== 'audit.handover' || !isWhole || !key || !/^[0-9a-f]{64}$/.test(String(digest)))
+    return undefined
+  const hash = Buffer.from(digest, 'hex')
+  const statement = Buffer.concat([HANDOVER_PREFIX, uint64Bytes(sequence), uint64Bytes(count), hash])
+  const isSigned = verifySignature(null, statement, key.key, Buffer.from(String(signature), 'base64'))
+  return isSigned ? { sequence, hash } : undefined
+}
+
+/** Where a log begins: behind what the handover that reaches farthest says, or with its first row. */
+function beginningOf(path, keys) {
+  let first
+  let farthest
+  for (const line of linesOf(path)) {
+    if (first !== undefined && !line.includes('"audit.handover"')) continue
+    let event
+    try {
+      event = readLine(line, 1).event
+    } catch {
+      return undefined
+    }
+    first ??= event.sequence
+    const handover = handedOver(event, keys)
+    if (handover && handover.sequence > (farthest?.sequence ?? 0)) farthest = handover
+  }
+  return farthest && first > 1 && farthest.sequence >= first - 1 ? farthest : undefined
+}
+
+/** How far recordings had come: `SESSION:BYTES:DIGEST:MILLISECONDS`, one after the other; the furthest counts. */
+function gatherProgress(sessions, entries) {
+  for (const entry of entries.split(' ')) {
+    const [, session, size, digest, milliseconds] =
+      /^([^: ]{1,64}):(\d{1,15}):([0-9a-f]{64}):(\d{1,15})$/.exec(entry) ?? []
+    if (milliseconds === undefined) continue
+    const known = sessions.get(session) ?? {}
+    const noted = { size: Number(size), digest, milliseconds: Number(milliseconds) }
+    if ((known.noted?.size ?? 0) < noted.size) sessions.set(session, { ...known, noted })
+  }
+}
+
 /** What the log says of each session's recording. */
 function gather(sessions, { code, time, fields }) {
+  if (code === 'recording.progress' || code === 'audit.kept')
+    gatherProgress(sessions, String(fields.object ?? ''))
   if (fields.session === undefined) return
   const known = sessions.get(fields.session) ?? {}
-  if (code === 'session.open') sessions.set(fields.session, known)
-  if (/^recording\.(sealed|recovered|failed|found)$/.test(code) && fields.digest !== undefined) {
-    sessions.set(fields.session, { ...known, closed: { size: fields.size, digest: fields.digest } })
+  const change = (more) => sessions.set(fields.session, Object.assign(known, more))
+  if (code === 'audit.kept') {
+    change({ ended: true })
+    if (fields.result === 'lost') change({ lost: String(fields.reason ?? '?') })
+    if (fields.digest !== undefined) change({ closed: { size: fields.size, digest: fields.digest } })
+  }
+  if (code === 'session.open') change({})
+  if (code === 'session.close') change({ ended: true })
+  if (/^recording\.(sealed|recovered|failed|found)$/.test(code)) {
+    if (fields.result === 'lost') change({ lost: String(fields.reason ?? '?') })
+    if (fields.digest !== undefined) change({ closed: { size: fields.size, digest: fields.digest } })
   }
   if (code === 'recording.deleted') {
     // A tombstone stands for the recording whose digest it names, and for no other that was put in its place.
     const { deleted: _, ...rest } = known
-    const stands = fields.result !== 'failure' && (!rest.closed || rest.closed.digest === fields.digest)
+    const isWhole = rest.closed
+      ? rest.closed.digest === fields.digest
+      : (fields.size ?? 0) >= (rest.noted?.size ?? 0)
+    // What was never closed and is gone was not there to be deleted.
+    const isGone = rest.lost !== undefined && !rest.closed
+    const stands = fields.result !== 'failure' && isWhole && !isGone
     const by = fields.user ?? fields.method
     const deleted = `deleted ${new Date(time).toISOString()} by ${by}: ${fields.reason ?? '?'}`
     sessions.set(fields.session, stands ? { ...rest, deleted } : rest)
@@ -400,24 +491,35 @@ function gather(sessions, { code, time, fields }) {
 
 /**
  * Verifies an exported audit log (`sallyport audit export`). `heads` are rows that are known from elsewhere,
- * `{sequence, hash}` in hex. Answers `{ok, rows, head, sessions}`, with the first fault where there is one.
+ * `{sequence, hash}` in hex. Answers `{ok, rows, head, sessions, since}`, with the first fault where there is one.
  */
 export function verifyAudit(path, { keys, heads = [] }) {
   const sessions = new Map()
-  let next = 1
-  let signed = 0
-  let previous = Buffer.alloc(32)
+  const begin = beginningOf(path, keys)
+  const before = begin?.sequence ?? 0
+  let next = before + 1
+  let signed = before
+  let previous = begin?.hash ?? Buffer.alloc(32)
+  /** Id of the key that has to sign from here on, once the log says which. */
+  let signer
   let gap
+  /** When the log begins, in milliseconds since 1970, where that is not its first row: it knows no session before. */
+  let since
   const verdict = (fault) => ({
     ok: fault === undefined,
-    rows: next - 1,
+    rows: next - 1 - before,
+    ...(begin && { removed: before }),
     head: previous.toString('hex'),
     sessions,
+    since,
     ...(fault && { fault: { code: fault.code, row: next, message: fault.message } }),
   })
   try {
     for (const line of linesOf(path)) {
       const { hashed, event, hash } = readLine(line, next)
+      // about to be removed
+      if (event.sequence <= before && next === before + 1) continue
+      since ??= event.sequence > 1 ? event.time : Number.NEGATIVE_INFINITY
       if (gap) {
         if (event.sequence === next) throw new Fault('misplaced_event', `row ${next} is not in its place`)
         continue
@@ -435,8 +537,14 @@ export function verifyAudit(path, { keys, heads = [] }) {
       if (known && known.hash !== hash.toString('hex')) {
         throw new Fault('replaced_log', `expected the hash ${known.hash} in this row`)
       }
-      if (event.code === 'audit.checkpoint') checkAuditCheckpoint(event, previous, keys)
-      if (event.code === 'audit.checkpoint') signed = next
+      if (event.code === 'audit.checkpoint') {
+        checkAuditCheckpoint(event, previous, keys, signer)
+        signed = next
+      }
+      if (event.code === 'secret.change' && event.fields.object_type === 'signing_key')
+        signer = event.fields.signer
+      // The key that has handed over signs from there on.
+      if (handedOver(event, keys)) signer = event.fields.signer
       gather(sessions, event)
       previous = hash
       next++
@@ -446,7 +554,7 @@ export function verifyAudit(path, { keys, heads = [] }) {
     if (unseen)
       throw new Fault('cut_tail', `the log ends before row ${next}, but it had row ${unseen.sequence}`)
     // One without any row is none: the broker's first event is its own start.
-    if (signed === 0 || signed !== next - 1)
+    if (signed === before || signed !== next - 1)
       throw new Fault('cut_tail', 'the log does not end with a checkpoint, as an export does')
     return verdict()
   } catch (error) {
@@ -502,29 +610,37 @@ function main(args) {
     console.log(values.json ? JSON.stringify({ name, ...verdict }) : `${plain(name)}  ${plain(line)}`)
   }
   let sessions
+  let since
   if (values.audit !== undefined) {
-    const { sessions: gathered, ...verdict } = verifyAudit(values.audit, { keys, heads })
+    const { sessions: gathered, since: begins, ...verdict } = verifyAudit(values.audit, { keys, heads })
     say(values.audit, verdict, `${verdict.rows} rows, head ${verdict.head}`)
     // With a hole in the log, what it says of recordings is no evidence.
     if (verdict.ok) sessions = gathered
+    since = begins
   }
   const seen = new Set()
   for (const { path, session } of positionals.flatMap((one) => [...recordingsIn(one)])) {
     const name = session ?? basename(dirname(path))
     // By the session that the file says it is of: it may have come under any name.
-    const verdict = verifyRecording(path, { keys, session, expected: (id) => sessions?.get(id)?.closed })
+    const { begin, ...verdict } = verifyRecording(path, {
+      keys,
+      session,
+      expected: (id) => sessions?.get(id),
+    })
     seen.add(verdict.session ?? name)
-    if (verdict.ok && sessions && !sessions.has(verdict.session)) {
+    if (verdict.ok && sessions && !sessions.has(verdict.session) && !(begin < since)) {
       const message = 'the audit log knows no such session'
       say(path, { ...verdict, ok: false, fault: { code: 'unknown_session', message } })
     } else say(path, verdict, `${verdict.state}: ${verdict.size} bytes, digest ${verdict.digest}`)
   }
   const isFolderGiven = positionals.some((path) => statSync(path).isDirectory())
-  for (const [session, { closed, deleted }] of isFolderGiven && sessions ? sessions : []) {
+  for (const [session, { closed, noted, lost, deleted }] of isFolderGiven && sessions ? sessions : []) {
     if (seen.has(session)) continue
     if (deleted !== undefined) say(session, { ok: true, deleted }, deleted)
-    else if (closed) {
-      const message = `the recording with digest ${closed.digest} is not there, and nothing says why`
+    else if (closed || noted || lost !== undefined) {
+      const digest = (closed ?? noted)?.digest
+      const what = digest === undefined ? 'the recording' : `the recording with digest ${digest}`
+      const message = `${what} is not there, and nothing says why`
       say(session, { ok: false, fault: { code: 'missing_session', message } })
     }
   }

@@ -10,8 +10,11 @@ export interface Flow {
   readonly queued: number
 }
 
-/** Each side is read only while the other takes what it sends, and while the recording does (`isFull`). */
-export function balance(client: Flow, target: Flow, isFull: boolean): void {
+/**
+ * Each side is read only while the other takes what it sends, and while the recording does (`isFull`); the client also only
+ * while what it does may go on (`isHeld`).
+ */
+export function balance(client: Flow, target: Flow, isFull: boolean, isHeld = false): void {
   target.paused = isFull || client.congested || FLOOD_MARK < target.queued
-  client.paused = isFull || target.congested || FLOOD_MARK < client.queued
+  client.paused = isFull || isHeld || target.congested || FLOOD_MARK < client.queued
 }

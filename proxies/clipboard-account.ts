@@ -1,5 +1,7 @@
 /** What the audit log and the recording are told of a desktop's clipboard: each text, or how many in quick succession. */
-import type { EventFields } from '../src/audit/fields.ts'
+import { Buffer } from 'node:buffer'
+import { hash } from 'node:crypto'
+import type { ProxyFields } from '../src/gate/messages.ts'
 import type { Right } from '../src/model/rights.ts'
 import { Bucket } from './bucket.ts'
 import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from './limits.ts'
@@ -7,13 +9,25 @@ import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from './limits.ts'
 /** `up`: toward the target. */
 export type Direction = 'up' | 'down'
 
+/** Something that went to the other side. */
+export interface Copied {
+  /** What it is: `text`, `html`, `files`, …, or what the protocol calls it. */
+  format: string
+  /** Bytes. */
+  size: number
+  /** Hexadecimal; undefined: not all of it is known. */
+  sha256?: string
+  /** Undefined: it is none. */
+  text?: string
+}
+
 export interface ClipboardAccountOptions {
   /** The right that each direction takes. */
   needs: Readonly<Record<Direction, Right>>
   uses: (right: Right) => void
-  tell: (fields: EventFields) => void
+  tell: (fields: ProxyFields<'clipboard'>) => void
   denied: (right: Right, reason: string) => void
-  record: (direction: Direction, bytes: number, text: string | undefined) => void
+  record: (direction: Direction, copied: Copied) => void
   /** Milliseconds, never decreasing. */
   now: () => number
 }
@@ -39,11 +53,12 @@ export class ClipboardAccount {
     denied(needs[direction], reason)
   }
 
-  /** So many bytes went to the other side; `text` where they are any. */
-  passed(direction: Direction, size: number, text: string | undefined): void {
+  /** It goes to the other side. */
+  passed(direction: Direction, copied: Copied): void {
     const { needs, uses, record, tell } = this.#options
+    const { format, size, sha256 } = copied
     uses(needs[direction])
-    record(direction, size, text)
+    record(direction, copied)
     if (!this.#events[direction].take(1)) {
       this.#untold[direction] += 1
       return
@@ -53,8 +68,15 @@ export class ClipboardAccount {
     tell({
       subprotocol: needs[direction],
       direction,
+      format,
       size,
+      ...(sha256 !== undefined && { sha256 }),
       ...(untold > 0 && { reason: `${untold} more before it, in quick succession` }),
     })
   }
+}
+
+/** Of a text: size and SHA-256 are those of its UTF-8, so that the same text is the same whatever the protocol. */
+export function copiedText(format: string, text: string): Copied & { text: string } {
+  return { format, size: Buffer.byteLength(text), sha256: hash('sha256', text), text }
 }

@@ -6,12 +6,13 @@ import type { ProxySession, SessionResult } from './session.ts'
 
 /** Somebody's connection, from the sign-in to its end. */
 export interface ProxyConnection {
-  /** The broker is stopping: whatever is there ends, and its user reads why. */
+  /** The broker is stopping, or the sign-in was withdrawn: whatever is there ends, and its user reads why. */
   stop(result: SessionResult, reason: string): void
 }
 
 export class Connections {
-  readonly #connections = new Set<ProxyConnection>()
+  /** With the token of who has signed in. */
+  readonly #connections = new Map<ProxyConnection, string>()
   readonly #sessions = new Map<string, ProxySession>()
   readonly #early = new EarlyNotices()
 
@@ -19,9 +20,9 @@ export class Connections {
     gate.onNotice((notice) => this.#noticed(notice))
   }
 
-  /** Somebody has signed in. */
-  add(connection: ProxyConnection): void {
-    this.#connections.add(connection)
+  /** Somebody has signed in, under this token. */
+  add(connection: ProxyConnection, identity: string): void {
+    this.#connections.set(connection, identity)
   }
 
   /** Nothing is left of the connection. */
@@ -48,7 +49,7 @@ export class Connections {
   /** Connections get `graceMs`, then they are ended with the reason. Resolves when that is done, or has taken too long. */
   async drain(graceMs: number, reason: string): Promise<void> {
     await this.emptied(graceMs)
-    for (const connection of this.#connections) connection.stop('killed', reason)
+    for (const connection of this.#connections.keys()) connection.stop('killed', reason)
     await this.emptied(LINGER_MS)
   }
 
@@ -60,7 +61,17 @@ export class Connections {
     }
   }
 
+  #signedOut({ identity, reason }: GateNotice & { type: 'leave' }): void {
+    for (const [connection, token] of this.#connections) {
+      if (token === identity) connection.stop('killed', reason)
+    }
+  }
+
   #noticed(notice: GateNotice): void {
+    if (notice.type === 'leave') {
+      this.#signedOut(notice)
+      return
+    }
     const session = this.#sessions.get(notice.session)
     if (!session) {
       this.#early.keep(notice)

@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { type Clipboard, FRAME, type FrameSink, type FrameType } from '../recordings/frames.ts'
 import { encodeDesktopSize, encodeKey, encodePointer } from '../recordings/graphics/events.ts'
+import type { Copied, Direction } from './clipboard-account.ts'
 import { CLIPBOARD_KEPT } from './limits.ts'
 import type { Quota } from './quota.ts'
 
@@ -46,13 +47,14 @@ export class DesktopRecorder {
     this.write(FRAME.key, encodeKey({ participant, isDown, ...pressed }))
   }
 
-  /** `text`: of those formats that are any; `bytes`: of everything that was passed on. */
-  clipboard(direction: Clipboard['direction'], bytes: number, text: string | undefined): void {
-    const kept = text?.slice(0, CLIPBOARD_KEPT)
+  /** Of a text its beginning is kept. */
+  clipboard(direction: Direction, { format, size, sha256, text }: Copied): void {
     this.json(FRAME.clipboard, {
       direction,
-      bytes,
-      ...(kept !== undefined && { text: kept }),
+      format,
+      bytes: size,
+      ...(sha256 !== undefined && { sha256 }),
+      ...(text !== undefined && { text: text.slice(0, CLIPBOARD_KEPT) }),
     } satisfies Clipboard)
   }
 

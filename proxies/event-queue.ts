@@ -1,11 +1,10 @@
 /** The events of one session on their way to the audit log: one at a time, so that no session fills the log's queue. */
-import type { EventCode } from '../src/audit/catalogue.ts'
-import type { EventFields } from '../src/audit/fields.ts'
+import type { ProxyEventCode, ProxyFields } from '../src/gate/messages.ts'
 import { MAX_PENDING_EVENTS } from './limits.ts'
 
 export interface EventQueueOptions {
   /** Resolves when the event is in the audit log. */
-  send: (code: EventCode, fields: EventFields) => Promise<void>
+  send: <C extends ProxyEventCode>(code: C, fields: ProxyFields<C>) => Promise<void>
   /** One that nobody waits for could not be written. */
   onFailure: () => void
   /** No longer too many wait. */
@@ -27,12 +26,12 @@ export class EventQueue {
   }
 
   /** Does not wait for the audit log. */
-  tell(code: EventCode, fields: EventFields): void {
+  tell<C extends ProxyEventCode>(code: C, fields: ProxyFields<C>): void {
     this.write(code, fields).catch(this.#options.onFailure)
   }
 
   /** Resolves when this event, and all before it, stand in the audit log. */
-  write(code: EventCode, fields: EventFields): Promise<void> {
+  write<C extends ProxyEventCode>(code: C, fields: ProxyFields<C>): Promise<void> {
     const { send, onDrain } = this.#options
     this.#pending++
     const written = this.#last.then(() => send(code, fields))

@@ -141,18 +141,14 @@ export class SessionRecording implements FrameSink {
     inTime.abort()
   }
 
-  /** Seals it; a disk that hangs counts as one that failed. undefined: there is no recording. */
-  async seal(end: End): Promise<RecordingResult | undefined> {
+  /** Seals it; a disk that hangs is not waited for. The broker knows itself what was sealed. */
+  async seal(end: End): Promise<void> {
     this.#tap?.finish()
     const closed = this.#closed ?? this.#writer?.close(end)
-    if (!closed) return undefined
-    const failed: RecordingResult = { state: 'failed', size: 0, frames: 0, digest: '' }
+    if (!closed) return
     const inTime = new AbortController()
-    const late = sleep(RECORDING_CLOSE_MS, failed, { signal: inTime.signal }).catch(() => failed)
-    try {
-      return await Promise.race([closed, late])
-    } finally {
-      inTime.abort()
-    }
+    const late = sleep(RECORDING_CLOSE_MS, undefined, { signal: inTime.signal }).catch(() => undefined)
+    await Promise.race([closed, late])
+    inTime.abort()
   }
 }

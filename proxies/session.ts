@@ -5,9 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FRAME } from '../recordings/frames.ts'
 import { NoSpaceError } from '../recordings/free-space.ts'
-import type { EventCode } from '../src/audit/catalogue.ts'
-import type { EventFields } from '../src/audit/fields.ts'
-import type { Gate, GateNotice, OpenSession } from '../src/gate/messages.ts'
+import type { Gate, GateNotice, OpenSession, ProxyEventCode, ProxyFields } from '../src/gate/messages.ts'
 import type { Right } from '../src/model/rights.ts'
 import type { SessionOptions } from '../src/model/session-options.ts'
 import { TargetError } from './errors.ts'
@@ -117,12 +115,12 @@ export class ProxySession {
   }
 
   /** Tells the audit log without waiting for it; a log that fails ends the session. */
-  tell(code: EventCode, fields: EventFields): void {
+  tell<C extends ProxyEventCode>(code: C, fields: ProxyFields<C>): void {
     this.#events.tell(code, fields)
   }
 
   /** Resolves when the audit log has it. */
-  audit(code: EventCode, fields: EventFields): Promise<void> {
+  audit<C extends ProxyEventCode>(code: C, fields: ProxyFields<C>): Promise<void> {
     return this.#events.write(code, fields)
   }
 
@@ -132,7 +130,7 @@ export class ProxySession {
   }
 
   /** Something that takes a right is allowed: resolves when the audit log has it. */
-  opens(right: Right, fields: EventFields = {}): Promise<void> {
+  opens(right: Right, fields: ProxyFields<'channel.open'> = {}): Promise<void> {
     this.uses(right)
     return this.audit('channel.open', { subprotocol: right, ...fields })
   }
@@ -170,7 +168,7 @@ export class ProxySession {
   async #close(result: SessionResult, reason: string | undefined): Promise<void> {
     const end = { result, ...(reason !== undefined && { reason }) }
     await this.recording.settled()
-    const recording = await this.recording.seal(end)
+    await this.recording.seal(end)
     this.tellRest()
     await this.#events.settled()
     for (let attempt = 1; attempt <= CLOSE_ATTEMPTS; attempt++) {
@@ -181,7 +179,6 @@ export class ProxySession {
           bytesIn: this.bytesIn,
           bytesOut: this.bytesOut,
           rightsUsed: [...this.#used],
-          ...(recording && { recording }),
         })
         return
       } catch {

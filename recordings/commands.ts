@@ -6,9 +6,9 @@ import { setTimeout as sleepFor } from 'node:timers/promises'
 import type { Bucket } from './bucket/bucket.ts'
 import { BucketError } from './bucket/error.ts'
 import { type CatalogEntry, findRecording, recordingsIn } from './catalog.ts'
-import { isDue, type SessionEvidence } from './evidence.ts'
-import { firstChannel, isGraphic } from './export/channel.ts'
-import { type ExportChoice, openExport } from './export/formats.ts'
+import { isDue, mayBeOpen, type SessionEvidence } from './evidence.ts'
+import { type ChannelBrief, leftOut, mainChannel, type Shown, surveyOf } from './export/channel.ts'
+import { type ExportChoice, NothingToShow, openExport } from './export/formats.ts'
 import { jsonLine } from './export/payload.ts'
 import { locally } from './fetched.ts'
 import { FAULTS } from './format/error.ts'
@@ -33,6 +33,8 @@ export interface RecordingCommands {
   /** Where recordings are that are not on the disk any more. */
   bucket?: Bucket
   stdout: Writable
+  /** Lines for whoever sits there, beside what goes to `stdout`. */
+  tell: (line: string) => void
 }
 
 /** Prints a line for each recording, oldest day first; with `json` an object a line. */
@@ -76,8 +78,7 @@ export async function verifyRecording(
   let inOrder = true
   for (const entry of entries) {
     seen.add(entry.session)
-    const expected = evidence.get(entry.session)?.closed
-    const verification = await verifyEntry(commands, entry, expected)
+    const verification = await verifyEntry(commands, entry, evidence.get(entry.session))
     if (verification instanceof BucketError) {
       inOrder = false
       await print(commands, notFetched(entry, verification, options.json))
@@ -87,7 +88,7 @@ export async function verifyRecording(
     await print(commands, options.json ? verificationJson(entry, verification) : verdict(entry, verification))
   }
   for (const [name, known] of evidence) {
-    if (seen.has(name) || (!known.deleted && !known.closed)) continue
+    if (seen.has(name) || (!known.deleted && !isDue(known))) continue
     if (isDue(known)) inOrder = false
     await print(commands, options.json ? absentJson(name, known) : `${absent(name, known)}\n`)
     seen.add(name)
@@ -100,15 +101,21 @@ export async function verifyRecording(
 async function verifyEntry(
   { bucket, trusted }: RecordingCommands,
   entry: CatalogEntry,
-  expected: SessionEvidence['closed'],
+  known: SessionEvidence | undefined,
 ): Promise<Verification | BucketError> {
   try {
     await requireBytes(entry, bucket)
-    return await verifyStream(bytesOf(entry, bucket), {
+    const { closed: expected, noted, lost } = known ?? {}
+    const verification = await verifyStream(bytesOf(entry, bucket), {
       session: entry.session,
+      mayBeOpen: mayBeOpen(known),
       ...(trusted && { trusted }),
       ...(expected && { expected }),
+      ...(noted && { noted }),
     })
+    // The start after a crash has seen it shorter than it was: nothing that lies there now takes that back.
+    if (lost === undefined || !verification.ok) return verification
+    return { ...verification, ok: false, fault: { code: 'lost_tail', message: lost } }
   } catch (error) {
     if (error instanceof BucketError) return error
     throw error
@@ -126,15 +133,17 @@ async function* found(commands: RecordingCommands, session: string): AsyncGenera
   if (entry) yield entry
 }
 
-function absent(session: string, { deleted, closed }: SessionEvidence): string {
+function absent(session: string, { deleted, closed, noted, lost }: SessionEvidence): string {
   if (deleted !== undefined) return harmless(`${session}  ${deleted}`)
-  return `${session}  missing_session: ${FAULTS.missing_session}; its digest was ${closed?.digest}`
+  const digest = closed?.digest ?? noted?.digest
+  const what = digest === undefined ? lost : `its digest was ${digest}`
+  return harmless(`${session}  missing_session: ${FAULTS.missing_session}; ${what}`)
 }
 
 function absentJson(session: string, known: SessionEvidence): string {
   if (known.deleted !== undefined) return jsonLine({ session, ok: true, deleted: known.deleted })
   const fault = { code: 'missing_session', message: FAULTS.missing_session }
-  return jsonLine({ session, ok: false, fault, digest: known.closed?.digest })
+  return jsonLine({ session, ok: false, fault, digest: known.closed?.digest ?? known.noted?.digest })
 }
 
 function verdict(entry: CatalogEntry, verification: Verification): string {
@@ -156,7 +165,10 @@ function verificationJson(entry: CatalogEntry, verification: Verification): stri
   })
 }
 
-/** Writes a recording to `stdout`. Throws RecordingError, FfmpegMissing, GraphicSession, NothingToShow. */
+/**
+ * Writes a recording to `stdout`, and tells what is left out. Throws BadChoice, RecordingError, FfmpegMissing,
+ * GraphicSession, NothingToShow.
+ */
 export async function exportRecording(
   commands: RecordingCommands,
   session: string,
@@ -167,10 +179,16 @@ export async function exportRecording(
   const local = await locally(entry, commands.bucket)
   try {
     const pieces = await openExport(local.entry, key, choice)
+    tellLeftOut(commands, pieces.shown)
     for await (const piece of pieces) await print(commands, piece as Uint8Array)
   } finally {
     await local.release()
   }
+}
+
+function tellLeftOut(commands: RecordingCommands, shown: Shown): void {
+  const lacks = leftOut(shown)
+  if (lacks !== undefined) commands.tell(`only ${lacks} is shown: see --channel`)
 }
 
 export interface PlayChoice {
@@ -193,8 +211,8 @@ export async function playRecording(
 ): Promise<void> {
   if (!(options.speed > 0)) throw new Error(`expected a speed over 0, got ${options.speed}`)
   const entry = await find(commands, session)
-  const channel = options.channel ?? (await channelOf(commands, entry))
-  if (await isGraphic((await read(commands, entry)).frames(), channel)) throw new NotPlayed(session)
+  const { channel, isGraphic } = await channelOf(commands, entry, options.channel)
+  if (isGraphic) throw new NotPlayed(session)
   const reader = await read(commands, entry)
   await play(reader.frames(), {
     ...options,
@@ -275,11 +293,18 @@ async function readKeyFile(path: string): Promise<Uint8Array> {
   }
 }
 
-async function channelOf(commands: RecordingCommands, entry: CatalogEntry): Promise<number> {
-  const reader = await read(commands, entry)
-  const channel = await firstChannel(reader.frames())
-  if (channel !== undefined) return channel
-  throw new Error(`session ${entry.session} opened no channel: only \`--format json\` has something to show`)
+/** The one that was chosen, or the one that one most likely wants to see; tells what is left out. */
+async function channelOf(
+  commands: RecordingCommands,
+  entry: CatalogEntry,
+  chosen: number | undefined,
+): Promise<ChannelBrief> {
+  const survey = await surveyOf((await read(commands, entry)).frames())
+  const { channels, count } = survey
+  const found = chosen === undefined ? mainChannel(survey) : channels.find((one) => one.channel === chosen)
+  if (!found) throw new NothingToShow(entry.session, chosen)
+  tellLeftOut(commands, { channel: found.channel, place: channels.indexOf(found) + 1, count })
+  return found
 }
 
 function print(commands: RecordingCommands, text: string | Uint8Array): Promise<void> {

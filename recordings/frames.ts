@@ -133,8 +133,12 @@ export interface Denied {
 export interface Clipboard {
   /** `up` to the target, `down` from it. */
   direction: 'up' | 'down'
-  /** Of the whole text in UTF-8. */
+  /** `text`, `html`, `files`, …, or what the protocol calls it; absent from older recordings. */
+  format?: string
+  /** Of a text in UTF-8. */
   bytes: number
+  /** Of those bytes, in hexadecimal; absent where not all of them are known. */
+  sha256?: string
   /** Its beginning; absent where it may not be kept. */
   text?: string
   /** Whose clipboard, up; absent: the session's user. */

@@ -43,10 +43,10 @@ export function wrapKey(key: Uint8Array, recipients: readonly string[]): Promise
 }
 
 /**
- * The session's key out of `key.age`. Throws RecordingError: `wrong_key` when the identity is not among the
- * recipients, `bad_key_file` when the file is malformed.
+ * The session's key out of `key.age`, by the identity among these that opens it. Throws RecordingError: `wrong_key` when
+ * none of them is among the recipients, `bad_key_file` when the file is malformed.
  */
-export async function unwrapKey(wrapped: Uint8Array, identity: Secret): Promise<Uint8Array> {
+export async function unwrapKey(wrapped: Uint8Array, ...identities: readonly Secret[]): Promise<Uint8Array> {
   if (wrapped.length > MAX_KEY_FILE) {
     throw new RecordingError(
       'bad_key_file',
@@ -54,7 +54,7 @@ export async function unwrapKey(wrapped: Uint8Array, identity: Secret): Promise<
     )
   }
   const decrypter = new Decrypter()
-  decrypter.addIdentity(identity.revealText())
+  for (const identity of identities) decrypter.addIdentity(identity.revealText())
   let key: Uint8Array
   try {
     key = await decrypter.decrypt(wrapped)

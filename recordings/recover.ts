@@ -8,12 +8,13 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { recordingsIn } from './catalog.ts'
 import { Chain } from './chain.ts'
+import type { Noted } from './evidence.ts'
 import { type Closing, encodeCheckpoint } from './format/checkpoint.ts'
 import type { Fault } from './format/error.ts'
 import { FILE_NAME } from './format/limits.ts'
 import { parseRecordHeader, RECORD, RECORD_HEADER_LENGTH } from './format/record.ts'
 import { readPieces, syncDirectory } from './session-file.ts'
-import { type Verification, Verifier } from './verify.ts'
+import { lackOf, type Verification, Verifier } from './verify.ts'
 import { BACKLOG_HARD_LIMIT } from './writer.ts'
 
 /** A torn tail is at most what one flush had to write, with its records' frames around. */
@@ -28,16 +29,24 @@ export interface RecoverOptions {
   trusted: readonly Uint8Array[]
   /** Milliseconds since the epoch. */
   now: () => number
+  /** How far the audit log says that the recording reached. */
+  noted?: Noted
 }
 
 export type Recovery =
-  | ({ outcome: 'recovered'; size: number; digest: string } & Closing)
+  | ({ outcome: 'recovered'; size: number; digest: string; lack?: Lack } & Closing)
   /** It was closed in order; nothing was done. */
-  | { outcome: 'closed' }
+  | { outcome: 'closed'; lack?: Lack }
   /** The crash came before the header was on the disk: no session was opened. The file is removed. */
   | { outcome: 'empty' }
   /** Not what a crash leaves behind; left as it is. */
   | { outcome: 'damaged'; fault: { code: Fault; message: string; offset?: number } }
+
+/** The file does not have what the audit log has noted of it. */
+export interface Lack {
+  /** Seconds, at least; 0: it is as long as it was, but was written anew. */
+  seconds: number
+}
 
 /** Seals one session's recording after a crash. Throws what the disk or the signer throws; then it may be tried again. */
 export async function recoverRecording(
@@ -46,11 +55,15 @@ export async function recoverRecording(
   options: RecoverOptions,
 ): Promise<Recovery> {
   const path = join(directory, FILE_NAME)
-  const verifier = new Verifier({ session, trusted: options.trusted })
+  const { trusted, noted } = options
+  const verifier = new Verifier({ session, trusted, ...(noted && { noted }) })
   for await (const chunk of readPieces(path)) verifier.push(chunk)
   const verification = verifier.finish()
   const { fault, header } = verification
   if (!fault) return { outcome: 'closed' }
+  if (verification.state !== 'open' && (fault.code === 'lost_tail' || fault.code === 'replaced_file')) {
+    return { outcome: 'closed', ...lackIn(verification, noted) }
+  }
   if (fault.code === 'cut_tail' && !header) {
     await rm(path)
     await syncDirectory(directory)
@@ -59,7 +72,7 @@ export async function recoverRecording(
   if (fault.code === 'trailing_data' && verification.state === 'recovered') {
     // A recovery that was itself interrupted before it could cut the tail.
     await withFile(path, (file) => cut(file, verification.goodSize))
-    return { outcome: 'closed' }
+    return { outcome: 'closed', ...lackIn(verification, noted) }
   }
   if (!header || !TORN.has(fault.code) || !(await isTornTail(path, verification)))
     return { outcome: 'damaged', fault }
@@ -85,7 +98,12 @@ async function seal(
     await cut(file, goodSize + record.length)
   })
   const sealed = { size: goodSize + record.length, digest: Buffer.from(chain.head).toString('hex') }
-  return { outcome: 'recovered', ...sealed, ...closing }
+  return { outcome: 'recovered', ...sealed, ...closing, ...lackIn(verification, options.noted) }
+}
+
+function lackIn({ hasNoted, lastCheckpoint }: Verification, noted: Noted | undefined): { lack?: Lack } {
+  if (!noted || hasNoted) return {}
+  return { lack: { seconds: lackOf(noted, lastCheckpoint?.time ?? 0) } }
 }
 
 async function writeAt(file: FileHandle, bytes: Buffer, position: number): Promise<void> {

@@ -2,10 +2,11 @@
  * A recording's file as its writer sees it: bytes go to its end and are on the disk when `append` resolves, or
  * the file is cut back to where it was.
  */
-import type { Buffer } from 'node:buffer'
+import { Buffer } from 'node:buffer'
 import { createReadStream, type ReadStream } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
+import { FILE_NAME, LINK_LENGTH } from './format/limits.ts'
 
 export class SessionFile {
   readonly #handle: FileHandle
@@ -82,6 +83,21 @@ const PIECE_LENGTH = 1024 * 1024
 /** The bytes of a recording's file from an offset on, for readers and verifiers. */
 export function readPieces(path: string, start = 0): ReadStream {
   return createReadStream(path, { highWaterMark: PIECE_LENGTH, start })
+}
+
+/**
+ * The link that ends at this byte of a recording, in hex, by what the file says of itself; less where the file has no
+ * such byte.
+ */
+export async function linkBefore(directory: string, end: number): Promise<string> {
+  const file = await open(join(directory, FILE_NAME), 'r')
+  try {
+    const link = Buffer.alloc(LINK_LENGTH)
+    const { bytesRead } = await file.read(link, 0, LINK_LENGTH, Math.max(0, end - LINK_LENGTH))
+    return link.toString('hex', 0, bytesRead)
+  } finally {
+    await file.close()
+  }
 }
 
 /** A new file survives a power cut only when its folder's entry is on the disk too. */

@@ -3,6 +3,7 @@
  * names the first fault exactly.
  */
 import { type KeyObject, verify } from 'node:crypto'
+import type { Noted } from './evidence.ts'
 import {
   type Checkpoint,
   type CheckpointKind,
@@ -23,6 +24,8 @@ export interface VerifyOptions {
   trusted?: readonly Uint8Array[]
   /** What the audit log says of the sealed file. */
   expected?: { size: number; digest: string }
+  /** How far the audit log says that it reached while it was written. */
+  noted?: Noted
   /** A recording that still runs is in order. */
   mayBeOpen?: boolean
 }
@@ -46,6 +49,8 @@ export interface Verification {
   /** The chain's head, in hex. */
   digest: string
   lastCheckpoint?: Checkpoint
+  /** Whether the file has what the audit log has noted of it; absent: nothing was asked for. */
+  hasNoted?: boolean
 }
 
 /** Where a record is missing: a swapped one comes later in the file, a removed one never. */
@@ -82,6 +87,9 @@ export class Verifier {
   #frames = 0
   #lastFrame = 0
   #last: Checkpoint | undefined
+  #hasNoted = false
+  /** Bytes in order, without the record that a recovery has put behind them. */
+  #writtenSize = 0
 
   constructor(options: VerifyOptions = {}) {
     this.#options = options
@@ -116,6 +124,7 @@ export class Verifier {
       lastFrame: this.#lastFrame,
       digest: this.#parser.head.toString('hex'),
       ...(this.#last && { lastCheckpoint: this.#last }),
+      ...(this.#options.noted && { hasNoted: this.#hasNoted }),
     }
   }
 
@@ -140,12 +149,15 @@ export class Verifier {
       this.#key = publicKeyOf(header.publicKey)
       this.#goodSize = this.#parser.offset
     }
+    const { noted } = this.#options
     while (this.#state === 'open') {
       const record = this.#parser.next()
       if (!record) return
       if (record.type === RECORD.checkpoint) this.#checkpoint(record, this.#header, this.#key)
       else this.#group(record)
       this.#goodSize = record.end
+      if (!isRecovery(record, this.#last)) this.#writtenSize = record.end
+      if (record.end === noted?.size) this.#hasNoted = this.#parser.head.toString('hex') === noted.digest
     }
     if (this.#parser.pending > 0) {
       throw new RecordingError(
@@ -204,6 +216,16 @@ export class Verifier {
     if (parsed.checkpoint.kind !== 'interim') this.#state = parsed.checkpoint.kind
   }
 
+  #faultOfNoted(noted: Noted): RecordingError {
+    if (this.#writtenSize >= noted.size) {
+      const message = `the bytes up to ${noted.size} are not those with digest ${noted.digest}: it was written anew`
+      return new RecordingError('replaced_file', message)
+    }
+    const seconds = lackOf(noted, this.#last?.time ?? 0).toFixed(3)
+    const message = `it had ${noted.size} bytes already, and has ${this.#writtenSize} of them: at least ${seconds} s are missing`
+    return new RecordingError('lost_tail', message, this.#writtenSize)
+  }
+
   #lookBehind(gap: Gap): void {
     try {
       for (let header = this.#parser.skip(); header && !gap.found; header = this.#parser.skip()) {
@@ -228,6 +250,8 @@ export class Verifier {
       const message = `the file ends at byte ${this.#size} without a closing record: still running, or its end was cut`
       return new RecordingError('not_closed', message, offset)
     }
+    const { noted } = this.#options
+    if (noted && !this.#hasNoted) return this.#faultOfNoted(noted)
     if (expected && (expected.size !== this.#size || expected.digest !== this.#parser.head.toString('hex'))) {
       const message = `expected ${expected.size} bytes with digest ${expected.digest}: another file was sealed here`
       return new RecordingError('replaced_file', message)
@@ -235,6 +259,14 @@ export class Verifier {
     return undefined
   }
 }
+
+/** Whether the record is the one that a recovery has put behind what a crash has left; `last` is the last checkpoint. */
+const isRecovery = ({ type }: PlacedRecord, last: Checkpoint | undefined): boolean =>
+  type === RECORD.checkpoint && last?.kind === 'recovered'
+
+/** What a recording lacks of what was noted of it, in seconds. `reached` is its time in microseconds. */
+export const lackOf = ({ milliseconds }: Noted, reached: number): number =>
+  Math.max(0, milliseconds - Math.floor(reached / 1000)) / 1000
 
 function at(fault: RecordingError): { offset?: number } {
   return fault.offset === undefined ? {} : { offset: fault.offset }

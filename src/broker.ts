@@ -4,20 +4,26 @@
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { createSecureContext } from 'node:tls'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../proxies/ssh/ssh2.ts'
 import { Drawer } from '../recordings/screens/drawer.ts'
 import type { Api } from './api/deps.ts'
 import { createApi } from './api/server.ts'
 import { auditAnchor } from './audit/anchor.ts'
+import type { StoredEvent } from './audit/chain.ts'
+import { Feeds } from './audit/feeds/feeds.ts'
 import { AuditLog } from './audit/log.ts'
-import type { Sink, SinkDown } from './audit/sink.ts'
+import { Refusals } from './audit/refusals.ts'
+import type { Sink } from './audit/sink.ts'
 import { JsonLogSink } from './audit/sinks/jsonlog.ts'
 import { MetricsSink } from './audit/sinks/metrics.ts'
 import { SnmpSink } from './audit/sinks/snmp.ts'
 import { SyslogSink } from './audit/sinks/syslog.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { explainBindError } from './config/binderror.ts'
+import { configChanges } from './config/changes.ts'
 import type { Config, ListenAddress } from './config/config.ts'
+import { exposedFiles } from './config/exposure.ts'
 import { Follower } from './contents/follower.ts'
 import { contentMode, prepareContents } from './contents/open.ts'
 import { ContentThread } from './contents/thread.ts'
@@ -26,13 +32,15 @@ import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { Fronts } from './fronts.ts'
 import { BrokerGate } from './gate/gate.ts'
-import { REVIEW_INTERVAL_MS } from './gate/review.ts'
+import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from './gate/review.ts'
 import { openHostTrust } from './host-trust.ts'
 import { openAuthorities } from './identity/authorities.ts'
+import { AuditRetention } from './keeper/audit-retention.ts'
 import { Deletion } from './keeper/deletion.ts'
 import { type RecordingExports, recordingExports } from './keeper/exports.ts'
 import { type IndexerOptions, RecordingIndexer } from './keeper/indexing/indexer.ts'
-import { restoredFrom } from './keeper/restored.ts'
+import { PROGRESS_INTERVAL_MS, Progress } from './keeper/progress.ts'
+import { readRestoreNote, restoredFrom } from './keeper/restored.ts'
 import { RETENTION_INTERVAL_MS, Retention } from './keeper/retention.ts'
 import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from './keeper/space.ts'
 import { takeOver } from './keeper/start.ts'
@@ -45,11 +53,14 @@ import {
   startMetrics,
   type UploadFigures,
 } from './metrics.ts'
+import { openUnacknowledged, type Unacknowledged } from './sockets/outgoing.ts'
 import { Checkouts } from './vault/checkout.ts'
 
 export interface BrokerOptions {
   config: Config
   logger: Logger
+  /** Why the log's last line could not be written; absent: it always can be. */
+  logFailure?: () => Error | undefined
   version: string
   /** Password of the first administrator; absent: one is made and shown. */
   adminPassword?: string
@@ -80,7 +91,9 @@ export class Broker {
   readonly #parts: Foundation
   readonly #release: () => void
   readonly #audit: AuditLog
+  readonly #feeds: Feeds
   readonly #metrics: Metrics
+  readonly #counted: MetricsSink
   readonly #contents: ReturnType<typeof contentsOf>
   readonly #follower: Follower
   readonly #indexer: RecordingIndexer
@@ -92,36 +105,54 @@ export class Broker {
   #rdpPort: number | undefined
   #api: Api | undefined
   #reviews: NodeJS.Timeout | undefined
+  #lookouts: NodeJS.Timeout | undefined
   #expiries: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
+  readonly #auditRetention: AuditRetention
   readonly #space: SpaceWatch
   #retentions: NodeJS.Timeout | undefined
   #looks: NodeJS.Timeout | undefined
+  readonly #progress: Progress
+  #notes: NodeJS.Timeout | undefined
   #metricsServer: MetricsServer | undefined
   readonly #uploader: Uploader | undefined
+  #unacknowledged: Unacknowledged | undefined
+  /** What counts now: the options have what the broker was started with. */
+  #config: Config
+  #reloading: Promise<void> = Promise.resolve()
 
   constructor(options: BrokerOptions, parts: Foundation, release: () => void) {
     this.#options = options
     this.#parts = parts
+    this.#config = options.config
     this.#release = release
     this.#audit = new AuditLog({
       repository: parts.store.audit,
       now: Date.now,
+      onStored: (events) => this.#stored(events),
+      refusals: new Refusals({ now: Date.now }),
       checkpoints: {
         key: parts.keeper.keys.signing,
         anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
         onError: (error) => options.logger.error({ error }, 'the audit log could not be signed for now'),
       },
     })
+    this.#feeds = new Feeds({
+      repository: parts.store.audit,
+      folder: join(options.config.dataDir, 'sinks'),
+      audit: this.#audit,
+      onError: (error) => options.logger.error({ error }, 'a receiver of events could not be accounted for'),
+    })
     this.#uploader = this.#makeUploader()
     this.#metrics = createMetrics({
       version: options.version,
       nativeCrypto: nativeCryptoAvailable(),
-      sinks: () => this.#audit.sinks,
+      feeds: () => this.#feeds.feeds,
       freeBytes: () => freeBytes(parts.keeper.root),
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
+    this.#counted = new MetricsSink(this.#metrics)
     this.#contents = contentsOf(options.config)
     this.#follower = new Follower({
       audit: parts.store.audit,
@@ -149,6 +180,7 @@ export class Broker {
     this.#deletion = new Deletion({
       root: parts.keeper.root,
       sessions,
+      holdRelease: options.config.recordings.holdRelease,
       checkpoint: () => this.#audit.checkpoint(),
       ...(this.#uploader && { forget: this.#uploader.forget.bind(this.#uploader) }),
     })
@@ -161,6 +193,25 @@ export class Broker {
       monotonic: () => performance.now(),
       onError: (error, session) => options.logger.error({ error, session }, 'retention could not delete'),
     })
+    this.#auditRetention = new AuditRetention({
+      repository: parts.store.audit,
+      audit: this.#audit,
+      anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
+      sessions,
+      key: parts.keeper.keys.signing,
+      trusted: parts.keeper.keys.trusted,
+      delivered: () => this.#feeds.slowest,
+      limits: options.config.audit,
+      now: Date.now,
+      monotonic: () => performance.now(),
+      onError: (error) => options.logger.error({ error }, 'retention of the audit log removed nothing'),
+    })
+    this.#progress = new Progress({
+      keeper: parts.keeper,
+      audit: this.#audit,
+      checkpoint: () => this.#audit.checkpoint(),
+      now: Date.now,
+    })
     this.#space = new SpaceWatch(
       { folder: parts.keeper.root, alarm: alarmFree, minimum: minFree },
       this.#audit,
@@ -172,13 +223,17 @@ export class Broker {
     this.#parts.identities.authorities = openAuthorities(config.ssh)
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
-    this.#audit.setSinks(this.#openSinks(config))
+    this.#unacknowledged = await openUnacknowledged()
+    // What restoring has written comes after the row that the backup ends with.
+    const since = (await readRestoreNote(this.#parts.store.settings))?.row
+    await this.#feeds.open(this.#sinksOf(config), since)
     if (!nativeCryptoAvailable()) {
       logger.warn(
         "ssh2's native crypto is not built for this Node: SSH runs at less than half its speed. Install a C++ compiler " +
           '(Debian: apt-get install g++ make python3), remove node_modules and start again',
       )
     }
+    for (const exposed of exposedFiles(config)) logger.warn(exposed)
     const { restored, report } = await takeOver({ ...this.#parts, audit: this.#audit, now: Date.now })
     for (const line of report) logger.warn(line)
     await this.#deletion.finish()
@@ -188,16 +243,19 @@ export class Broker {
       this.#parts.store,
       this.#parts.identities,
       this.#audit,
+      this.#parts.passwords.policy,
       this.#options.adminPassword,
     )
     if (admin.password !== undefined) {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
-    this.#reviews = setInterval(() => this.#review(), REVIEW_INTERVAL_MS)
+    this.#reviews = setInterval(() => this.#review(this.#gate.review()), REVIEW_INTERVAL_MS)
+    this.#lookouts = setInterval(() => this.#review(this.#gate.look()), LOOK_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
-    this.#retentions = setInterval(() => void this.#retention.enforce(), RETENTION_INTERVAL_MS)
+    this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
     this.#look()
+    this.#notes = setInterval(() => this.#note(), PROGRESS_INTERVAL_MS)
     await this.#startFronts(config)
     await this.#startApi(config)
     await this.#startMetrics(config)
@@ -236,8 +294,8 @@ export class Broker {
   }
 
   /** Time passes and other processes write: what still runs is asked for its right once in a while. */
-  #review(): void {
-    this.#gate.review().catch((error: unknown) => {
+  #review(review: Promise<void>): void {
+    review.catch((error: unknown) => {
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
     })
   }
@@ -245,6 +303,17 @@ export class Broker {
   #endExpired(): void {
     endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
       this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
+    })
+  }
+
+  #enforceRetention(): void {
+    void this.#retention.enforce()
+    void this.#auditRetention.enforce()
+  }
+
+  #note(): void {
+    this.#progress.look().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'how far recordings have come could not be noted')
     })
   }
 
@@ -331,41 +400,76 @@ export class Broker {
     }
   }
 
-  #openSinks({ syslog, snmp, hostname }: Config): Sink[] {
-    const onDown: SinkDown = ({ type, address }, reason) => {
-      this.#audit
-        .record('sink.down', { object_type: type, object: address, reason })
-        .catch((error: unknown) => this.#options.logger.error({ error }, 'the audit log cannot be written'))
-    }
+  #stored(events: readonly StoredEvent[]): void {
+    for (const event of events) this.#counted.count(event)
+    this.#feeds.stored(events)
+  }
+
+  #sinksOf({ syslog, snmp, hostname }: Config): Sink[] {
     const origin = { hostname, processId: process.pid, enterprise: snmp.enterprise }
+    const unacknowledged = this.#unacknowledged
     return [
-      new JsonLogSink(this.#options.logger),
-      new MetricsSink(this.#metrics),
-      ...syslog.map((target) => new SyslogSink({ target, origin, onDown })),
-      ...snmp.traps.map((target) => new SnmpSink({ target, enterprise: snmp.enterprise, onDown })),
+      new JsonLogSink(this.#options.logger, this.#options.logFailure),
+      ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
+      ...snmp.traps.map((target) => new SnmpSink({ target, enterprise: snmp.enterprise })),
     ]
   }
 
   /**
    * Takes over what a changed configuration says of certificates, authorities, resolvers, banner, message of the day,
-   * networks of clear text, retention and sinks; listeners stay.
+   * networks of clear text, retention and sinks; listeners stay. One at a time; rejects when it cannot be taken over.
    */
-  async reload(config: Config): Promise<void> {
+  reload(read: () => Config): Promise<void> {
+    const reloaded = this.#reloading.then(() => this.#reload(read))
+    this.#reloading = reloaded.catch(() => undefined)
+    return reloaded
+  }
+
+  async #reload(read: () => Config): Promise<void> {
+    const told = { object_type: 'configuration', object: this.#config.file }
+    let config: Config
+    let sinks: Sink[]
+    let change: () => void
+    try {
+      // what can fail comes before all that is changed: a bad configuration leaves the old one whole
+      config = read()
+      sinks = this.#sinksOf(config)
+      change = await this.#prepareReload(config)
+    } catch (error) {
+      const { message: reason } = error as Error
+      await this.#audit.record('config.reload', { ...told, result: 'failure', reason })
+      throw error
+    }
+    const changes = configChanges(this.#config, config)
+    // The receivers of now have it before one of them is taken away, and new ones begin with it.
+    const begin = this.#feeds.head
+    await this.#audit.record('config.reload', { ...told, changes, result: 'success' })
+    change()
+    this.#config = config
+    await this.#feeds.replace(sinks, begin)
+  }
+
+  async #prepareReload(config: Config): Promise<() => void> {
+    for (const exposed of exposedFiles(config)) this.#options.logger.warn(exposed)
     const hostTrust = openHostTrust(config)
     const changeFronts = await this.#fronts?.prepareReload(config)
     const authorities = openAuthorities(config.ssh)
-    // what can fail comes before all that is changed: a bad configuration leaves the old one whole
-    if (this.#api && config.listen.https) {
-      this.#api.server.setSecureContext(await tlsFiles(config.dataDir, config.hostname, config.listen.https))
+    const tls =
+      this.#api && config.listen.https
+        ? await tlsFiles(config.dataDir, config.hostname, config.listen.https)
+        : undefined
+    if (tls) createSecureContext(tls)
+    return () => {
+      if (tls) this.#api?.server.setSecureContext(tls)
+      this.#parts.identities.authorities = authorities
+      this.#gate.hostTrust = hostTrust
+      this.#gate.tickets.lifetime = config.ticketLifetime
+      this.#retention.limits = config.recordings
+      this.#deletion.holdRelease = config.recordings.holdRelease
+      this.#auditRetention.limits = config.audit
+      changeFronts?.()
+      this.#review(this.#gate.review())
     }
-    this.#parts.identities.authorities = authorities
-    this.#gate.hostTrust = hostTrust
-    this.#gate.tickets.lifetime = config.ticketLifetime
-    this.#retention.limits = config.recordings
-    changeFronts?.()
-    const old = this.#audit.sinks
-    this.#audit.setSinks(this.#openSinks(config))
-    await Promise.all(old.map((sink) => sink.close()))
   }
 
   /** No new sessions; running ones get the grace of the configuration; then everything ends in order. */
@@ -380,7 +484,8 @@ export class Broker {
   /** Frees what is held, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
-    for (const timer of [this.#expiries, this.#retentions, this.#looks]) clearInterval(timer)
+    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#lookouts])
+      clearInterval(timer)
     await this.#fronts?.drain(0, 'the bastion is stopping')
     // The API waits for its answers.
     await this.#exports.close()
@@ -392,7 +497,8 @@ export class Broker {
     await this.#follower.close()
     await this.#contents.thread.close()
     await this.#audit.close()
-    await this.#parts.store.close()
+    await this.#feeds.close()
+    await this.#parts.close()
     this.#release()
   }
 }

@@ -13,11 +13,12 @@ export async function endExpiredCheckouts(
   audit: Pick<Audit, 'record'>,
   now: number,
 ): Promise<void> {
-  for (const { id, accountId, userId, expires } of await checkouts.expired(now, MAX_AT_ONCE)) {
+  for (const { id, accountId, userId, expires, apiKey } of await checkouts.expired(now, MAX_AT_ONCE)) {
     const [placed] = await accounts.meant({ account: accountId }, 1)
     const user = await users.find(userId)
     await audit.record('checkout.expired', {
       user: user?.userName ?? userId,
+      ...(apiKey !== undefined && { api_key: apiKey }),
       account: placed?.account.accountName ?? accountId,
       ...(placed && { domain: placed.domain.domainName }),
       ...(placed?.device && { device: placed.device.deviceName }),

@@ -32,9 +32,20 @@ const VNC_KEY_BITS = 2048
 /** In the data folder while a restore fills it: nobody may take what is there for the whole. */
 export const RESTORING = 'restoring'
 
-/** Makes the folder where it is missing. Throws when others could read it, or when a restore was interrupted. */
+/**
+ * Makes the folder where it is missing. Throws when a restore was interrupted, when others could read the folder, or when
+ * it is another user's: that user could put anything there, and a file that root makes there is no file of that user's
+ * broker.
+ */
 export function openDataFolder(path: string): void {
   makeDataFolder(path)
+  const { uid } = statSync(path)
+  const own = process.geteuid?.() ?? uid
+  if (uid !== own) {
+    throw new Error(
+      `the data folder ${path} belongs to user ${uid}, and this is user ${own}: run this as user ${uid}, or chown the folder and all that is in it`,
+    )
+  }
   if (existsSync(join(path, RESTORING))) {
     throw new Error(
       `the data folder ${path} is being restored, or a restore was interrupted: run sallyport restore again`,
@@ -75,6 +86,33 @@ export function holdDataFolder(path: string): () => void {
     rmSync(pidFile, { force: true })
     lock.close()
   }
+}
+
+const KEYS_LOCK = 'sallyport.keys.lock'
+
+/**
+ * Says that this process has the keys of the folder's database in memory, as any number of processes may. Returns the
+ * function that lets go. Throws while they are being replaced.
+ */
+export function shareKeys(path: string): () => void {
+  return lockKeys(path, 'begin; select count(*) from sqlite_schema', 'its keys are being replaced: try again')
+}
+
+/** Holds the keys for their replacement: nobody may write what is sealed under the old ones afterwards. */
+export function holdKeys(path: string): () => void {
+  return lockKeys(path, 'begin exclusive', 'a broker or a command uses its keys: stop the broker first')
+}
+
+/** By a lock of the kernel that dies with the process, as in `holdDataFolder`. */
+function lockKeys(path: string, how: string, refusal: string): () => void {
+  const lock = new DatabaseSync(join(path, KEYS_LOCK))
+  try {
+    lock.exec(how)
+  } catch (error) {
+    lock.close()
+    throw /locked/.test(String(error)) ? new Error(`the data folder ${path} is in use: ${refusal}`) : error
+  }
+  return () => lock.close()
 }
 
 /** The pid in the file when that process runs; a process number may have been given to a program of another name. */
@@ -167,8 +205,9 @@ async function selfSigned(hostname: string): Promise<TlsFiles> {
     notBeforeDate: now,
     notAfterDate: new Date(now.getTime() + CERTIFICATE_DAYS * 86_400_000),
     extensions: [
-      { name: 'basicConstraints', cA: true, critical: true },
-      { name: 'keyUsage', digitalSignature: true, keyCertSign: true, critical: true },
+      // no authority: a client that trusts it trusts this host, and whoever steals its key can vouch for no other
+      { name: 'basicConstraints', cA: false, critical: true },
+      { name: 'keyUsage', digitalSignature: true, critical: true },
       { name: 'extKeyUsage', serverAuth: true },
       {
         name: 'subjectAltName',

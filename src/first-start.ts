@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Audit } from './audit/catalogue.ts'
 import type { Identities } from './identity/chain.ts'
+import type { PasswordPolicy } from './identity/policy.ts'
 import { Secret } from './model/secret.ts'
 import type { Store } from './store/store.ts'
 
@@ -10,11 +11,13 @@ export const FIRST_ADMINISTRATOR = 'admin'
 /**
  * Creates the user `admin` in a store without users, with the password given or a new one. Returns the password
  * when it was made here: it is shown once and kept nowhere.
+ * @throws when the password given is none that the policy takes
  */
 export async function firstAdministrator(
   store: Store,
   identities: Identities,
   audit: Audit,
+  policy: PasswordPolicy,
   given: string | undefined,
 ): Promise<{ password?: string }> {
   const { items, total } = await store.users.list({ limit: 1, offset: 0 })
@@ -25,6 +28,9 @@ export async function firstAdministrator(
     only?.userName === FIRST_ADMINISTRATOR &&
     !(await store.users.secretsOf(only.id)).passwordHash
   if (total > 0 && !isUnfinished) return {}
+  const flaw = given === undefined ? undefined : await policy.flawOf(given, [FIRST_ADMINISTRATOR])
+  if (flaw !== undefined)
+    throw new Error(`the password of ${FIRST_ADMINISTRATOR} (SALLYPORT_ADMIN_PASSWORD): ${flaw}`)
   const password = given ?? randomBytes(15).toString('base64url')
   await audit.record('object.create', {
     object_type: 'user',

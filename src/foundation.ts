@@ -1,9 +1,11 @@
 /** The lowest parts of the house, which the broker and the command line beside it both stand on. */
 import type { Config } from './config/config.ts'
-import { openDataFolder } from './data-folder.ts'
+import { openDataFolder, shareKeys } from './data-folder.ts'
 import { Identities } from './identity/chain.ts'
+import { sealClearHashes } from './identity/hashes.ts'
 import { Lockout } from './identity/lockout.ts'
 import { PasswordHasher } from './identity/password.ts'
+import { PasswordPolicy } from './identity/policy.ts'
 import { openBucket } from './keeper/bucket.ts'
 import { openRecordingKeys, RecordingKeeper } from './keeper/keeper.ts'
 import { openStore } from './store/open.ts'
@@ -17,16 +19,21 @@ export interface Foundation {
   identities: Identities
   passwords: PasswordHasher
   keeper: RecordingKeeper
+  /** Closes the store; nothing of this is of use afterwards. */
+  close(): Promise<void>
 }
 
 /** Opens the data folder's contents; makes what the first start has to make. */
 export async function openFoundation(config: Config): Promise<Foundation> {
   openDataFolder(config.dataDir)
-  const store = await openStore({ path: config.database.file })
+  const release = shareKeys(config.dataDir)
+  let store: Store | undefined
   try {
+    store = await openStore({ path: config.database.file })
     const vault = await openVault(store, config.masterKey)
-    const passwords = new PasswordHasher()
-    const identities = new Identities(store.users, passwords, new Lockout(), Date.now)
+    await sealClearHashes(store.users, vault)
+    const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
+    const identities = new Identities(store.users, passwords, new Lockout(), Date.now, vault)
     const { objectStore } = config.recordings
     const keeper = new RecordingKeeper({
       root: config.recordings.directory,
@@ -37,9 +44,15 @@ export async function openFoundation(config: Config): Promise<Foundation> {
       ...(objectStore && { bucket: openBucket(objectStore) }),
     })
     await keeper.start()
-    return { store, vault, identities, passwords, keeper }
+    const opened = store
+    const close = async () => {
+      await opened.close()
+      release()
+    }
+    return { store, vault, identities, passwords, keeper, close }
   } catch (error) {
-    await store.close()
+    await store?.close()
+    release()
     throw error
   }
 }

@@ -19,6 +19,8 @@ export interface LogOutput {
   logger: Logger
   /** Writes what is buffered; to be called before the process ends. */
   flush(): void
+  /** Why the last line could not be written; undefined: it was. */
+  failure(): Error | undefined
 }
 
 /** Logs to any stream: for tests, and for commands that log to stderr. */
@@ -44,6 +46,13 @@ export function loggerTo(level: LogLevel, stream: DestinationStream): Logger {
 export function openLog({ level, file }: LogOptions, onFailure: (error: Error) => void): LogOutput {
   // written at once and not by a thread, so that the lines before a crash are there
   const stream = destination({ dest: file === '-' ? 1 : file, sync: true, append: true, mode: 0o600 })
-  stream.on('error', onFailure)
-  return { logger: loggerTo(level, stream), flush: () => stream.flushSync() }
+  let failure: Error | undefined
+  stream.on('error', (error) => {
+    failure = error
+    onFailure(error)
+  })
+  stream.on('write', () => {
+    failure = undefined
+  })
+  return { logger: loggerTo(level, stream), flush: () => stream.flushSync(), failure: () => failure }
 }

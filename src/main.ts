@@ -5,6 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { parseArgs } from 'node:util'
 import { type Command, UsageError } from './commands/command.ts'
+import { plain } from './commands/output.ts'
 import { withholdFromCoreDumps } from './process-memory.ts'
 
 // Node cuts small buffers from one of 64 KiB, which stays as long as any of them: the few that a session keeps (names
@@ -77,7 +78,7 @@ try {
   process.exitCode = await main(name, rest)
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`sallyport: ${message}\n`)
+  process.stderr.write(`sallyport: ${plain(message)}\n`)
   if (error instanceof UsageError) process.stderr.write(`${await usage(name)}\n`)
   process.exitCode = error instanceof UsageError ? 2 : 1
 }

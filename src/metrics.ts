@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Sink } from './audit/sink.ts'
+import type { Feed } from './audit/feeds/feed.ts'
 import { eventMetrics } from './audit/sinks/metrics.ts'
 
 const PATH = '/metrics'
@@ -19,8 +19,8 @@ export interface MetricsOptions {
   version: string
   /** Whether ssh2's crypto binding was loaded; without it sessions are many times slower. */
   nativeCrypto: boolean
-  /** The sinks of events, in the order of the configuration. */
-  sinks: () => readonly Sink[]
+  /** The receivers of events, in the order of the configuration. */
+  feeds: () => readonly Pick<Feed, 'sink' | 'queued' | 'lost'>[]
   /** Of the recordings' volume. */
   freeBytes: () => Promise<number>
   /** Absent: there is no object store. */
@@ -37,7 +37,7 @@ export interface UploadFigures {
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** The registry and what the broker counts with. Each call makes a registry of its own. */
-export function createMetrics({ version, nativeCrypto, sinks, freeBytes, uploads }: MetricsOptions) {
+export function createMetrics({ version, nativeCrypto, feeds, freeBytes, uploads }: MetricsOptions) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry, prefix: 'sallyport_' })
@@ -63,7 +63,7 @@ export function createMetrics({ version, nativeCrypto, sinks, freeBytes, uploads
     },
   })
 
-  const perSink = (name: string, help: string, value: (sink: Sink) => number) =>
+  const perFeed = (name: string, help: string, figure: 'queued' | 'lost') =>
     new Gauge({
       name,
       help,
@@ -71,16 +71,16 @@ export function createMetrics({ version, nativeCrypto, sinks, freeBytes, uploads
       registers,
       collect() {
         this.reset()
-        for (const [i, sink] of sinks().entries()) {
-          if (sink.type !== 'metrics') this.set({ sink: `${i}-${sink.type}` }, value(sink))
+        for (const [i, feed] of feeds().entries()) {
+          this.set({ sink: `${i}-${feed.sink.type}` }, feed[figure])
         }
       },
     })
-  perSink('sallyport_sink_queued_messages', 'Events that wait for their receiver.', (sink) => sink.queued)
-  perSink(
+  perFeed('sallyport_sink_queued_messages', 'Rows of the audit log that wait for their receiver.', 'queued')
+  perFeed(
     'sallyport_sink_lost_messages',
-    'Events that a receiver was not given, since the start.',
-    (sink) => sink.lost,
+    'Rows of the audit log that a receiver will not get, since the start.',
+    'lost',
   )
 
   if (uploads) countUploads(uploads, registers)

@@ -62,12 +62,17 @@ test('a file that cannot be opened is an error at once', () => {
   expect(() => openLog({ level: 'info', file: join(folder, 'no', 'such', 'folder') }, fail)).toThrow(/ENOENT/)
 })
 
-test('has events whatever the level is, with their fields and sentence', () => {
+test('has events whatever the level is, with their fields and sentence', async () => {
   const sink = new JsonLogSink(openLog({ level: 'error', file: file() }, fail).logger)
   const time = Date.UTC(2026, 10, 20)
-  sink.send({ sequence: 1, time, code: 'auth.success', fields: { user: 'a"\\', method: 'password' } })
-  sink.send({ sequence: 2, time, code: 'auth.failure', fields: { user: 'b' } })
-  sink.send({ sequence: 3, time, code: 'recording.failed', fields: { session: '01A', reason: 'disk full' } })
+  const settled: number[] = []
+  const connection = await sink.connect({ settled: (sequence) => settled.push(sequence), broken: () => {} })
+  await connection.send([
+    { sequence: 1, time, code: 'auth.success', fields: { user: 'a"\\', method: 'password' } },
+    { sequence: 2, time, code: 'auth.failure', fields: { user: 'b' } },
+    { sequence: 3, time, code: 'recording.failed', fields: { session: '01A', reason: 'disk full' } },
+  ])
+  expect(settled).toEqual([1, 2, 3])
   expect(lines()).toEqual([
     {
       level: 'info',
@@ -89,4 +94,23 @@ test('has events whatever the level is, with their fields and sentence', () => {
       reason: 'disk full',
     }),
   ])
+})
+
+test('an event is not taken for written while the log cannot be', async () => {
+  const failure = { error: undefined as Error | undefined }
+  const sink = new JsonLogSink(openLog({ level: 'info', file: file() }, fail).logger, () => failure.error)
+  const settled: number[] = []
+  const connection = await sink.connect({ settled: (sequence) => settled.push(sequence), broken: () => {} })
+  failure.error = new Error('no space left on device')
+  const event = { sequence: 1, time: 0, code: 'service.stop', fields: {} } as const
+  await expect(connection.send([event])).rejects.toThrow('no space left')
+  expect(settled).toEqual([])
+})
+
+test('says why its last line could not be written', () => {
+  const failures: string[] = []
+  const log = openLog({ level: 'info', file: '/dev/full' }, ({ message }) => failures.push(message))
+  log.logger.info('nowhere')
+  expect(log.failure()?.message).toMatch(/ENOSPC/)
+  expect(failures).toHaveLength(1)
 })

@@ -1,18 +1,20 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { EventCode } from '../src/audit/catalogue.ts'
 import type { EventFields } from '../src/audit/fields.ts'
-import type { Sink } from '../src/audit/sink.ts'
 import { MetricsSink } from '../src/audit/sinks/metrics.ts'
 import { createMetrics, type Metrics, type MetricsServer, startMetrics } from '../src/metrics.ts'
 
-const syslog: Sink = {
-  type: 'syslog',
-  address: 'tcp://siem:514',
-  queued: 7,
-  lost: 3,
-  send() {},
-  async close() {},
-}
+const feed = (type: 'log' | 'syslog', queued: number, lost: number) => ({
+  sink: {
+    type,
+    address: type,
+    identity: type,
+    wants: () => true,
+    connect: () => Promise.reject(new Error('nobody connects here')),
+  },
+  queued,
+  lost,
+})
 let metrics: Metrics
 let sink: MetricsSink
 let server: MetricsServer
@@ -21,7 +23,7 @@ beforeEach(async () => {
   metrics = createMetrics({
     version: '0.1.0',
     nativeCrypto: false,
-    sinks: () => [sink, syslog],
+    feeds: () => [feed('log', 0, 0), feed('syslog', 7, 3)],
     freeBytes: async () => 5e9,
   })
   sink = new MetricsSink(metrics)
@@ -30,7 +32,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-const tell = (code: EventCode, fields: EventFields) => sink.send({ sequence: 1, time: 0, code, fields })
+const tell = (code: EventCode, fields: EventFields) => sink.count({ sequence: 1, time: 0, code, fields })
 const scrape = async () => (await fetch(`${base}/metrics`)).text()
 async function value(series: string): Promise<string | undefined> {
   return (await scrape())
@@ -66,7 +68,7 @@ test('says how far recordings are on their way to an object store, where there i
   const { registry } = createMetrics({
     version: '0.1.0',
     nativeCrypto: true,
-    sinks: () => [],
+    feeds: () => [],
     freeBytes: async () => 0,
     uploads: { totals, waiting: async () => 7 },
   })

@@ -9,6 +9,11 @@ const BAND_PIXELS = 128 * 1024
 export class Damage {
   #parts: Rectangle[] = []
 
+  /** How many there are. */
+  get parts(): number {
+    return this.#parts.length
+  }
+
   add(box: Rectangle): void {
     this.#parts = [...this.#parts.flatMap((part) => without(part, box)), box]
     if (this.#parts.length > MAX_PARTS) this.#parts = joined(this.#parts)

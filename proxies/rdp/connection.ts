@@ -18,7 +18,9 @@ import { type Opened, openSession } from './opening.ts'
 import { RdpRelay } from './relay.ts'
 import { RdpSignIn } from './sign-in.ts'
 
-export interface ConnectionOptions extends RdpArrival {
+export interface ConnectionOptions extends Omit<RdpArrival, 'signedIn'> {
+  /** Somebody has signed in, under this token. */
+  signedIn: (identity: string) => void
   gate: Gate
   connections: Connections
   /** The name that the bastion shows itself by. */
@@ -83,7 +85,7 @@ export class RdpConnection implements ProxyConnection {
       return
     }
     clearTimeout(this.#late)
-    this.#options.signedIn()
+    this.#options.signedIn(identity.token)
     const { gate, bastion, motd } = this.#options
     if (motd !== undefined) {
       const display = this.#own()

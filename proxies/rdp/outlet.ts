@@ -22,9 +22,11 @@ export class Outlet {
   /** Of each write that waits for its recording, whether it ends in the middle of an update. */
   readonly #held: boolean[] = []
   #isWithinUpdate = false
+  #written: number
 
   constructor({ client, flush, isWithinUpdate, onDrain }: OutletOptions) {
     this.#client = client
+    this.#written = client.pipe.queued
     this.#sender = new Sender(client.pipe)
     client.onDrain = () => {
       this.#sender.recycle()
@@ -35,6 +37,7 @@ export class Outlet {
       onDrain,
       sendNow: (bytes) => {
         this.#isWithinUpdate = this.#held.shift() ?? false
+        this.#written += bytes.length
         client.sendNow(bytes)
       },
     }
@@ -46,6 +49,7 @@ export class Outlet {
         return
       }
       this.#isWithinUpdate = isWithinUpdate()
+      this.#written += bytes.length
       this.#sender.send(bytes)
     })
     client.onSend = (bytes) => this.#gather.add(bytes)
@@ -54,6 +58,11 @@ export class Outlet {
   /** What waits for its recording is so much that nothing should be read that makes more. */
   get isFull(): boolean {
     return this.#proven?.isFull ?? false
+  }
+
+  /** Bytes that were handed to the client's pipe until now. */
+  get written(): number {
+    return this.#written
   }
 
   /** The client has the begin of an update and not its end: it takes nothing else. */

@@ -27,9 +27,9 @@ export class RdpProxy {
       loginGraceMs,
       security,
       onClient: (arrival) => {
-        const signedIn = (): void => {
+        const signedIn = (identity: string): void => {
           arrival.signedIn()
-          connections.add(connection)
+          connections.add(connection, identity)
         }
         const onGone = (): void => connections.remove(connection)
         const { motd } = this

@@ -2,7 +2,6 @@
  * What happens between the client and the target: both ways of the bytes, the back-pressure between them and the
  * recording, the time limits, another target where the first one sends the session there, and the end.
  */
-import { balance } from '../balance.ts'
 import { TargetError } from '../errors.ts'
 import { end } from '../farewell.ts'
 import { LAST_UPDATE_MS } from '../limits.ts'
@@ -19,13 +18,15 @@ import { endsLicensing, parseLicense } from './codec/licensing.ts'
 import type { Redirection } from './codec/redirection.ts'
 import { parseSecured } from './codec/security-header.ts'
 import { ERROR_INFO } from './codec/session-pdus.ts'
+import { UPDATE } from './codec/updates.ts'
 import type { BackVisitor } from './connection/back-connection.ts'
 import type { SessionFilter, SessionVisitor } from './connection/session-filter.ts'
 import { DesktopWatch } from './desktop-watch.ts'
 import { endByTarget, endOfConnection, type SessionEnd } from './ends.ts'
+import { Flow } from './flow.ts'
+import { LastEffect } from './last-effect.ts'
 import { Overlay } from './local/overlay.ts'
 import { Outlet } from './outlet.ts'
-import { ReadingWatch } from './reading-watch.ts'
 import { sentOn } from './sent-on.ts'
 import type { RdpSession } from './session.ts'
 import { SessionChannels } from './session-channels.ts'
@@ -58,7 +59,8 @@ export class RdpRelay {
   /** Lines of the bastion's own, over the desktop. */
   readonly #overlay: Overlay
   readonly #desktop: DesktopWatch
-  readonly #reading: ReadingWatch
+  readonly #flow: Flow
+  readonly #effect = new LastEffect()
   #side: TargetSide
   /** What the target has said of its end. */
   #errorInfo: number = ERROR_INFO.none
@@ -70,8 +72,8 @@ export class RdpRelay {
   #ending: (() => void) | undefined
   readonly #abandon = new AbortController()
   #ended = false
-  /** The session is to end; called when the update that is under way has come whole. */
-  #stopping: (() => void) | undefined
+  /** The session is to end, by this, when what was done last was seen for as long as that takes. */
+  #closing: { timer: NodeJS.Timeout; from: number; over: () => void } | undefined
 
   constructor(options: RelayOptions) {
     const { client, target, session } = options
@@ -97,26 +99,32 @@ export class RdpRelay {
         return session.signs
       },
       warn: (text) => this.#overlay.show(text),
-      end: (reason) => this.#stop('failure', reason),
+      end: (reason) => this.#close('failure', reason),
     })
     this.#desktop = new DesktopWatch({
       overlay: this.#overlay,
-      isOwed: () => this.#filter.isWithinUpdate && !this.#target.pipe.paused,
+      isOwed: () => this.#filter.isOwed && !this.#target.pipe.paused,
       isPaused: () => this.#target.pipe.paused,
       onStall: (reason) => this.#over('failure', reason),
     })
-    client.onBroken = ({ message }) => this.#over('failure', message)
-    client.onGone = () => this.#over('success')
+    client.onBroken = ({ message }) => this.#close('failure', message)
+    client.onGone = () => this.#close('success')
     client.onRead = () => {
       this.#side.flush()
       this.#balance()
     }
     session.onDrain = () => this.#balance()
-    session.onStop = (result, reason) => this.#stop(result, reason)
+    session.onStop = (result, reason) => this.#close(result, reason)
     session.onTell = (text) => {
       if (!this.#ended) this.#overlay.show(text)
     }
-    this.#reading = new ReadingWatch({ pipe: client.pipe, onChange: () => this.#balance() })
+    this.#flow = new Flow({
+      client,
+      session,
+      outlet: this.#outlet,
+      side: () => this.#side,
+      onChange: () => this.#balance(),
+    })
     this.#side = this.#attach(target)
     this.#begin()
   }
@@ -161,7 +169,7 @@ export class RdpRelay {
       onData: (chunk) => this.#fromTarget(chunk),
       onDrain: () => this.#balance(),
       onClose: () => this.#targetGone(),
-      onRefused: (reason) => this.#stop('failure', reason),
+      onRefused: (reason) => this.#close('failure', reason),
     })
   }
 
@@ -189,7 +197,7 @@ export class RdpRelay {
 
   /** Nothing of the client's passes any more, or just now. */
   get #isIdle(): boolean {
-    return this.#isOver || this.#stopping !== undefined || this.#isRedirecting
+    return this.#isOver || this.#closing !== undefined || this.#isRedirecting
   }
 
   /** Nothing of the target's passes any more. */
@@ -235,16 +243,23 @@ export class RdpRelay {
     return {
       desktop: (desktop) => {
         this.#desktop.offered()
+        this.#flow.offered(desktop)
         session.recorder.desktop(desktop)
       },
-      deactivated: () => this.#desktop.deactivated(),
+      deactivated: () => {
+        this.#desktop.deactivated()
+        this.#flow.deactivated()
+      },
       confirmed: () => {
         this.#desktop.confirmed(this.#filter.desktop)
+        this.#flow.confirmed()
         this.#channels.begin()
       },
-      update: (update) => {
+      skips: () => this.#flow.skips,
+      update: (update, isSkipped) => {
         session.recorder.update(update)
-        this.#desktop.painted()
+        if (update.code === UPDATE.bitmap) this.#desktop.painted()
+        this.#flow.drawn(update, isSkipped)
         if (!this.#side.isIn) this.#target.watch?.update(update)
       },
       input: (events) => this.#input(events),
@@ -265,11 +280,27 @@ export class RdpRelay {
     // The keyboard's locks type nothing, and are told once: when the desktop begins.
     if (!this.#side.isIn && events.some(({ kind }) => kind !== 'locks')) return false
     session.recorder.input(events)
+    this.#effect.act()
     return true
   }
 
-  #fromClient(data: Uint8Array): void {
+  /** What had to wait, once it need not any more. */
+  #release(): void {
     if (this.#isIdle) return
+    try {
+      for (const { isFast, bytes } of this.#flow.released()) {
+        if (isFast) this.#fastPathFromClient(bytes)
+        else this.#fromClient(bytes)
+      }
+    } catch (error) {
+      if (!(error instanceof MalformedError)) throw error
+      this.#close('failure', `the client broke the RDP protocol: ${error.message}`)
+    }
+    this.#side.flush()
+  }
+
+  #fromClient(data: Uint8Array): void {
+    if (this.#isIdle || this.#flow.holds(false, data)) return
     for (const share of this.#filter.fromClient(data)) {
       this.#session.bytesIn += share.length
       this.#target.connection.sendIo(share)
@@ -277,7 +308,7 @@ export class RdpRelay {
   }
 
   #fastPathFromClient(pdu: Uint8Array): void {
-    if (this.#isIdle) return
+    if (this.#isIdle || this.#flow.holds(true, pdu)) return
     const kept = this.#filter.fastPathFromClient(pdu)
     if (!kept) return
     this.#session.bytesIn += kept.length
@@ -323,7 +354,8 @@ export class RdpRelay {
     this.#ending?.()
     this.#outlet.flush()
     this.#side.flush()
-    if (this.#stopping && !this.#filter.isWithinUpdate) this.#stopping()
+    const closing = this.#closing
+    if (closing && closing.from <= performance.now() && !this.#filter.isWithinUpdate) closing.over()
     this.#balance()
   }
 
@@ -333,12 +365,15 @@ export class RdpRelay {
     else this.#over('failure', error instanceof TargetError ? error.message : 'internal error')
   }
 
-  /** Each side is read only while the other, and the recording, take what it sends. */
   #balance(): void {
-    if (this.#ended || this.#isRedirecting) return
-    this.#reading.look()
-    balance(this.#client.pipe, this.#target.pipe, this.#session.isFull || this.#outlet.isFull)
-    if (this.#reading.isStuck) this.#client.pipe.paused = true
+    if (this.#ended || this.#isRedirecting || this.#isReceiving) return
+    if (this.#closing && this.#client.pipe.closed) {
+      this.#flow.part()
+      return
+    }
+    this.#flow.look()
+    this.#release()
+    this.#flow.balance()
   }
 
   /** The target that has sent the session on is left; the next one begins as the first one did. */
@@ -346,6 +381,7 @@ export class RdpRelay {
     if (this.#isIdle) return
     this.#isRedirecting = true
     this.#desktop.deactivated()
+    this.#flow.deactivated(true)
     this.#side.leave()
     const { client, session, redirect } = this.#options
     const { signal } = this.#abandon
@@ -371,22 +407,27 @@ export class RdpRelay {
     this.#over(result, reason, code)
   }
 
+  /** Milliseconds for which what was done last may still show. */
+  get #unseen(): number {
+    return this.#session.recording.hasFailed || this.#isRedirecting ? 0 : this.#effect.left
+  }
+
   /**
-   * By somebody's word, who is not the target: where an update has begun to come, its rest is let through first, or
-   * nothing could be shown to the client any more.
+   * By the client, or somebody's word, and not by the target: what the client did last is seen first, and where an update has
+   * begun to come, its rest is let through, or nothing could be shown to the client any more.
    */
-  #stop(result: SessionResult, reason: string): void {
-    if (this.#ended || this.#stopping) return
+  #close(result: SessionResult, reason?: string): void {
+    if (this.#isOver || this.#closing) return
     const over = () => this.#over(result, reason)
-    if (!this.#filter.isWithinUpdate || this.#session.recording.hasFailed) {
+    const unseen = this.#unseen
+    const isWithin = this.#filter.isWithinUpdate && !this.#client.pipe.closed
+    if (this.#session.recording.hasFailed || (!isWithin && unseen === 0)) {
       over()
       return
     }
-    const timer = setTimeout(over, LAST_UPDATE_MS)
-    this.#stopping = () => {
-      clearTimeout(timer)
-      over()
-    }
+    const timer = setTimeout(over, isWithin ? Math.max(unseen, LAST_UPDATE_MS) : unseen)
+    this.#closing = { timer, from: performance.now() + unseen, over }
+    this.#balance()
   }
 
   #over(result: SessionResult, reason?: string, code: number = ERROR_INFO.administratorDisconnect): void {
@@ -395,12 +436,22 @@ export class RdpRelay {
       this.#ending = () => this.#over(result, reason, code)
       return
     }
+    const closing = this.#closing
+    if (closing) {
+      // Whatever ends it now, it was to end for that reason.
+      this.#closing = undefined
+      clearTimeout(closing.timer)
+      if (!this.#session.recording.hasFailed) {
+        closing.over()
+        return
+      }
+    }
     this.#ending = undefined
     this.#ended = true
     this.#abandon.abort(reason ?? 'the session has ended')
     this.#limits.stop()
     this.#desktop.stop()
-    this.#reading.stop()
+    this.#flow.stop()
     if (this.#session.isStrict && this.#session.recording.hasFailed) this.#outlet.abandon()
     this.#channels.close()
     this.#session.recorder.close()

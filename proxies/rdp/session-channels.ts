@@ -1,6 +1,6 @@
 /** The virtual channels of one session: each held to its rights, and told of to the audit log and the recording. */
 import type { Right } from '../../src/model/rights.ts'
-import { ClipboardAccount } from '../clipboard-account.ts'
+import { ClipboardAccount, copiedText } from '../clipboard-account.ts'
 import { MalformedError } from '../malformed.ts'
 import {
   channelPolicy,
@@ -17,7 +17,12 @@ import { DynamicFilter, type DynamicFilterOptions } from './channels/dynamic-fil
 import type { Direction, Side } from './channels/passage.ts'
 import type { ChannelPlan, ChannelPolicy, KnownChannel } from './channels/plan.ts'
 import { DESKTOP_PIXEL_LIMIT } from './codec/client-data.ts'
-import { DISPLAY_CONTROL, isDisplayCapabilities, parseMonitorLayout } from './codec/display-control.ts'
+import {
+  buildMonitorLayout,
+  DISPLAY_CONTROL,
+  isDisplayCapabilities,
+  parseMonitorLayout,
+} from './codec/display-control.ts'
 import { DEVICE_TYPE } from './codec/rdpdr.ts'
 import { parseChunk } from './codec/virtual-channel.ts'
 import type { RdpSession } from './session.ts'
@@ -159,7 +164,7 @@ export class SessionChannels {
       uses: (right) => session.uses(right),
       tell: (fields) => session.tell('clipboard', fields),
       denied: (right) => session.refuses(right),
-      record: (direction, bytes, text) => session.recorder.clipboard(direction, bytes, text),
+      record: (direction, copied) => session.recorder.clipboard(direction, copied),
       now: () => performance.now(),
     })
     return {
@@ -167,11 +172,12 @@ export class SessionChannels {
         if (what === 'clipboard') account.deny(direction, '')
         else if (this.#isNews(`files ${direction}`)) session.refuses('RDP_CLIPBOARD_FILE')
       },
-      text: (direction, text, bytes) => account.passed(direction, bytes, text),
-      data: (direction, _format, bytes) => account.passed(direction, bytes, undefined),
+      text: (direction, text) => account.passed(direction, copiedText('text', text)),
+      data: (direction, format, size, sha256) =>
+        account.passed(direction, { format, size, ...(sha256 !== undefined && { sha256 }) }),
       files: (direction, files) => {
         const names = files.map(({ name }) => name).join('\n')
-        account.passed(direction, Buffer.byteLength(names), names)
+        account.passed(direction, copiedText('files', names))
       },
       transferred: (direction, file, bytes) =>
         this.#fileWent('RDP_CLIPBOARD_FILE', file.name, direction, bytes),
@@ -236,7 +242,7 @@ export class SessionChannels {
       data: (from, name, message) => {
         if (name !== DISPLAY_CONTROL) return true
         if (message.kind !== 'data') return false
-        return from === 'target' ? this.#isLimit(message.data) : isLayout(message.data)
+        return from === 'target' ? this.#isLimit(message.data) : layoutOf(message.data)
       },
     }
   }
@@ -273,10 +279,11 @@ export class SessionChannels {
 }
 
 /** A size that a desktop can have, on one monitor: of more the client would have to be told by what stays here. */
-function isLayout(message: Uint8Array): boolean {
+function layoutOf(message: Uint8Array): Uint8Array | false {
   try {
-    const monitors = parseMonitorLayout(message)
-    return monitors?.length === 1 && monitors[0]!.width * monitors[0]!.height <= DESKTOP_PIXEL_LIMIT
+    const [monitor, ...others] = parseMonitorLayout(message) ?? []
+    if (!monitor || others.length > 0 || DESKTOP_PIXEL_LIMIT < monitor.width * monitor.height) return false
+    return buildMonitorLayout(monitor)
   } catch (error) {
     if (error instanceof MalformedError) return false
     throw error

@@ -51,7 +51,7 @@ export class TargetSide {
     return this.target.watch?.isIn ?? true
   }
 
-  /** It is to draw that part of its desktop again. */
+  /** It is to draw that part of its desktop again; nobody asks but of one that is agreed on. */
   refresh(area: Rectangle): void {
     const { connection } = this.target
     connection.sendIo(buildShareData(buildRefreshRectangle(this.filter.shareId, area), connection.user))

@@ -261,6 +261,7 @@ export abstract class Channel {
   end(): void {
     this.stage = 'over'
     this.#terminal?.stop()
+    this.#filtered?.end()
     this.recorder?.end()
     this.recorder = undefined
   }

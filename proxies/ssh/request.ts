@@ -11,6 +11,7 @@ import {
   type TerminalProtocol,
 } from '../../src/model/rights.ts'
 import { MAX_SUBSYSTEM_NAME } from '../../src/model/ssh-options.ts'
+import { missingRight } from '../missing-right.ts'
 import { displayText, latin1 } from '../text.ts'
 import { buildEnv, buildExec, buildSubsystem } from './codec/build.ts'
 import { classifyExec, classifySubsystem, type ExecCommand, rightFor } from './codec/classify.ts'
@@ -23,13 +24,15 @@ export interface MainRequest {
   right: Right
   /** What it runs; an exec's command is the bytes that the client sent. */
   program: Recorded
+  /** The command that goes to the target instead: of who may not run commands, only a rebuilt scp. */
+  rebuilt?: Uint8Array
 }
 
 /** What decides about a main request. */
 export interface Allowed {
   rights: ReadonlySet<Right>
   options: { readonly subsystems: readonly string[] }
-  target: { readonly protocol: Protocol }
+  target: { readonly protocol: Protocol; readonly device: string }
 }
 
 /** A request that no right opens: the text names it for the user and the audit. */
@@ -67,8 +70,21 @@ export function mainRequest(
   }
   const command = parseExec(request.data)
   const classified: ExecCommand = onTerminal ? { kind: 'command' } : classifyExec(command)
-  return { right: rightFor(classified), program: { kind: 'exec', command, classified } }
+  const main: MainRequest = { right: rightFor(classified), program: { kind: 'exec', command, classified } }
+  if (onTerminal || rights.has('SSH_REMOTE_COMMAND')) return main
+  if (classified.kind === 'scp' && classified.forwarded !== undefined)
+    return { ...main, rebuilt: classified.forwarded }
+  if (latin1(command.subarray(0, SCP.length)) !== SCP || !COPIES.some((right) => rights.has(right)))
+    return main
+  return {
+    refused: 'SSH_REMOTE_COMMAND',
+    reason: `${missingRight('SSH_REMOTE_COMMAND', target.device)}, and a shell could take this for more than a copy: use scp without -O`,
+  }
 }
+
+/** How an scp begins that is refused to who may copy files but not run commands: the words say what to use instead. */
+const SCP = 'scp '
+const COPIES: readonly Right[] = ['SSH_SCP_UP', 'SSH_SCP_DOWN', 'SFTP_SESSION']
 
 /** Where there is nothing but a terminal, a shell is what goes on in it. */
 function terminalRequest(
@@ -121,22 +137,19 @@ export function commandText({ program }: MainRequest): string | undefined {
   return program.kind === 'exec' ? displayText(program.command) : undefined
 }
 
-/**
- * The request as it goes to the target: who may not run commands has only the rebuilt scp command sent, not the
- * text that was typed.
- */
-export function asSent(request: MainRequest, rights: ReadonlySet<Right>): MainRequest {
-  const { program } = request
-  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || rights.has('SSH_REMOTE_COMMAND'))
-    return request
-  return { ...request, program: { ...program, command: program.classified.forwarded } }
+/** The request as it goes to the target, and into the recording. */
+export function asSent(request: MainRequest): MainRequest {
+  const { program, rebuilt } = request
+  if (program.kind !== 'exec' || rebuilt === undefined) return request
+  return { ...request, program: { ...program, command: rebuilt } }
 }
 
 /**
- * Why the rules for files cannot be applied to an scp command: it cannot be asked where a path leads on the target,
- * so a rule that depends on that would be no rule. undefined: they can, or it is none.
+ * Why the rules for files cannot be applied to an scp command: it cannot be asked where a path leads on the target, nor
+ * what a link or a glob of the shell stands for, so a rule that depends on a name would be no rule. undefined: they can,
+ * or it is none.
  */
 export function unjudgedScp({ program }: MainRequest, rules: FileJudge): string | undefined {
-  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || !rules.asksPath) return undefined
-  return 'there are rules on paths here, and old scp cannot be held to them: use sftp, or scp without -O'
+  if (program.kind !== 'exec' || program.classified.kind !== 'scp' || !rules.asksName) return undefined
+  return 'there are rules on names of files here, and old scp cannot be held to them: use sftp, or scp without -O'
 }

@@ -230,7 +230,7 @@ export class SessionChannel extends Channel {
   #begin({ request, payload, before }: Asked, main: MainRequest): void {
     const { session } = this.host
     this.stage = 'passing'
-    const sent = asSent(main, session.rights)
+    const sent = asSent(main)
     this.recorder = session.recorder(
       this.id,
       sent,
@@ -277,6 +277,7 @@ export class SessionChannel extends Channel {
       {
         rights: session.rights,
         rules: session.fileRules,
+        sizes: session.openSizes,
         explain: (missing) => missingRight(missing, session.target.device),
       },
       {

@@ -9,11 +9,13 @@ import { Quota } from '../quota.ts'
 import { ProxySession } from '../session.ts'
 import type { PtyRequest } from './codec/requests.ts'
 import { CommandLog } from './commands/log.ts'
+import { Changes } from './recorder/changes.ts'
 import { recorderFor } from './recorder/factory.ts'
 import { type Forwarded, ForwardRecorder } from './recorder/forward.ts'
 import type { ChannelRecorder } from './recorder/recorder.ts'
-import { commandText, type MainRequest } from './request.ts'
+import { asSent, commandText, type MainRequest } from './request.ts'
 import type { FileDenial } from './sftp/filter.ts'
+import { OpenSizes } from './sftp/open-sizes.ts'
 
 const now = () => performance.now()
 
@@ -22,6 +24,9 @@ export class SshSession extends ProxySession {
   readonly limits: OpenSession['limits']
   readonly options: SshOptions
   readonly fileRules: FileJudge
+  /** Of files that its channels have open, where there are rules for them. */
+  readonly openSizes = new OpenSizes()
+  readonly #changes = new Changes()
   readonly #quota: Quota
   readonly #terminalQuota: Quota
   readonly #commands: CommandLog
@@ -60,8 +65,9 @@ export class SshSession extends ProxySession {
   granted(request: MainRequest): Promise<void> {
     const { right: subprotocol } = request
     const line = commandText(request)
-    const isJudged = line !== undefined && subprotocol === 'SSH_REMOTE_COMMAND'
-    const rule = isJudged ? this.#commands.rules.find(line) : undefined
+    // What was typed is judged, and what runs in its place.
+    const lines = [line, commandText(asSent(request))].filter((text) => text !== undefined)
+    const rule = this.#commands.rules.findIn(lines)
     const fields = {
       subprotocol,
       ...(line !== undefined && { object: line, confidence: 'certain' }),
@@ -122,6 +128,8 @@ export class SshSession extends ProxySession {
       now,
       sink: this.recording,
       channel,
+      changes: this.#changes,
+      sizes: this.openSizes,
       quota: this.#quota,
       terminalQuota: this.#terminalQuota,
       events: {

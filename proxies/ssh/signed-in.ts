@@ -38,6 +38,6 @@ export class SignedIn {
       motd: this.motd,
       onGone: () => connections.remove(connection),
     })
-    connections.add(connection)
+    connections.add(connection, signedIn.identity.token)
   }
 }

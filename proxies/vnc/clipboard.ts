@@ -1,15 +1,40 @@
-/** The clipboard between viewer and target: what each right lets through, in events and in the recording. */
-import { Buffer } from 'node:buffer'
+/**
+ * The clipboard between viewer and target: what each right lets through, in events and in the recording. Of the extended
+ * clipboard only texts pass, which the recording can show; its messages are built anew, so that nothing rides along.
+ */
+import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
 import type { Right } from '../../src/model/rights.ts'
 import { Bucket } from '../bucket.ts'
-import { ClipboardAccount, type ClipboardAccountOptions, type Direction } from '../clipboard-account.ts'
-import { CLIPBOARD_KEPT } from '../limits.ts'
+import {
+  ClipboardAccount,
+  type ClipboardAccountOptions,
+  type Copied,
+  copiedText,
+  type Direction,
+} from '../clipboard-account.ts'
 import { displayText, latin1 } from '../text.ts'
-import { type ClipboardMessage, FORMAT, isProvided, parseClipboard } from './codec/clipboard.ts'
-import { CLIPBOARD_BYTES, CLIPBOARD_BYTES_PER_SECOND } from './limits.ts'
+import {
+  type ClipboardMessage,
+  encodeClipboard,
+  FORMAT,
+  formatsOf,
+  isProvided,
+  onlyFormats,
+  parseClipboard,
+} from './codec/clipboard.ts'
+import { CLIPBOARD_BYTES, CLIPBOARD_BYTES_PER_SECOND, CLIPBOARD_REPEATED } from './limits.ts'
 
 const RIGHTS: Readonly<Record<Direction, Right>> = { up: 'VNC_CLIPBOARD_UP', down: 'VNC_CLIPBOARD_DOWN' }
+
+/** Pictures and files are not texts: no right is about them here, and no recording could show them. */
+const PASSED = FORMAT.TEXT | FORMAT.RTF | FORMAT.HTML
+const NAMES: ReadonlyMap<number, string> = new Map(
+  Object.entries(FORMAT).map(([name, format]) => [format, name.toLowerCase()]),
+)
+
+/** Flags and body of an extended cut text. */
+export type ExtendedText = ReturnType<typeof encodeClipboard>
 
 export interface ClipboardOptions extends Omit<ClipboardAccountOptions, 'needs'> {
   rights: ReadonlySet<Right>
@@ -22,8 +47,13 @@ export class ClipboardGuard {
   readonly #account: ClipboardAccount
   /** Of what is inflated: a message of some KiB can be a thousand times that. */
   readonly #inflated: Readonly<Record<Direction, Bucket>>
-  /** Digest of the text that went by last. */
-  readonly #last: Record<Direction, string> = { up: '', down: '' }
+  /** What went by last: its digest, and of the extended clipboard what became of it, where that is small. */
+  readonly #last: Record<Direction, { digest: string; built?: ExtendedText | undefined }> = {
+    up: { digest: '' },
+    down: { digest: '' },
+  }
+  /** Formats that the audit log knows to be refused. */
+  readonly #refused = new Set<string>()
 
   constructor(options: ClipboardOptions) {
     this.#options = options
@@ -40,46 +70,53 @@ export class ClipboardGuard {
   /** Whether a classic cut text goes on. */
   passesText(direction: Direction, text: Uint8Array): boolean {
     if (!this.#allows(direction)) return false
-    if (this.#isNew(direction, text)) {
-      const shown = latin1(text)
-      this.#account.passed(direction, Buffer.byteLength(shown), shown)
-    }
+    const digest = digestOf(text)
+    if (digest === this.#last[direction].digest) return true
+    this.#last[direction] = { digest }
+    this.#account.passed(direction, copiedText('text', latin1(text)))
     return true
   }
 
   /**
-   * Whether an extended cut text goes on that the viewer (`up`) or the target (`down`) has sent. Throws MalformedError for
-   * one that cannot be read.
+   * What goes on of an extended cut text that the viewer (`up`) or the target (`down`) has sent; undefined: nothing. Throws
+   * MalformedError for one that cannot be read.
    */
-  passesExtended(sender: Direction, flags: number, body: Uint8Array): boolean {
-    if (isProvided(flags)) return this.#passesData(sender, flags, body)
-    const direction = directionOf(sender, parseClipboard(flags, body))
+  extended(sender: Direction, flags: number, body: Uint8Array): ExtendedText | undefined {
+    if (isProvided(flags)) return this.#provided(sender, flags, body)
+    const message = parseClipboard(flags, body)
+    const direction = directionOf(sender, message)
     // Nobody is told what was refused but where data was to go.
-    return direction === undefined || this.#may(direction)
+    if (direction !== undefined && !this.#may(direction)) return undefined
+    if (message.action === 'notify') this.#refuseOthers(sender, flags)
+    const left = onlyFormats(message, PASSED)
+    return left && encodeClipboard(left)
   }
 
-  /** Nothing is inflated that does not go on, or that has gone on already. */
-  #passesData(direction: Direction, flags: number, body: Uint8Array): boolean {
-    if (!this.#allows(direction)) return false
-    if (!this.#isNew(direction, body)) return true
+  /** Nothing is inflated that does not go on. */
+  #provided(direction: Direction, flags: number, body: Uint8Array): ExtendedText | undefined {
+    if (!this.#allows(direction)) return undefined
+    this.#refuseOthers(direction, flags)
+    const digest = `${flags} ${digestOf(body)}`
+    const isNew = digest !== this.#last[direction].digest
+    // Viewers and targets say again what has not changed.
+    if (!isNew && this.#last[direction].built) return this.#last[direction].built
     if (this.#inflated[direction].isEmpty) {
       // Not passed on, so it has not gone by.
-      this.#last[direction] = ''
+      this.#last[direction] = { digest: '' }
       this.#account.deny(direction, 'too much data in too short a time')
-      return false
+      return undefined
     }
     const message = parseClipboard(flags, body)
-    if (message.action !== 'provide') return false
+    if (message.action !== 'provide') return undefined
     let size = 0
     for (const data of message.items.values()) size += data.length
     this.#inflated[direction].owe(size)
-    const sent = message.items.get(FORMAT.TEXT)
-    const text = sent && withoutEnd(displayText(sent.subarray(0, CLIPBOARD_KEPT)))
-    if (sent && text !== undefined && sent.length <= CLIPBOARD_KEPT) {
-      size += Buffer.byteLength(text) - sent.length
-    }
-    this.#account.passed(direction, size, text)
-    return true
+    const left = onlyFormats(message, PASSED)
+    if (left?.action !== 'provide') return undefined
+    const built = encodeClipboard(left)
+    this.#last[direction] = { digest, built: built.body.length <= CLIPBOARD_REPEATED ? built : undefined }
+    if (isNew) for (const item of left.items) this.#account.passed(direction, copiedItem(item))
+    return built
   }
 
   #may(direction: Direction): boolean {
@@ -94,12 +131,14 @@ export class ClipboardGuard {
     return false
   }
 
-  /** Viewers and targets say again what has not changed. */
-  #isNew(direction: Direction, sent: Uint8Array): boolean {
-    const digest = hash('sha256', sent, 'base64')
-    const isNew = digest !== this.#last[direction]
-    this.#last[direction] = digest
-    return isNew
+  /** What is offered or sent beside texts is told of, each format once. */
+  #refuseOthers(direction: Direction, flags: number): void {
+    for (const format of formatsOf(flags & ~PASSED)) {
+      const name = nameOf(format)
+      if (this.#refused.has(`${direction} ${name}`)) continue
+      this.#refused.add(`${direction} ${name}`)
+      this.#options.denied(RIGHTS[direction], `the clipboard does not pass ${name} on`)
+    }
   }
 }
 
@@ -111,6 +150,13 @@ function directionOf(sender: Direction, { action }: ClipboardMessage): Direction
 }
 
 /** As people read it: without the zero byte, and with ends of lines of one character. */
-function withoutEnd(text: string): string {
-  return text.replace(/\0$/, '').replaceAll('\r\n', '\n')
+function copiedItem([format, data]: [number, Uint8Array]): Copied {
+  const text = displayText(data).replace(/\0$/, '').replaceAll('\r\n', '\n')
+  const copied = copiedText(nameOf(format), text)
+  // What is no UTF-8 would have the digest of other such bytes.
+  return isUtf8(data) ? copied : { ...copied, size: data.length, sha256: hash('sha256', data) }
 }
+
+const nameOf = (format: number): string => NAMES.get(format) ?? `format ${format}`
+
+const digestOf = (bytes: Uint8Array): string => hash('sha256', bytes, 'base64')

@@ -11,17 +11,26 @@ import {
   encodeDesktopName,
   encodeDesktopSize,
   encodeExtendedDesktopSize,
+  encodeExtendedServerCutText,
+  encodeRectangleHeader,
   encodeUpdateHeader,
 } from './codec/server-encoder.ts'
 import type { ServerInit } from './codec/server-init.ts'
 import { type Rectangle, ServerStream, type ServerUnit, type ServerVisitor } from './codec/server-stream.ts'
+import { FENCE, Fences } from './fences.ts'
 import type { GraphicsTap } from './guests/tap.ts'
+import type { PictureWatch } from './picture-watch.ts'
 import type { VncRecorder } from './recorder.ts'
 import { Run } from './run.ts'
 import { desktopName } from './texts.ts'
 
 /** What a target knows of only once it has said so. */
-export type Extension = 'extended-clipboard' | 'extended-buttons' | 'key-codes' | 'desktop-size'
+export type Extension =
+  | 'extended-clipboard'
+  | 'extended-buttons'
+  | 'key-codes'
+  | 'desktop-size'
+  | 'continuous-updates'
 
 const EXTENSIONS: ReadonlyMap<number, Extension> = new Map([
   [ENCODING.EXTENDED_MOUSE_BUTTONS, 'extended-buttons'],
@@ -39,12 +48,16 @@ export interface DownstreamOptions {
   onExtension: (extension: Extension) => void
   /** An update is complete. */
   onUpdate: () => void
+  watch: PictureWatch
+  /** The desktop has another size; false: the viewer cannot follow, and what tells it does not go on. */
+  onResized: (isFollowed: boolean) => void
   /** A fence of the bastion's own, or an answer to the target's. */
   sendFence: (flags: number, payload: Uint8Array) => void
 }
 
-/** Community specification, ClientFence. */
-const FENCE = { BLOCK_BEFORE: 1, BLOCK_AFTER: 2, SYNC_NEXT: 4, REQUEST: 0x80000000 } as const
+/** A rectangle of no pixels, in the place of one that the viewer does not know. */
+const NO_PIXELS = encodeRectangleHeader({ x: 0, y: 0, width: 0, height: 0 }, ENCODING.RAW)
+
 const FENCE_BODY = 9
 const OWN_FENCE_BYTES = 16
 /** Changes of the pixel format that the target has not answered for. */
@@ -81,12 +94,19 @@ export class Downstream implements ServerVisitor {
   #knowsFences = false
   /** Else fences are between the target and the bastion alone. */
   viewerKnowsFences = false
+  /** It has asked for news of the desktop's size that stand alone. */
+  viewerKnowsSizes = false
+  /** Those that the viewer is asked for. */
+  readonly fences: Fences
+  #lastSize: { width: number; height: number }
   /** Formats that hold from the target's answer to a fence on, whose payload nobody can guess. */
   readonly #awaited: { payload: Buffer; format: PixelFormat }[] = []
 
   constructor(init: ServerInit, options: DownstreamOptions) {
     this.#options = options
     this.#format = init.format
+    this.#lastSize = { width: init.width, height: init.height }
+    this.fences = new Fences({ answer: options.sendFence })
     this.#stream = new ServerStream(init, this)
     this.#toViewer = new Run(options.send)
     this.#toRecording = new Run((bytes) => options.recorder.graphics(bytes))
@@ -124,6 +144,11 @@ export class Downstream implements ServerVisitor {
       this.#toRecording.end()
       this.tap?.flush()
     }
+  }
+
+  /** Where its pixel format changes can be seen in what the target sends. */
+  get tellsFormats(): boolean {
+    return this.#knowsFences || this.#isStopping
   }
 
   /** The target has said that it knows it. */
@@ -181,6 +206,7 @@ export class Downstream implements ServerVisitor {
 
   begin(unit: ServerUnit): void {
     this.#unit = unit
+    if (unit.kind === 'update') this.#options.watch.updateBegins()
     this.tap?.begin(unit)
     this.#isInMessage = true
   }
@@ -199,6 +225,7 @@ export class Downstream implements ServerVisitor {
         this.#toRecording.add(piece)
         this.tap?.bytes(piece)
         if (unit.encoding === ENCODING.DESKTOP_NAME) this.#rename(piece)
+        else if (unit.encoding === ENCODING.DESKTOP_SIZE && !this.viewerKnowsSizes) this.#sendNow(NO_PIXELS)
         else this.#toViewer.add(piece)
         if (isEnd) this.#rectangleEnd(unit)
         return
@@ -206,12 +233,14 @@ export class Downstream implements ServerVisitor {
         if (this.#options.clipboard.passesText('down', piece.subarray(CLASSIC_BODY)))
           this.#toViewer.add(piece)
         return
-      case 'extended-cut-text':
+      case 'extended-cut-text': {
         this.#learned('extended-clipboard')
-        if (this.#options.clipboard.passesExtended('down', unit.flags, piece.subarray(EXTENDED_BODY)))
-          this.#toViewer.add(piece)
+        const passed = this.#options.clipboard.extended('down', unit.flags, piece.subarray(EXTENDED_BODY))
+        if (passed) this.#sendNow(encodeExtendedServerCutText(passed.flags, passed.body))
         return
+      }
       case 'end-of-continuous-updates':
+        this.#learned('continuous-updates')
         this.#toViewer.add(piece)
         this.#stopped()
         return
@@ -231,8 +260,10 @@ export class Downstream implements ServerVisitor {
     if (!isRequest && awaited?.payload.equals(payload)) {
       this.#awaited.shift()
       this.#change(awaited.format)
-    } else if (this.viewerKnowsFences) this.#toViewer.add(piece)
-    else if (isRequest) {
+    } else if (this.viewerKnowsFences) {
+      if (isRequest) this.fences.asked(flags, payload)
+      this.#toViewer.add(piece)
+    } else if (isRequest) {
       // All before it has been dealt with here.
       this.#options.sendFence(flags & (FENCE.BLOCK_BEFORE | FENCE.BLOCK_AFTER), payload)
     }
@@ -246,6 +277,7 @@ export class Downstream implements ServerVisitor {
     this.tap?.updateEnd()
     for (const message of this.#own.values()) this.#sendNow(message)
     this.#own.clear()
+    this.#options.watch.updateEnds()
     this.#options.onUpdate()
   }
 
@@ -259,6 +291,9 @@ export class Downstream implements ServerVisitor {
     if (!isSize) return
     this.#toRecording.end()
     this.#options.recorder.desktopSize(width, height)
+    if (width === this.#lastSize.width && height === this.#lastSize.height) return
+    this.#lastSize = { width, height }
+    this.#options.onResized(encoding !== ENCODING.DESKTOP_SIZE || this.viewerKnowsSizes)
   }
 
   #rename(rectangle: Uint8Array): void {

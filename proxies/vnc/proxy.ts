@@ -30,7 +30,7 @@ export class VncProxy {
         const connection: ProxyConnection = guest
           ? new GuestConnection({ ...options, guest })
           : new VncConnection({ ...options, connections })
-        connections.add(connection)
+        connections.add(connection, signedIn.identity.token)
       },
     })
   }

@@ -15,13 +15,14 @@ import type { SessionResult } from '../session.ts'
 import { StallWatch } from '../stall-watch.ts'
 import { TimeLimits } from '../time-limits.ts'
 import { encodeSetPixelFormat } from './codec/client-encoder.ts'
-import { type PixelFormat, samePixelFormat } from './codec/pixel-format.ts'
+import { isReadable, type PixelFormat, samePixelFormat } from './codec/pixel-format.ts'
 import type { ServerInit } from './codec/server-init.ts'
 import { Downstream } from './downstream.ts'
 import type { InputMessage } from './guests/guest.ts'
 import { GuestRoom } from './guests/room.ts'
 import { GraphicsTap } from './guests/tap.ts'
 import type { ViewerState } from './local/display.ts'
+import { PictureWatch } from './picture-watch.ts'
 import type { VncSession } from './session.ts'
 import { desktopName } from './texts.ts'
 import { Upstream } from './upstream.ts'
@@ -59,11 +60,16 @@ export class VncRelay {
   readonly #upstream: Upstream
   readonly #limits: TimeLimits
   readonly #stall: StallWatch
+  readonly #watch: PictureWatch
   /** Where output waits for its recording. */
   readonly #proven: ProvenOutput | undefined
   #ended = false
-  /** The session is to end; called when the update that is under way has come whole. */
-  #stopping: (() => void) | undefined
+  /** The session is to end, and its last picture is waited for: ends it when that is there, or at once. */
+  #ending: { look(): void; close(): void } | undefined
+  /** The viewer has gone, or does not take that picture: it is for the recording alone. */
+  #isAlone = false
+  /** The viewer has asked for it, and the target was not. */
+  #unseenIn: PixelFormat | undefined
 
   constructor(options: RelayOptions) {
     const { viewer, state, target, session } = options
@@ -78,8 +84,13 @@ export class VncRelay {
     this.#proven = output && new ProvenOutput({ client: output, flush: () => session.recording.flush() })
     const { recorder, clipboard, isRecorded } = session
     const init = { ...target.init, format: state.format }
+    this.#watch = new PictureWatch({
+      ask: () => this.#upstream.askAgain(),
+      onChange: () => this.#balance(),
+    })
     this.#downstream = new Downstream(init, {
       send: (bytes) => {
+        if (this.#isAlone) return
         session.bytesOut += bytes.length
         if (output) output.send(bytes)
         else toViewer.send(bytes)
@@ -89,10 +100,16 @@ export class VncRelay {
       isRecorded,
       onExtension: (extension) => viewer.extended(extension),
       sendFence: (flags, payload) => this.#upstream.sendFence(flags, payload),
+      watch: this.#watch,
+      onResized: (isFollowed) => {
+        this.#upstream.resized()
+        if (!isFollowed) this.#lost('the size of the desktop has changed, which the viewer cannot follow')
+      },
       onUpdate: () => {
         this.#stall.updated()
+        this.#upstream.updateEnded()
         // The last bytes of it are still to be passed on.
-        if (this.#stopping) queueMicrotask(this.#stopping)
+        if (this.#ending) queueMicrotask(this.#ending.look)
       },
     })
     this.#upstream = new Upstream({
@@ -107,6 +124,7 @@ export class VncRelay {
       onPointer: (participant, x, y, buttons) =>
         this.room.pointer(encodePointer({ participant, x, y, buttons })),
       onAsked: () => this.#stall.asked(),
+      watch: this.#watch,
       onSign: () => {
         session.signs += 1
       },
@@ -138,7 +156,9 @@ export class VncRelay {
     session.onStop = (result, reason) => this.#stop(result, reason)
     session.onTell = (text) => this.#tell(text)
     viewer.onMessage = (message) => {
-      if (!this.#ended && !this.#stopping) this.#upstream.take(message)
+      if (this.#ended || this.#ending) return
+      if (message.kind === 'set-pixel-format' && !this.#isSeenIn(message.format)) return
+      this.#upstream.take(message)
     }
     viewer.onRead = () => {
       if (!this.#ended) this.#upstream.flush()
@@ -188,8 +208,20 @@ export class VncRelay {
 
   /** A guest's, of whom nothing waits: what comes while the target or the recording takes no more is left out. */
   #guestInput(participant: number, message: InputMessage): void {
-    if (this.#ended || this.#stopping || this.#target.congested || this.#session.isFull) return
+    if (this.#ended || this.#ending || this.#target.congested || this.#session.isFull) return
+    if (this.#watch.isUnseen) return
     this.#upstream.input(participant, message)
+  }
+
+  /** The recording can be read in that format; else the session ends. */
+  #isSeenIn(format: PixelFormat): boolean {
+    if (!this.#session.isRecorded || isReadable(format)) return true
+    this.#unseenIn = format
+    this.#stop(
+      'failure',
+      'the viewer asks for so few colours that the recording could not be read: 64 are enough',
+    )
+    return false
   }
 
   /** The viewer has broken the protocol. */
@@ -203,9 +235,9 @@ export class VncRelay {
     if (stopped) this.#over(stopped.result, stopped.reason)
     else if (this.#viewer.closed) this.#over('success')
     else if (this.#target.closed) this.#targetGone()
-    if (this.#ended) return
+    if (this.#ended || !this.#isSeenIn(format)) return
     if (!samePixelFormat(format, init.format)) this.#target.write(encodeSetPixelFormat(format))
-    if (encodings.length > 0) this.#upstream.setEncodings(encodings)
+    this.#upstream.setEncodings(encodings)
     if (size.width !== init.width || size.height !== init.height) this.#downstream.tellSize(encodings)
     if (request) this.#upstream.requestAll()
     if (wish) this.#upstream.take({ kind: 'set-desktop-size', ...wish, screens: [...wish.screens] })
@@ -220,9 +252,10 @@ export class VncRelay {
     try {
       this.#downstream.receive(chunk)
     } catch (error) {
+      // Nothing more of it can be followed.
       if (error instanceof MalformedError)
-        this.#over('failure', `the target broke the RFB protocol: ${error.message}`)
-      else this.#over('failure', 'internal error')
+        this.#closeNow(`the target broke the RFB protocol: ${error.message}`)
+      else this.#closeNow('internal error')
       return
     }
     this.#upstream.flush()
@@ -234,16 +267,27 @@ export class VncRelay {
     if (!this.#ended && this.#upstream.takesName) this.#downstream.title(`${this.#name}: ${text}`)
   }
 
-  /** Each side is read only while the other, and the recording, take what it sends. */
+  /**
+   * Each side is read only while the other, and the recording, take what it sends; the viewer also only while what it does
+   * is seen.
+   */
   #balance(): void {
     if (this.#ended) return
-    balance(this.#viewer, this.#target, this.#session.isFull || (this.#proven?.isFull ?? false))
+    const viewer = this.#viewer
+    const target = this.#target
+    if (this.#ending) this.#isAlone ||= viewer.closed || viewer.congested
+    if (this.#isAlone) {
+      target.paused = this.#session.isFull
+      return
+    }
+    const isFull = this.#session.isFull || (this.#proven?.isFull ?? false)
+    balance(viewer, target, isFull, this.#watch.isUnseen)
+    this.#watch.withheld(target.paused)
   }
 
   #targetGone(): void {
     const { failure } = this.#target
-    this.#over(
-      'failure',
+    this.#closeNow(
       failure ? `the target's connection broke: ${failure.message}` : 'the target closed the connection',
     )
   }
@@ -253,24 +297,54 @@ export class VncRelay {
    * nothing could be shown to the viewer any more.
    */
   #stop(result: SessionResult, reason: string): void {
-    if (this.#ended || this.#stopping) return
-    const over = () => this.#over(result, reason)
-    if (!this.#downstream.isInUpdate || this.#session.recording.hasFailed) {
-      over()
-      return
-    }
-    const timer = setTimeout(over, LAST_UPDATE_MS)
-    this.#stopping = () => {
-      clearTimeout(timer)
-      over()
-    }
+    this.#over(result, reason, this.#downstream.isInUpdate ? LAST_UPDATE_MS : 0)
   }
 
-  #over(result: SessionResult, reason?: string): void {
+  /** Once what was done last has had its time to be seen, or so many milliseconds later. */
+  #over(result: SessionResult, reason?: string, rest = 0): void {
+    if (this.#ended) return
+    if (this.#ending) {
+      this.#balance()
+      return
+    }
+    const wait = Math.max(rest, this.#watch.lookLeft)
+    if (wait === 0 || this.#target.closed || this.#session.recording.hasFailed) {
+      this.#close(result, reason)
+      return
+    }
+    const close = () => {
+      clearTimeout(timer)
+      this.#close(result, reason)
+    }
+    const timer = setTimeout(close, wait)
+    const look = () => {
+      if (!this.#downstream.isInUpdate && this.#watch.lookLeft === 0) close()
+    }
+    this.#ending = { look, close }
+    this.#balance()
+    this.#watch.hurry()
+  }
+
+  /** There is nothing more to be seen of the target. */
+  #closeNow(reason: string): void {
+    if (this.#ending) this.#ending.close()
+    else this.#close('failure', reason)
+  }
+
+  /** The viewer can be shown nothing any more, as was found in the middle of what is passed on. */
+  #lost(reason: string): void {
+    this.#isAlone = true
+    queueMicrotask(() => this.#over('failure', reason))
+  }
+
+  #close(result: SessionResult, reason: string | undefined): void {
     if (this.#ended) return
     this.#ended = true
     this.#limits.stop()
     this.#stall.stop()
+    this.#watch.stop()
+    this.#downstream.fences.stop()
+    this.#upstream.stop()
     if (this.#proven && this.#session.recording.hasFailed) this.#proven.abandon()
     this.room.close(reason ?? 'the session has ended')
     this.#session.recorder.close()
@@ -290,13 +364,13 @@ export class VncRelay {
   /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
   #leave(reason: string | undefined): void {
     const { width, height, format, isInUpdate } = this.#downstream
-    if (reason === undefined || isInUpdate || this.#viewer.closed) {
+    if (reason === undefined || isInUpdate || this.#isAlone || this.#viewer.closed) {
       end(this.#viewer)
       return
     }
     this.#viewer.paused = false
     this.#options.onLastWords(
-      { size: { width, height }, format, encodings: this.#upstream.encodings },
+      { size: { width, height }, format: this.#unseenIn ?? format, encodings: this.#upstream.encodings },
       reason,
     )
   }

@@ -34,7 +34,7 @@ export class VncSession extends ProxySession {
       uses: (right) => this.uses(right),
       tell: (fields) => this.tell('clipboard', fields),
       denied: (right, reason) => this.denied(right, reason),
-      record: (direction, bytes, text) => this.recorder.clipboard(direction, bytes, text),
+      record: (direction, copied) => this.recorder.clipboard(direction, copied),
       now: () => performance.now(),
     })
   }

@@ -40,27 +40,69 @@ function side(value: unknown, otherwise: number): number {
     : otherwise
 }
 
+/** Channels whose kind is kept: of a session with more, those that come later are counted only. */
+const MAX_KEPT = 16 * 1024
+
+/** One of a session's channels. */
+export interface ChannelBrief {
+  channel: number
+  kind: string
+  command?: string
+  hasTerminal: boolean
+  isGraphic: boolean
+}
+
+/** The channels of a session. */
+export interface Survey {
+  /** In the order in which they were opened. */
+  channels: ChannelBrief[]
+  /** How many there are. */
+  count: number
+}
+
+/** Reads all frames for the channels that they open. */
+export async function surveyOf(frames: AsyncIterable<Frame>): Promise<Survey> {
+  const channels: ChannelBrief[] = []
+  let count = 0
+  for await (const { type, channel, payload } of frames) {
+    if (type !== FRAME.channelOpen) continue
+    count++
+    if (channels.length >= MAX_KEPT) continue
+    const { kind, command, terminal, desktop } = channelOpenOf(payload)
+    channels.push({
+      channel,
+      kind,
+      ...(command !== undefined && { command }),
+      hasTerminal: terminal !== undefined,
+      isGraphic: desktop !== undefined,
+    })
+  }
+  return { channels, count }
+}
+
 /** The first channel with a terminal, else the first; undefined in a session without any. */
-export async function firstChannel(frames: AsyncIterable<Frame>): Promise<number | undefined> {
-  let first: number | undefined
-  for await (const frame of frames) {
-    if (frame.type !== FRAME.channelOpen) continue
-    if (channelOpenOf(frame.payload).terminal) return frame.channel
-    first ??= frame.channel
-  }
-  return first
+export function mainChannel({ channels }: Survey): ChannelBrief | undefined {
+  return channels.find(({ hasTerminal }) => hasTerminal) ?? channels[0]
 }
 
-/** Whether the channel shows a desktop. */
-export async function isGraphic(frames: AsyncIterable<Frame>, channel: number): Promise<boolean> {
-  for await (const frame of frames) {
-    if (frame.type !== FRAME.channelOpen || frame.channel !== channel) continue
-    return channelOpenOf(frame.payload).desktop !== undefined
-  }
-  return false
+/** What an export shows of a session. */
+export interface Shown {
+  channel: number | 'all'
+  /** Its place among the session's channels, from 1; absent where all are shown. */
+  place?: number
+  /** How many channels the session has. */
+  count: number
 }
 
-/** The frames of one channel. */
-export async function* framesOfChannel(frames: AsyncIterable<Frame>, channel: number): AsyncGenerator<Frame> {
-  for await (const frame of frames) if (frame.channel === channel) yield frame
+/** What is shown and what is left out: `channel 5 (1 of 2)`. undefined: there is nothing to leave out. */
+export function leftOut({ channel, place, count }: Shown): string | undefined {
+  return channel === 'all' || count <= 1 ? undefined : `channel ${channel} (${place ?? '?'} of ${count})`
+}
+
+/** The frames of one channel, or of all. */
+export async function* framesOfChannel(
+  frames: AsyncIterable<Frame>,
+  channel: number | 'all',
+): AsyncGenerator<Frame> {
+  for await (const frame of frames) if (channel === 'all' || frame.channel === channel) yield frame
 }

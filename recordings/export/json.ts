@@ -1,6 +1,7 @@
-/** Every frame of every channel as a line of JSON, but for what is pixels. */
+/** Every frame of every channel, or of one, as a line of JSON, but for what is pixels. */
 import { Buffer, isUtf8 } from 'node:buffer'
 import { FRAME, type Frame, isGraphics, isStream } from '../frames.ts'
+import { framesOfChannel } from './channel.ts'
 import { fieldsOf, frameName } from './describe.ts'
 import { jsonLine, StreamDecoders } from './payload.ts'
 
@@ -8,9 +9,12 @@ import { jsonLine, StreamDecoders } from './payload.ts'
  * Lines `{"time": seconds, "channel": n, "type": name, …}`: a structured frame's fields as `data`, a stream's piece
  * as `text`. `base64` carries the bytes where the text alone would not give them back.
  */
-export async function* exportJson(frames: AsyncIterable<Frame>): AsyncGenerator<string> {
+export async function* exportJson(
+  frames: AsyncIterable<Frame>,
+  chosen: number | 'all' = 'all',
+): AsyncGenerator<string> {
   const decoders = new StreamDecoders()
-  for await (const frame of frames) {
+  for await (const frame of framesOfChannel(frames, chosen)) {
     if (isGraphics(frame.type)) continue
     const { channel } = frame
     yield jsonLine({

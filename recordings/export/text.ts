@@ -6,7 +6,7 @@
 import { FRAME, type Frame } from '../frames.ts'
 import { harmless } from '../terminal-filter.ts'
 import { type TerminalHandler, TerminalParser } from '../terminal-parser.ts'
-import { framesOfChannel } from './channel.ts'
+import { framesOfChannel, leftOut, type Shown } from './channel.ts'
 import { describeFrame } from './describe.ts'
 import { StreamDecoders } from './payload.ts'
 
@@ -14,36 +14,81 @@ import { StreamDecoders } from './payload.ts'
 export const MAX_LINE = 4096
 const TAB = 8
 
-/** Pieces of text, lines ended by LF. Frames that are no output stand on lines of their own, in brackets. */
-export async function* exportText(frames: AsyncIterable<Frame>, channel: number): AsyncGenerator<string> {
-  const decoders = new StreamDecoders()
-  const page = new Transcript()
-  for await (const frame of framesOfChannel(frames, channel)) {
+/**
+ * Pieces of text, lines ended by LF. Frames that are no output stand on lines of their own, in brackets. The first line
+ * says what is left out; where all channels are shown, each line begins with its channel.
+ */
+export async function* exportText(frames: AsyncIterable<Frame>, shown: Shown): AsyncGenerator<string> {
+  const lacks = leftOut(shown)
+  if (lacks !== undefined) yield `[only ${lacks} is shown here]\n`
+  const pages = new Map<number, ChannelPage>()
+  for await (const frame of framesOfChannel(frames, shown.channel)) {
+    let page = pages.get(frame.channel)
+    if (!page) {
+      page = new ChannelPage(shown.channel === 'all' ? `${frame.channel}| ` : '')
+      pages.set(frame.channel, page)
+    }
+    const isOver = frame.type === FRAME.channelClose
+    const text = page.linesOf(frame) + (isOver ? page.finish() : '')
+    if (isOver) pages.delete(frame.channel)
+    if (text !== '') yield text
+  }
+  for (const page of pages.values()) yield page.finish()
+}
+
+/** The bytes that a channel has shown, as they were. */
+export async function* exportBytes(
+  frames: AsyncIterable<Frame>,
+  { channel }: Shown,
+): AsyncGenerator<Uint8Array> {
+  for await (const { type, payload } of framesOfChannel(frames, channel)) {
+    if (type === FRAME.output || type === FRAME.errorOutput) yield payload
+  }
+}
+
+/** The text of one channel. */
+class ChannelPage {
+  readonly #decoders = new StreamDecoders()
+  readonly #page = new Transcript()
+  readonly #prefix: string
+
+  constructor(prefix: string) {
+    this.#prefix = prefix
+  }
+
+  linesOf(frame: Frame): string {
     switch (frame.type) {
       case FRAME.output:
       case FRAME.errorOutput:
-        page.push(decoders.decode(frame.channel, frame.type, frame.payload))
+        this.#page.push(this.#decoders.decode(frame.channel, frame.type, frame.payload))
         break
       // The target echoed it: it is in the output already. A resize says nothing to a reader.
       case FRAME.input:
       case FRAME.inputWithheld:
       case FRAME.resize:
-        break
       case FRAME.graphics:
       case FRAME.pixelFormat:
       case FRAME.pointer:
       case FRAME.key:
         break
       default:
-        page.breakLine()
-        page.line(describeFrame(frame))
+        this.#page.breakLine()
+        this.#page.line(describeFrame(frame))
     }
-    const text = page.take()
-    if (text !== '') yield harmlessLines(text)
+    return this.#taken()
   }
-  page.push(decoders.finish())
-  page.breakLine()
-  yield harmlessLines(page.take())
+
+  finish(): string {
+    this.#page.push(this.#decoders.finish())
+    this.#page.breakLine()
+    return this.#taken()
+  }
+
+  #taken(): string {
+    const text = harmlessLines(this.#page.take())
+    if (this.#prefix === '' || text === '') return text
+    return text.replace(/^(?!$)/gm, this.#prefix)
+  }
 }
 
 /** Lines with the characters that turn text around shown as such, like those that a listing shows. */

@@ -1,24 +1,30 @@
 /**
- * ttyrec (ttyplay(1)) of one channel: for each piece of output seconds, microseconds and length, 32 bits each,
- * little-endian, then the bytes as they were. It knows no input and no sizes.
+ * ttyrec (ttyplay(1)) of one channel, or of all: for each piece of output seconds, microseconds and length, 32 bits each,
+ * little-endian, then the bytes, filtered unless they are wanted as they were. It knows no input, no sizes, and no place
+ * to say what is left out.
  */
 import { Buffer } from 'node:buffer'
 import type { Metadata } from '../format/header.ts'
 import { FRAME, type Frame } from '../frames.ts'
-import { framesOfChannel } from './channel.ts'
+import { framesOfChannel, type Shown } from './channel.ts'
+import { ChannelOutput } from './output.ts'
 
 const HEADER_LENGTH = 12
 
 export async function* exportTtyrec(
   frames: AsyncIterable<Frame>,
-  channel: number,
+  { channel }: Shown,
   metadata: Metadata,
+  { isRaw = false }: { isRaw?: boolean } = {},
 ): AsyncGenerator<Buffer> {
   const said = typeof metadata['begin'] === 'string' ? Date.parse(metadata['begin']) : Number.NaN
   const begin = Number.isFinite(said) ? said * 1000 : 0
-  for await (const { type, time, payload } of framesOfChannel(frames, channel)) {
-    if (type !== FRAME.output && type !== FRAME.errorOutput) continue
-    const now = begin + time
+  const output = new ChannelOutput({ isRaw, isNamed: channel === 'all' })
+  for await (const frame of framesOfChannel(frames, channel)) {
+    output.see(frame)
+    if (frame.type !== FRAME.output && frame.type !== FRAME.errorOutput) continue
+    const payload = isRaw ? frame.payload : Buffer.from(output.shown(frame))
+    const now = begin + frame.time
     const header = Buffer.alloc(HEADER_LENGTH)
     header.writeUInt32LE(Math.floor(now / 1e6) % 2 ** 32, 0)
     header.writeUInt32LE(now % 1e6, 4)

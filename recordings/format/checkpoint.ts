@@ -55,6 +55,12 @@ export interface Closing {
   lastFrame: number
 }
 
+/** A statement taken apart: its checkpoint, and the bytes of that checkpoint's body up to the signature. */
+export interface Statement extends CheckpointPlace {
+  checkpoint: Checkpoint
+  body: Buffer
+}
+
 /** Where in which recording the checkpoint stands. */
 export interface CheckpointPlace {
   session: string
@@ -105,16 +111,15 @@ export function parseCheckpoint(
  * Parses a statement that a recording process wants signed, so that the signer can hold it to that process's
  * session; undefined when it is none.
  */
-export function parseStatement(
-  statement: Buffer,
-): (CheckpointPlace & { checkpoint: Checkpoint }) | undefined {
+export function parseStatement(statement: Buffer): Statement | undefined {
   const prefix = STATEMENT_PREFIX.length
   if (!statement.subarray(0, prefix).equals(STATEMENT_PREFIX)) return undefined
   const length = statement[prefix] ?? 0
   const numbers = prefix + 1 + length
   const head = numbers + 12
   if (length === 0 || length > MAX_SESSION_ID || statement.length < head + LINK_LENGTH) return undefined
-  const checkpoint = parseBody(statement.subarray(head + LINK_LENGTH))
+  const body = statement.subarray(head + LINK_LENGTH)
+  const checkpoint = parseBody(body)
   const offset = readNumber(statement, numbers + 4)
   if (!checkpoint || offset === undefined) return undefined
   return {
@@ -123,6 +128,7 @@ export function parseStatement(
     offset,
     head: statement.subarray(head, head + LINK_LENGTH),
     checkpoint,
+    body,
   }
 }
 

@@ -14,6 +14,7 @@ export const FAULTS = {
   unknown_signer: 'the recording is signed by a key that is not trusted',
   wrong_session: 'the recording is of another session',
   replaced_file: 'the recording is not the one that was sealed',
+  lost_tail: 'the recording ends before what the audit log has noted of it, or a crash was used to cut it',
   missing_session: 'the audit log knows a recording that is not there, and no tombstone of it',
   not_fetched: 'the recording lies in the object store only, and cannot be fetched from there',
   wrong_key: 'the key does not open this recording',

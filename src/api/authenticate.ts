@@ -4,16 +4,18 @@
  */
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import { mayActFor } from '../identity/acting.ts'
+import type { Basis } from '../identity/basis.ts'
 import { flawOfStanding } from '../identity/standing.ts'
 import { looksLikeId } from '../model/names.ts'
 import { isFrom } from '../model/networks.ts'
-import type { ApiKey } from '../model/objects.ts'
+import type { ApiKey, Id } from '../model/objects.ts'
 import { intersection, NOTHING, type ProfileRights } from '../model/profiles.ts'
 import type { Store } from '../store/store.ts'
 import type { Caller } from './caller.ts'
 import type { Context } from './context.ts'
 import { ApiError } from './errors.ts'
-import { addressOf, record } from './events.ts'
+import { actor, addressOf, record } from './events.ts'
 import { KEY_USE_INTERVAL, MAX_KEY_USES, MAX_TEXT } from './limits.ts'
 
 export const SESSION_COOKIE = 'sallyport_session'
@@ -49,6 +51,11 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
     key: undefined,
     profile: user.profile,
     rights: await rightsOf(deps.store, user.profile),
+    basis: {
+      userId: user.id,
+      address: addressOf(request),
+      proof: { method: 'password', revision: signIn.secretRevision },
+    },
   }
 }
 
@@ -60,11 +67,12 @@ async function byKey(
 ): Promise<Caller> {
   const { deps } = context
   const now = deps.clock()
-  const refuse = async (reason: string): Promise<never> => {
+  const refuse = async (reason: string, known?: ApiKey): Promise<never> => {
     const turn = context.refusals.note(addressOf(request), now)
     if (turn === 'over') throw new ApiError('authentication_required')
     await record(deps.audit, request, 'auth.failure', {
       ...(userName === undefined ? {} : { user: userName.slice(0, MAX_TEXT) }),
+      ...(known && { api_key: known.keyName }),
       method: 'api_key',
       protocol: 'HTTPS',
       reason: turn === 'last' ? `${reason}; further ones from there are not written for a while` : reason,
@@ -74,25 +82,42 @@ async function byKey(
   const key = await deps.store.apiKeys.findByHash(hashOfKey(text))
   if (!key) return refuse('unknown key')
   if (key.expirationDate !== undefined && key.expirationDate <= now)
-    return refuse(`key ${key.keyName} has expired`)
-  if (!isFrom(addressOf(request), key.ipSource)) return refuse(`key ${key.keyName} is not for this address`)
+    return refuse(`key ${key.keyName} has expired`, key)
+  if (!isFrom(addressOf(request), key.ipSource)) {
+    return refuse(`key ${key.keyName} is not for this address`, key)
+  }
   const rights = await rightsOf(deps.store, key.profile)
+  const basisFor = (userId: Id | undefined): Basis => ({
+    userId,
+    address: addressOf(request),
+    proof: { method: 'api_key', id: key.id, name: key.keyName },
+  })
   if (userName === undefined) {
-    const caller = { name: `key:${key.keyName}`, user: undefined, key, profile: key.profile, rights }
+    const caller = {
+      name: `key:${key.keyName}`,
+      user: undefined,
+      key,
+      profile: key.profile,
+      rights,
+      basis: basisFor(undefined),
+    }
     await noteUse(context, request, key, caller)
     return caller
   }
   const user = looksLikeId(userName) ? undefined : await deps.store.users.find(userName)
-  if (!user) return refuse('unknown user')
+  if (!user) return refuse('unknown user', key)
   // the address is the machine's: the key says from where it may be used, the user's own networks do not
   const flaw = flawOfStanding({ ...user, ipSource: [] }, addressOf(request), now)
-  if (flaw) return refuse(`${flaw} user`)
+  if (flaw) return refuse(`${flaw} user`, key)
+  const own = await rightsOf(deps.store, user.profile)
+  if (!mayActFor(key, user, own)) return refuse(`key ${key.keyName} may not act for this user`, key)
   const caller = {
     name: user.userName,
     user,
     key,
     profile: user.profile === key.profile ? key.profile : `${user.profile}+${key.profile}`,
-    rights: intersection(await rightsOf(deps.store, user.profile), rights),
+    rights: intersection(own, rights),
+    basis: basisFor(user.id),
   }
   await noteUse(context, request, key, caller)
   return caller
@@ -110,7 +135,7 @@ async function noteUse(
   const now = deps.clock()
   const last = keyUses.get(use)
   if (last !== undefined && now - last < KEY_USE_INTERVAL) return
-  const fields = { user: caller.name, profile: caller.profile, method: 'api_key', protocol: 'HTTPS' }
+  const fields = { ...actor(caller), method: 'api_key', protocol: 'HTTPS' }
   await record(deps.audit, request, 'auth.success', fields)
   if (keyUses.size >= MAX_KEY_USES) keyUses.clear()
   keyUses.set(use, now)

@@ -6,6 +6,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
 import { ChangedError } from '../store/errors.ts'
+import { sendList } from './answers.ts'
 import { callerOf } from './caller.ts'
 import type { Context, Shown } from './context.ts'
 import type { Api, UntypedApi } from './deps.ts'
@@ -20,6 +21,7 @@ import { fieldsOf, ListQuery, pageOf, pick } from './listing.ts'
 import { type Params, paramsSchema, pathOf } from './paths.ts'
 import { Names } from './references.ts'
 import { announced, type Item, type Plan, type PlannedEvent, type ResourceOfCollection } from './resource.ts'
+import { reviewed } from './review.ts'
 import { apiBase } from './version.ts'
 
 export function registerCollection<T extends Item, C extends TObject, U extends TObject, V extends TObject>(
@@ -76,12 +78,6 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
       }
     })
   }
-  /** The change is made: that sessions cannot be reviewed now is no failure of it, they are again in a moment. */
-  const review = async (request: FastifyRequest): Promise<void> => {
-    await deps.sessionControl.review().catch((error: unknown) => {
-      request.log.error({ err: error }, 'running sessions could not be reviewed')
-    })
-  }
   const carryOut = async <R>(
     request: FastifyRequest,
     code: 'object.create' | 'object.update' | 'object.delete',
@@ -106,7 +102,7 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
         told.push(event)
       }
       const done = await plan()
-      await review(request)
+      await reviewed(context, request)
       return done
     } catch (error) {
       const failure = { result: 'failure', reason: errorCodeOf(error) } as const
@@ -131,11 +127,12 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
     async (request, reply) => {
       const query = request.query as ListQuery
       const fields = fieldsOf(query, view)
-      const { items, total } = await resource.list(request, pageOf(query, request))
-      const names = new Names(deps.store)
-      const views = await Promise.all(items.map((item) => shownIn(request, item, names)))
-      reply.header('x-total-count', total)
-      return reply.send(views.map((one) => pick(one, fields)))
+      const listed = await resource.list(request, pageOf(query, request))
+      return sendList(context.answers, request, reply, listed, async (items) => {
+        const names = new Names(deps.store)
+        const views = await Promise.all(items.map((item) => shownIn(request, item, names)))
+        return views.map((one) => pick(one, fields))
+      })
     },
   )
 

@@ -1,32 +1,59 @@
 /**
- * Connections on which nobody has signed in yet: a bounded number from one address (of IPv6: one /64), so that
- * nobody takes the room of those who do. They are known by the client's address and port, for TLS has another
- * socket than TCP.
+ * The connections that there are: so many in all, and no address, user or API key has more than its share of them.
+ * Nobody is known before their first request, so until then a connection is its network's (an address; of IPv6 one
+ * /64), and when there is no room left, the one that has most gives up its oldest. From then on it is its user's and
+ * its key's. A part of the room is kept for those who administrate. Connections are known by the client's address and
+ * port, for TLS has another socket than TCP.
  */
 import type { Server, Socket } from 'node:net'
 import { networkOf } from '../model/networks.ts'
 
 export interface ConnectionLimits {
-  perAddress: number
-  /** From all addresses; one more takes the place of the oldest from the address that has most. */
+  /** Of all kinds together. */
   total: number
+  /** On which nobody has signed in yet, in all and of one network. */
+  anonymous: number
+  perNetwork: number
+  /** Of one user, and of one key. */
+  perHolder: number
+  /** Of the total, for those who administrate alone. */
+  kept: number
+  /** Refused sign-ins on one connection, the last of which ends it. */
+  refusals: number
 }
 
-interface Anonymous {
-  network: string
+/** Whose a connection is: none while nobody has signed in. */
+export interface Holder {
+  /** Of the user and of the key. */
+  ids: readonly string[]
+  isAdministrator: boolean
+}
+
+interface Connection {
   socket: Socket
+  network: string
+  holder: Holder | undefined
+  refusals: number
 }
 
 type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>
 
 export class Connections {
   readonly #limits: ConnectionLimits
-  /** In the order of their coming. */
-  readonly #anonymous = new Map<string, Anonymous>()
-  readonly #counts = new Map<string, number>()
+  readonly #isBusy: (peer: string) => boolean
+  /** By peer; in the order of their coming. */
+  readonly #all = new Map<string, Connection>()
+  /** Connections by network, of those without a holder, and by holder. */
+  readonly #networks = new Map<string, number>()
+  readonly #holders = new Map<string, number>()
+  #anonymous = 0
+  /** Held by those who do not administrate. */
+  #common = 0
 
-  constructor(limits: ConnectionLimits) {
+  /** `isBusy`: whether a request of this connection is in work; others may be closed at any time. */
+  constructor(limits: ConnectionLimits, isBusy: (peer: string) => boolean) {
     this.#limits = limits
+    this.#isBusy = isBusy
   }
 
   /** Watches what a server accepts. */
@@ -34,57 +61,143 @@ export class Connections {
     server.on('connection', (socket: Socket) => this.#accept(socket))
   }
 
-  /** Whoever is at the other end is known now. */
-  signedIn(peer: Peer): void {
-    this.#release(keyOf(peer))
+  /** Whoever is at the other end is known now; false: there is no room for one more of theirs. */
+  signedIn(peer: Peer, holder: Holder): boolean {
+    const key = peerOf(peer)
+    const connection = this.#all.get(key)
+    // a request that came by no connection of this server, or by one that has gone
+    if (!connection) return true
+    connection.refusals = 0
+    if (isSame(connection.holder, holder)) return true
+    if (!this.#hasRoomFor(holder, connection)) return false
+    this.#uncount(connection)
+    connection.holder = holder
+    this.#count(connection)
+    return true
   }
 
-  get size(): number {
-    return this.#anonymous.size
+  /** One more refused sign-in on this connection; true: it was the last. */
+  refused(peer: Peer): boolean {
+    const connection = this.#all.get(peerOf(peer))
+    if (!connection) return false
+    connection.refusals++
+    return this.#limits.refusals <= connection.refusals
+  }
+
+  /** Connections in all, and of those the ones without a holder. */
+  get size(): { all: number; anonymous: number } {
+    return { all: this.#all.size, anonymous: this.#anonymous }
   }
 
   #accept(socket: Socket): void {
     const { remoteAddress } = socket
-    const key = keyOf(socket)
-    if (remoteAddress === undefined) {
+    const network = remoteAddress === undefined ? undefined : networkOf(remoteAddress)
+    if (network === undefined || !this.#makeRoom(network)) {
       socket.destroy()
       return
     }
-    const network = networkOf(remoteAddress)
-    const own = this.#counts.get(network) ?? 0
-    const isFull = this.#anonymous.size >= this.#limits.total
-    if (own >= this.#limits.perAddress || (isFull && !this.#makeRoom(own))) {
-      socket.destroy()
-      return
-    }
-    this.#anonymous.set(key, { network, socket })
-    this.#counts.set(network, own + 1)
-    socket.once('close', () => this.#release(key))
+    const key = peerOf(socket)
+    const connection: Connection = { socket, network, holder: undefined, refusals: 0 }
+    this.#all.set(key, connection)
+    this.#count(connection)
+    socket.once('close', () => this.#release(key, connection))
   }
 
-  /** False: no address has more than `than`. */
-  #makeRoom(than: number): boolean {
-    const [most, count] = [...this.#counts].reduce((a, b) => (b[1] > a[1] ? b : a), ['', 0])
-    if (count <= than) return false
-    for (const [key, { network, socket }] of this.#anonymous) {
-      if (network !== most) continue
-      this.#release(key)
-      socket.destroy()
+  /** For one more connection of a network. */
+  #makeRoom(network: string): boolean {
+    const { total, anonymous, perNetwork } = this.#limits
+    const own = this.#networks.get(network) ?? 0
+    if (perNetwork <= own) return false
+    if (this.#anonymous < anonymous && this.#all.size < total) return true
+    const [most, count] = largest(this.#networks)
+    if (own < count) return this.#close((one) => !one.holder && one.network === most)
+    return this.#anonymous < anonymous && this.#closeIdle()
+  }
+
+  #hasRoomFor(holder: Holder, own: Connection): boolean {
+    for (const id of holder.ids) {
+      const isFull = this.#limits.perHolder <= (this.#holders.get(id) ?? 0)
+      if (isFull && !own.holder?.ids.includes(id) && !this.#close((one, key) => this.#isIdleOf(id, one, key)))
+        return false
+    }
+    const isCommon = !holder.isAdministrator && (own.holder === undefined || own.holder.isAdministrator)
+    const isFull = this.#limits.total - this.#limits.kept <= this.#common
+    return !isCommon || !isFull || this.#closeIdle()
+  }
+
+  /** Of whoever holds most, without those who administrate. */
+  #closeIdle(): boolean {
+    const common = new Map<string, number>()
+    for (const { holder } of this.#all.values()) {
+      if (holder && !holder.isAdministrator)
+        for (const id of holder.ids) common.set(id, this.#holders.get(id) ?? 0)
+    }
+    const ids = [...common].toSorted((a, b) => b[1] - a[1])
+    return ids.some(([id]) => this.#close((one, key) => this.#isIdleOf(id, one, key)))
+  }
+
+  #isIdleOf(id: string, { holder }: Connection, key: string): boolean {
+    return holder?.ids.includes(id) === true && !this.#isBusy(key)
+  }
+
+  /** Closes the oldest that is meant; false: there is none. */
+  #close(isMeant: (connection: Connection, key: string) => boolean): boolean {
+    for (const [key, connection] of this.#all) {
+      if (!isMeant(connection, key)) continue
+      this.#release(key, connection)
+      connection.socket.destroy()
       return true
     }
     return false
   }
 
-  #release(key: string): void {
-    const one = this.#anonymous.get(key)
-    if (!one) return
-    this.#anonymous.delete(key)
-    const rest = (this.#counts.get(one.network) ?? 1) - 1
-    if (rest > 0) this.#counts.set(one.network, rest)
-    else this.#counts.delete(one.network)
+  #release(key: string, connection: Connection): void {
+    if (this.#all.get(key) !== connection) return
+    this.#all.delete(key)
+    this.#uncount(connection)
+  }
+
+  #count({ network, holder }: Connection): void {
+    if (!holder) {
+      this.#anonymous++
+      add(this.#networks, network, 1)
+      return
+    }
+    if (!holder.isAdministrator) this.#common++
+    for (const id of holder.ids) add(this.#holders, id, 1)
+  }
+
+  #uncount({ network, holder }: Connection): void {
+    if (!holder) {
+      this.#anonymous--
+      add(this.#networks, network, -1)
+      return
+    }
+    if (!holder.isAdministrator) this.#common--
+    for (const id of holder.ids) add(this.#holders, id, -1)
   }
 }
 
-function keyOf({ remoteAddress, remotePort }: Peer): string {
+/** How a connection is known. */
+export function peerOf({ remoteAddress, remotePort }: Peer): string {
   return `${remoteAddress} ${remotePort}`
+}
+
+function isSame(a: Holder | undefined, b: Holder): boolean {
+  return (
+    a !== undefined &&
+    a.isAdministrator === b.isAdministrator &&
+    a.ids.length === b.ids.length &&
+    a.ids.every((id, index) => id === b.ids[index])
+  )
+}
+
+function add(counts: Map<string, number>, key: string, more: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + more
+  if (count > 0) counts.set(key, count)
+  else counts.delete(key)
+}
+
+function largest(counts: ReadonlyMap<string, number>): [string, number] {
+  return [...counts].reduce((a, b) => (b[1] > a[1] ? b : a), ['', 0])
 }

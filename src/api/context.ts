@@ -1,15 +1,17 @@
 /** What every resource of one API instance shares. */
 import type { Id } from '../model/objects.ts'
+import type { LongAnswers } from './answers.ts'
 import type { ApiDeps } from './deps.ts'
 import type { Refusals } from './refusals.ts'
 import type { SignIns } from './signins.ts'
 import type { Turns } from './turns.ts'
+import type { WatchingSocket } from './watching.ts'
 import type { WebSockets } from './websockets.ts'
 
 /** What resources stand on, also without a server: the import and export of the command line. */
 export interface ResourceContext {
   deps: Pick<ApiDeps, 'store' | 'passwords' | 'clock'> & {
-    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'setAuthority' | 'on'>
+    vault: Pick<ApiDeps['vault'], 'setCredentials' | 'setAuthority' | 'seal' | 'on'>
   }
 }
 
@@ -23,6 +25,9 @@ export interface Context extends ResourceContext {
   /** Refused API keys by address. */
   refusals: Refusals
   webSockets: WebSockets
+  /** Those who watch sessions. */
+  watchers: Set<WatchingSocket>
+  answers: LongAnswers
 }
 
 /** An object as the API shows it begins with these. */

@@ -14,6 +14,7 @@ import type { GuestMode, Invitation, InviteAnswer, InviteRequest } from '../gate
 import type { Watching } from '../gate/live.ts'
 import type { Watcher } from '../gate/live-session.ts'
 import type { TicketOffice } from '../gate/ticket-office.ts'
+import type { Basis } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { PasswordHasher } from '../identity/password.ts'
 import type { Deletion } from '../keeper/deletion.ts'
@@ -24,8 +25,8 @@ import type { Checkouts } from '../vault/checkout.ts'
 import type { Vault } from '../vault/credentials.ts'
 
 export interface SessionControl {
-  /** Ends a running session; `by` is who asked. False: no such session runs. */
-  kill(id: Id, reason: string, by: string): Promise<boolean>
+  /** Ends a running session; `by` is who asked, `apiKey` the name of the key that it was asked with. False: no such session runs. */
+  kill(id: Id, reason: string, by: string, apiKey?: string): Promise<boolean>
   /** Why nobody can watch the session now; undefined: somebody can. */
   watchRefusal(id: Id): Exclude<Watching['result'], 'watching'> | undefined
   /** Shows a running session to somebody from now on. */
@@ -36,7 +37,7 @@ export interface SessionControl {
   invite(id: Id, request: InviteRequest): InviteAnswer
   /** Of a session: those that wait, and those whose guest is in. */
   invitations(id: Id): Invitation[]
-  setGuestMode(invitation: Id, mode: GuestMode, by: string): void
+  setGuestMode(invitation: Id, mode: GuestMode, by: string, basis: Basis): void
   /** The invitation is no longer good, and its guest has to leave. */
   withdrawInvitation(invitation: Id, reason: string, by?: string): void
   /** Ends the sessions that may not go on after what was changed. */
@@ -50,10 +51,10 @@ export interface ApiMetrics {
 
 export interface ApiDeps {
   store: Store
-  vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'on' | 'fingerprint'>
+  vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'seal' | 'on' | 'fingerprint'>
   checkouts: Checkouts
   identities: Pick<Identities, 'authenticate'>
-  passwords: Pick<PasswordHasher, 'hash'>
+  passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit
   sessionControl: SessionControl
   tickets: Pick<TicketOffice, 'issue' | 'withdraw' | 'lifetime'>
@@ -63,7 +64,7 @@ export interface ApiDeps {
   recordings: RecordingExports | undefined
   /** undefined: what happened in sessions is not searched. */
   contents: Contents | undefined
-  deletion: Pick<Deletion, 'hold' | 'remove'>
+  deletion: Pick<Deletion, 'hold' | 'holdRelease' | 'release' | 'remove'>
   /** Milliseconds since the epoch. */
   clock: () => number
   /** Cryptographically strong bytes. */

@@ -24,6 +24,10 @@ export const ERRORS = {
     description:
       'the expression in q cannot be read; see details and the reference at /api/doc/Usage.html#search',
   },
+  weak_password: {
+    status: 400,
+    description: 'this password is among the first that are guessed; see details, and take another one',
+  },
   unknown_reference: {
     status: 400,
     description: 'a field names an object that does not exist; create that one first',
@@ -52,7 +56,13 @@ export const ERRORS = {
   },
   key_is_bound: {
     status: 403,
-    description: 'an API key that is bound to addresses or to a time makes and changes no keys',
+    description:
+      'an API key that is bound (ip_source, expiration_date, users, user_groups) makes and changes no keys, and one that is bound to addresses makes no way in from others: name addresses within its own',
+  },
+  key_exceeds_own: {
+    status: 403,
+    description:
+      'a key acts for those only whose password its maker could set: name users and user_groups whose profiles are within your own',
   },
   user_context_required: {
     status: 403,
@@ -111,6 +121,11 @@ export const ERRORS = {
     description: 'the session has as many invitations, or guests, as it may have: withdraw one first',
   },
   not_running: { status: 409, description: 'this session has ended already' },
+  person_required: {
+    status: 403,
+    description:
+      'ending a legal hold takes two people here, each signed in by a password of their own: an API key is none',
+  },
   on_hold: {
     status: 409,
     description: 'the session is on legal hold: its recording is kept until it is released',
@@ -148,6 +163,11 @@ export const ERRORS = {
     description: 'this is a WebSocket: connect to it with wss:// and a client of that protocol',
   },
   headers_too_large: { status: 431, description: 'the header fields are larger than 16 KiB' },
+  too_many_connections: {
+    status: 429,
+    description:
+      'this user, or this key, has as many connections as it may have, or there is no room for more: use fewer, one request after the other',
+  },
   internal: { status: 500, description: 'the broker failed; its log says more' },
   ffmpeg_missing: {
     status: 501,

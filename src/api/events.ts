@@ -26,7 +26,8 @@ export async function record(
 
 /** Who acts, as events show it. */
 export function actor(caller: Caller): EventFields {
-  return { user: caller.name, profile: caller.profile }
+  const { name, profile, key } = caller
+  return { user: name, profile, ...(key && { api_key: key.keyName }) }
 }
 
 /** The client's address; of a connection that is gone already, none. */

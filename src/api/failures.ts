@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { BucketError } from '../../recordings/bucket/error.ts'
 import { ContentsBusyError } from '../contents/contents.ts'
-import { BusyError } from '../identity/password.ts'
+import { BusyError } from '../identity/errors.ts'
 import { SearchError } from '../search/grammar.ts'
 import {
   ChangedError,
@@ -15,6 +15,7 @@ import {
   LastAdministratorError,
   MissingReferenceError,
   SortError,
+  StoreBusyError,
 } from '../store/errors.ts'
 import { CheckoutError, type CheckoutRefusal } from '../vault/checkout.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
@@ -83,6 +84,7 @@ export function apiErrorOf(error: unknown): ApiError {
   }
   if (error instanceof CheckoutError) return new ApiError(CHECKOUT_CODES[error.reason])
   if (error instanceof ContentsBusyError) return new ApiError('busy')
+  if (error instanceof StoreBusyError) return new ApiError('busy')
   if (error instanceof BusyError) return new ApiError('busy')
   if (error instanceof BucketError) return new ApiError('object_store_unavailable')
   if (error instanceof SearchError) {
@@ -121,6 +123,11 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
     request.log.error({ err: error }, 'the request failed')
   if (known.code === 'busy' || known.code === 'audit_unavailable') reply.header('retry-after', '5')
   reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
+}
+
+/** Whether somebody was turned away who did not prove who they are. */
+export function isRefusedSignIn(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 401
 }
 
 /** Answers what was no HTTP request at all, below Fastify. */

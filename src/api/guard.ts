@@ -15,3 +15,9 @@ export function needOf(method: string, url: string): Need {
 export function satisfies(rights: ProfileRights, need: Need): boolean {
   return need === 'public' || need === 'signed_in' || reaches(rights[need.feature], need.level)
 }
+
+/** The right that a route needs beside a sign-in, if it needs one. */
+export function rightFor(method: string, url: string): Exclude<Need, string> | undefined {
+  const need = needOf(method, url)
+  return typeof need === 'string' ? undefined : need
+}

@@ -75,8 +75,8 @@ export async function madeOnce(
   })
 }
 
-/** One caller cannot get at another's answers. */
+/** One caller cannot get at another's answers, nor a key at those of the user in whose name it comes. */
 function whose(request: FastifyRequest): string {
   const caller = callerOf(request)
-  return caller.user?.id ?? caller.name
+  return `${caller.key?.id ?? ''} ${caller.user?.id ?? ''}`
 }

@@ -5,10 +5,21 @@ export const MAX_HEADERS = 16 * 1024
 /** Characters of one part of a path: the longest account reference, percent-encoded. */
 export const MAX_PATH_PART = 2048
 export const MAX_CONNECTIONS = 1000
+/** Of them, of one user and of one API key; and kept for those who administrate. */
+export const MAX_CONNECTIONS_OF_HOLDER = 100
+export const CONNECTIONS_KEPT = 50
+/** Refused sign-ins on one connection: the last one ends it. */
+export const MAX_REFUSED_SIGN_INS = 6
 /** From the first byte of a request to its last. */
 export const REQUEST_TIMEOUT = 30_000
 export const HEADERS_TIMEOUT = 10_000
 export const HANDSHAKE_TIMEOUT = 10_000
+/** Long lists: characters of a piece, how many are under way of one user or key and in all, how long a client may take nothing, and take in all. */
+export const PIECE_LENGTH = 64 * 1024
+export const MAX_LONG_ANSWERS_OF_HOLDER = 8
+export const MAX_LONG_ANSWERS = 48
+export const ANSWER_STALL = 30_000
+export const ANSWER_TIME = 10 * 60_000
 /** A connection on which nothing moves, also in the middle of an answer. */
 export const IDLE_CONNECTION = 120_000
 export const KEEP_ALIVE = 30_000
@@ -48,7 +59,7 @@ export const MAX_SOCKET_MESSAGES = 100
 export const SOCKET_PING_MS = 30_000
 export const SOCKET_CLOSE_MS = 2000
 /** How long somebody watches on after the right to do so has gone, at most. */
-export const WATCH_REVIEW_MS = 5000
+export const WATCH_REVIEW_MS = 1500
 
 /** Members of one list in a body. */
 export const MAX_LIST = 10_000

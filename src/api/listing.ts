@@ -33,7 +33,9 @@ export type ListQuery = Static<typeof ListQuery>
 
 /** @throws SearchError */
 export function pageOf(query: ListQuery, request: FastifyRequest): Page {
-  const page: Page = { limit: query.limit ?? MAX_DEFAULT_PAGE, offset: query.offset ?? 0 }
+  const { limit = MAX_DEFAULT_PAGE, offset = 0 } = query
+  const page: Page = { limit, offset }
+  if (limit === -1 || MAX_DEFAULT_PAGE < limit) page.inPieces = true
   if (query.sort !== undefined) page.sort = query.sort.split(',')
   const search = searchOf(query.q, request)
   if (search) page.search = search

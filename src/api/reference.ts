@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import { Type } from 'typebox'
+import { sendText } from './answers.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { openApiDocument } from './document.ts'
 import { errorResponses } from './failures.ts'
@@ -71,11 +72,11 @@ export function registerReference(app: Api, { version }: ApiDeps): void {
   )
 
   // each made once: the routes stay as they are, and anybody may ask
-  let document: string | undefined
-  let page: string | undefined
+  let document: Buffer | undefined
+  let page: Buffer | undefined
   app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-    document ??= JSON.stringify(openApiDocument(app.swagger()))
-    return reply.type('application/json; charset=utf-8').send(document)
+    document ??= Buffer.from(JSON.stringify(openApiDocument(app.swagger())))
+    return sendText(reply.type('application/json; charset=utf-8'), document)
   })
 
   const styleHash = createHash('sha256').update(STYLE).digest('base64')
@@ -84,7 +85,7 @@ export function registerReference(app: Api, { version }: ApiDeps): void {
       'content-security-policy',
       `default-src 'none'; style-src 'sha256-${styleHash}'; frame-ancestors 'none'`,
     )
-    page ??= referencePage(app.swagger())
-    return reply.type('text/html; charset=utf-8').send(page)
+    page ??= Buffer.from(referencePage(app.swagger()))
+    return sendText(reply.type('text/html; charset=utf-8'), page)
   })
 }

@@ -3,7 +3,7 @@ import type { Static, TObject } from 'typebox'
 import type { EventCode } from '../audit/catalogue.ts'
 import type { EventFields } from '../audit/fields.ts'
 import type { Id } from '../model/objects.ts'
-import type { Page } from '../store/store.ts'
+import type { Listed, Page } from '../store/store.ts'
 import type { ApiRequest } from './caller.ts'
 import type { Params } from './paths.ts'
 import type { Names } from './references.ts'
@@ -58,7 +58,7 @@ export interface Resource<T extends Item, C extends TObject, U extends TObject, 
   secrets: readonly string[]
   /** Fields that are shown in the answer that made the object, and never again. */
   once?: readonly string[]
-  list(request: ApiRequest, page: Page): Promise<{ items: T[]; total: number }>
+  list(request: ApiRequest, page: Page): Promise<Listed<T>>
   find(request: ApiRequest, ref: string): Promise<T | undefined>
 }
 

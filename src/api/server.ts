@@ -1,18 +1,24 @@
 /** Builds the HTTPS server of the API: transport limits, sign-in and guard before any body, then the resources. */
+
+import { createServer, type Server } from 'node:https'
 import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { type FastifyReply, type FastifyRequest, fastify, LogController } from 'fastify'
 import { jsonText } from '../model/json-text.ts'
+import { pathOfUrl, refuseAmbiguous } from './ambiguity.ts'
+import { LongAnswers } from './answers.ts'
 import { authenticate } from './authenticate.ts'
+import { holderOf } from './caller.ts'
 import { Connections } from './connections.ts'
 import type { Context } from './context.ts'
 import { refuseCrossSite } from './crossSite.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { ApiError } from './errors.ts'
-import { answerClientError, answerError, isGone } from './failures.ts'
+import { answerClientError, answerError, isGone, isRefusedSignIn } from './failures.ts'
 import { needOf, satisfies } from './guard.ts'
 import { jsonFlaw } from './json.ts'
 import {
+  CONNECTIONS_KEPT,
   HANDSHAKE_TIMEOUT,
   HEADERS_TIMEOUT,
   IDLE_CONNECTION,
@@ -21,10 +27,13 @@ import {
   MAX_ANONYMOUS_PER_ADDRESS,
   MAX_BODY,
   MAX_CONNECTIONS,
+  MAX_CONNECTIONS_OF_HOLDER,
   MAX_HEADERS,
   MAX_PATH_PART,
+  MAX_REFUSED_SIGN_INS,
   REQUEST_TIMEOUT,
 } from './limits.ts'
+import { OneByOne } from './one-by-one.ts'
 import { registerOpenApi, registerReference } from './reference.ts'
 import { Refusals } from './refusals.ts'
 import { registerAccounts } from './resources/accounts.ts'
@@ -115,37 +124,35 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     turns: new Turns(),
     refusals: new Refusals(),
     webSockets: new WebSockets(),
+    watchers: new Set(),
+    answers: new LongAnswers(),
   }
+  const requests = new OneByOne((request, response) => app.routing(request, response))
   const app: Api = fastify({
-    https: {
-      cert: deps.tls.cert,
-      key: deps.tls.key,
-      minVersion: 'TLSv1.2',
-      ciphers: CIPHERS.join(':'),
-      honorCipherOrder: true,
-      handshakeTimeout: HANDSHAKE_TIMEOUT,
-      headersTimeout: HEADERS_TIMEOUT,
-      connectionsCheckingInterval: 5000,
-      maxHeaderSize: MAX_HEADERS,
-      shouldUpgradeCallback: isWebSocketRequest,
-    },
+    serverFactory: () => serverOf(deps, requests),
     loggerInstance: deps.logger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: MAX_BODY,
-    connectionTimeout: IDLE_CONNECTION,
-    requestTimeout: REQUEST_TIMEOUT,
-    keepAliveTimeout: KEEP_ALIVE,
     exposeHeadRoutes: true,
     forceCloseConnections: true,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART },
-    rewriteUrl: (request) => withOperators(withoutVersion(request.url ?? '/')),
+    rewriteUrl: (request) => withOperators(withoutVersion(pathOfUrl(request.url ?? '/'))),
     frameworkErrors: answerError,
     clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxTypeProvider>()
-  app.server.maxConnections = MAX_CONNECTIONS
-  const connections = new Connections({ perAddress: MAX_ANONYMOUS_PER_ADDRESS, total: MAX_ANONYMOUS })
+  const connections = new Connections(
+    {
+      total: MAX_CONNECTIONS,
+      anonymous: MAX_ANONYMOUS,
+      perNetwork: MAX_ANONYMOUS_PER_ADDRESS,
+      perHolder: MAX_CONNECTIONS_OF_HOLDER,
+      kept: CONNECTIONS_KEPT,
+      refusals: MAX_REFUSED_SIGN_INS,
+    },
+    requests.isBusy,
+  )
   connections.watch(app.server)
-  context.webSockets.attach(app)
+  context.webSockets.attach(app, (socket) => requests.leave(socket))
 
   app.setValidatorCompiler(validatorCompiler)
   // what a handler may answer is settled by its types; a schema compiled into a serializer would be a second truth
@@ -155,7 +162,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     const { method, routeOptions } = request
     deps.metrics?.request(method, routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000)
   }
+  const endWith = (request: FastifyRequest, reply: FastifyReply) => {
+    reply.header('connection', 'close')
+    requests.end(request.socket)
+  }
   app.setErrorHandler((error, request, reply) => {
+    if (isRefusedSignIn(error) && connections.refused(request.socket)) endWith(request, reply)
     answerError(error, request, reply)
     // an answer that cannot be sent is none to Fastify
     if (isGone(request)) count(request, reply)
@@ -173,13 +185,17 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       'x-content-type-options': 'nosniff',
       'strict-transport-security': 'max-age=31536000',
     })
+    refuseAmbiguous(request.raw, request.originalUrl)
     if (request.is404) return
     const need = needOf(request.method, request.routeOptions.url ?? '')
     // a link from elsewhere may lead to the reference, and to nothing else
     if (need !== 'public' || !READING.includes(request.method)) refuseCrossSite(request)
     if (need === 'public') return
     request.caller = await authenticate(context, request)
-    connections.signedIn(request.socket)
+    if (!connections.signedIn(request.socket, holderOf(request.caller))) {
+      endWith(request, reply)
+      throw new ApiError('too_many_connections')
+    }
     if (!satisfies(request.caller.rights, need)) throw new ApiError('forbidden')
   })
   app.addHook('onRoute', (route) => {
@@ -197,6 +213,31 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   )
   await app.ready()
   return app
+}
+
+/** The server below Fastify. */
+function serverOf({ tls }: ApiDeps, requests: OneByOne): Server {
+  const server = createServer(
+    {
+      cert: tls.cert,
+      key: tls.key,
+      minVersion: 'TLSv1.2',
+      ciphers: CIPHERS.join(':'),
+      honorCipherOrder: true,
+      handshakeTimeout: HANDSHAKE_TIMEOUT,
+      headersTimeout: HEADERS_TIMEOUT,
+      requestTimeout: REQUEST_TIMEOUT,
+      keepAliveTimeout: KEEP_ALIVE,
+      connectionsCheckingInterval: 5000,
+      maxHeaderSize: MAX_HEADERS,
+      // so that the answer says why
+      requireHostHeader: false,
+      shouldUpgradeCallback: isWebSocketRequest,
+    },
+    requests.take,
+  )
+  server.setTimeout(IDLE_CONNECTION)
+  return server
 }
 
 /** Only JSON, and no body where a client sends the content type of none. */

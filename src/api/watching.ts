@@ -28,7 +28,7 @@ export interface WatchingOptions {
   mayWatch: (caller: Caller) => boolean
   mayKill: (caller: Caller) => boolean
   /** False: the session does not run any more. */
-  kill: (reason: string, by: string) => Promise<boolean>
+  kill: (reason: string, by: Caller) => Promise<boolean>
   /** The WebSocket is closed; `reason` says why it was, when it was closed here. */
   onClose: (reason: string | undefined) => void
 }
@@ -45,7 +45,7 @@ export class WatchingSocket implements Watcher {
   constructor(name: string, options: WatchingOptions) {
     this.name = name
     this.#options = options
-    this.#reviews = setInterval(() => void this.#review(), WATCH_REVIEW_MS)
+    this.#reviews = setInterval(() => void this.review(), WATCH_REVIEW_MS)
     const { socket } = options
     socket.on('message', (data, isBinary) => this.#received(String(data), isBinary))
     socket.once('close', () => {
@@ -74,7 +74,7 @@ export class WatchingSocket implements Watcher {
   }
 
   /** The right may go while somebody watches, and so may the watcher's sign-in. */
-  async #review(): Promise<void> {
+  async review(): Promise<void> {
     const caller = await this.#caller()
     if (caller && !this.#options.mayWatch(caller)) this.close('forbidden', 'the right to watch was withdrawn')
   }
@@ -104,7 +104,7 @@ export class WatchingSocket implements Watcher {
     const caller = await this.#caller()
     if (!caller) return
     if (!mayKill(caller)) this.#refuse('forbidden')
-    else if (!(await kill(reason, caller.name))) this.#refuse('not_running')
+    else if (!(await kill(reason, caller))) this.#refuse('not_running')
   }
 
   #refuse(code: ErrorCode): void {

@@ -36,9 +36,16 @@ export class WebSockets {
   readonly #silent = new WeakSet<WebSocket>()
   #pings: NodeJS.Timeout | undefined
 
-  /** Hands requests for WebSockets to the routes of `app`, and closes what is open when it closes. */
-  attach(app: Api): void {
+  /**
+   * Hands requests for WebSockets to the routes of `app`, and closes what is open when it closes. `mayLeave`: whether
+   * the connection has no other request's answer to give before.
+   */
+  attach(app: Api, mayLeave: (socket: Socket) => boolean): void {
     app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      if (!mayLeave(socket as Socket)) {
+        socket.destroy()
+        return
+      }
       const response = new ServerResponse(request)
       this.#waiting.set(request, { socket, head, response })
       socket.on('error', () => socket.destroy())

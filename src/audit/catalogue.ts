@@ -32,6 +32,11 @@ export const TRAP_CODES: readonly EventCode[] = [
   'checkout.denied',
   'sink.down',
   'recording.space',
+  'sink.up',
+  'sink.begin',
+  'sink.end',
+  'sink.missed',
+  'config.reload',
 ]
 
 /** The catalogue's entry of a code. */

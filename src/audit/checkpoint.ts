@@ -18,6 +18,9 @@ import type { AuditEvent } from './catalogue.ts'
 
 const PREFIX = Buffer.from('sallyport-audit\x01', 'latin1')
 
+/** The `object_type` of the event that says that another key signs from there on; `signer` is its id. */
+export const SIGNING_KEY = 'signing_key'
+
 /** Rows that may follow each other without a checkpoint among them, and how long the last ones stay without. */
 export const CHECKPOINT_ROWS = 200
 export const CHECKPOINT_MS = 30_000

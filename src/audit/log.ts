@@ -1,19 +1,22 @@
 /**
- * The audit log: events become rows of a hash chain in the database; once they stand there they go out to the
- * sinks. Fail closed: an event that could not be stored is an error for whoever wanted to act.
+ * The audit log: events become rows of a hash chain in the database; once they stand there others
+ * are told: the feeds of the sinks (feeds/), the metrics. Fail closed: an event that could not be stored is an error for whoever wanted to act.
  */
 import type { KeyObject } from 'node:crypto'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import type { Anchor } from './anchor.ts'
-import { type Audit, type AuditEvent, EVENTS, type EventCode } from './catalogue.ts'
+import { type Audit, type AuditEvent, EVENTS, type EventCode, kindOf } from './catalogue.ts'
 import { chainCheckpoint, chainRows, type Head, type StoredEvent } from './chain.ts'
 import { CHECKPOINT_MS, CHECKPOINT_ROWS } from './checkpoint.ts'
 import { cleanFields } from './clean.ts'
 import type { EventFields } from './fields.ts'
-import { type After, type Sink, systemAfter } from './sink.ts'
+import type { Refusals } from './refusals.ts'
+import { type After, systemAfter } from './sink.ts'
 
 /** Events that may wait for the database; more are refused, so that a database that hangs is no memory leak. */
 const MAX_WAITING = 10_000
+/** Refusals may take this much of it, and are counted beyond: the rest is for what people do in their sessions. */
+const MAX_WAITING_REFUSALS = 1000
 /** Events of one commit. */
 export const MAX_GROUP = 500
 /** Attempts when another process (a command line beside the broker) appended at the same moment. */
@@ -29,9 +32,12 @@ export interface AuditLogOptions {
   repository: AuditRepository
   /** Milliseconds since the epoch. */
   now: () => number
-  sinks?: readonly Sink[]
-  /** A sink threw, which is a fault of the program; the event is stored and the other sinks have it. */
-  onSinkError?: (error: Error, sink: Sink) => void
+  /** Hears of events that stand in the log, in their order; must not throw. */
+  onStored?: (events: readonly StoredEvent[]) => void
+  /** Who acts where nothing else says so: of the command line, the user of the system. */
+  actor?: Pick<EventFields, 'user' | 'uid' | 'sudo_user'>
+  /** Folds refusals that repeat; absent: each is stored. */
+  refusals?: Refusals
   /** Absent: the log is chained, but not signed. */
   checkpoints?: Checkpoints
 }
@@ -54,51 +60,81 @@ interface Appended {
 export class AuditLog implements Audit {
   readonly #repository: AuditRepository
   readonly #now: () => number
-  readonly #onSinkError: AuditLogOptions['onSinkError']
-  #sinks: readonly Sink[]
+  readonly #onStored: NonNullable<AuditLogOptions['onStored']>
   #waiting: Waiting[] = []
   #writer: Promise<void> | undefined
   #head: Head | undefined
   /** False: the head has to be read from the database first. */
   #headKnown = false
   readonly #checkpoints: Checkpoints | undefined
+  readonly #actor: AuditLogOptions['actor']
+  readonly #refusals: Refusals | undefined
+  /** Refusals among those that wait. */
+  #waitingRefusals = 0
   /** Last row of which this process knows that a checkpoint signs it; undefined: it has written none yet. */
   #signed: number | undefined
   /** Cancels the checkpoint that is due in a while. */
   #due: (() => void) | undefined
   #sealing = false
 
-  constructor({ repository, now, sinks = [], onSinkError, checkpoints }: AuditLogOptions) {
+  constructor({
+    repository,
+    now,
+    onStored = () => undefined,
+    checkpoints,
+    actor,
+    refusals,
+  }: AuditLogOptions) {
     this.#checkpoints = checkpoints
     this.#repository = repository
     this.#now = now
-    this.#sinks = sinks
-    this.#onSinkError = onSinkError
-  }
-
-  get sinks(): readonly Sink[] {
-    return this.#sinks
-  }
-
-  /** Events that are stored from now on go to these; the ones before are not closed. */
-  setSinks(sinks: readonly Sink[]): void {
-    this.#sinks = sinks
+    this.#onStored = onStored
+    this.#actor = actor
+    this.#refusals = refusals
+    if (refusals) refusals.tell = (event) => this.#tellCounted(event)
   }
 
   /**
    * Resolves when the event is stored, with all that arrived while the commit before was under way in one
-   * transaction. Rejects when it could not be stored, when too many events wait, and for a code or a field that
+   * transaction; a refusal that repeats, when it is counted. Rejects when it could not be stored, when too many events wait, and for a code or a field that
    * the catalogue does not know.
    */
   async record(code: EventCode, fields: EventFields): Promise<void> {
     if (!Object.hasOwn(EVENTS, code)) throw new TypeError(`no event is called ${String(code).slice(0, 40)}`)
-    const event: AuditEvent = { time: this.#now(), code, fields: cleanFields(fields) }
+    const isLocal = this.#actor !== undefined && kindOf(code).fields.includes('uid')
+    const told = isLocal ? { ...this.#actor, ...fields } : fields
+    const event: AuditEvent = { time: this.#now(), code, fields: cleanFields(told) }
+    const isRefusal = this.#refusals?.isRefusal(code) ?? false
+    if (this.#refusals && isRefusal) {
+      if (this.#refusals.takes(event)) return
+      if (this.#waitingRefusals >= MAX_WAITING_REFUSALS) {
+        this.#refusals.count(event)
+        return
+      }
+    }
     if (this.#waiting.length >= MAX_WAITING)
       throw new Error('the audit log cannot keep up: too many events wait')
-    await new Promise<void>((resolve, reject) => {
+    await this.#stored(event, isRefusal)
+  }
+
+  #stored(event: AuditEvent, isRefusal: boolean): Promise<void> {
+    if (isRefusal) this.#waitingRefusals++
+    const stored = new Promise<void>((resolve, reject) => {
       this.#waiting.push({ event, resolve, reject })
       this.#writer ??= this.#write()
     })
+    return isRefusal ? stored.finally(() => this.#waitingRefusals--) : stored
+  }
+
+  /** What cannot be stored for now stays counted. */
+  #tellCounted(event: AuditEvent): void {
+    if (this.#waitingRefusals >= MAX_WAITING_REFUSALS) {
+      this.#refusals?.count(event)
+      return
+    }
+    this.#stored({ ...event, fields: cleanFields(event.fields) }, true).catch(() =>
+      this.#refusals?.count(event),
+    )
   }
 
   /** Resolves when all that was recorded before is stored or refused. */
@@ -120,10 +156,10 @@ export class AuditLog implements Audit {
     await this.flush()
   }
 
-  /** Stores what waits, signs it, and closes the sinks. */
+  /** Stores what waits and what is counted, and signs it. */
   async close(): Promise<void> {
+    for (const event of this.#refusals?.takeAll() ?? []) this.#tellCounted(event)
     await this.checkpoint()
-    await Promise.all(this.#sinks.map((sink) => sink.close()))
   }
 
   async #write(): Promise<void> {
@@ -139,7 +175,7 @@ export class AuditLog implements Audit {
           sealing,
         )
         for (const { resolve } of group) resolve()
-        for (const [i, { event }] of group.entries()) this.#fanOut({ ...event, sequence: rows[i]!.sequence })
+        this.#onStored(group.map(({ event }, i) => ({ ...event, sequence: rows[i]!.sequence })))
         if (checkpoint) await this.#signedWith(checkpoint)
         else this.#signSoon()
       } catch (error) {
@@ -155,7 +191,7 @@ export class AuditLog implements Audit {
     this.#signed = row.sequence
     this.#due?.()
     this.#due = undefined
-    this.#fanOut(event)
+    this.#onStored([event])
     await this.#checkpoints?.anchor.note(row).catch((error: Error) => this.#checkpoints?.onError(error))
   }
 
@@ -200,16 +236,6 @@ export class AuditLog implements Audit {
         if (head && Buffer.from(head.hash).equals(rows.at(-1)!.hash)) return appended
         // another process was faster: its rows are the chain now, ours go behind them
         if (head?.sequence === before || attempt >= MAX_ATTEMPTS) throw error
-      }
-    }
-  }
-
-  #fanOut(event: StoredEvent): void {
-    for (const sink of this.#sinks) {
-      try {
-        sink.send(event)
-      } catch (error) {
-        this.#onSinkError?.(error as Error, sink)
       }
     }
   }

@@ -23,6 +23,10 @@ export function deed(f: EventFields, done: string, verb: string, what: string): 
     : `${who(f)} ${done} ${what}`
 }
 
+/** Of refusals that were folded into one event. */
+export const times = (f: EventFields) =>
+  f.count === undefined ? '' : ` (${f.count} times since ${f.first ?? '?'})`
+
 /** The reason of a deed that did not fail: `deed` has that of one that did. */
 export const heldBecause = (f: EventFields) => (f.result === 'failure' ? '' : because(f))
 
@@ -48,5 +52,6 @@ export function command(f: EventFields): string {
 
 export function copied(f: EventFields): string {
   const size = f.size === undefined ? '' : ` (${f.size} bytes)`
-  return `${who(f)} copied${size} ${f.direction === 'up' ? 'to' : 'from'} ${targetOf(f)}${f.reason === undefined ? '' : `, ${f.reason}`}`
+  const format = f.format === undefined ? '' : ` ${f.format}`
+  return `${who(f)} copied${format}${size} ${f.direction === 'up' ? 'to' : 'from'} ${targetOf(f)}${f.reason === undefined ? '' : `, ${f.reason}`}`
 }

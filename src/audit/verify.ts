@@ -5,8 +5,9 @@
 import { Buffer } from 'node:buffer'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import { chainHash, FIRST, GENESIS, type Head, type StoredEvent } from './chain.ts'
-import { CHECKPOINT_ROWS, judgeCheckpoint } from './checkpoint.ts'
+import { CHECKPOINT_ROWS, judgeCheckpoint, SIGNING_KEY } from './checkpoint.ts'
 import type { EventFields } from './fields.ts'
+import { beginningOf, type Handover, handoverOf } from './handover.ts'
 import { MAX_GROUP } from './log.ts'
 
 const ROWS_AT_A_TIME = 1000
@@ -31,6 +32,8 @@ export type AuditFault = keyof typeof AUDIT_FAULTS
 export interface AuditVerdict {
   /** Rows that are in order, counted from the first. */
   rows: number
+  /** The last row that retention has removed, as a signed handover says; absent: the log is there from its first. */
+  removed?: number
   /** Hash of the last row that is in order, as hex; undefined: no row is. */
   head?: string
   /** Checkpoints that were tried. */
@@ -46,6 +49,8 @@ export interface AuditVerifyOptions {
   trusted?: readonly Uint8Array[]
   /** Rows that the log is known to have, in any order. */
   known?: readonly Head[]
+  /** The last row that is looked at; absent: all, and the end of the log. */
+  upTo?: number
   /** Sees every event that is in order. */
   onEvent?: (event: StoredEvent) => void
 }
@@ -64,10 +69,27 @@ class AuditVerifier {
   #previous: Uint8Array = GENESIS
   #next = FIRST
   #checkpoints = 0
+  #first = FIRST
   #signed = FIRST - 1
+  /** Id of the key that has to sign from here on, once the log says which. */
+  #signer: string | undefined
 
   constructor(options: AuditVerifyOptions) {
     this.#options = options
+  }
+
+  /** The log begins behind that row. */
+  begin({ last }: Handover): void {
+    for (const { sequence, hash } of this.#options.known ?? []) {
+      if (sequence !== last.sequence || Buffer.from(hash).equals(last.hash)) continue
+      const message = `expected the hash ${Buffer.from(hash).toString('hex')} in row ${sequence}, which was handed over`
+      throw new Fault('replaced_log', message)
+    }
+    this.#previous = last.hash
+    this.#first = last.sequence + 1
+    this.#next = this.#first
+    // a handover ends with a checkpoint
+    this.#signed = last.sequence
   }
 
   get next(): number {
@@ -76,8 +98,9 @@ class AuditVerifier {
 
   verdict(fault?: Fault): AuditVerdict {
     return {
-      rows: this.#next - FIRST,
-      ...(this.#next > FIRST ? { head: Buffer.from(this.#previous).toString('hex') } : {}),
+      rows: this.#next - this.#first,
+      ...(this.#first > FIRST && { removed: this.#first - 1 }),
+      ...(this.#next > this.#first ? { head: Buffer.from(this.#previous).toString('hex') } : {}),
       checkpoints: this.#checkpoints,
       unsigned: this.#next - 1 - this.#signed,
       ...(fault && { fault: { code: fault.code, sequence: this.#next, message: fault.message } }),
@@ -109,10 +132,23 @@ class AuditVerifier {
       this.#checkpoints++
       this.#signed = row.sequence
     }
+    if (event.code === 'secret.change' && event.fields.object_type === SIGNING_KEY) {
+      this.#signer = String(event.fields.signer)
+    }
+    // The key that has handed over signs from there on: where another has taken its place is told in rows to come.
+    if (event.code === 'audit.handover' && trusted && handoverOf(event.fields, trusted)) {
+      this.#signer = String(event.fields.signer)
+    }
     onEvent?.(event)
   }
 
   #checkpoint({ sequence, time, fields }: StoredEvent, trusted: readonly Uint8Array[]): void {
+    if (this.#signer !== undefined && fields.signer !== this.#signer) {
+      throw new Fault(
+        'unknown_signer',
+        `the checkpoint is signed by ${fields.signer}, which ${this.#signer} has come in the place of`,
+      )
+    }
     const judged = judgeCheckpoint({ sequence, time, before: this.#previous }, fields, trusted)
     if (judged === 'unknown_signer') {
       throw new Fault(
@@ -164,17 +200,24 @@ function eventOf(row: AuditRow): StoredEvent {
   return { ...(event as StoredEvent), fields: event.fields ?? {} }
 }
 
-/** Walks the whole log and stops at the first fault. */
+/** Walks the log, from where a signed handover lets it begin, and stops at the first fault. */
 export async function verifyAudit(
-  repository: Pick<AuditRepository, 'range'>,
+  repository: Pick<AuditRepository, 'range' | 'handovers'>,
   options: AuditVerifyOptions = {},
 ): Promise<AuditVerdict> {
   const verifier = new AuditVerifier(options)
   try {
+    const { trusted, upTo = Number.MAX_SAFE_INTEGER } = options
     // from 0, so that a row before the first would show
-    for (let from = 0; ; from = verifier.next) {
+    const [first] = await repository.range(0, 1)
+    const handover = first && (await beginningOf(repository, first.sequence, trusted))
+    if (handover) verifier.begin(handover)
+    for (let from = handover ? verifier.next : 0; ; from = verifier.next) {
       const rows = await repository.range(from, ROWS_AT_A_TIME)
-      for (const row of rows) verifier.row(row)
+      for (const row of rows) {
+        if (row.sequence > upTo) return verifier.verdict()
+        verifier.row(row)
+      }
       if (rows.length < ROWS_AT_A_TIME) break
     }
     verifier.end()

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { lstat, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditAnchor } from '../audit/anchor.ts'
-import { AuditLog } from '../audit/log.ts'
+import { AuditLog, type AuditLogOptions } from '../audit/log.ts'
 import { anchorFault, verifyAudit } from '../audit/verify.ts'
 import type { Config } from '../config/config.ts'
 import { openRecordingKeys, type RecordingKeys } from '../keeper/keeper.ts'
@@ -44,7 +44,7 @@ export interface RestoreOptions {
   /** The backup. */
   folder: string
   /** Who restores it. */
-  user: string
+  actor: NonNullable<AuditLogOptions['actor']>
   /** Milliseconds since the epoch. */
   now: () => number
   environment?: Readonly<Record<string, string | undefined>>
@@ -135,7 +135,7 @@ class Restore {
 
   /** That it is what this broker has made, and that its log is in order; then the rest is taken, and the restore told. */
   async #prove(store: Store, source: MasterKeySource): Promise<void> {
-    const { now, user } = this.#options
+    const { now, actor } = this.#options
     const manifest = this.#manifest
     const vault = await openVault(store, source)
     const keys = await openRecordingKeys(store.settings, vault)
@@ -149,7 +149,7 @@ class Restore {
     const noted = await anchor.read()
     const head = { sequence: manifest.audit.row, hash: Buffer.from(manifest.audit.hash, 'hex') }
     const known = noted ? [noted, head] : [head]
-    const { fault } = anchorFault(await verifyAudit(store.audit, { trusted: [keys.signer], known }), noted)
+    const { fault } = anchorFault(await verifyAudit(store.audit, { trusted: keys.trusted, known }), noted)
     if (fault) {
       throw new BackupError(
         `the audit log of the backup is not in order: row ${fault.sequence}: ${fault.code}: ${fault.message}`,
@@ -162,10 +162,10 @@ class Restore {
     const audit = new AuditLog({
       repository: store.audit,
       now,
+      actor,
       checkpoints: { key: keys.signing, anchor, onError: (error) => problems.push(error) },
     })
     await audit.record('backup.restore', {
-      user,
       object: this.#source.path,
       method: manifest.recordings.containers ? 'recordings' : 'database',
       sha256: createHash('sha256').update(this.#bytes).digest('hex'),
@@ -176,14 +176,14 @@ class Restore {
     if (problems[0]) throw problems[0]
   }
 
-  async #takeFiles({ identity }: RecordingKeys): Promise<void> {
+  async #takeFiles({ identities }: RecordingKeys): Promise<void> {
     for (const { path } of this.#manifest.files) {
       const place = dataPlace(path)
       if (place === undefined) continue
       const file = await this.#target.dataFile(place)
       const sealed = file + SEALED
       await this.#copy(path, sealed)
-      await openSealed(sealed, file, identity, this.#target.owner)
+      await openSealed(sealed, file, identities, this.#target.owner)
       await rm(sealed)
     }
   }

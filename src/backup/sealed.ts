@@ -24,11 +24,11 @@ export async function sealFile(source: string, target: string, recipient: string
 export async function openSealed(
   source: string,
   target: string,
-  identity: RecordingKeys['identity'],
+  identities: RecordingKeys['identities'],
   owner: Owner | undefined,
 ): Promise<void> {
   const decrypter = new Decrypter()
-  decrypter.addIdentity(identity.revealText())
+  for (const identity of identities) decrypter.addIdentity(identity.revealText())
   const plain = await decrypter.decrypt(await readSmall(source, MAX_SEALED)).catch((error: Error) => {
     throw new BackupError(`${source} cannot be opened with the keys of this backup: ${error.message}`)
   })

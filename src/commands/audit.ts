@@ -1,6 +1,7 @@
 /** `sallyport audit verify|export|key`. */
 import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
+import { jsonLine } from '../../recordings/export/payload.ts'
 import { signerId } from '../../recordings/format/header.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import type { Head } from '../audit/chain.ts'
@@ -9,12 +10,13 @@ import { type AuditVerdict, anchorFault, verifyAudit } from '../audit/verify.ts'
 import { countOf, crossCheck, Evidence, listed, type SessionFault } from '../keeper/evidence.ts'
 import { type Beside, besideBroker } from './beside.ts'
 import { type Command, expectNoWords, type Invocation, UsageError } from './command.ts'
+import { forStream, plain } from './output.ts'
 
 export const auditCommand: Command = {
   synopsis: [
     ['audit verify [--head ROW:HASH]… [--json]', 'check the audit log, and the recordings against it'],
     ['audit export', 'write the audit log to standard output, one JSON object a line'],
-    ['audit key', 'print the public key that signs recordings and the audit log'],
+    ['audit key', 'print the public key that signs recordings and the audit log, and those that it replaced'],
   ],
   options: { json: { type: 'boolean' }, head: { type: 'string', multiple: true } },
   async run(invocation) {
@@ -47,29 +49,31 @@ async function verify(beside: Beside, heads: Head[], { options }: Invocation): P
   const entries = await listed(keeper.root)
   const evidence = new Evidence()
   const walked = await verifyAudit(store.audit, {
-    trusted: [keeper.keys.signer],
+    trusted: keeper.keys.trusted,
     known: [...heads, ...(anchor ? [anchor] : [])],
     onEvent: (event) => evidence.add(event),
   })
   const verdict = anchorFault(walked, anchor)
   // With a hole in the log, what it says of recordings is no evidence.
-  const sessions = verdict.fault ? [] : await crossCheck(keeper.root, entries, evidence.sessions)
+  const sessions = verdict.fault ? [] : await crossCheck(keeper.root, entries, evidence)
   const recordings = { ...countOf(evidence.sessions), faults: sessions }
   process.stdout.write(
-    options['json'] ? `${JSON.stringify({ ...verdict, recordings })}\n` : textOf(verdict, recordings),
+    options['json'] ? jsonLine({ ...verdict, recordings }) : plain(textOf(verdict, recordings)),
   )
   return verdict.fault || sessions.length > 0 ? 1 : 0
 }
 
 function textOf(
-  { rows, head, checkpoints, unsigned, fault }: AuditVerdict,
+  { rows, removed, head, checkpoints, unsigned, fault }: AuditVerdict,
   { due, deleted, faults }: { due: number; deleted: number; faults: SessionFault[] },
 ): string {
   if (fault) {
     return `row ${fault.sequence}: ${fault.code}: ${fault.message}; ${rows} rows before it are in order\n`
   }
   const lines = faults.map(({ session, code, message }) => `session ${session}: ${code}: ${message}`)
-  const log = `${rows} rows, ${checkpoints} checkpoints, ${unsigned} rows not signed yet, head ${head ?? 'none'}`
+  const begin =
+    removed === undefined ? '' : ` behind row ${removed}, which was handed over with all before it`
+  const log = `${rows} rows${begin}, ${checkpoints} checkpoints, ${unsigned} rows not signed yet, head ${head ?? 'none'}`
   const files = `${due} recordings, ${deleted} deleted with a tombstone`
   lines.push(`${faults.length > 0 ? 'the log itself is in order' : 'ok'}: ${log}; ${files}`)
   return `${lines.join('\n')}\n`
@@ -77,15 +81,18 @@ function textOf(
 
 /** The export ends with a checkpoint, so that an end that is cut off later is missed. */
 async function exportAll({ store, audit }: Beside): Promise<number> {
+  await audit.record('audit.export', {})
   await audit.checkpoint({ always: true })
   for await (const lines of exportAudit(store.audit)) {
-    if (!process.stdout.write(lines)) await once(process.stdout, 'drain')
+    if (!process.stdout.write(forStream(lines, process.stdout))) await once(process.stdout, 'drain')
   }
   return 0
 }
 
 async function printKey({ keeper }: Beside): Promise<number> {
-  const { signer } = keeper.keys
-  process.stdout.write(`${Buffer.from(signer).toString('base64')} ${signerId(signer)}\n`)
+  const [present, ...former] = keeper.keys.trusted.map(
+    (key) => `${Buffer.from(key).toString('base64')} ${signerId(key)}`,
+  )
+  process.stdout.write([present, ...former.map((key) => `${key} replaced`), ''].join('\n'))
   return 0
 }

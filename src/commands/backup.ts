@@ -4,7 +4,7 @@ import { makeBackup } from '../backup/backup.ts'
 import type { Manifest } from '../backup/manifest.ts'
 import { besideBroker } from './beside.ts'
 import { type Command, onlyWord } from './command.ts'
-import { localUser } from './tables.ts'
+import { localUser } from './local-user.ts'
 import { productVersion } from './version.ts'
 
 /** Copying gives way to the broker beside. */

@@ -7,10 +7,11 @@ import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
 import type { Invocation } from './command.ts'
+import { localActor } from './local-user.ts'
 
 export interface Beside extends Foundation {
   config: Config
-  /** Events of the command line stand in the audit log; the running broker's sinks do not see them. */
+  /** Its events name who runs the command; the broker's receivers get them from the log, now or at its next start. */
   audit: AuditLog
 }
 
@@ -29,6 +30,7 @@ export async function besideBroker<T>(
     const audit = new AuditLog({
       repository: store.audit,
       now: Date.now,
+      actor: localActor(),
       checkpoints: {
         key: keeper.keys.signing,
         anchor: auditAnchor({ ...store, vault }),
@@ -39,6 +41,6 @@ export async function besideBroker<T>(
     await audit.close()
     return done
   } finally {
-    await foundation.store.close()
+    await foundation.close()
   }
 }

@@ -1,16 +1,31 @@
 /** The certificates that listeners are configured to show: whether they can be, with their keys, and still count. */
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Config, TlsListen } from '../config/config.ts'
 import type { Finding } from './check.ts'
 
 /** Self-signed ones are made where none is named. `now` in milliseconds since the epoch. */
-export function certificates({ listen }: Pick<Config, 'listen'>, now: number): Finding[] {
-  return (['https', 'telnets', 'vnc', 'rdp'] as const).flatMap((name) => {
+export function certificates(
+  { listen, dataDir }: Pick<Config, 'listen' | 'dataDir'>,
+  now: number,
+): Finding[] {
+  const configured = (['https', 'telnets', 'vnc', 'rdp'] as const).flatMap((name) => {
     const listener = listen[name]
     return listener?.certificate === undefined ? [] : [finding(name, listener, listener.certificate, now)]
   })
+  return [...configured, ...ownAuthority(dataDir)]
+}
+
+/** Says that the self-signed certificate is one of before, which was an authority too. */
+function ownAuthority(dataDir: string): Finding[] {
+  const file = join(dataDir, 'tls', 'cert.pem')
+  if (!existsSync(file) || !new X509Certificate(readFileSync(file)).ca) return []
+  const text =
+    `${file} is an authority: whoever steals its key can vouch for any host to those who trust it; ` +
+    'remove it and its key, start again, and hand out the new one'
+  return [{ level: 'warning', subject: 'own cert', text }]
 }
 
 function finding(name: string, { key: keyFile }: TlsListen, file: string, now: number): Finding {

@@ -1,14 +1,17 @@
 /** `sallyport check`: whether the broker would start here, and what is unwise. One line a finding. */
+
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/ssh2.ts'
+import { jsonLine } from '../../recordings/export/payload.ts'
 import { recipientFault } from '../../recordings/keys.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import { anchorFault, verifyAudit } from '../audit/verify.ts'
 import { explainBindError } from '../config/binderror.ts'
 import type { Config } from '../config/config.ts'
+import { exposedFiles } from '../config/exposure.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { publicHostKeys, runningHolder } from '../data-folder.ts'
 import { openFoundation } from '../foundation.ts'
@@ -19,6 +22,7 @@ import { openHostCertificates, validityOf } from '../own-certificates.ts'
 import { withholdFromCoreDumps } from '../process-memory.ts'
 import { certificates } from './certificates.ts'
 import { type Command, expectNoWords } from './command.ts'
+import { plain } from './output.ts'
 
 export interface Finding {
   level: 'ok' | 'warning' | 'error'
@@ -38,8 +42,8 @@ export const check: Command = {
     for (const finding of findings) {
       process.stdout.write(
         options['json']
-          ? `${JSON.stringify(finding)}\n`
-          : `${finding.level.padEnd(8)} ${finding.subject.padEnd(14)} ${finding.text}\n`,
+          ? jsonLine(finding)
+          : plain(`${finding.level.padEnd(8)} ${finding.subject.padEnd(14)} ${finding.text}\n`),
       )
     }
     return findings.some(({ level }) => level === 'error') ? 1 : 0
@@ -63,6 +67,7 @@ async function look(file: string): Promise<Finding[]> {
     ...certificates(config, Date.now()),
     ...(await data(config)),
     masterKey(config),
+    ...secretFiles(config),
     coreDumps(),
     disk(config),
     ...(await objectStore(config)),
@@ -139,7 +144,7 @@ async function data(config: Config): Promise<Finding[]> {
       const anchor = await auditAnchor({ ...store, vault }).read()
       const known = anchor ? [anchor] : []
       const verdict = anchorFault(
-        await verifyAudit(store.audit, { trusted: [keeper.keys.signer], known }),
+        await verifyAudit(store.audit, { trusted: keeper.keys.trusted, known }),
         anchor,
       )
       return [
@@ -154,7 +159,7 @@ async function data(config: Config): Promise<Finding[]> {
           : { level: 'ok', subject: 'audit', text: `${verdict.rows} rows in order` },
       ]
     } finally {
-      await foundation.store.close()
+      await foundation.close()
     }
   } catch (error) {
     return [
@@ -203,6 +208,14 @@ function masterKey({ masterKey, dataDir }: Config): Finding {
     subject: 'master key',
     text: `${file} lies beside the data that it seals: who copies the folder has both; move it, and set master_key`,
   }
+}
+
+function secretFiles(config: Config): Finding[] {
+  const exposed = exposedFiles(config)
+  if (exposed.length > 0) return exposed.map((text) => ({ level: 'warning', subject: 'secrets', text }))
+  const { length } = config.secretFiles
+  const text = `${length} file${length === 1 ? '' : 's'} with secrets, for nobody else to read`
+  return length === 0 ? [] : [{ level: 'ok', subject: 'secrets', text }]
 }
 
 function disk({ dataDir, recordings }: Config): Finding {

@@ -20,7 +20,7 @@ import { type Command, expectNoWords } from './command.ts'
 import { productVersion } from './version.ts'
 
 const USER = 'ops1'
-const PASSWORD = 'demo'
+const PASSWORD = 'through-the-doors'
 const DEVICE = 'srv1'
 /** Where a private sshd of the machine is found; without one the machine's own on port 22 is no substitute. */
 const SSHD = ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/opt/homebrew/sbin/sshd', '/usr/local/bin/sshd']
@@ -147,10 +147,10 @@ function writeConfig(folder: string, sshPort: number, httpsPort: number): string
 
 /** What an administrator would create over the API (README.md, the walk), straight into the new database. */
 async function provision(config: Config, target: Target): Promise<void> {
-  const { store, vault, identities } = await openFoundation(config)
+  const { store, vault, identities, passwords, close } = await openFoundation(config)
   try {
     const audit = new AuditLog({ repository: store.audit, now: Date.now })
-    await firstAdministrator(store, identities, audit, PASSWORD)
+    await firstAdministrator(store, identities, audit, passwords.policy, PASSWORD)
     const group = await store.userGroups.create({ groupName: 'operators', description: '', userIds: [] })
     const user = await store.users.create({
       userName: USER,
@@ -205,7 +205,7 @@ async function provision(config: Config, target: Target): Promise<void> {
       recordingMode: 'standard',
     })
   } finally {
-    await store.close()
+    await close()
   }
 }
 

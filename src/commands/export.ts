@@ -1,9 +1,12 @@
 /** `sallyport export TYPE`. */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { callerOf } from '../api/caller.ts'
 import { exportTable } from '../api/csv/exporter.ts'
+import { actor, record } from '../api/events.ts'
 import { besideBroker } from './beside.ts'
 import { type Command, UsageError } from './command.ts'
+import { forStream } from './output.ts'
 import { contextOf, separatorOption, typeOf, whoRunsThis } from './tables.ts'
 
 export const exportCommand: Command = {
@@ -15,9 +18,15 @@ export const exportCommand: Command = {
     if (more.length > 0) throw new UsageError(`${JSON.stringify(more[0])} is one word too many`)
     const separator = separatorOption(invocation)
     return await besideBroker(invocation, async (beside) => {
-      const table = exportTable(contextOf(beside), whoRunsThis(), name, separator)
+      const who = whoRunsThis()
+      await record(beside.audit, who, 'object.export', { ...actor(callerOf(who)), object_type: name })
+      const table = forTerminal(exportTable(contextOf(beside), who, name, separator))
       await pipeline(Readable.from(table), process.stdout, { end: false })
       return 0
     })
   },
+}
+
+async function* forTerminal(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const piece of pieces) yield forStream(piece, process.stdout)
 }

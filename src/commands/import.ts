@@ -1,12 +1,14 @@
 /** `sallyport import TYPE FILE`. */
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
+import { jsonLine } from '../../recordings/export/payload.ts'
 import { type ImportedRow, importTable } from '../api/csv/importer.ts'
 import { ApiError, ERRORS } from '../api/errors.ts'
 import { cleanValue } from '../audit/clean.ts'
 import { runningHolder } from '../data-folder.ts'
 import { besideBroker } from './beside.ts'
 import { type Command, UsageError } from './command.ts'
+import { plain } from './output.ts'
 import { contextOf, separatorOption, typeOf, whoRunsThis } from './tables.ts'
 
 /**
@@ -60,7 +62,7 @@ function tooMany(changes: number): Error {
 function report(rows: readonly ImportedRow[], { dryRun, json }: { dryRun: boolean; json: boolean }): void {
   for (const { row, result, object } of rows) {
     process.stdout.write(
-      json ? `${JSON.stringify({ row, result, object })}\n` : `row ${row}: ${result} ${object}\n`,
+      json ? jsonLine({ row, result, object }) : plain(`row ${row}: ${result} ${object}\n`),
     )
   }
   if (json) return

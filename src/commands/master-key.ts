@@ -1,49 +1,131 @@
-/** `sallyport master-key rotate`. */
+/** `sallyport master-key rotate [--data-key]`. */
 import { existsSync } from 'node:fs'
+import { signerId } from '../../recordings/format/header.ts'
+import { auditAnchor } from '../audit/anchor.ts'
+import { SIGNING_KEY } from '../audit/checkpoint.ts'
 import { AuditLog } from '../audit/log.ts'
+import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
+import { holdKeys, openDataFolder } from '../data-folder.ts'
+import { renewRecordingKeys } from '../keeper/keeper.ts'
+import type { Secret } from '../model/secret.ts'
 import { openStore } from '../store/open.ts'
+import type { Store } from '../store/store.ts'
 import { loadMasterKey, rotateMasterKeyFile } from '../vault/keyfile.ts'
 import { fingerprint, formatMasterKey, newMasterKey, rotate } from '../vault/masterkey.ts'
+import { renewDataKey } from '../vault/renewal.ts'
 import { type Command, UsageError } from './command.ts'
+import { localActor } from './local-user.ts'
+
+const REASON = 'master-key rotate'
+
+type Rewrap = (old: Secret, fresh: Secret) => Promise<void>
 
 export const rotateMasterKey: Command = {
-  synopsis: [['master-key rotate', 'replace the master key and wrap the data key with the new one']],
-  async run({ config: file, words }) {
+  synopsis: [
+    [
+      'master-key rotate [--data-key]',
+      'replace the master key; with --data-key, while no broker runs, also the keys that it protects: ' +
+        'of secrets, of signatures and of recordings',
+    ],
+  ],
+  options: { 'data-key': { type: 'boolean' } },
+  async run({ config: file, options, words }) {
     if (words.length !== 1 || words[0] !== 'rotate') throw new UsageError('expected master-key rotate')
     const config = loadConfig(file)
     if (!existsSync(config.database.file)) {
       throw new Error(`there is no database ${config.database.file} yet: start the broker once (npm start)`)
     }
+    openDataFolder(config.dataDir)
+    const isWhole = options['data-key'] === true
+    const release = isWhole ? holdKeys(config.dataDir) : undefined
     const store = await openStore({ path: config.database.file })
     try {
-      const audit = new AuditLog({ repository: store.audit, now: Date.now })
-      const source = config.masterKey
-      await audit.record('secret.change', {
-        object_type: 'master_key',
-        object: 'master key',
-        reason: 'master-key rotate',
-      })
-      if ('file' in source) {
-        await rotateMasterKeyFile(source.file, store.settings)
-        const now = fingerprint(await loadMasterKey(source, store.settings))
-        process.stdout.write(
-          `the master key ${source.file} was replaced: keep a copy of it apart (fingerprint ${now})\n`,
-        )
+      if (isWhole) {
+        await requireClosedSessions(store)
+        await replaceMasterKey(config, store, (old, fresh) => renewAll(store, old, fresh))
       } else {
-        const old = await loadMasterKey(source, store.settings)
-        const fresh = newMasterKey()
-        // Shown before it counts, and nowhere kept: a key that nobody has seen would lock everybody out.
-        await print(
-          `set ${source.env} to this before the next start, it is shown only once:\n${formatMasterKey(fresh).revealText()}`,
-        )
-        await rotate(store.settings, old, fresh)
+        const audit = new AuditLog({ repository: store.audit, now: Date.now, actor: localActor() })
+        await audit.record('secret.change', {
+          object_type: 'master_key',
+          object: 'master key',
+          reason: REASON,
+        })
+        await replaceMasterKey(config, store, (old, fresh) => rotate(store.settings, old, fresh))
       }
       return 0
     } finally {
       await store.close()
+      release?.()
     }
   },
+}
+
+async function replaceMasterKey({ masterKey: source }: Config, store: Store, rewrap: Rewrap): Promise<void> {
+  if ('file' in source) {
+    await rotateMasterKeyFile(source.file, store.settings, rewrap)
+    const now = fingerprint(await loadMasterKey(source, store.settings))
+    process.stdout.write(
+      `the master key ${source.file} was replaced: keep a copy of it apart (fingerprint ${now})\n`,
+    )
+    return
+  }
+  const old = await loadMasterKey(source, store.settings)
+  const fresh = newMasterKey()
+  // Shown before it counts, and nowhere kept: a key that nobody has seen would lock everybody out.
+  await print(
+    `set ${source.env} to this before the next start, it is shown only once:\n${formatMasterKey(fresh).revealText()}`,
+  )
+  await rewrap(old, fresh)
+}
+
+/** A recording that a crash has left open is sealed by the key that it was begun with. */
+async function requireClosedSessions(store: Store): Promise<void> {
+  const { total } = await store.sessions.list({ status: 'current' }, { limit: 1, offset: 0 })
+  if (total === 0) return
+  throw new Error(
+    `${total} session${total === 1 ? ' was' : 's were'} cut off when the broker stopped: start it and stop it once, so that their recordings are sealed, then try again`,
+  )
+}
+
+/** All keys, and the events of that, in one transaction. The first checkpoint by the new signing key is among them. */
+async function renewAll(store: Store, old: Secret, fresh: Secret): Promise<void> {
+  const signer = await store.transaction(async (within) => {
+    const vault = await renewDataKey(within, old, fresh)
+    const keys = await renewRecordingKeys(within.settings, vault)
+    const problems: Error[] = []
+    const audit = new AuditLog({
+      repository: within.audit,
+      now: Date.now,
+      actor: localActor(),
+      checkpoints: {
+        key: keys.signing,
+        anchor: auditAnchor({ ...within, vault }),
+        onError: (error) => problems.push(error),
+      },
+    })
+    const id = signerId(keys.signer)
+    for (const object of ['master key', 'data key', 'recording identity']) {
+      await audit.record('secret.change', {
+        object_type: object.replace(' ', '_'),
+        object,
+        reason: `${REASON} --data-key`,
+      })
+    }
+    await audit.record('secret.change', {
+      object_type: SIGNING_KEY,
+      object: 'signing key',
+      signer: id,
+      reason: `${REASON} --data-key`,
+    })
+    await audit.close()
+    if (problems[0]) throw problems[0]
+    return id
+  })
+  process.stdout.write(
+    'the data key, the signing key and the identity of recordings were replaced; what was signed and sealed before ' +
+      `still verifies and opens. Tell auditors of the new signing key ${signer}: sallyport audit key\n`,
+  )
 }
 
 function print(text: string): Promise<void> {

@@ -8,7 +8,12 @@ import {
   type RecordingCommands,
   verifyRecording,
 } from '../../recordings/commands.ts'
-import { EXPORT_FORMATS, type ExportFormat } from '../../recordings/export/formats.ts'
+import {
+  EXPORT_FORMATS,
+  type ExportChoice,
+  type ExportFormat,
+  requireChoice,
+} from '../../recordings/export/formats.ts'
 import { RecordingError } from '../../recordings/format/error.ts'
 import { unwrapKey } from '../../recordings/keys.ts'
 import { gatherEvidence } from '../keeper/evidence.ts'
@@ -24,7 +29,7 @@ export const recordings: Command = {
     ['recordings verify [SESSION] [--json]', 'check one recording, or all of them'],
     [
       'recordings export SESSION [--format cast|cast3|ttyrec|txt|json|html|png|mp4|webm] [--identity FILE]',
-      'write a recording to standard output; --channel N, and --at SECONDS for png',
+      'write a recording to standard output; --channel N or all, --at SECONDS for png, --raw for the bytes as they were',
     ],
     [
       'recordings play SESSION [--speed 1] [--idle-limit 2] [--identity FILE]',
@@ -36,6 +41,7 @@ export const recordings: Command = {
     json: { type: 'boolean' },
     format: { type: 'string' },
     channel: { type: 'string' },
+    raw: { type: 'boolean' },
     at: { type: 'string' },
     speed: { type: 'string' },
     'idle-limit': { type: 'string' },
@@ -81,10 +87,15 @@ const ACTIONS: Record<string, (session: string | undefined, invocation: Invocati
     const name = named(session)
     const format = textOption(invocation, 'format') ?? 'cast'
     if (!isFormat(format)) throw new UsageError(`--format is one of ${EXPORT_FORMATS.join(', ')}`)
-    const channel = numberOption(invocation, 'channel')
+    const isAll = textOption(invocation, 'channel') === 'all'
+    const channel = isAll ? ('all' as const) : numberOption(invocation, 'channel')
     const at = numberOption(invocation, 'at')
     if (at !== undefined && format !== 'png') throw new UsageError('--at goes with --format png')
-    const choice = { format, ...(channel !== undefined && { channel }), ...(at !== undefined && { at }) }
+    const raw = invocation.options['raw'] === true
+    if (raw && process.stdout.isTTY) throw new UsageError('--raw is for a file, not for a terminal')
+    const chosen = { ...(channel !== undefined && { channel }), ...(at !== undefined && { at }) }
+    const choice: ExportChoice = { format, ...chosen, ...(raw && { raw }) }
+    asUsage(() => requireChoice(choice))
     return async (commands, { audit }) => {
       await audit.record('recording.view', { session: name, method: format })
       await exportRecording(commands, name, choice)
@@ -117,20 +128,29 @@ const ACTIONS: Record<string, (session: string | undefined, invocation: Invocati
   },
 }
 
+function asUsage(check: () => void): void {
+  try {
+    check()
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
 function commandsOf({ keeper, store }: Beside, identity: Secret | undefined): RecordingCommands {
   return {
     root: keeper.root,
     unwrap: async (wrapped) => {
       try {
-        return await unwrapKey(wrapped, identity ?? keeper.keys.identity)
+        return await unwrapKey(wrapped, ...(identity ? [identity] : keeper.keys.identities))
       } catch (error) {
         throw identity ? error : sealedToAuditors(error)
       }
     },
-    trusted: [keeper.keys.signer],
-    evidence: (session) => gatherEvidence(store.audit, session),
+    trusted: keeper.keys.trusted,
+    evidence: async (session) => (await gatherEvidence(store.audit, session)).sessions,
     ...(keeper.bucket && { bucket: keeper.bucket }),
     stdout: process.stdout,
+    tell: (line) => process.stderr.write(`sallyport: ${line}\n`),
   }
 }
 

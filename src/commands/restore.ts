@@ -1,8 +1,10 @@
 /** `sallyport restore DIR`. */
+import { jsonLine } from '../../recordings/export/payload.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { loadConfig } from '../config/load.ts'
 import { type Command, onlyWord } from './command.ts'
-import { localUser } from './tables.ts'
+import { localActor } from './local-user.ts'
+import { plain } from './output.ts'
 
 export const restore: Command = {
   synopsis: [['restore DIR [--json]', 'put a backup into the data folder, which has to be empty or missing']],
@@ -10,8 +12,12 @@ export const restore: Command = {
   async run({ config: file, options, words }) {
     const folder = onlyWord(words, 'restore DIR')
     const config = loadConfig(file)
-    const user = localUser()
-    const { manifest, masterKey } = await restoreBackup({ config, folder, user, now: Date.now })
+    const { manifest, masterKey } = await restoreBackup({
+      config,
+      folder,
+      actor: localActor(),
+      now: Date.now,
+    })
     const { sessions, recordings, audit, created } = manifest
     if (options['json'] === true) {
       const restored = {
@@ -22,7 +28,7 @@ export const restore: Command = {
         recordings,
         master_key: masterKey,
       }
-      process.stdout.write(`${JSON.stringify(restored)}\n`)
+      process.stdout.write(jsonLine(restored))
       return 0
     }
     const lines = [
@@ -40,7 +46,7 @@ export const restore: Command = {
       lines.push('the master key came from the backup: move it to a place of its own (see sallyport check)')
     }
     lines.push('next: sallyport check, then start the broker, then sallyport audit verify')
-    process.stdout.write(`${lines.join('\n')}\n`)
+    process.stdout.write(plain(`${lines.join('\n')}\n`))
     return 0
   },
 }

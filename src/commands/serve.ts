@@ -17,6 +17,7 @@ export const serve: Command = {
     const broker = await startBroker({
       config,
       logger: log.logger,
+      logFailure: log.failure,
       version: productVersion(),
       ...(adminPassword !== undefined && { adminPassword }),
       say: (line) => process.stdout.write(`${line}\n`),
@@ -26,8 +27,8 @@ export const serve: Command = {
     process.stdout.write('sallyport is ready\n')
 
     process.on('SIGHUP', () => {
-      Promise.resolve()
-        .then(() => broker.reload(loadConfig(file)))
+      broker
+        .reload(() => loadConfig(file))
         .then(
           () => log.logger.info('the configuration was read again'),
           (error: unknown) => log.logger.error({ error }, 'the configuration was not taken over'),

@@ -1,5 +1,4 @@
 /** What import and export have in common: the API's own code on the data of a broker, running or not. */
-import { userInfo } from 'node:os'
 import type { ApiRequest } from '../api/caller.ts'
 import type { ImportContext } from '../api/csv/importer.ts'
 import { CSV_NAMES, type CsvName } from '../api/csv/names.ts'
@@ -7,6 +6,7 @@ import { DEFAULT_SEPARATOR, SEPARATOR_RULE, separatorOf } from '../csv/separator
 import { FACTORY_PROFILES } from '../model/profiles.ts'
 import type { Beside } from './beside.ts'
 import { type Invocation, textOption, UsageError } from './command.ts'
+import { localUser } from './local-user.ts'
 
 /** The type that the command line names. */
 export function typeOf(word: string | undefined): CsvName {
@@ -21,9 +21,6 @@ export function separatorOption(invocation: Invocation): string {
   return separator
 }
 
-/** The user of this machine, as events name him. */
-export const localUser = (): string => `local:${userInfo().username}`
-
 /** Who can read the data folder can do everything. */
 export function whoRunsThis(): ApiRequest {
   const profile = 'product_administrator'
@@ -33,6 +30,7 @@ export function whoRunsThis(): ApiRequest {
     key: undefined,
     profile,
     rights: FACTORY_PROFILES[profile],
+    basis: undefined,
   }
   // what goes wrong is thrown beside, and told at the end
   return { caller, params: {}, log: { error: () => undefined }, socket: {} }

@@ -1,4 +1,5 @@
 /** The configuration as the broker uses it: defaults filled in, paths absolute, units resolved, secrets read. */
+import type { HoldRelease } from '../model/objects.ts'
 import type { NlaMode } from '../model/rdp-ticket.ts'
 import type { Secret } from '../model/secret.ts'
 import type { VncOfferedType } from '../model/vnc-options.ts'
@@ -84,6 +85,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 export interface Config {
   /** The configuration file. */
   file: string
+  /** Files that hold secrets in clear text: this one where it does, those that it names, private keys of listeners. */
+  secretFiles: string[]
   dataDir: string
   hostname: string
   /** A listener that is switched off is absent. */
@@ -126,12 +129,22 @@ export interface Config {
     alarmFree: number
     /** Days; 0: for ever. */
     keepDays: number
+    /** People that it takes to end a legal hold. */
+    holdRelease: HoldRelease
     /** Bytes of all recordings; 0: as much as there is room for. */
     maxSize: number
     objectStore?: ObjectStoreConfig
   }
+  audit: {
+    /** Days that rows of the audit log are kept; 0: for ever. */
+    keepDays: number
+    /** Folder that they are written to before they are removed; absent: nowhere. */
+    archive?: string
+  }
   /** Milliseconds. */
   loginGrace: number
+  /** Characters. */
+  passwords: { minLength: number }
   /** Milliseconds. */
   ticketLifetime: number
   /** Milliseconds. */

@@ -39,10 +39,14 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 class Resolver {
   readonly problems: Problem[] = []
+  /** Absolute paths. */
+  readonly secretFiles = new Set<string>()
+  readonly #file: string
   readonly #dataDir: string
   readonly #env: Environment
 
-  constructor(dataDir: string, env: Environment) {
+  constructor(file: string, dataDir: string, env: Environment) {
+    this.#file = file
     this.#dataDir = dataDir
     this.#env = env
   }
@@ -64,7 +68,10 @@ class Resolver {
   }
 
   secret(source: SecretSource, path: Path): Secret {
-    if (typeof source === 'string') return Secret.of(source)
+    if (typeof source === 'string') {
+      this.secretFiles.add(this.#file)
+      return Secret.of(source)
+    }
     let text: string | undefined
     if ('env' in source) {
       text = this.#env[source.env]
@@ -72,6 +79,7 @@ class Resolver {
       else if (text === '') this.fail(path, `the environment variable ${source.env} is empty`)
     } else {
       const file = this.path(source.file)
+      this.secretFiles.add(file)
       try {
         text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
         if (text === '') this.fail(path, `the file ${file} is empty`)
@@ -108,6 +116,7 @@ class Resolver {
     if ((certificate === undefined) !== (key === undefined)) {
       this.fail(['listen', name], 'certificate and key belong together: give both, or none')
     }
+    if (key !== undefined) this.secretFiles.add(this.path(key))
     return {
       host: listen.host,
       port: listen.port,
@@ -213,11 +222,12 @@ class Resolver {
     return secret
   }
 
-  retention({ min_free, alarm_free, keep_days, max_size }: ConfigFile['recordings']) {
+  retention({ min_free, alarm_free, keep_days, hold_release, max_size }: ConfigFile['recordings']) {
     const minFree = parseSize(min_free)
     const alarmFree = alarm_free === undefined ? 2 * minFree : parseSize(alarm_free)
     if (alarmFree < minFree) this.fail(['recordings', 'alarm_free'], 'expected at least as much as min_free')
-    return { minFree, alarmFree, keepDays: keep_days, maxSize: max_size === 'off' ? 0 : parseSize(max_size) }
+    const maxSize = max_size === 'off' ? 0 : parseSize(max_size)
+    return { minFree, alarmFree, keepDays: keep_days, holdRelease: hold_release, maxSize }
   }
 
   brokerKey({ broker_key, recipients }: ConfigFile['recordings']): boolean {
@@ -272,12 +282,12 @@ export function resolveConfig(
   surroundings: { env: Environment; hostname: string },
 ): { config: Config; problems: Problem[] } {
   const dataDir = resolve(dirname(file), content.data_dir)
-  const resolver = new Resolver(dataDir, surroundings.env)
+  const resolver = new Resolver(file, dataDir, surroundings.env)
   const { https, ssh, telnet, rlogin, telnets, vnc, rdp, metrics } = content.listen
   const { user_ca: userCa, host_certificates: hostCertificates, banner, motd } = content.ssh
   const { revoked_keys: revokedKeys, revoked_host_keys: revokedHostKeys } = content.ssh
   const master = content.master_key
-  const config: Config = {
+  const config: Omit<Config, 'secretFiles'> = {
     file,
     dataDir,
     hostname: content.hostname ?? surroundings.hostname,
@@ -302,6 +312,10 @@ export function resolveConfig(
     dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
     database: { file: resolver.path(content.database.url.slice('sqlite:'.length)) },
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,
+    audit: {
+      keepDays: content.audit.keep_days,
+      ...(content.audit.archive !== undefined && { archive: resolver.path(content.audit.archive) }),
+    },
     recordings: {
       directory: resolver.path(content.recordings.dir),
       recipients: content.recordings.recipients.map((recipient, i) => resolver.recipient(recipient, i)),
@@ -313,6 +327,7 @@ export function resolveConfig(
       }),
     },
     loginGrace: resolver.duration(content.login_grace, ['login_grace'], 1000),
+    passwords: { minLength: content.passwords.min_length },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),
     syslog: content.syslog.map((sink, i) => resolver.syslog(sink, i)),
@@ -325,5 +340,5 @@ export function resolveConfig(
       file: content.log.file === '-' ? '-' : resolver.path(content.log.file),
     },
   }
-  return { config, problems: resolver.problems }
+  return { config: { ...config, secretFiles: [...resolver.secretFiles] }, problems: resolver.problems }
 }

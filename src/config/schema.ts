@@ -6,6 +6,7 @@
  * `secret` keeps what was written there out of error texts.
  */
 import Type, { type Static } from 'typebox'
+import { LEAST_MIN_LENGTH, MIN_LENGTH, MOST_MIN_LENGTH } from '../model/password-length.ts'
 import { Listen } from './listeners.ts'
 import { DURATION_PATTERN, SIZE_PATTERN } from './units.ts'
 import { closed, Host, Path } from './values.ts'
@@ -245,6 +246,22 @@ export const ConfigSchema = Type.Object(
         description: 'the key that seals all secrets; keep it on another volume than the data',
       },
     ),
+    audit: Type.Object(
+      {
+        keep_days: Type.Integer({
+          minimum: 0,
+          maximum: 36_500,
+          default: 0,
+          title: 'a number of days',
+          description:
+            'events that are older are removed from the audit log, day by day, behind a signed handover; what is needed to verify recordings stays; 0: none is',
+        }),
+        archive: Type.Optional(
+          Path('a folder that events are written to as by audit export before they are removed'),
+        ),
+      },
+      { ...closed, default: {} },
+    ),
     recordings: Type.Object(
       {
         dir: Type.String({ minLength: 1, default: 'recordings', title: 'the path of a folder' }),
@@ -289,6 +306,11 @@ export const ConfigSchema = Type.Object(
           description:
             'recordings of sessions that began longer ago are deleted, but those on legal hold; 0: none is',
         }),
+        hold_release: Choice(['one', 'two'], {
+          default: 'one',
+          description:
+            'how many people it takes to end a legal hold: one with the right, or two, of whom the second confirms within a day what the first has asked for',
+        }),
         max_size: Type.String({
           pattern: `^off$|${SIZE_PATTERN}`,
           default: 'off',
@@ -304,6 +326,18 @@ export const ConfigSchema = Type.Object(
       default: '60s',
       description: 'how long a connection may take to authenticate; 1s to 1h',
     }),
+    passwords: Type.Object(
+      {
+        min_length: Type.Integer({
+          minimum: LEAST_MIN_LENGTH,
+          maximum: MOST_MIN_LENGTH,
+          default: MIN_LENGTH,
+          title: `a number from ${LEAST_MIN_LENGTH} to ${MOST_MIN_LENGTH}`,
+          description: 'characters that a new password of a user has to have at least',
+        }),
+      },
+      { ...closed, default: {}, description: 'what passwords of users have to be, when they are set' },
+    ),
     ticket_lifetime: Duration({
       default: '5m',
       description:

@@ -38,6 +38,14 @@ export function encodeColourPng({ width, height, bytes }: ColourPicture, level =
   return join(chunk('IHDR', headerOf(width, height, COLOURS)), dataOf(rows, level))
 }
 
+/** The picture with a title in it (a chunk tEXt, ISO/IEC 15948 11.3.4.3): printable ASCII. */
+export function titled(png: Buffer, title: string): Buffer {
+  const text = chunk('tEXt', Buffer.from(`Title\0${title}`, 'latin1'))
+  // Behind the header, which is the first chunk and has 25 bytes.
+  const head = SIGNATURE.length + 25
+  return Buffer.concat([png.subarray(0, head), text, png.subarray(head)])
+}
+
 function join(...chunks: Buffer[]): Buffer {
   return Buffer.concat([SIGNATURE, ...chunks, chunk('IEND', Buffer.alloc(0))])
 }

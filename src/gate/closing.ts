@@ -1,19 +1,59 @@
-/** The end of a session: what the audit and the store are told of how it went. */
+/**
+ * The end of a session: what the audit and the store are told of how it went. Of its recording they are told what was
+ * signed and stands on the disk, not what the process says that wrote it.
+ */
 import type { Audit } from '../audit/catalogue.ts'
+import { cleanValue } from '../audit/clean.ts'
 import type { EventFields } from '../audit/fields.ts'
+import type { RecordingKeeper } from '../keeper/keeper.ts'
+import type { SessionRecord } from '../model/objects.ts'
+import { RIGHTS } from '../model/rights.ts'
 import type { Store } from '../store/store.ts'
 import type { CloseRequest } from './messages.ts'
 import { type RunningSession, sessionFields } from './running.ts'
+
+const RESULTS: readonly CloseRequest['result'][] = ['success', 'failure', 'killed']
+
+/**
+ * The proxy's account, bounded. Who ended the session, where somebody did, is known here: a proxy's words are none of
+ * theirs. What it cannot have meant fails the session and not its account, which there has to be.
+ */
+export function accountOf(session: RunningSession, said: CloseRequest): CloseRequest {
+  const { result, reason, rightsUsed, bytesIn, bytesOut } = said
+  const isKnown = RESULTS.includes(result)
+  const isStopped = isKnown && result === 'killed' && session.stopped !== undefined
+  const why = isStopped ? session.stopped : reason
+  return {
+    session: session.id,
+    result: isKnown ? result : 'failure',
+    ...(why !== undefined && { reason: cleanValue(String(why)) }),
+    rightsUsed: RIGHTS.filter((right) => rightsUsed.includes(right)),
+    bytesIn: count(bytesIn),
+    bytesOut: count(bytesOut),
+  }
+}
+
+/** Bytes, as a number that can be one. */
+function count(bytes: number): number {
+  return Number.isSafeInteger(bytes) && bytes >= 0 ? bytes : 0
+}
+
+export interface ClosingDeps {
+  store: Pick<Store, 'sessions'>
+  audit: Audit
+  recordings: Pick<RecordingKeeper, 'ended'>
+}
 
 /** Accounts for a session that ended at `end`, in milliseconds since the epoch. */
 export async function accountFor(
   session: RunningSession,
   request: CloseRequest,
   end: number,
-  { store, audit }: { store: Pick<Store, 'sessions'>; audit: Audit },
+  { store, audit, recordings }: ClosingDeps,
 ): Promise<void> {
+  const recording = session.isRecorded ? await recordings.ended(session.id) : undefined
   // The audit first: what a crash leaves in between is closed once more at the next start, and not never.
-  await auditRecording(session, request, audit)
+  await auditRecording(session, recording, request, audit)
   await audit.record('session.close', {
     ...sessionFields(session),
     subprotocol: request.rightsUsed.join(' '),
@@ -30,13 +70,14 @@ export async function accountFor(
     subprotocols: request.rightsUsed,
     bytesIn: request.bytesIn,
     bytesOut: request.bytesOut,
-    ...(request.recording && { recording: request.recording }),
+    ...(recording && { recording }),
   })
 }
 
 async function auditRecording(
   session: RunningSession,
-  { recording, reason }: CloseRequest,
+  recording: SessionRecord['recording'] | undefined,
+  { reason }: CloseRequest,
   audit: Audit,
 ): Promise<void> {
   if (!session.isRecorded) return
@@ -46,7 +87,7 @@ async function auditRecording(
   } else {
     await audit.record('recording.failed', {
       ...fields,
-      ...(recording && { size: recording.size, digest: recording.digest }),
+      ...(recording?.digest && { size: recording.size, digest: recording.digest }),
       reason: reason ?? 'the recording could not be written',
     })
   }

@@ -4,13 +4,15 @@
  * recorded does not happen.
  */
 import { canonicalName, targetsOf } from '../access/targets.ts'
-import type { Audit, EventCode } from '../audit/catalogue.ts'
+import type { Audit } from '../audit/catalogue.ts'
+import type { EventFields } from '../audit/fields.ts'
+import type { Basis, Grounds } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
-import { accountFor } from './closing.ts'
+import { accountFor, accountOf } from './closing.ts'
 import { HostKeyJudge } from './hostkeys.ts'
 import type { HostTrust } from './hosttrust.ts'
 import {
@@ -36,15 +38,17 @@ import type {
   LiveRequest,
   OpenAnswer,
   OpenRequest,
+  ProxyEventCode,
   SignRequest,
   TargetsAnswer,
   TargetsRequest,
 } from './messages.ts'
 import { MAX_TARGETS } from './messages.ts'
 import { Opening } from './opening.ts'
+import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
 import { killFields, type RunningSession, RunningSessions, sessionFields } from './running.ts'
-import { SignIns } from './signins.ts'
+import { SignIns, whoFields } from './signins.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
 
@@ -62,20 +66,6 @@ export interface GateOptions {
   now: () => number
 }
 
-/** What proxies may report; the gate itself tells the rest. */
-const PROXY_EVENTS: ReadonlySet<EventCode> = new Set([
-  'session.redirect',
-  'channel.open',
-  'channel.denied',
-  'channel.unrecorded',
-  'command',
-  'file.transfer',
-  'clipboard',
-  'file.denied',
-  // By a rule of the session, which the proxy applies.
-  'session.kill',
-] as const)
-
 export class BrokerGate implements Gate {
   readonly #options: GateOptions
   readonly #signIns: SignIns
@@ -84,6 +74,7 @@ export class BrokerGate implements Gate {
   readonly #running = new RunningSessions()
   readonly #review: Review
   readonly #live: LiveSessions
+  readonly #tickets: Tickets
   readonly #invitations: Invitations
   readonly #listeners: ((notice: GateNotice) => void)[] = []
   /** Where one-time tickets are had. */
@@ -92,18 +83,28 @@ export class BrokerGate implements Gate {
   constructor(options: GateOptions) {
     this.#options = options
     const { audit, now } = options
-    const tickets = new Tickets()
-    this.tickets = new TicketOffice({ ...options, tickets })
-    this.#invitations = new Invitations({ audit, now, notify: (notice) => this.#notify(notice) })
-    this.#signIns = new SignIns({ ...options, tickets, invitations: this.#invitations })
-    this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
-    this.#opening = new Opening({ ...options, running: this.#running })
-    this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
     this.#review = new Review({
       ...options,
       running: this.#running,
       stop: (session, reason) => this.#end(session, reason),
+      others: (grounds) => this.#reviewOthers(grounds),
+      bases: () => this.#bases(),
     })
+    const grounds = () => this.#review.grounds()
+    const notify = (notice: GateNotice) => this.#notify(notice)
+    this.#tickets = new Tickets()
+    this.tickets = new TicketOffice({ ...options, tickets: this.#tickets, grounds })
+    this.#invitations = new Invitations({ audit, now, notify, grounds })
+    this.#signIns = new SignIns({
+      ...options,
+      tickets: this.#tickets,
+      invitations: this.#invitations,
+      grounds,
+      onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
+    })
+    this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
+    this.#opening = new Opening({ ...options, running: this.#running, grounds })
+    this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
   }
 
   authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer> {
@@ -111,10 +112,12 @@ export class BrokerGate implements Gate {
   }
 
   async targets({ identity, protocol }: TargetsRequest): Promise<TargetsAnswer> {
-    const { userId, isBound } = this.#signIns.get(identity)
+    const signedIn = this.#signIns.get(identity, protocol)
+    const { userId, isBound } = signedIn
     // who came with a ticket has chosen
     const rows = isBound ? [] : await this.#options.store.access.sessionTargets(userId)
     const targets = targetsOf(rows, protocol).filter((target) => target.rights.length > 0)
+    if (targets.length > 0) signedIn.hasTargets = true
     return {
       targets: targets
         .slice(0, MAX_TARGETS)
@@ -124,7 +127,14 @@ export class BrokerGate implements Gate {
   }
 
   async open(request: OpenRequest): Promise<OpenAnswer> {
-    return await this.#opening.open(this.#signIns.get(request.identity), request)
+    const answer = await this.#opening.open(this.#signIns.get(request.identity, request.protocol), request)
+    if (answer.result !== 'opened') return answer
+    const running = this.#running.get(answer.session.id)
+    // What was taken away while it was being opened: the review has not known it yet.
+    const flaw = await this.#review.flawOf(running)
+    if (flaw === undefined) return answer
+    await this.#end(running, flaw)
+    return { ...answer, session: { ...answer.session, credentials: [] } }
   }
 
   async hostKey({ session, key, kind }: HostKeyRequest): Promise<HostKeyAnswer> {
@@ -137,23 +147,27 @@ export class BrokerGate implements Gate {
     return await this.#hostKeys.judge(running, key, kind)
   }
 
-  async event({ session, code, fields }: EventRequest): Promise<void> {
+  async event<C extends ProxyEventCode>({ session, code, fields }: EventRequest<C>): Promise<void> {
     const running = this.#running.get(session)
-    if (!PROXY_EVENTS.has(code)) throw new Error(`a proxy does not report ${code}`)
+    let said: EventFields
+    try {
+      said = proxyFields(code, fields)
+    } catch (error) {
+      // What it says of this session is not to be believed any more.
+      await this.#end(running, `the session's proxy was refused an event: ${(error as Error).message}`)
+      throw error
+    }
     if (code === 'session.kill') {
-      running.stopped ??= String(fields.reason)
-      await this.#options.audit.record(code, { ...fields, ...killFields(running) })
+      running.stopped ??= said.reason === undefined ? 'a rule of the session ended it' : String(said.reason)
+      await this.#options.audit.record(code, { ...said, ...killFields(running) })
     } else {
-      await this.#options.audit.record(code, { ...fields, ...sessionFields(running) })
+      await this.#options.audit.record(code, { ...said, ...sessionFields(running) })
     }
   }
 
   async denied({ identity, protocol, what, reason }: DeniedRequest): Promise<void> {
-    const { user, source } = this.#signIns.get(identity)
-    const client = { client_ip: source.address, client_port: source.port }
     await this.#options.audit.record('channel.denied', {
-      user,
-      ...client,
+      ...whoFields(this.#signIns.get(identity, protocol)),
       protocol,
       subprotocol: what,
       reason,
@@ -165,10 +179,12 @@ export class BrokerGate implements Gate {
     return await this.#options.recordings.sign(session, statement)
   }
 
-  async close(request: CloseRequest): Promise<void> {
-    const session = this.#running.get(request.session)
+  async close(said: CloseRequest): Promise<void> {
+    const session = this.#running.get(said.session)
+    const request = accountOf(session, said)
     await accountFor(session, request, this.#options.now(), this.#options)
     this.#running.remove(session.id)
+    this.#options.recordings.over(session.id)
     this.#invitations.over(session.id)
     if (session.isRecorded) this.#options.onRecorded?.(session.id)
     this.#live.over(session.id, request)
@@ -201,11 +217,16 @@ export class BrokerGate implements Gate {
     return this.#live.watch(session, watcher)
   }
 
-  /** Ends a running session; `by` asked for it. False: there is none of that id. */
-  async kill(id: string, reason: string, by: string): Promise<boolean> {
+  /** Ends a running session; `by` asked for it, with `apiKey` where it was by one. False: there is none of that id. */
+  async kill(id: string, reason: string, by: string, apiKey?: string): Promise<boolean> {
     const session = this.#running.find(id)
     if (!session) return false
-    await this.#options.audit.record('session.kill', { ...killFields(session), user: by, reason })
+    await this.#options.audit.record('session.kill', {
+      ...killFields(session),
+      user: by,
+      ...(apiKey !== undefined && { api_key: apiKey }),
+      reason,
+    })
     session.stopped = `ended by ${by}: ${reason}`
     this.#notify({ type: 'stop', session: id, reason: session.stopped })
     return true
@@ -225,9 +246,9 @@ export class BrokerGate implements Gate {
     return this.#invitations.ofSession(id)
   }
 
-  /** What the guest may do from now on; `by` has said so. */
-  setGuestMode(invitation: string, mode: GuestMode, by: string): void {
-    this.#invitations.setMode(invitation, mode, by)
+  /** What the guest may do from now on; `by` has said so, upon `basis`. */
+  setGuestMode(invitation: string, mode: GuestMode, by: string, basis: Basis): void {
+    this.#invitations.setMode(invitation, mode, by, basis)
   }
 
   /** The invitation is no longer good, and its guest has to leave. */
@@ -241,11 +262,29 @@ export class BrokerGate implements Gate {
   }
 
   /**
-   * Ends the sessions that may not go on after what was changed, and takes back such tickets; resolves when the proxies
-   * were told.
+   * Ends what may not go on after what was changed: sessions, connections without one, tickets, invitations. Resolves
+   * when the proxies were told.
    */
-  async review(): Promise<void> {
-    await Promise.all([this.#review.run(), this.tickets.review()])
+  review(): Promise<void> {
+    return this.#review.run()
+  }
+
+  /** The same, if time or another process has changed anything; to be asked often. */
+  look(): Promise<void> {
+    return this.#review.look()
+  }
+
+  async #reviewOthers(grounds: Grounds): Promise<void> {
+    await this.#signIns.review(grounds)
+    await this.tickets.review(grounds)
+    await this.#invitations.review(grounds)
+  }
+
+  *#bases(): Iterable<Basis> {
+    for (const { basis, stopped } of this.#running) if (stopped === undefined) yield basis
+    yield* this.#signIns.bases()
+    for (const { basis } of this.#tickets.waiting) yield basis
+    yield* this.#invitations.bases()
   }
 
   /** Whether somebody else than this user has a session with the account. */

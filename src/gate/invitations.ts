@@ -5,6 +5,7 @@
 import { ulid } from 'ulid'
 import type { Audit } from '../audit/catalogue.ts'
 import type { EventFields } from '../audit/fields.ts'
+import { apiKeyOf, type Basis, type Grounds } from '../identity/basis.ts'
 import { plainAddress } from '../model/networks.ts'
 import type { Id } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
@@ -40,18 +41,25 @@ interface Kept extends Invitation {
   session: Id
   running: RunningSession
   password: Secret
+  /** What those rest on who have said what the guest may do: who invited them comes first. */
+  bases: [Basis, ...Basis[]]
   timer: NodeJS.Timeout
   /** Of the guest's identity, once they have signed in. */
   token?: string
+  /** It is no longer good, and its guest has been told to leave. */
+  isWithdrawn?: true
 }
 
 export interface InvitationsOptions {
   audit: Audit
   notify: (notice: GateNotice) => void
+  grounds: () => Grounds
   now: () => number
 }
 
 export type InviteRequest = Pick<Invitation, 'name' | 'mode' | 'by' | 'address'> & {
+  /** What `by` has the right upon. */
+  basis: Basis
   /** Milliseconds. */
   duration: number
 }
@@ -77,7 +85,7 @@ export class Invitations {
     request: InviteRequest,
   ): { invitation: Invitation; password: Secret } | undefined {
     if (this.ofSession(running.id).length >= MAX_INVITATIONS) return undefined
-    const { duration, address, ...rest } = request
+    const { duration, address, basis, ...rest } = request
     const id = ulid()
     const password = newTicketPassword()
     const timer = setTimeout(() => this.#expired(id), duration)
@@ -90,6 +98,7 @@ export class Invitations {
       expires: this.#options.now() + duration,
       running,
       password,
+      bases: [basis],
       timer,
     }
     this.#kept.set(id, kept)
@@ -127,6 +136,10 @@ export class Invitations {
     kept.token = token
     const { session, name, mode } = kept
     try {
+      if ((await flawOf(kept, this.#options.grounds())) !== undefined) {
+        this.#forget(kept)
+        return undefined
+      }
       await this.#record('session.guest_join', kept, { method: mode })
     } catch (error) {
       this.#forget(kept)
@@ -143,11 +156,13 @@ export class Invitations {
     await this.#record('session.guest_leave', kept, {})
   }
 
-  /** What the guest may do from now on; `by` has said so. */
-  setMode(id: Id, mode: GuestMode, by: string): void {
+  /** What the guest may do from now on; `by` has said so, upon `basis`. */
+  setMode(id: Id, mode: GuestMode, by: string, basis: Basis): void {
     const kept = this.#kept.get(id)
     if (!kept) return
     kept.mode = mode
+    const [inviter] = kept.bases
+    kept.bases = [inviter, basis]
     this.#notify(kept, { mode, by })
   }
 
@@ -155,9 +170,25 @@ export class Invitations {
   withdraw(id: Id, reason: string, by?: string): void {
     const kept = this.#kept.get(id)
     if (!kept) return
+    kept.isWithdrawn = true
     if (kept.guest) this.#notify(kept, { out: reason, ...(by !== undefined && { by }) })
     // A guest who is in is kept until their connection is gone.
     else this.#forget(kept)
+  }
+
+  /** Withdraws those that somebody has given who may not any more; rejects when that could not be told. */
+  async review(grounds: Grounds): Promise<void> {
+    for (const kept of [...this.#kept.values()]) {
+      const reason = kept.isWithdrawn ? undefined : await flawOf(kept, grounds)
+      if (reason === undefined || this.#kept.get(kept.id) !== kept) continue
+      this.withdraw(kept.id, `${kept.by} may not invite you any more`)
+      await this.#record('session.invite_withdraw', kept, { reason })
+    }
+  }
+
+  /** What all of them rest on. */
+  *bases(): Iterable<Basis> {
+    for (const { bases } of this.#kept.values()) yield* bases
   }
 
   /** The session has ended: its proxy sends the guests away. */
@@ -193,13 +224,15 @@ export class Invitations {
   }
 
   #record(
-    code: 'session.guest_join' | 'session.guest_leave',
-    { session, by, running, guest, name }: Kept,
+    code: 'session.guest_join' | 'session.guest_leave' | 'session.invite_withdraw',
+    { session, by, running, guest, name, bases }: Kept,
     fields: EventFields,
   ): Promise<void> {
+    const apiKey = apiKeyOf(bases[0])
     return this.#options.audit.record(code, {
       session,
       user: by,
+      ...(apiKey !== undefined && { api_key: apiKey }),
       ...(guest && { client_ip: guest.address, client_port: guest.port }),
       ...targetFields(running.target),
       object_type: 'guest',
@@ -207,4 +240,12 @@ export class Invitations {
       ...fields,
     })
   }
+}
+
+async function flawOf({ bases }: Kept, grounds: Grounds): Promise<string | undefined> {
+  for (const basis of bases) {
+    const flaw = await grounds.flawOf(basis, basis.address)
+    if (flaw !== undefined) return flaw
+  }
+  return undefined
 }

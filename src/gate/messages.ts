@@ -7,8 +7,7 @@
  * token afterwards. It does apply the rights of the session that `open` answered, message by message.
  */
 import type { FrameType } from '../../recordings/frames.ts'
-import type { EventCode } from '../audit/catalogue.ts'
-import type { EventFields } from '../audit/fields.ts'
+import type { EventCode, FieldsOf } from '../audit/catalogue.ts'
 import type { LoginOptions } from '../model/login-options.ts'
 import type { NtlmProof as NtlmClientProof } from '../model/ntlm-auth.ts'
 import type { RdpOptions } from '../model/rdp-options.ts'
@@ -241,11 +240,51 @@ export interface HostKeyRequest {
 }
 export type HostKeyAnswer = { result: 'accepted' } | { result: 'refused'; message: string }
 
-/** Resolves when the event is in the audit log: until then the action that it tells of has to wait. */
-export interface EventRequest {
+/** What a proxy reports: the broker tells the rest. */
+export type ProxyEventCode = Extract<
+  EventCode,
+  | 'session.redirect'
+  | 'channel.open'
+  | 'channel.denied'
+  | 'channel.unrecorded'
+  | 'command'
+  | 'file.transfer'
+  | 'file.denied'
+  | 'clipboard'
+  | 'session.kill'
+>
+
+/** Fields that say who acted, from where and upon what: the broker sets them in every event of a session. */
+export type BrokerField =
+  | 'session'
+  | 'user'
+  | 'profile'
+  | 'api_key'
+  | 'client_ip'
+  | 'client_port'
+  | 'method'
+  | 'protocol'
+  | 'account'
+  | 'domain'
+  | 'device'
+  | 'service'
+  | 'target_host'
+  | 'authorization'
+  | 'changes'
+  | 'signature'
+  | 'signer'
+
+/** The fields that a proxy may set in an event of the code. */
+export type ProxyFields<C extends ProxyEventCode> = Omit<FieldsOf<C>, BrokerField>
+
+/**
+ * Resolves when the event is in the audit log: until then the action that it tells of has to wait. A code or a field
+ * that is not the proxy's to tell rejects, and ends the session.
+ */
+export interface EventRequest<C extends ProxyEventCode = ProxyEventCode> {
   session: string
-  code: EventCode
-  fields: EventFields
+  code: C
+  fields: ProxyFields<C>
 }
 
 /** Something that a signed-in client asked for without a session, and that was refused. */
@@ -271,7 +310,6 @@ export interface CloseRequest {
   bytesIn: number
   bytesOut: number
   rightsUsed: Right[]
-  recording?: { state: 'sealed' | 'failed'; size: number; frames: number; digest: string }
 }
 
 /** A frame of a recording (recordings/frames.ts) as those who watch the session get it. */
@@ -305,6 +343,8 @@ export interface LiveAnswer {
 export type GateNotice =
   /** End the session now and show the reason to the user. */
   | { type: 'stop'; session: string; reason: string }
+  /** Somebody is signed in no longer: end their connection, and show the reason. `identity` is their token. */
+  | { type: 'leave'; identity: string; reason: string }
   /** Show this line in the user's terminals, where there are any. */
   | { type: 'tell'; session: string; text: string }
   /** Somebody watches: send the frames from now on, and say where the recording is (`LiveRequest.synced`). */
@@ -322,7 +362,7 @@ export interface Gate {
   targets(request: TargetsRequest): Promise<TargetsAnswer>
   open(request: OpenRequest): Promise<OpenAnswer>
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
-  event(request: EventRequest): Promise<void>
+  event<C extends ProxyEventCode>(request: EventRequest<C>): Promise<void>
   denied(request: DeniedRequest): Promise<void>
   /** Answers with the Ed25519 signature over the statement. */
   sign(request: SignRequest): Promise<Uint8Array>

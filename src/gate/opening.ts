@@ -5,9 +5,8 @@ import { FILE_NAME } from '../../recordings/format/limits.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/catalogue.ts'
 import type { EventFields } from '../audit/fields.ts'
+import { type Grounds, keyOf } from '../identity/basis.ts'
 import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
-import type { Identities } from '../identity/chain.ts'
-import { flawOfStanding } from '../identity/standing.ts'
 import type { RecordingKeeper } from '../keeper/keeper.ts'
 import { formatTarget, parseTargetName } from '../model/login.ts'
 import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
@@ -28,7 +27,7 @@ import {
   sessionFields,
   targetFields,
 } from './running.ts'
-import type { SignedIn } from './signins.ts'
+import { type SignedIn, whoFields } from './signins.ts'
 
 /** Running sessions of one user, and of all: a connection costs memory, files and a place at the target. */
 export const MAX_SESSIONS_PER_USER = 500
@@ -39,11 +38,11 @@ const NO_SECURITY_TYPE =
 
 export interface OpeningOptions {
   store: Store
-  identities: Pick<Identities, 'authorities'>
   vault: Vault
   audit: Audit
   recordings: RecordingKeeper
   running: RunningSessions
+  grounds: () => Grounds
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -71,16 +70,15 @@ export class Opening {
   }
 
   async open(signedIn: SignedIn, request: OpenRequest): Promise<OpenAnswer> {
-    const { login, source, user, key } = signedIn
+    const { login, source, basis } = signedIn
+    const key = keyOf(basis)
     const { target: chosen } = request
     const wanted = chosen === undefined || signedIn.isBound ? login.target : parseTargetName(chosen)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
     let where: EventFields = Object.fromEntries(Object.entries(wanted).filter(([, name]) => name !== ''))
     const deny: Deny = async (reason, message = reason) => {
       await this.#options.audit.record('session.denied', {
-        user,
-        client_ip: source.address,
-        client_port: source.port,
+        ...whoFields(signedIn),
         protocol: request.protocol,
         ...where,
         reason,
@@ -89,15 +87,12 @@ export class Opening {
     }
     if (this.#draining !== undefined) return await deny(this.#draining)
     // Rights may have gone since the sign-in.
-    const person = await this.#options.store.users.find(signedIn.userId)
-    const now = this.#options.now()
-    if (
-      !person ||
-      flawOfStanding(person, source.address, now) ||
-      (key && this.#options.identities.authorities.flawSince(key, now))
-    ) {
+    const grounds = this.#options.grounds()
+    const flaw = await grounds.flawOf(basis, source.address)
+    const person = await grounds.user(signedIn.userId)
+    if (!person || flaw !== undefined) {
       return await deny(
-        'the user may no longer sign in',
+        flaw ?? 'the user was removed',
         `the target ${formatTarget(wanted)} does not exist, or you may not open it`,
       )
     }
@@ -147,7 +142,7 @@ export class Opening {
 
   async #prepare(
     person: User,
-    { source, key, kept }: SignedIn,
+    { source, basis, kept }: SignedIn,
     request: OpenRequest,
     { found, limits }: Allowed,
     deny: Deny,
@@ -177,7 +172,7 @@ export class Opening {
       begin: now(),
       isRecorded: target.isRecorded,
       tellsWatched: policy.ssh.tellWatched,
-      ...(key && { key }),
+      basis,
       hostCaKeys: policy.ssh.hostCaKeys,
     }
     const signIn = await credentialsFor(vault, session, methods, {
@@ -219,11 +214,15 @@ export class Opening {
     }
     const authorization = target.authorizationNames.join(', ')
     const { credentials, serial } = signIn
-    await audit.record('session.open', {
+    const opening = audit.record('session.open', {
       ...sessionFields(session),
       authorization,
       ...(target.kind !== 'account' && { method: target.kind }),
       ...(serial !== undefined && { object_type: 'certificate', object: String(serial) }),
+    })
+    await opening.catch((error: unknown) => {
+      recordings.over(session.id)
+      throw error
     })
     // Before it is listed, so that who finds it there can watch and end it.
     running.add(session)
@@ -231,6 +230,7 @@ export class Opening {
       await store.sessions.create(recordOf(session, authorization))
     } catch (error) {
       running.remove(session.id)
+      recordings.over(session.id)
       await audit.record('session.close', {
         ...sessionFields(session),
         result: 'failure',

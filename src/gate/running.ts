@@ -2,7 +2,7 @@
 
 import type { Target } from '../access/targets.ts'
 import type { EventFields } from '../audit/fields.ts'
-import type { OfferedKey } from '../identity/certificate.ts'
+import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { Source } from './messages.ts'
@@ -22,8 +22,8 @@ export interface RunningSession {
   tellsWatched: boolean
   /** Authorities for the target's host key, as the connection policy has them. */
   hostCaKeys: readonly string[]
-  /** What its user has signed in with, when it was a key. */
-  key?: OfferedKey
+  /** What its user's sign-in rests on. */
+  basis: Basis
   /** Why it has to end, once somebody has said so. */
   stopped?: string
 }
@@ -89,7 +89,8 @@ export class RunningSessions {
 
 /** The session at its beginning, for the store. */
 export function recordOf(session: RunningSession, authorization: string): SessionRecord {
-  const { id, begin, user, source, target, isRecorded } = session
+  const { id, begin, user, source, target, isRecorded, basis } = session
+  const apiKey = apiKeyOf(basis)
   return {
     id,
     begin,
@@ -106,6 +107,7 @@ export function recordOf(session: RunningSession, authorization: string): Sessio
     isRecorded,
     bytesIn: 0,
     bytesOut: 0,
+    ...(apiKey !== undefined && { apiKey }),
     ...(isRecorded && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
   }
 }
@@ -123,18 +125,20 @@ export function targetFields(target: Target): EventFields {
 }
 
 /** The fields that tell which session an event belongs to. A proxy cannot overwrite them. */
-export function sessionFields({ id, user, source, target }: RunningSession): EventFields {
+export function sessionFields({ id, user, source, target, basis }: RunningSession): EventFields {
+  const apiKey = apiKeyOf(basis)
   return {
     session: id,
     user,
+    ...(apiKey !== undefined && { api_key: apiKey }),
     client_ip: source.address,
     client_port: source.port,
     ...targetFields(target),
   }
 }
 
-/** Where the session's client is says nothing of who ended it. */
+/** Whose the session is, and where from, says nothing of who ended it. */
 export function killFields(session: RunningSession): EventFields {
-  const { client_ip: _ip, client_port: _port, user: _user, ...fields } = sessionFields(session)
+  const { client_ip: _ip, client_port: _port, user: _user, api_key: _key, ...fields } = sessionFields(session)
   return fields
 }

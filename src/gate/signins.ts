@@ -1,6 +1,7 @@
 /** Who has signed in, by which token: a proxy asks once, and holds the token afterwards. */
 import { randomBytes } from 'node:crypto'
 import type { Audit, FieldsOf } from '../audit/catalogue.ts'
+import { apiKeyOf, type Basis, type Grounds, passwordProof } from '../identity/basis.ts'
 import { type OfferedKey, readOfferedKey } from '../identity/certificate.ts'
 import type { Identities, Outcome } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
@@ -8,6 +9,7 @@ import { fingerprintOf } from '../identity/publickey.ts'
 import { type Login, parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
+import type { Protocol } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import type { Invitations } from './invitations.ts'
@@ -17,7 +19,6 @@ import type {
   AuthenticateAnswer,
   AuthenticateRequest,
   Challenge,
-  Identity,
   LogonQuestion,
   Source,
 } from './messages.ts'
@@ -32,6 +33,9 @@ export interface SignInOptions {
   tickets: Tickets
   invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
+  grounds: () => Grounds
+  /** Somebody is signed in no longer: their connection has to end, and they read why. */
+  onWithdrawn: (token: string, reason: string) => void
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -41,12 +45,28 @@ export interface SignedIn {
   userId: Id
   user: string
   login: Login
+  /** Of the front. */
+  protocol: Protocol
   source: Source
-  /** What they have signed in with, when it was a key. */
-  key?: OfferedKey
+  basis: Basis
   kept: KeptSecrets
   /** They came with a ticket: the target of `login` is the only one that they may open. */
   isBound?: true
+  /** They were shown targets that they may choose from. */
+  hasTargets?: true
+  /** Why they are signed in no longer. */
+  withdrawn?: string
+}
+
+/** The fields that tell who asks. */
+export function whoFields({ user, source, basis }: SignedIn): FieldsOf<'session.denied'> {
+  const apiKey = apiKeyOf(basis)
+  return {
+    user,
+    ...(apiKey !== undefined && { api_key: apiKey }),
+    client_ip: source.address,
+    client_port: source.port,
+  }
 }
 
 /** Somebody who has proved who they are, and is asked for their login at the target. */
@@ -98,7 +118,7 @@ export class SignIns {
     }
     if ('malformed' in parsed) return await this.#malformed(fields, parsed.malformed)
     if (proof.method === 'none') return { result: 'rejected' }
-    if ('answers' in proof) return this.#answered(proof, login, source)
+    if ('answers' in proof) return await this.#answered(proof, login, source)
     const outcome = await identities.authenticate({
       user: parsed.user,
       login,
@@ -119,8 +139,13 @@ export class SignIns {
       userId: user.id,
       user: user.userName,
       login: parsed,
+      protocol,
       source,
-      ...(key && { key }),
+      basis: {
+        userId: user.id,
+        address: source.address,
+        proof: key ? { method: 'key', key } : passwordProof(user),
+      },
       kept: {},
     }
     const password = 'password' in proof ? proof.password : undefined
@@ -130,7 +155,7 @@ export class SignIns {
       return this.#ask({ signedIn, displayName, login, question: ahead.question })
     }
     if (ahead.keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
-    return { result: 'accepted', identity: this.#welcome(signedIn, user.displayName) }
+    return await this.#welcome(signedIn, user.displayName)
   }
 
   /** The name is the one that the proof is about, whatever else the client has called itself. */
@@ -163,10 +188,11 @@ export class SignIns {
   ): Promise<AuthenticateAnswer> {
     const { identities, audit, tickets } = this.#options
     let ticket: Ticket | undefined
-    const outcome = await identities.byTicket({ user, source: source.address }, () => {
+    const outcome = await identities.byTicket({ user, source: source.address }, async () => {
       const id = find()
       ticket = id === undefined ? undefined : tickets.take(id)
-      return ticket?.userId
+      const flaw = ticket && (await this.#options.grounds().flawOf(ticket.basis, source.address))
+      return flaw === undefined ? ticket?.userId : undefined
     })
     const fields = {
       client_ip: source.address,
@@ -181,10 +207,17 @@ export class SignIns {
       return { result: 'rejected' }
     }
     const { id, userName, profile, displayName } = outcome.user
-    await audit.record('auth.success', { ...fields, user: userName, profile })
-    const login = { user: userName, target: ticket.target }
-    const signedIn: SignedIn = { userId: id, user: userName, login, source, kept: {}, isBound: true }
-    return { result: 'accepted', identity: this.#welcome(signedIn, displayName) }
+    const { basis, target } = ticket
+    const apiKey = apiKeyOf(basis)
+    await audit.record('auth.success', {
+      ...fields,
+      user: userName,
+      profile,
+      ...(apiKey !== undefined && { api_key: apiKey }),
+    })
+    const login = { user: userName, target }
+    const who = { userId: id, user: userName, login, protocol, source, basis }
+    return await this.#welcome({ ...who, kept: {}, isBound: true }, displayName)
   }
 
   /** Somebody who is no user, and who was invited to a running session. */
@@ -219,10 +252,58 @@ export class SignIns {
     if (locks) await audit.record('auth.locked', { ...fields, reason, duration: LOCKOUT_LIMITS.lockMs })
   }
 
-  #welcome(signedIn: SignedIn, displayName: string): Identity {
+  /** Unless what they have signed in upon was taken away meanwhile: no review has seen them yet. */
+  async #welcome(signedIn: SignedIn, displayName: string): Promise<AuthenticateAnswer> {
+    const { user, login, source, basis } = signedIn
     const token = newToken()
     this.#byToken.set(token, signedIn)
-    return { token, user: signedIn.user, displayName, hasTarget: signedIn.login.target !== undefined }
+    const flaw = await this.#options.grounds().flawOf(basis, source.address)
+    if (flaw !== undefined) {
+      this.forget(token)
+      await this.#tellWithdrawn(signedIn, flaw)
+      return { result: 'rejected' }
+    }
+    const identity = { token, user, displayName, hasTarget: login.target !== undefined }
+    return { result: 'accepted', identity }
+  }
+
+  /**
+   * Signs out those whose sign-in rests on what was taken away, and those who have chosen from a list of targets of
+   * which none is left. Rejects when that could not be told.
+   */
+  async review(grounds: Grounds): Promise<void> {
+    for (const [token, signedIn] of [...this.#byToken]) {
+      const reason = signedIn.withdrawn ?? (await this.#flawOf(signedIn, grounds))
+      if (reason === undefined || this.#byToken.get(token) !== signedIn) continue
+      // who was told already is told again: the connection may not have been known yet
+      this.#options.onWithdrawn(token, reason)
+      if (signedIn.withdrawn !== undefined) continue
+      signedIn.withdrawn = reason
+      wipe(signedIn.kept)
+      await this.#tellWithdrawn(signedIn, reason)
+    }
+    for (const [id, { signedIn }] of [...this.#asked]) {
+      if ((await grounds.flawOf(signedIn.basis, signedIn.source.address)) !== undefined)
+        this.#asked.delete(id)
+    }
+  }
+
+  /** What all of them rest on. */
+  *bases(): Iterable<Basis> {
+    for (const { basis, withdrawn } of this.#byToken.values()) if (withdrawn === undefined) yield basis
+  }
+
+  async #flawOf(signedIn: SignedIn, grounds: Grounds): Promise<string | undefined> {
+    const { basis, source, userId, hasTargets } = signedIn
+    const flaw = await grounds.flawOf(basis, source.address)
+    if (flaw !== undefined || !hasTargets) return flaw
+    const rows = await this.#options.store.access.sessionTargets(userId)
+    return rows.length === 0 ? 'nothing is left that you may open' : undefined
+  }
+
+  async #tellWithdrawn(signedIn: SignedIn, reason: string): Promise<void> {
+    const { protocol } = signedIn
+    await this.#options.audit.record('auth.withdraw', { ...whoFields(signedIn), protocol, reason })
   }
 
   #ask(asked: Asked): { result: 'challenge'; challenge: Challenge } {
@@ -234,7 +315,11 @@ export class SignIns {
   }
 
   /** Each challenge is answered once, on the connection that it was put to. */
-  #answered({ challenge, answers }: AnswersProof, login: string, source: Source): AuthenticateAnswer {
+  async #answered(
+    { challenge, answers }: AnswersProof,
+    login: string,
+    source: Source,
+  ): Promise<AuthenticateAnswer> {
     const asked = this.#asked.get(challenge)
     this.#asked.delete(challenge)
     const from = asked?.signedIn.source
@@ -249,13 +334,16 @@ export class SignIns {
       ...(logon.login !== undefined && { login: logon.login }),
       password: Secret.of(logon.password),
     }
-    return { result: 'accepted', identity: this.#welcome(signedIn, displayName) }
+    return await this.#welcome(signedIn, displayName)
   }
 
-  /** Throws when a proxy shows a token that is not, or no longer, valid. */
-  get(token: string): SignedIn {
+  /** Throws when a proxy shows a token that is not, or no longer, valid, or that is another front's. */
+  get(token: string, protocol: Protocol): SignedIn {
     const signedIn = this.#byToken.get(token)
-    if (!signedIn) throw new Error('this identity is no longer signed in')
+    if (signedIn && signedIn.protocol !== protocol) {
+      throw new Error(`this identity has signed in by ${signedIn.protocol}, not by ${protocol}`)
+    }
+    if (!signedIn || signedIn.withdrawn !== undefined) throw new Error('this identity is no longer signed in')
     return signedIn
   }
 

@@ -1,16 +1,19 @@
 /** Who gets a one-time ticket, and whose tickets are taken back: by the same rules as a session that is opened. */
 import { resolveTarget, type Target } from '../access/targets.ts'
-import { flawOfStanding } from '../identity/standing.ts'
+import type { Audit } from '../audit/catalogue.ts'
+import { apiKeyOf, type Basis, type Grounds } from '../identity/basis.ts'
 import { formatLogin, parseLogin, parseTargetName, type WantedTarget } from '../model/login.ts'
 import type { Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
-import type { TicketProtocol, Tickets } from './tickets.ts'
+import type { Ticket, TicketProtocol, Tickets } from './tickets.ts'
 
 export const TICKET_LIFETIME_MS = 300_000
 
 export interface TicketRequest {
   user: Pick<User, 'id' | 'userName'>
+  /** What they have asked for it upon. */
+  basis: Basis
   /** A canonical name, or what stands behind the user in a login string. */
   target: string
   protocol: TicketProtocol
@@ -36,8 +39,10 @@ export type TicketAnswer =
   | { result: 'too_many' }
 
 export interface TicketOfficeOptions {
-  store: Pick<Store, 'users' | 'access'>
+  store: Pick<Store, 'access'>
   tickets: Tickets
+  audit: Audit
+  grounds: () => Grounds
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -51,7 +56,7 @@ export class TicketOffice {
     this.#options = options
   }
 
-  async issue({ user, target: text, protocol, address }: TicketRequest): Promise<TicketAnswer> {
+  async issue({ user, basis, target: text, protocol, address }: TicketRequest): Promise<TicketAnswer> {
     const { tickets, now } = this.#options
     const resolution =
       (await this.#resolved(user.id, parseTargetName(text), protocol)) ??
@@ -66,7 +71,8 @@ export class TicketOffice {
       service: target.serviceName,
     }
     const expires = now() + this.lifetime
-    const ticket = { userId: user.id, user: user.userName, protocol, address, expires, target: named }
+    const whose = { userId: user.id, user: user.userName, basis }
+    const ticket = { ...whose, protocol, address, expires, target: named }
     const issued = tickets.issue(ticket, now())
     if (!issued) return { result: 'too_many' }
     const login = formatLogin({ user: user.userName, target: named })
@@ -87,15 +93,34 @@ export class TicketOffice {
     this.#options.tickets.take(id)
   }
 
-  /** Takes back the tickets of those who may not use them any more. */
-  async review(): Promise<void> {
-    const { store, tickets, now } = this.#options
-    for (const { id, userId, address, protocol, target } of tickets.waiting) {
-      const user = await store.users.find(userId)
-      const mayUse = user && !flawOfStanding(user, address, now())
-      const resolution = mayUse ? await this.#resolved(userId, target, protocol) : undefined
-      if (resolution?.result !== 'found') this.withdraw(id)
+  /** Takes back the tickets of those who may not use them any more; rejects when that could not be told. */
+  async review(grounds: Grounds): Promise<void> {
+    const { tickets, audit } = this.#options
+    for (const ticket of tickets.waiting) {
+      const reason = await this.#flawOf(ticket, grounds)
+      if (reason === undefined || !tickets.take(ticket.id)) continue
+      const { user, basis, protocol, target, address } = ticket
+      const apiKey = apiKeyOf(basis)
+      await audit.record('ticket.withdraw', {
+        user,
+        ...(apiKey !== undefined && { api_key: apiKey }),
+        protocol,
+        ...target,
+        object_type: 'address',
+        object: address,
+        reason,
+      })
     }
+  }
+
+  async #flawOf(
+    { basis, address, userId, target, protocol }: Ticket,
+    grounds: Grounds,
+  ): Promise<string | undefined> {
+    const flaw = await grounds.flawOf(basis, address)
+    if (flaw !== undefined) return flaw
+    const resolution = await this.#resolved(userId, target, protocol)
+    return resolution?.result === 'found' ? undefined : 'the authorization for this target is gone'
   }
 }
 

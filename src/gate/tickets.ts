@@ -4,6 +4,7 @@
  * asked when it is shown.
  */
 import { ulid } from 'ulid'
+import type { Basis } from '../identity/basis.ts'
 import type { Login, WantedTarget } from '../model/login.ts'
 import { nameKey } from '../model/names.ts'
 import { sameAddress } from '../model/networks.ts'
@@ -27,6 +28,8 @@ const PASSWORD_LENGTHS: Readonly<Record<TicketProtocol, number>> = { VNC: VNC_PA
 export interface Ticket {
   /** Whose it is. */
   userId: Id
+  /** What it was handed out upon. */
+  basis: Basis
   user: string
   protocol: TicketProtocol
   /** Where the viewer has to come from. */

@@ -3,13 +3,16 @@
  * price, whatever the reason (invariant 7); the reason is for the audit log.
  */
 import { looksLikeId, nameKey } from '../model/names.ts'
+import { networkOf } from '../model/networks.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { UserRepository } from '../store/store.ts'
 import { Authorities, type AuthorityFlaw } from './authorities.ts'
 import { type OfferedKey, readOfferedKey } from './certificate.ts'
+import { BusyError } from './errors.ts'
+import { type HashSeal, openHash, sealHash } from './hashes.ts'
 import type { Attempt, Lockout } from './lockout.ts'
-import { BusyError, type PasswordHasher } from './password.ts'
+import type { PasswordHasher } from './password.ts'
 import { isKeyOf } from './publickey.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
@@ -55,6 +58,8 @@ export type Outcome =
 
 /** Sign-ins that wait for others of the same name or address to end, as a tool with many forks makes them. */
 export const MAX_WAITING_ATTEMPTS = 256
+/** The same, of one network. */
+export const MAX_WAITING_OF_NETWORK = 128
 
 /** Stands in for the id of a user who does not exist, so that the store is asked as often. */
 const NOBODY: Id = '00000000000000000000000000'
@@ -64,15 +69,23 @@ export class Identities {
   readonly #passwords: PasswordHasher
   readonly #lockout: Lockout
   readonly #now: () => number
+  readonly #vault: HashSeal
   /** Who may certify keys, and what is revoked. */
   authorities = new Authorities()
-  /** Those who wait for an attempt to end. */
-  readonly #waiting: (() => void)[] = []
+  /** Those who wait for an attempt of their network to end. */
+  readonly #waiting = new Map<string, (() => void)[]>()
 
   /** `now` answers with milliseconds since the epoch. */
-  constructor(users: UserRepository, passwords: PasswordHasher, lockout: Lockout, now: () => number) {
+  constructor(
+    users: UserRepository,
+    passwords: PasswordHasher,
+    lockout: Lockout,
+    now: () => number,
+    vault: HashSeal,
+  ) {
     this.#users = users
     this.#passwords = passwords
+    this.#vault = vault
     this.#lockout = lockout
     this.#now = now
   }
@@ -90,7 +103,7 @@ export class Identities {
       if (error instanceof BusyError) return { result: 'rejected', reason: 'busy', locks: false }
       throw error
     } finally {
-      this.#goOn()
+      this.#goOn(request.source)
     }
   }
 
@@ -98,12 +111,15 @@ export class Identities {
    * Somebody who shows a one-time ticket. `user`: the name that came with it, or an empty one. `take` answers with whose
    * it is and uses it up; it is not asked while the name or the address is locked.
    */
-  async byTicket(who: { user: string; source: string }, take: () => Id | undefined): Promise<Outcome> {
+  async byTicket(
+    who: { user: string; source: string },
+    take: () => Promise<Id | undefined>,
+  ): Promise<Outcome> {
     const attempt = await this.#begin(who)
     if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
     try {
       if (attempt === 'locked') return this.#reject(attempt, 'locked')
-      const userId = take()
+      const userId = await take()
       if (userId === undefined) return this.#reject(attempt, 'wrong_ticket')
       const user = await this.#users.find(userId)
       const flaw = user && flawOfStanding(user, who.source, this.#now())
@@ -112,7 +128,7 @@ export class Identities {
       if (attempt !== 'locked') this.#lockout.cancel(attempt)
       throw error
     } finally {
-      this.#goOn()
+      this.#goOn(who.source)
     }
   }
 
@@ -135,7 +151,7 @@ export class Identities {
       if (attempt !== 'locked') this.#lockout.cancel(attempt)
       throw error
     } finally {
-      this.#goOn()
+      this.#goOn(who.source)
     }
   }
 
@@ -144,7 +160,8 @@ export class Identities {
    * @throws RangeError when it is empty or too long, BusyError, MissingReferenceError
    */
   async setPassword(userId: Id, password: Secret): Promise<void> {
-    await this.#users.setPasswordHash(userId, await this.#passwords.hash(password))
+    const hash = await this.#passwords.hash(password)
+    await this.#users.setPasswordHash(userId, sealHash(this.#vault, userId, hash))
   }
 
   /** Whether whoever comes as this user from there is refused, whatever they show. */
@@ -152,17 +169,24 @@ export class Identities {
     return this.#lockout.isLocked(nameKey(user), source, this.#now())
   }
 
-  /** An attempt has ended: those that waited are asked again. */
-  #goOn(): void {
-    for (const goOn of this.#waiting.splice(0)) goOn()
+  /** An attempt has ended: those that waited for it are asked again. */
+  #goOn(source: string): void {
+    const network = networkOf(source)
+    const waiting = this.#waiting.get(network) ?? []
+    this.#waiting.delete(network)
+    for (const goOn of waiting) goOn()
   }
 
   async #begin(request: Pick<SignIn, 'user' | 'source'>): Promise<Attempt | 'locked' | 'busy'> {
     for (;;) {
       const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
       if (attempt !== 'wait') return attempt
-      if (MAX_WAITING_ATTEMPTS <= this.#waiting.length) return 'busy'
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+      const network = networkOf(request.source)
+      const own = this.#waiting.get(network) ?? []
+      const all = [...this.#waiting.values()].reduce((sum, { length }) => sum + length, 0)
+      if (MAX_WAITING_OF_NETWORK <= own.length || MAX_WAITING_ATTEMPTS <= all) return 'busy'
+      this.#waiting.set(network, own)
+      await new Promise<void>((resolve) => own.push(resolve))
     }
   }
 
@@ -170,13 +194,19 @@ export class Identities {
     const password = Secret.of(text)
     try {
       const user = await this.#find(request.user)
-      const { passwordHash } = await this.#users.secretsOf(user?.id ?? NOBODY)
-      // computed whatever is known already: the time must not tell
-      const matches = await this.#passwords.verify(passwordHash, password)
+      const { passwordHash: sealed } = await this.#users.secretsOf(user?.id ?? NOBODY)
+      if (attempt === 'locked') {
+        // nobody's turn is spent on it, and the time must not tell
+        await this.#passwords.pretend(request.source)
+        return this.#reject(attempt, 'locked')
+      }
+      const passwordHash = user && sealed && openHash(this.#vault, user.id, sealed)
+      // computed whatever is known already, for the same reason
+      const matches = await this.#passwords.verify(passwordHash, password, request.source)
       const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
       if (!user || flaw) return this.#reject(attempt, flaw ?? 'unknown_user')
-      if (attempt !== 'locked' && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
-        await this.#renewHash(user.id, passwordHash, password)
+      if (sealed && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
+        await this.#renewHash(user.id, sealed, password)
       }
       // while the hash was computed somebody may have set another password
       const now = await this.#users.find(user.id)
@@ -188,9 +218,10 @@ export class Identities {
   }
 
   /** To be done at another sign-in when there is no time now. */
-  async #renewHash(userId: Id, before: string, password: Secret): Promise<void> {
+  async #renewHash(userId: Id, before: Uint8Array, password: Secret): Promise<void> {
     try {
-      await this.#users.renewPasswordHash(userId, before, await this.#passwords.hash(password))
+      const hash = await this.#passwords.hash(password)
+      await this.#users.renewPasswordHash(userId, before, sealHash(this.#vault, userId, hash))
     } catch (error) {
       if (!(error instanceof BusyError)) throw error
     }

@@ -8,11 +8,23 @@ import { dirname, join } from 'node:path'
 import { findRecording } from '../../recordings/catalog.ts'
 import { syncDirectory } from '../../recordings/session-file.ts'
 import type { EventFields } from '../audit/fields.ts'
-import type { Id, LegalHold, SessionRecord } from '../model/objects.ts'
+import type { HoldRelease, Id, LegalHold, ReleaseWish, SessionRecord } from '../model/objects.ts'
 import type { SessionRepository } from '../store/store.ts'
 
 /** Under the recordings' folder: what was deleted and may not be gone yet. No year is called like this. */
 const ASIDE = 'deleted'
+
+/** How long what was asked for can be confirmed, in milliseconds. */
+export const RELEASE_MS = 24 * 60 * 60 * 1000
+
+/** `asked`: a second person has to confirm it. */
+export type ReleaseAnswer = 'released' | 'asked'
+
+/**
+ * Writes the event before anything is changed: of a release that was asked for, or of one that is done, which was asked
+ * for by somebody else before where `asked` says so.
+ */
+export type TellRelease = (answer: ReleaseAnswer, asked?: ReleaseWish) => Promise<void>
 
 export type DeleteAnswer = 'deleted' | 'not_found' | 'still_recording' | 'on_hold'
 
@@ -27,6 +39,8 @@ export interface DeletionOptions {
   /** The recordings' folder. */
   root: string
   sessions: SessionRepository
+  /** Default: one. */
+  holdRelease?: HoldRelease
   /** Signs the audit log up to here. */
   checkpoint: () => Promise<void>
   /** What an object store may have of it is to go, too: noted when this resolves. Absent: there is none. */
@@ -36,9 +50,12 @@ export interface DeletionOptions {
 export class Deletion {
   readonly #options: DeletionOptions
   #turn: Promise<unknown> = Promise.resolve()
+  /** May be replaced while it runs. */
+  holdRelease: HoldRelease
 
   constructor(options: DeletionOptions) {
     this.#options = options
+    this.holdRelease = options.holdRelease ?? 'one'
   }
 
   /** Removes what deletions before a crash have left aside; due at the start. */
@@ -59,14 +76,40 @@ export class Deletion {
     return this.#inTurn(() => this.#remove(session, request))
   }
 
-  /** Sets or lifts the hold, when `tell` has written so; false: it was set, or not set, before. */
-  hold(session: Id, hold: LegalHold | undefined, tell: () => Promise<void>): Promise<boolean> {
+  /**
+   * Sets the hold, when `tell` has written so; false: it was set before. One whose end somebody has asked for goes on as
+   * it was, and the wish is gone.
+   */
+  hold(session: Id, hold: LegalHold, tell: () => Promise<void>): Promise<boolean> {
     return this.#inTurn(async () => {
-      const found = await this.#options.sessions.find(session)
-      if ((found?.legalHold === undefined) === (hold === undefined)) return false
+      const before = (await this.#options.sessions.find(session))?.legalHold
+      if (before && !before.release) return false
       await tell()
-      await this.#options.sessions.update(session, { legalHold: hold })
+      const { release: _, ...kept } = before ?? hold
+      await this.#options.sessions.update(session, { legalHold: kept })
       return true
+    })
+  }
+
+  /**
+   * Ends the hold, or asks for that: where it takes two, somebody else than the one who has asked has to wish it too,
+   * within RELEASE_MS. A session that is not held is released already.
+   */
+  release(session: Id, wish: ReleaseWish, tell: TellRelease): Promise<ReleaseAnswer> {
+    return this.#inTurn(async () => {
+      const { sessions } = this.#options
+      const held = (await sessions.find(session))?.legalHold
+      if (!held) return 'released'
+      const asked = held.release && isFresh(held.release, wish.since) ? held.release : undefined
+      if (this.holdRelease === 'two' && (!asked || asked.userId === wish.userId)) {
+        if (asked) return 'asked'
+        await tell('asked')
+        await sessions.update(session, { legalHold: { ...held, release: wish } })
+        return 'asked'
+      }
+      await tell('released', asked)
+      await sessions.update(session, { legalHold: undefined })
+      return 'released'
     })
   }
 
@@ -87,17 +130,15 @@ export class Deletion {
     // One that was missed may be back: a volume that was not there.
     if (!entry && state === 'missing') return 'not_found'
     const told = { session: id, method, reason }
-    if (!entry && session.recording?.digest) {
+    if (!entry) {
       // A tombstone would hide that somebody else has removed it.
       await tell({ ...told, result: 'failure', reason: 'there was no recording any more' })
       await this.#mark(session, 'missing')
       return 'not_found'
     }
-    const what = { size: entry?.size ?? 0, ...(entry?.digest !== undefined && { digest: entry.digest }) }
-    await tell({ ...told, ...what })
+    await tell({ ...told, size: entry.size, ...(entry.digest !== undefined && { digest: entry.digest }) })
     await this.#options.checkpoint()
-    if (entry)
-      await this.#moveAside(entry.directory, id).catch((error: Error) => this.#failed(error, told, tell))
+    await this.#moveAside(entry.directory, id).catch((error: Error) => this.#failed(error, told, tell))
     await this.#gone(id)
     return 'deleted'
   }
@@ -129,3 +170,7 @@ export class Deletion {
     if (recording) await this.#options.sessions.update(id, { recording: { ...recording, state } })
   }
 }
+
+/** Whether what was asked for can still be confirmed. */
+export const isFresh = ({ since }: ReleaseWish, now: number): boolean =>
+  now >= since && now - since < RELEASE_MS

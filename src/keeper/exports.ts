@@ -13,7 +13,7 @@ import { type Local, locally } from '../../recordings/fetched.ts'
 import { KEY_FILE_NAME } from '../../recordings/format/limits.ts'
 import { bytesOf, requireBytes } from '../../recordings/source.ts'
 import type { Id } from '../model/objects.ts'
-import { ExportThreads } from './exporting/threads.ts'
+import { type ExportStream, ExportThreads } from './exporting/threads.ts'
 import type { RecordingKeeper } from './keeper.ts'
 
 export type RecordingFormat = 'container' | ExportFormat
@@ -37,7 +37,7 @@ export interface RecordingExports {
     format: RecordingFormat,
     choice?: Omit<ExportChoice, 'format'>,
     gone?: AbortSignal,
-  ): Promise<Readable | undefined>
+  ): Promise<ExportStream | undefined>
   /** Ends what is under way. */
   close(): Promise<void>
 }

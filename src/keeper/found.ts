@@ -40,9 +40,9 @@ async function isKnown({ store }: RecoverDeps, session: string): Promise<boolean
 async function takeUp(deps: RecoverDeps, found: CatalogEntry, note: RestoreNote): Promise<string> {
   const { store, audit, keeper } = deps
   const { session, directory } = found
-  const trusted = [keeper.keys.signer]
+  const { trusted } = keeper.keys
   if (found.state === 'open') {
-    const sign = (statement: Uint8Array) => keeper.sign(session, statement)
+    const sign = (statement: Uint8Array) => keeper.signRecovered(session, statement)
     await recoverRecording(directory, session, { sign, trusted, now: deps.now })
   }
   const entry = await recordingAt(session, directory)

@@ -87,7 +87,12 @@ export class CommandRules {
 
   /** The rule that holds for the line: the first that kills, or else the first that notifies. */
   find(line: string): { action: RuleAction; text: string } | undefined {
-    const matches = ({ expression }: Rule) => expression.test(line)
+    return this.findIn([line])
+  }
+
+  /** The same for several forms of one line: a rule holds that matches one of them. */
+  findIn(lines: readonly string[]): { action: RuleAction; text: string } | undefined {
+    const matches = ({ expression }: Rule) => lines.some((line) => expression.test(line))
     return (
       this.#rules.find((rule) => rule.action === 'kill' && matches(rule)) ??
       this.#rules.find((rule) => rule.action === 'notify' && matches(rule))

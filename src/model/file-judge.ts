@@ -1,5 +1,6 @@
 /** What the rules for files say of one operation, pure. */
-import { extensionKey, type FileDirection, type FileRule } from './file-rules.ts'
+import { hasExtension, onWindows } from './file-names.ts'
+import type { FileDirection, FileRule } from './file-rules.ts'
 import { matches, matchesAllBelow, matchesEverything, mayMatchBelow, type Path } from './path-pattern.ts'
 
 export class FileJudge {
@@ -8,11 +9,17 @@ export class FileJudge {
   readonly asksSize: boolean
   /** Whether it can make a difference where a file lies. */
   readonly asksPath: boolean
+  /** Whether it can make a difference where a file lies, or what it is called. */
+  readonly asksName: boolean
+  /** Every size from which on the rules may say something else than below it. */
+  readonly sizes: readonly number[]
 
   constructor(rules: readonly FileRule[]) {
     this.#rules = rules
     this.asksSize = rules.some(({ size }) => size !== undefined)
     this.asksPath = rules.some(({ pattern }) => !matchesEverything(pattern))
+    this.asksName = this.asksPath || rules.some(({ extensions }) => extensions !== undefined)
+    this.sizes = [0, ...rules.flatMap(({ size }) => (size === undefined ? [] : [size.bytes + 1]))]
   }
 
   get isEmpty(): boolean {
@@ -21,18 +28,29 @@ export class FileJudge {
 
   /** The rule that forbids it; undefined: allowed. `size`: bytes of the content that moves, 0 where none does. */
   forbids(direction: FileDirection, path: Path, size = 0): FileRule | undefined {
-    const first = this.#rules.find(
-      (rule) =>
-        covers(rule, direction) &&
-        (rule.size === undefined || size <= rule.size.bytes === (rule.size.operator === '<=')) &&
-        hasExtension(rule, path) &&
-        matches(rule.pattern, path),
-    )
-    return first?.action === 'deny' ? first : undefined
+    for (const reading of onWindows(path)) {
+      const first = this.#rules.find(
+        (rule) =>
+          covers(rule, direction) &&
+          (rule.size === undefined || size <= rule.size.bytes === (rule.size.operator === '<=')) &&
+          hasExtension(rule, reading) &&
+          matches(rule.pattern, reading),
+      )
+      if (first?.action === 'deny') return first
+    }
+    return undefined
   }
 
   /** A rule that may forbid something below a folder; undefined: there is none. */
   forbidsBelow(direction: FileDirection, folder: Path): FileRule | undefined {
+    for (const reading of onWindows(folder)) {
+      const rule = this.#forbidsBelow(direction, reading)
+      if (rule !== undefined) return rule
+    }
+    return undefined
+  }
+
+  #forbidsBelow(direction: FileDirection, folder: Path): FileRule | undefined {
     for (const rule of this.#rules) {
       if (!covers(rule, direction) || !mayMatchBelow(rule.pattern, folder)) continue
       if (rule.action === 'deny') return rule
@@ -44,13 +62,4 @@ export class FileJudge {
 
 function covers(rule: FileRule, direction: FileDirection): boolean {
   return rule.direction === 'any' || rule.direction === direction
-}
-
-/** Windows drops dots and spaces at the end of a name, so they do not hide an extension. */
-function hasExtension({ extensions }: FileRule, path: Path): boolean {
-  if (extensions === undefined) return true
-  const name = extensionKey(path.at(-1) ?? '')
-  let end = name.length
-  while (end > 0 && '. '.includes(name[end - 1]!)) end--
-  return extensions.some((extension) => name.endsWith(`.${extension}`, end))
 }

@@ -3,6 +3,7 @@
  * rule. The first rule that matches decides; where none does, the operation is allowed. docs/api.md has the
  * language for administrators.
  */
+import { extensionKey } from './file-names.ts'
 import { type PathPattern, parsePattern } from './path-pattern.ts'
 
 /** `up` is toward the target. */
@@ -121,9 +122,4 @@ function extensionsOf(value: string, begin: number): string[] {
   if (names.length > MAX_EXTENSIONS)
     throw new FileRuleError(begin, `at most ${MAX_EXTENSIONS} extensions`, `${names.length}`)
   return names.map(extensionKey)
-}
-
-/** What extensions and the names that end in them are compared by. */
-export function extensionKey(name: string): string {
-  return name.normalize('NFC').toLowerCase()
 }

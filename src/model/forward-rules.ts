@@ -5,27 +5,12 @@
  * is for connections to literal addresses only.
  */
 import { BlockList, isIP } from 'node:net'
+import { isGuardedAddress, isMetadataService, NUMERIC } from './metadata-services.ts'
 
 const MAX_PORT = 65_535
 const MAX_NAME = 255
-/** What inet_aton(3) reads as an IPv4 address: `127.1`, `0x7f000001`, `017700000001`. Not one to be taken for a name. */
-const NUMERIC = /^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+)){0,3}$/
 const NAME = /^[a-z0-9._*-]+$/
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/
-
-/**
- * Where clouds answer with the machine's own credentials to whoever asks: link-local addresses, also as NAT64 writes
- * them (RFC 6052), and the few others that are known.
- */
-const METADATA = new BlockList()
-METADATA.addSubnet('169.254.0.0', 16, 'ipv4')
-METADATA.addAddress('100.100.100.200', 'ipv4')
-METADATA.addAddress('168.63.129.16', 'ipv4')
-METADATA.addSubnet('fe80::', 10, 'ipv6')
-METADATA.addSubnet('fd00:ec2::', 32, 'ipv6')
-METADATA.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6')
-METADATA.addSubnet('::a9fe:0', 112, 'ipv6')
-const METADATA_NAMES = new Set(['metadata', 'metadata.google.internal', 'instance-data'])
 
 type Host =
   | { kind: 'any' }
@@ -59,34 +44,19 @@ export function isForwardAllowed(rules: readonly string[], host: string, port: n
 
 /**
  * Whether the target may be asked to connect there. Without rules: to anywhere but a metadata service, which takes a rule
- * with a name, an address or a network, for `*` is not meant for it. What a name resolves to is not known here.
+ * that names it: `*`, patterns and networks that have it among others are not meant for it. What a name resolves to is
+ * not known here.
  */
 export function isConnectAllowed(rules: readonly string[], host: string, port: number): boolean {
-  if (!isMetadata(host)) return rules.length === 0 || isForwardAllowed(rules, host, port)
-  return isForwardAllowed(
-    rules.filter((text) => parse(text)?.host.kind !== 'any'),
-    host,
-    port,
-  )
+  if (!isMetadataService(host)) return rules.length === 0 || isForwardAllowed(rules, host, port)
+  return isForwardAllowed(rules.filter(namesOne), host, port)
 }
 
-/** Addresses in any form that the target's resolver takes for one. */
-function isMetadata(host: string): boolean {
-  const name = host.toLowerCase().replace(/\.$/, '')
-  const address = dottedOf(name) ?? name.replace(/%.*$/, '')
-  const family = isIP(address)
-  if (family === 0) return METADATA_NAMES.has(name)
-  return METADATA.check(address, family === 4 ? 'ipv4' : 'ipv6')
-}
-
-/** The address that inet_aton(3) reads: parts are decimal, octal or hexadecimal, and the last one fills what is left. */
-function dottedOf(text: string): string | undefined {
-  if (!NUMERIC.test(text)) return undefined
-  const parts = text.split('.').map((part) => (/^0\d/.test(part) ? Number.parseInt(part, 8) : Number(part)))
-  const last = parts.pop() ?? 0
-  const number = parts.reduce((sum, part, index) => sum + part * 256 ** (3 - index), last)
-  if (!(number <= 0xffffffff)) return undefined
-  return [24, 16, 8, 0].map((shift) => (number >>> shift) & 0xff).join('.')
+/** Whether a rule is about one name, or about a network within what is guarded. */
+function namesOne(text: string): boolean {
+  const host = parse(text)?.host
+  if (host?.kind === 'name') return !host.pattern.includes('*')
+  return host?.kind === 'network' && isGuardedAddress(host.address)
 }
 
 function holdsPort(ports: Rule['ports'], port: number): boolean {

@@ -3,6 +3,7 @@
  * with what is wrong with a name, as a sentence for the administrator, or undefined when it is a good one.
  */
 import { Buffer } from 'node:buffer'
+import { lookError, shownAs } from './look-alikes.ts'
 
 /** Characters of a device's, service's, domain's or group's name. */
 export const MAX_OBJECT_NAME = 128
@@ -33,6 +34,14 @@ export function nameKey(name: string): string {
   return name.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC')
 }
 
+/**
+ * What names are compared by to find one that shows as another: two that have it in common can be mistaken for each
+ * other. Of a name in ASCII it is its key: which of those look alike depends on the font, and people know it.
+ */
+export function lookKey(name: string): string {
+  return nameKey(shownAs(name))
+}
+
 /** Names of devices, services, domains and groups. */
 export function objectNameError(name: string): string | undefined {
   if (name === '') return 'a name must not be empty'
@@ -46,12 +55,23 @@ export function objectNameError(name: string): string | undefined {
 /** Names of users: what a login string can hold before its first separator, `:` and `+` being escaped there. */
 export function userNameError(name: string): string | undefined {
   if (name.includes('\\')) return 'a user name must not hold "\\": it selects an authentication domain'
-  return personNameError(name)
+  return personNameError(name) ?? lookError(name)
 }
 
 /** Names of accounts on targets. */
 export function accountNameError(name: string): string | undefined {
-  return personNameError(name)
+  return personNameError(name) ?? lookError(name)
+}
+
+/** What an account is called at its target, which has its own rules. */
+export function accountLoginError(login: string): string | undefined {
+  return personNameError(login)
+}
+
+/** Names of guests, which the others in a session read. */
+export function guestNameError(name: string): string | undefined {
+  if (hasUnprintable(name)) return 'a name must not hold control or invisible characters'
+  return lookError(name)
 }
 
 function personNameError(name: string): string | undefined {

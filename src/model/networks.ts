@@ -19,7 +19,18 @@ export function sameAddress(address: string): string {
 /** What one host commands, to count by: its IPv4 address, or the /64 of its IPv6 address. */
 export function networkOf(source: string): string {
   const address = plainAddress(source)
-  if (!isIPv6(address)) return address
+  return isIPv6(address) ? beginOf(address, 4) : address
+}
+
+/** What one customer of a provider may command: the /24 of an IPv4 address, or the /48 of an IPv6 address. */
+export function neighbourhoodOf(source: string): string {
+  const address = plainAddress(source)
+  if (isIPv6(address)) return beginOf(address, 3)
+  return isIPv4(address) ? address.slice(0, address.lastIndexOf('.')) : address
+}
+
+/** The first `count` of the eight groups of an IPv6 address. */
+function beginOf(address: string, count: number): string {
   const [head = '', tail] = address.split('%')[0]!.split('::')
   const groups = head === '' ? [] : head.split(':')
   if (tail !== undefined) {
@@ -28,7 +39,7 @@ export function networkOf(source: string): string {
     groups.push(...after)
   }
   return groups
-    .slice(0, 4)
+    .slice(0, count)
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(':')
 }
@@ -52,6 +63,16 @@ export function isFrom(address: string, networks: readonly string[]): boolean {
     if (network) list.addSubnet(network.address, network.prefix, network.family)
   }
   return list.check(plain, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+/** Whether every address of the network, or the address, lies in one of the networks. */
+export function isWithin(network: string, networks: readonly string[]): boolean {
+  const inner = parse(network)
+  if (!inner) return false
+  return networks.some((text) => {
+    const outer = parse(text)
+    return outer?.family === inner.family && outer.prefix <= inner.prefix && isFrom(inner.address, [text])
+  })
 }
 
 function parse(text: string): { address: string; prefix: number; family: 'ipv4' | 'ipv6' } | undefined {

@@ -4,6 +4,7 @@
  * and ids here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
  */
 import type { LoginOptions } from './login-options.ts'
+import type { ProfileRights } from './profiles.ts'
 import type { RdpOptions } from './rdp-options.ts'
 import { isDesktopProtocol, type Protocol, type Right } from './rights.ts'
 import type { SshOptions } from './ssh-options.ts'
@@ -205,6 +206,16 @@ export interface ApiKey {
   ipSource: string[]
   expirationDate?: number | undefined
   createdAt: number
+  /** Whom X-Auth-User may name; undefined: anybody. */
+  actsFor?: ActsFor | undefined
+  /** Rights of who has said whom it acts for: nobody who has more. undefined: of a key that was there before. */
+  reach?: ProfileRights | undefined
+}
+
+/** Users, and the members of groups as they are when the key is used. */
+export interface ActsFor {
+  userIds: Id[]
+  groupIds: Id[]
 }
 
 export interface HostKey {
@@ -230,6 +241,8 @@ export interface Checkout {
   expires: number
   /** When it was returned; undefined: still out (until `expires`). */
   end?: number
+  /** Name of the API key that asked for it. */
+  apiKey?: string
 }
 
 /** One session through the bastion: metadata for the audit (contract.md, Sessions). */
@@ -254,6 +267,8 @@ export interface SessionRecord {
   isRecorded: boolean
   bytesIn: number
   bytesOut: number
+  /** Name of the API key that made the ticket for it. */
+  apiKey?: string
   recording?: { state: RecordingState; size: number; frames: number; digest: string }
   legalHold?: LegalHold | undefined
 }
@@ -261,6 +276,19 @@ export interface SessionRecord {
 /** Why a recording is kept whatever the retention says, since when (milliseconds), and who has said so. */
 export interface LegalHold {
   by: string
+  since: number
+  reason: string
+  /** Somebody has asked for its end, which a second person has to confirm. */
+  release?: ReleaseWish | undefined
+}
+
+/** How many people it takes to end a legal hold: the second confirms what the first has asked for. */
+export type HoldRelease = 'one' | 'two'
+
+export interface ReleaseWish {
+  by: string
+  userId: Id
+  /** Milliseconds since the epoch. */
   since: number
   reason: string
 }

@@ -116,6 +116,45 @@ export function rightsFrom(named: Readonly<Record<string, unknown>>): ProfileRig
   return Object.fromEntries(FEATURES.map((feature) => [feature, level(feature)])) as ProfileRights
 }
 
+/**
+ * What rights come to beside what they are called: whoever has them gets at this by few steps, each of which is in the
+ * audit. docs/api.md says the steps.
+ */
+export const AMOUNTS = [
+  'any_target',
+  'users_within_profile',
+  'any_running_session',
+  'rules_of_sessions',
+  'all_recorded',
+  'removal_of_recordings',
+] as const
+export type Amount = (typeof AMOUNTS)[number]
+
+/** Each of the features at its level is enough. */
+const AMOUNT_OF: Readonly<Record<Amount, readonly (readonly [Feature, Level])[]>> = {
+  any_target: [
+    ['user_groups', 'modify'],
+    ['target_groups', 'modify'],
+    ['authorizations', 'modify'],
+    ['devices', 'modify'],
+  ],
+  users_within_profile: [['users', 'modify']],
+  any_running_session: [['sessions', 'execute']],
+  rules_of_sessions: [
+    ['policies', 'modify'],
+    ['authorizations', 'modify'],
+  ],
+  all_recorded: [['recordings', 'view']],
+  removal_of_recordings: [['recordings', 'execute']],
+}
+
+/** What the rights of a profile amount to. */
+export function amountsOf(rights: ProfileRights): Amount[] {
+  return AMOUNTS.filter((amount) =>
+    AMOUNT_OF[amount].some(([feature, level]) => reaches(rights[feature], level)),
+  )
+}
+
 /** Whether `level` is at least what is needed. */
 export function reaches(level: Level, needed: Level): boolean {
   return LEVELS.indexOf(level) >= LEVELS.indexOf(needed)

@@ -1,9 +1,9 @@
 /**
- * TCP's urgent data by the C library's own functions. It is the only place of the broker that calls foreign code;
- * everything else of a socket stays Node's.
+ * TCP's urgent data by the C library's own functions. This folder is the only place of the broker that calls
+ * foreign code; everything else of a socket stays Node's.
  */
-import type { Server, Socket } from 'node:net'
 import type { UrgentData } from '../../proxies/urgent.ts'
+import { descriptorOf } from './descriptor.ts'
 
 /** Linux's numbers, the same on every processor that Node runs on there. */
 const SOL_SOCKET = 1
@@ -64,11 +64,4 @@ function urgentDataBy({ setOption, send, isAtMark }: Functions): UrgentData {
       return descriptor !== undefined && isAtMark(descriptor) === 1
     },
   }
-}
-
-/** Node keeps it to itself; undefined: the socket is closed, or not connected yet. */
-function descriptorOf(of: Server | Socket): number | undefined {
-  const { _handle: handle } = of as unknown as { _handle?: { fd?: number } | null }
-  const descriptor = handle?.fd
-  return descriptor !== undefined && descriptor >= 0 ? descriptor : undefined
 }

@@ -1,9 +1,23 @@
+import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
-import type { ApiKey } from '../model/objects.ts'
+import type { ActsFor, ApiKey, Id } from '../model/objects.ts'
+import { type ProfileRights, rightsFrom } from '../model/profiles.ts'
 import { requireProfile } from './profiles.ts'
-import { cleared, json, key, list, listed, rowOf, setColumns, unchanged, write } from './query.ts'
+import {
+  cleared,
+  json,
+  key,
+  list,
+  listed,
+  requireIds,
+  rowOf,
+  setColumns,
+  type Tx,
+  unchanged,
+  write,
+} from './query.ts'
 import type { ApiKeyRow, Db, StoreContext } from './schema.ts'
-import { column, listColumn } from './searchable.ts'
+import { column, listColumn, related } from './searchable.ts'
 import type { ApiKeyRepository } from './store.ts'
 
 const TYPE = 'API key'
@@ -13,6 +27,18 @@ export const API_KEY_FIELDS = {
   ip_source: listColumn('text', 'api_keys.ip_source'),
   expiration_date: column('time', 'expiration_date'),
   created_at: column('time', 'created_at'),
+  users: related('name', {
+    value: sql.ref('api_keys.id'),
+    from: sql`api_key_users as k inner join users as u on u.id = k.user_id`,
+    equals: sql.ref('k.api_key_id'),
+    member: sql.ref('u.name_key'),
+  }),
+  user_groups: related('name', {
+    value: sql.ref('api_keys.id'),
+    from: sql`api_key_groups as k inner join user_groups as g on g.id = k.group_id`,
+    equals: sql.ref('k.api_key_id'),
+    member: sql.ref('g.name_key'),
+  }),
   id: column('id', 'id'),
 }
 
@@ -36,8 +62,11 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
           expiration_date: object.expirationDate ?? null,
           created_at: object.createdAt,
           sha256,
+          is_limited: Number(object.actsFor !== undefined),
+          reach: json(object.reach) ?? null,
         })
         .execute()
+      await setActsFor(tx, id, object.actsFor)
       return (await find(tx, id))!
     })
   return {
@@ -65,7 +94,10 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
           profile: change.profile,
           ip_source: json(change.ipSource),
           expiration_date: cleared(change, 'expirationDate'),
+          ...('actsFor' in change && { is_limited: Number(change.actsFor !== undefined) }),
+          reach: 'reach' in change ? (json(change.reach) ?? null) : undefined,
         })
+        if ('actsFor' in change) await setActsFor(tx, id, change.actsFor)
         return (await find(tx, id))!
       }),
 
@@ -78,10 +110,34 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
 }
 
 function select(db: Db) {
-  return db.selectFrom('api_keys').selectAll()
+  return db
+    .selectFrom('api_keys')
+    .selectAll('api_keys')
+    .select([
+      sql<string>`(select json_group_array(k.user_id order by k.user_id) from api_key_users k where k.api_key_id = api_keys.id)`.as(
+        'users',
+      ),
+      sql<string>`(select json_group_array(k.group_id order by k.group_id) from api_key_groups k where k.api_key_id = api_keys.id)`.as(
+        'groups',
+      ),
+    ])
 }
 
-function apiKey(row: ApiKeyRow): ApiKey {
+async function setActsFor(tx: Tx, id: Id, actsFor: ActsFor | undefined): Promise<void> {
+  const { userIds = [], groupIds = [] } = actsFor ?? {}
+  await requireIds(tx, 'users', userIds, TYPE, 'users')
+  await requireIds(tx, 'user_groups', groupIds, TYPE, 'user_groups')
+  await tx.deleteFrom('api_key_users').where('api_key_id', '=', id).execute()
+  await tx.deleteFrom('api_key_groups').where('api_key_id', '=', id).execute()
+  for (const userId of new Set(userIds)) {
+    await tx.insertInto('api_key_users').values({ api_key_id: id, user_id: userId }).execute()
+  }
+  for (const groupId of new Set(groupIds)) {
+    await tx.insertInto('api_key_groups').values({ api_key_id: id, group_id: groupId }).execute()
+  }
+}
+
+function apiKey(row: ApiKeyRow & { users: string; groups: string }): ApiKey {
   return {
     id: row.id,
     keyName: row.key_name,
@@ -89,5 +145,9 @@ function apiKey(row: ApiKeyRow): ApiKey {
     ipSource: list(row.ip_source),
     ...(row.expiration_date !== null && { expirationDate: row.expiration_date }),
     createdAt: row.created_at,
+    ...(row.is_limited !== 0 && { actsFor: { userIds: list(row.users), groupIds: list(row.groups) } }),
+    ...(row.reach !== null && {
+      reach: rightsFrom(JSON.parse(row.reach) as Partial<ProfileRights>),
+    }),
   }
 }

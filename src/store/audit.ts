@@ -1,9 +1,11 @@
+import { sql } from 'kysely'
 import { inTransaction } from './commits.ts'
 import type { AuditLogRow, StoreContext } from './schema.ts'
 import type { AuditRepository, AuditRow } from './store.ts'
 
 /** Rows of one insert statement: each has six parameters, SQLite takes 32 766 of them. */
 const ROWS_PER_INSERT = 1000
+const MAX_HANDOVERS = 1000
 
 export function auditRepository({ db }: StoreContext): AuditRepository {
   return {
@@ -45,6 +47,46 @@ export function auditRepository({ db }: StoreContext): AuditRepository {
         .selectFrom('audit')
         .selectAll()
         .where('session', '=', session)
+        .orderBy('sequence')
+        .limit(limit)
+        .execute()
+      return rows.map(auditRow)
+    },
+
+    async handovers() {
+      const rows = await db
+        .selectFrom('audit')
+        .selectAll()
+        // as a literal, so that the index of these rows is used
+        .where('code', '=', sql.lit('audit.handover'))
+        .orderBy('sequence', 'desc')
+        .limit(MAX_HANDOVERS)
+        .execute()
+      return rows.map(auditRow)
+    },
+
+    async removeUpTo(sequence, limit) {
+      const oldest = db
+        .selectFrom('audit')
+        .select('sequence')
+        .where('sequence', '<=', sequence)
+        .orderBy('sequence')
+        .limit(limit)
+      const { numDeletedRows } = await db
+        .deleteFrom('audit')
+        .where('sequence', 'in', oldest)
+        .executeTakeFirst()
+      return Number(numDeletedRows)
+    },
+
+    async progress(since, fromSequence, limit) {
+      const rows = await db
+        .selectFrom('audit')
+        .selectAll()
+        // A literal: an index over some rows serves a query only when its text names the same rows.
+        .where('code', '=', sql.lit('recording.progress'))
+        .where('time', '>=', since)
+        .where('sequence', '>=', fromSequence)
         .orderBy('sequence')
         .limit(limit)
         .execute()

@@ -51,6 +51,7 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
             begin_time: object.begin,
             expires: object.expires,
             end_time: object.end ?? null,
+            api_key: object.apiKey ?? '',
           })
           .execute()
         return { ...object, id }
@@ -77,5 +78,6 @@ function checkout(row: CheckoutRow): Checkout {
     begin: row.begin_time,
     expires: row.expires,
     ...(row.end_time !== null && { end: row.end_time }),
+    ...(row.api_key !== '' && { apiKey: row.api_key }),
   }
 }

@@ -16,6 +16,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import type { ReadingThread } from './reading/thread.ts'
 import type { WalSync } from './wal-sync.ts'
 
 /** Prepared statements that are kept; lists of varying length make new texts, so there must be an end. */
@@ -27,17 +28,27 @@ const WRITING: ReadonlySet<string> = new Set(['InsertQueryNode', 'UpdateQueryNod
 export class NodeSqliteDialect implements Dialect {
   readonly #database: DatabaseSync
   readonly #wal: WalSync
+  readonly #reading: ReadingThread
   readonly #beforeStatement: () => void
 
-  /** The database is in WAL mode, and `wal` is its log; `beforeStatement` is called before each one is run. */
-  constructor(database: DatabaseSync, wal: WalSync, beforeStatement: () => void = () => undefined) {
+  /**
+   * The database is in WAL mode, `wal` is its log, and what is streamed is read by `reading`; `beforeStatement` is
+   * called before each one is run.
+   */
+  constructor(
+    database: DatabaseSync,
+    wal: WalSync,
+    reading: ReadingThread,
+    beforeStatement: () => void = () => undefined,
+  ) {
     this.#database = database
     this.#wal = wal
+    this.#reading = reading
     this.#beforeStatement = beforeStatement
   }
 
   createDriver(): Driver {
-    return new NodeSqliteDriver(this.#database, this.#wal, this.#beforeStatement)
+    return new NodeSqliteDriver(this.#database, this.#wal, this.#reading, this.#beforeStatement)
   }
 
   createQueryCompiler(): SqliteQueryCompiler {
@@ -56,13 +67,15 @@ export class NodeSqliteDialect implements Dialect {
 class NodeSqliteDriver implements Driver {
   readonly #database: DatabaseSync
   readonly #wal: WalSync
+  readonly #reading: ReadingThread
   readonly #statements: Statements
   readonly #waiting: (() => void)[] = []
   #busy = false
 
-  constructor(database: DatabaseSync, wal: WalSync, beforeStatement: () => void) {
+  constructor(database: DatabaseSync, wal: WalSync, reading: ReadingThread, beforeStatement: () => void) {
     this.#database = database
     this.#wal = wal
+    this.#reading = reading
     this.#statements = new Statements(database, beforeStatement)
   }
 
@@ -71,7 +84,7 @@ class NodeSqliteDriver implements Driver {
   async acquireConnection(): Promise<Turn> {
     if (this.#busy) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     this.#busy = true
-    return new Turn(this.#database, this.#statements, this.#wal, () => this.#pass())
+    return new Turn(this.#database, this.#statements, this.#wal, this.#reading, () => this.#pass())
   }
 
   async releaseConnection(turn: Turn): Promise<void> {
@@ -105,6 +118,7 @@ class NodeSqliteDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
+    await this.#reading.close()
     await this.#wal.close()
     this.#database.close()
   }
@@ -115,13 +129,21 @@ class Turn implements DatabaseConnection {
   readonly #database: DatabaseSync
   readonly #statements: Statements
   readonly #wal: WalSync
+  readonly #reading: ReadingThread
   readonly #onEnd: () => void
   isOver = false
 
-  constructor(database: DatabaseSync, statements: Statements, wal: WalSync, onEnd: () => void) {
+  constructor(
+    database: DatabaseSync,
+    statements: Statements,
+    wal: WalSync,
+    reading: ReadingThread,
+    onEnd: () => void,
+  ) {
     this.#database = database
     this.#statements = statements
     this.#wal = wal
+    this.#reading = reading
     this.#onEnd = onEnd
   }
 
@@ -148,8 +170,15 @@ class Turn implements DatabaseConnection {
     return result
   }
 
-  async *streamQuery<R>(query: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
-    for (const row of this.#statements.iterate(query)) yield { rows: [row as R] }
+  /** Rows in pieces of `most`. Read elsewhere, while others have the connection; a transaction reads what it wrote. */
+  async *streamQuery<R>(query: CompiledQuery, most: number): AsyncIterableIterator<QueryResult<R>> {
+    if (this.#database.isTransaction) {
+      yield await this.executeQuery<R>(query)
+      return
+    }
+    this.end()
+    for await (const rows of this.#reading.rows(query.sql, query.parameters, most))
+      yield { rows: rows as R[] }
   }
 }
 
@@ -176,12 +205,6 @@ class Statements {
     if (returnsRows) return { rows: statement.all(...parameters) as R[] }
     const { changes, lastInsertRowid } = statement.run(...parameters)
     return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
-  }
-
-  iterate(query: CompiledQuery): Iterable<unknown> {
-    const statement = this.#database.prepare(query.sql)
-    this.#beforeStatement()
-    return statement.iterate(...(query.parameters as readonly SQLInputValue[]))
   }
 
   #prepare(sql: string): Prepared {

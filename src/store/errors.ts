@@ -89,6 +89,15 @@ export class SortError extends StoreError {
   }
 }
 
+/** As many long lists are read at this moment as may be: to be tried again. */
+export class StoreBusyError extends StoreError {
+  override readonly name = 'StoreBusyError'
+
+  constructor() {
+    super('too many lists are read at this moment: try again')
+  }
+}
+
 /** The database was written by a newer program, or is not one of ours. */
 export class SchemaError extends StoreError {
   override readonly name = 'SchemaError'

@@ -1,7 +1,7 @@
 /** Opens the embedded database and puts the repositories on it. */
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { Kysely } from 'kysely'
+import { Kysely, sql } from 'kysely'
 import { accessQueries } from './access.ts'
 import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './apikeys.ts'
@@ -21,7 +21,9 @@ import { migrate } from './migrations/migrate.ts'
 import { nameQueries } from './naming.ts'
 import { Patterns } from './patterns.ts'
 import { profileRepository } from './profiles.ts'
+import { ReadingThread } from './reading/thread.ts'
 import type { Schema, StoreContext } from './schema.ts'
+import { sealedRepository } from './sealed.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
 import { settingRepository } from './settings.ts'
@@ -67,7 +69,9 @@ export async function openStore({ path, newId = newUlid, now = Date.now }: Store
     throw error
   }
   const patterns = new Patterns(database)
-  const dialect = new NodeSqliteDialect(database, new WalSync(path), () => patterns.beginStatement())
+  const dialect = new NodeSqliteDialect(database, new WalSync(path), new ReadingThread({ path }), () =>
+    patterns.beginStatement(),
+  )
   return storeOn({ db: new Kysely<Schema>({ dialect }), newId })
 }
 
@@ -96,7 +100,12 @@ function storeOn(context: StoreContext): Store {
     names: nameQueries(context),
     audit: auditRepository(context),
     settings: settingRepository(context),
+    sealed: sealedRepository(context),
     transaction: (work) => alone(db, (tx) => work(storeOn({ db: tx, newId }))),
+    dataVersion: async () => {
+      const { rows } = await sql<{ data_version: number }>`pragma data_version`.execute(db)
+      return rows[0]?.data_version ?? 0
+    },
     close: () => db.destroy(),
   }
 }

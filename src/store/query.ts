@@ -15,11 +15,13 @@ import {
 } from './errors.ts'
 import type { Db, Schema } from './schema.ts'
 import { type SqlFields, sortOf, where } from './searchable.ts'
-import type { Page } from './store.ts'
+import type { Listed, Page } from './store.ts'
 
 export type { Tx }
 
 const ALL: Page = { limit: -1, offset: 0 }
+/** Objects of one piece. */
+const PIECE = 50
 /** Fewer matches than these are sorted, even when they are most of a collection. */
 const MANY = 1000
 
@@ -33,8 +35,8 @@ export async function listed<DB, TB extends keyof DB, O, T>(
   object: (row: O) => T,
   fields: SqlFields,
   standard: readonly string[],
-  { limit, offset, sort = [], search }: Page = ALL,
-): Promise<{ items: T[]; total: number }> {
+  { limit, offset, sort = [], search, inPieces = false }: Page = ALL,
+): Promise<Listed<T>> {
   const ordered = (matching: typeof query) => {
     let result = matching
     for (const key of sort.length > 0 ? sort : standard) {
@@ -51,13 +53,29 @@ export async function listed<DB, TB extends keyof DB, O, T>(
     const total = await countOf(query.where(where(condition, fields, false)))
     if (total === 0) return { items: [], total }
     const most = total > MANY && total * 2 > (await countOf(query))
+    if (inPieces) return { items: [], total, pieces: piecesOf(page(most), object) }
     return { items: (await page(most).execute()).map(object), total }
   }
+  if (inPieces) return { items: [], total: await countOf(query), pieces: piecesOf(ordered(query), object) }
   const rows = await ordered(query).execute()
   // a page that is not full is the last one, and tells how many there are
   const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
   const total = isLast ? offset + rows.length : await countOf(query)
   return { items: rows.map(object), total }
+}
+
+async function* piecesOf<DB, TB extends keyof DB, O, T>(
+  query: SelectQueryBuilder<DB, TB, O>,
+  object: (row: O) => T,
+): AsyncGenerator<T[]> {
+  let piece: T[] = []
+  for await (const row of query.stream(PIECE)) {
+    piece.push(object(row))
+    if (piece.length < PIECE) continue
+    yield piece
+    piece = []
+  }
+  if (piece.length > 0) yield piece
 }
 
 async function countOf<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): Promise<number> {

@@ -24,8 +24,12 @@ export interface UserRow {
   is_disabled: Flag
   expiration_date: number | null
   ip_source: List
+  /** In clear text, of an earlier version: until it is sealed. */
   password_hash: string | null
+  sealed_password_hash: Uint8Array | null
   secret_revision: number
+  /** What the name looks like; null: its key. */
+  look: string | null
 }
 
 export interface GroupRow extends NamedRow {
@@ -120,6 +124,9 @@ export interface ApiKeyRow {
   expiration_date: number | null
   created_at: number
   sha256: Uint8Array | null
+  is_limited: Flag
+  /** JSON object. */
+  reach: string | null
 }
 
 export interface HostKeyRow {
@@ -140,6 +147,8 @@ export interface CheckoutRow {
   begin_time: number
   expires: number
   end_time: number | null
+  /** Empty: none. */
+  api_key: string
 }
 
 export interface SessionRow {
@@ -165,6 +174,8 @@ export interface SessionRow {
   recording: string | null
   /** JSON object. */
   legal_hold: string | null
+  /** Empty: none. */
+  api_key: string
 }
 
 export interface UploadRow {
@@ -209,6 +220,8 @@ export interface Schema {
   connection_policies: ConnectionPolicyRow
   idempotency_keys: IdempotencyRow
   api_keys: ApiKeyRow
+  api_key_users: { api_key_id: string; user_id: string }
+  api_key_groups: { api_key_id: string; group_id: string }
   host_keys: HostKeyRow
   checkouts: CheckoutRow
   sessions: SessionRow

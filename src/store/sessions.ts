@@ -28,6 +28,7 @@ export const SESSION_FIELDS = {
   bytes_in: column('integer', 'bytes_in'),
   bytes_out: column('integer', 'bytes_out'),
   'recording.state': { kind: 'label', value: sql`(recording ->> '$.state')` },
+  api_key: column('label', 'api_key'),
   id: column('id', 'id'),
 } as const
 
@@ -117,6 +118,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
             bytes_out: object.bytesOut,
             recording: json(object.recording) ?? null,
             legal_hold: json(object.legalHold) ?? null,
+            api_key: object.apiKey ?? '',
           })
           .execute()
       }),
@@ -171,6 +173,7 @@ function session(row: SessionRow): SessionRecord {
     isRecorded: row.is_recorded !== 0,
     bytesIn: row.bytes_in,
     bytesOut: row.bytes_out,
+    ...(row.api_key !== '' && { apiKey: row.api_key }),
     ...(row.recording !== null && {
       recording: JSON.parse(row.recording) as NonNullable<SessionRecord['recording']>,
     }),

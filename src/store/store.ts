@@ -38,15 +38,29 @@ export interface Page {
   sort?: string[]
   /** Only what meets it. */
   search?: Search
+  /** The objects are not read at once, but as `pieces`, as they are wanted. */
+  inPieces?: boolean
+}
+
+/** What a page has. */
+export interface Listed<T> {
+  items: T[]
+  /** How many there are on all pages. */
+  total: number
+  /**
+   * Of a page `inPieces`, whose `items` are empty. What they hold is of the moment when the first is asked for; they
+   * are to be read soon, or given up (`return`).
+   */
+  pieces?: AsyncGenerator<T[]>
 }
 
 export interface Repository<T extends { id: Id }> {
   /**
-   * `total` is how many there are on all pages.
+   * @throws StoreBusyError from the pieces
    * @throws SortError when `sort` names a key that the collection is not sorted by
    * @throws SearchError when `search` names a field that the collection has not, or a value that it cannot have
    */
-  list(page?: Page): Promise<{ items: T[]; total: number }>
+  list(page?: Page): Promise<Listed<T>>
   /**
    * By id, or by name without regard to case. Services, accounts, authorizations and host keys have no name of
    * their own that is unique: by id only.
@@ -86,25 +100,32 @@ export interface IdempotencyRepository {
 
 /** What authentication reads of a user; never leaves identity/. */
 export interface UserSecrets {
-  passwordHash?: string
+  /** Sealed. */
+  passwordHash?: Uint8Array
 }
 
 export interface UserRepository extends Repository<User> {
+  /** Who has that name, or one that shows as it does (model/look-alikes.ts). */
+  lookingLike(name: string): Promise<User | undefined>
   secretsOf(id: Id): Promise<UserSecrets>
-  setPasswordHash(id: Id, hash: string): Promise<void>
+  setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Another hash of the same password, if `before` is still the one that is kept. */
-  renewPasswordHash(id: Id, before: string, hash: string): Promise<void>
+  renewPasswordHash(id: Id, before: Uint8Array, sealed: Uint8Array): Promise<void>
+  /** Those that an earlier version has left in clear text. */
+  clearPasswordHashes(): Promise<{ id: Id; hash: string }[]>
+  /** The same one sealed, in place of `clear`, if that is still there. */
+  sealPasswordHash(id: Id, clear: string, sealed: Uint8Array): Promise<void>
 }
 
 export interface ServiceRepository extends Repository<Service> {
   /** Of one device, or of all. */
-  list(page?: Page, deviceId?: Id): Promise<{ items: Service[]; total: number }>
+  list(page?: Page, deviceId?: Id): Promise<Listed<Service>>
   ofDevice(deviceId: Id): Promise<Service[]>
 }
 
 export interface DomainRepository extends Repository<Domain> {
   /** Local ones of a device, or the global ones. */
-  list(page?: Page, deviceId?: Id): Promise<{ items: Domain[]; total: number }>
+  list(page?: Page, deviceId?: Id): Promise<Listed<Domain>>
   /** Global domains only, by name. `find` takes ids of both kinds and names of global ones. */
   ofDevice(deviceId: Id): Promise<Domain[]>
   /** The sealed key of the domain's certificate authority. */
@@ -135,7 +156,7 @@ export interface WantedAccount {
 
 export interface AccountRepository extends Repository<Account> {
   /** Of one domain, of the domains of one device, or all. */
-  list(page?: Page, place?: { domainId: Id } | { deviceId: Id }): Promise<{ items: Account[]; total: number }>
+  list(page?: Page, place?: { domainId: Id } | { deviceId: Id }): Promise<Listed<Account>>
   /** The domain's account of that id or name. */
   inDomain(domainId: Id, idOrName: string): Promise<Account | undefined>
   /** Those that are meant, `limit` at most: thousands of devices may have an account of one name. */
@@ -173,10 +194,7 @@ export interface CheckoutRepository {
 }
 
 export interface SessionRepository {
-  list(
-    filter: { status?: 'current' | 'closed' },
-    page?: Page,
-  ): Promise<{ items: SessionRecord[]; total: number }>
+  list(filter: { status?: 'current' | 'closed' }, page?: Page): Promise<Listed<SessionRecord>>
   find(id: Id): Promise<SessionRecord | undefined>
   /** The oldest that began before, whose recordings are closed, not deleted and not on legal hold. */
   deletable(begunBefore: number, limit: number): Promise<SessionRecord[]>
@@ -283,6 +301,26 @@ export interface AuditRepository {
   append(rows: AuditRow[]): Promise<void>
   range(fromSequence: number, limit: number): Promise<AuditRow[]>
   ofSession(session: Id, limit: number): Promise<AuditRow[]>
+  /** The rows of `audit.handover`, the newest thousand of them, newest first. */
+  handovers(): Promise<AuditRow[]>
+  /** Removes the oldest rows up to `sequence`, at most `limit` of them; answers with how many it has removed. */
+  removeUpTo(sequence: number, limit: number): Promise<number>
+  /** Rows `recording.progress` from this moment (milliseconds since the epoch) and row on, in their order. */
+  progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]>
+}
+
+/** A value as vault/seal.ts made it, and the place that it is bound to. */
+export interface SealedValue {
+  place: { table: string; id: string; field: string }
+  sealed: Uint8Array
+}
+
+/** Everything that the vault has sealed, wherever it stands: what a new data key has to be put to. */
+export interface SealedRepository {
+  /** All settings are among them, sealed or not. */
+  all(): Promise<SealedValue[]>
+  /** Puts it in the place of the one that is there. */
+  replace(value: SealedValue): Promise<void>
 }
 
 /** Small values by name: the wrapped data key, the schema's identity. */
@@ -319,11 +357,14 @@ export interface Store {
   names: NameQueries
   audit: AuditRepository
   settings: SettingRepository
+  sealed: SealedRepository
   /**
    * One transaction for all that `work` does through the store that it is given: all of it stands afterwards, or,
    * when `work` throws, nothing. Everybody else waits for the database meanwhile, `work` too if it uses another
    * store; an error of that store must not be caught and forgotten, since half of an operation may be done.
    */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
+  /** Another number than before when another process has written since. Cheap. */
+  dataVersion(): Promise<number>
   close(): Promise<void>
 }

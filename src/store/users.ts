@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { nameKey } from '../model/names.ts'
+import { lookKey, nameKey } from '../model/names.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
-import { LastAdministratorError } from './errors.ts'
+import { DuplicateError, LastAdministratorError } from './errors.ts'
 import { requireProfile } from './profiles.ts'
 import {
   cleared,
@@ -51,8 +51,14 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
 
     find: (idOrName) => find(db, idOrName),
 
+    async lookingLike(name) {
+      const row = await likeRow(db, name)
+      return row && find(db, row.id)
+    },
+
     create: (object) =>
       write(db, { type: TYPE, name: object.userName }, async (tx) => {
+        await requireOwnLook(tx, object.userName)
         await requireProfile(tx, TYPE, object.profile)
         const id = newId()
         await tx
@@ -70,7 +76,9 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
             expiration_date: object.expirationDate ?? null,
             ip_source: JSON.stringify(object.ipSource),
             password_hash: null,
+            sealed_password_hash: null,
             secret_revision: 0,
+            look: lookOf(object.userName),
           })
           .execute()
         await setGroups(tx, id, object.groupIds)
@@ -81,10 +89,12 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
       write(db, { type: TYPE, name: change.userName ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
         if (change.profile !== undefined) await requireProfile(tx, TYPE, change.profile)
+        if (change.userName !== undefined) await requireOwnLook(tx, change.userName, id)
         await keepingAnAdministrator(tx, () =>
           setColumns(tx, 'users', id, {
             user_name: change.userName,
             name_key: key(change.userName),
+            look: change.userName === undefined ? undefined : lookOf(change.userName),
             display_name: change.displayName,
             email: change.email,
             profile: change.profile,
@@ -107,29 +117,77 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
       }),
 
     async secretsOf(id) {
-      const row = await db.selectFrom('users').select('password_hash').where('id', '=', id).executeTakeFirst()
-      return row?.password_hash ? { passwordHash: row.password_hash } : {}
+      const row = await db
+        .selectFrom('users')
+        .select('sealed_password_hash')
+        .where('id', '=', id)
+        .executeTakeFirst()
+      return row?.sealed_password_hash ? { passwordHash: row.sealed_password_hash } : {}
     },
 
-    renewPasswordHash: async (id, before, hash) => {
+    renewPasswordHash: async (id, before, sealed) => {
       await db
         .updateTable('users')
-        .set({ password_hash: hash })
+        .set({ sealed_password_hash: sealed })
         .where('id', '=', id)
-        .where('password_hash', '=', before)
+        .where('sealed_password_hash', '=', before)
         .execute()
     },
 
-    setPasswordHash: (id, hash) =>
+    async clearPasswordHashes() {
+      const rows = await db
+        .selectFrom('users')
+        .select(['id', 'password_hash as hash'])
+        .where('password_hash', 'is not', null)
+        .execute()
+      return rows.map(({ id, hash }) => ({ id, hash: hash ?? '' }))
+    },
+
+    sealPasswordHash: async (id, clear, sealed) => {
+      await db
+        .updateTable('users')
+        .set({ password_hash: null, sealed_password_hash: sealed })
+        .where('id', '=', id)
+        .where('password_hash', '=', clear)
+        .execute()
+    },
+
+    setPasswordHash: (id, sealed) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
         await requireIds(tx, 'users', [id], TYPE, 'id')
         await tx
           .updateTable('users')
-          .set((e) => ({ password_hash: hash, secret_revision: e('secret_revision', '+', 1) }))
+          .set((e) => ({
+            password_hash: null,
+            sealed_password_hash: sealed,
+            secret_revision: e('secret_revision', '+', 1),
+          }))
           .where('id', '=', id)
           .execute()
       }),
   }
+}
+
+/** What a name looks like; null: its key. */
+function lookOf(name: string): string | null {
+  const look = lookKey(name)
+  return look === nameKey(name) ? null : look
+}
+
+/** Somebody whose name shows as this one does, or is it. */
+function likeRow(db: Db, name: string, exceptId = ''): Promise<{ id: string } | undefined> {
+  const look = lookKey(name)
+  return db
+    .selectFrom('users')
+    .select('id')
+    .where((e) => e.or([e('look', '=', look), e.and([e('name_key', '=', look), e('look', 'is', null)])]))
+    .where('id', '<>', exceptId)
+    .executeTakeFirst()
+}
+
+/** @throws DuplicateError when another user's name shows as this one does */
+async function requireOwnLook(tx: Tx, name: string, own?: Id): Promise<void> {
+  if (await likeRow(tx, name, own)) throw new DuplicateError(TYPE, name)
 }
 
 /** @throws LastAdministratorError when there was somebody who may do everything, and then is nobody */
@@ -148,7 +206,7 @@ async function hasAdministrator(tx: Tx): Promise<boolean> {
     .where('is_disabled', '=', 0)
     .where('expiration_date', 'is', null)
     .where('user_auths', 'like', '%"local_password"%')
-    .where('password_hash', 'is not', null)
+    .where('sealed_password_hash', 'is not', null)
     .executeTakeFirst()
   return row !== undefined
 }

@@ -56,11 +56,16 @@ export class Checkouts {
   }
 
   /**
-   * Hands the account's secret out. `now` in milliseconds since the epoch.
+   * Hands the account's secret out. `now` in milliseconds since the epoch; `apiKey`: the one that asks in the user's name.
    * @throws CheckoutError `not_allowed` without an authorization, `no_secret` when the account has none,
    *   `checked_out` while its policy locks it for another checkout
    */
-  async checkout(user: Pick<User, 'id'>, account: Account, now: number): Promise<CheckedOut> {
+  async checkout(
+    user: Pick<User, 'id'>,
+    account: Account,
+    now: number,
+    apiKey?: string,
+  ): Promise<CheckedOut> {
     const authorizationIds = await this.#store.access.retrievalAuthorizations(user.id, account.id)
     if (authorizationIds.length === 0) {
       throw new CheckoutError(
@@ -76,7 +81,7 @@ export class Checkouts {
     const policy = await this.#store.checkoutPolicies.find(
       account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY,
     )
-    const checkout = await this.#begin(user, account, policy, now).catch((error: unknown) => {
+    const checkout = await this.#begin(user, account, policy, now, apiKey).catch((error: unknown) => {
       wipe(credentials)
       throw error
     })
@@ -102,13 +107,20 @@ export class Checkouts {
     account: Account,
     policy: CheckoutPolicy | undefined,
     now: number,
+    apiKey: string | undefined,
   ): Promise<Checkout> {
     // a rule that cannot be evaluated denies
     if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
     const isHeld = () => policy.enableLock && this.#sessions?.holdFor(account.id, user.id)
     if (isHeld()) throw checkedOut()
     const expires = now + policy.maxDuration * 1000
-    const begun = { accountId: account.id, userId: user.id, begin: now, expires }
+    const begun = {
+      accountId: account.id,
+      userId: user.id,
+      begin: now,
+      expires,
+      ...(apiKey !== undefined && { apiKey }),
+    }
     const checkout = await this.#create(begun, policy.enableLock)
     if (!isHeld()) return checkout
     // a session began meanwhile

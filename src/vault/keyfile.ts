@@ -70,15 +70,19 @@ export async function readMasterKey(
 }
 
 /**
- * Makes a new master key, rewraps the data key and replaces the file.
+ * Makes a new master key, has `rewrap` seal the database with it in one transaction, and replaces the file.
  * @throws MasterKeyError when the file's key is not the one of this database
  */
-export async function rotateMasterKeyFile(file: string, settings: SettingRepository): Promise<void> {
+export async function rotateMasterKeyFile(
+  file: string,
+  settings: SettingRepository,
+  rewrap: (old: Secret, fresh: Secret) => Promise<void> = (old, fresh) => rotate(settings, old, fresh),
+): Promise<void> {
   const old = await loadMasterKey({ file }, settings)
   const fresh = newMasterKey()
   await rm(nextOf(file), { force: true })
   await writeKey(nextOf(file), fresh)
-  await rotate(settings, old, fresh)
+  await rewrap(old, fresh)
   await rename(nextOf(file), file)
   await syncFolder(file)
   old.wipe()

@@ -86,6 +86,24 @@ export async function rotate(settings: SettingRepository, old: Secret, fresh: Se
   key.key.wipe()
 }
 
+/**
+ * Puts another data key, wrapped with the master key `fresh`, in the place of the one that is there, and returns that one.
+ * What it has sealed is for the caller to seal anew, in the same transaction.
+ * @throws MasterKeyError when `old` is not the key of this database
+ */
+export async function replaceDataKey(
+  settings: SettingRepository,
+  old: Secret,
+  next: DataKey,
+  fresh: Secret,
+): Promise<DataKey> {
+  const stored = await settings.get(WRAPPED_KEY)
+  if (!stored) throw new MasterKeyError('the database has no data key yet: start the broker once before')
+  const before = unwrap(stored, old)
+  await settings.set(WRAPPED_KEY, wrap(next, fresh))
+  return before
+}
+
 interface Wrapped {
   /** Fingerprint of the master key. */
   master: string

@@ -37,6 +37,11 @@ export class UnsealError extends Error {
   override readonly name = 'UnsealError'
 }
 
+/** Whether the bytes begin as a value does that was sealed under this key. */
+export function isSealedUnder(key: Pick<DataKey, 'id'>, bytes: Uint8Array): boolean {
+  return bytes[0] === VERSION && Buffer.from(bytes.subarray(1, HEADER_BYTES)).equals(key.id)
+}
+
 /** Seals a secret for its place. A nonce is drawn for each call: 2^32 values a key is the bound of GCM. */
 export function seal(key: DataKey, place: Place, secret: Secret): Uint8Array {
   const header = Buffer.concat([Buffer.of(VERSION), key.id])

@@ -1,5 +1,9 @@
 /** The audit's resources: sessions, their events and recordings, host keys, and the reference. */
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { decodeTime } from 'ulid'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sessionDirectory } from '../../recordings/keys.ts'
 import type { Device, Service, SessionRecord } from '../../src/model/objects.ts'
 import { newService } from '../store/fixture.ts'
 import { type Harness, startHarness } from './harness.ts'
@@ -79,6 +83,7 @@ describe('sessions', () => {
       is_recorded: true,
       bytes_in: 1,
       bytes_out: 2,
+      api_key: null,
       recording: { state: 'sealed', size: 9, frames: 3, digest: 'abc' },
       legal_hold: null,
     })
@@ -228,6 +233,7 @@ describe('what is kept of a session', () => {
       by: 'olga',
       since: '2031-01-01T00:00:00.000Z',
       reason: 'case 7',
+      release: null,
     })
     expect(await h.events('recording.hold')).toMatchObject([
       { session: CLOSED, user: 'olga', profile: 'auditor', reason: 'case 7' },
@@ -243,6 +249,10 @@ describe('what is kept of a session', () => {
     const id = '01K9T5RZ8Q4W6X2C3V1B0N7M5N'
     const [{ id: _, ...like }] = (await h.store.sessions.list({ status: 'closed' })).items as [SessionRecord]
     const recording = { state: 'failed' as const, size: 0, frames: 0, digest: '' }
+    // Its folder was made before the session was opened.
+    mkdirSync(sessionDirectory(join(dirname(h.database), 'recordings'), id, decodeTime(id)), {
+      recursive: true,
+    })
     await h.store.sessions.create({ ...like, id, recording })
     expect((await remove(id, '')).body.error).toBe('invalid_field')
     h.audit.broken = true

@@ -38,9 +38,9 @@ describe('an entity tag', () => {
     const after = tagOf(await call('PUT', '/accounts/a1@local', { credentials }))
     expect(after).not.toBe(before)
     expect(await tag('/accounts/a1@local')).toBe(after)
-    await call('POST', '/users', { user_name: 'u1', password: 'p' })
+    await call('POST', '/users', { user_name: 'u1', password: 'passage one' })
     const user = await tag('/users/u1')
-    expect(tagOf(await call('PUT', '/users/u1', { password: 'p' }))).not.toBe(user)
+    expect(tagOf(await call('PUT', '/users/u1', { password: 'passage one' }))).not.toBe(user)
   })
 
   it('of a key that was just made is that of the key without the secret', async () => {
@@ -81,9 +81,9 @@ describe('If-Match', () => {
   it('guards a password that two administrators set', async () => {
     const read = await tag('/users/u1')
     const set = (password: string) => call('PUT', '/users/u1', { password }, { 'if-match': read })
-    expect((await Promise.all([set('one'), set('two')])).map(({ status }) => status).sort()).toEqual([
-      200, 412,
-    ])
+    expect(
+      (await Promise.all([set('the one passage'), set('the other one')])).map(({ status }) => status).sort(),
+    ).toEqual([200, 412])
   })
 })
 
@@ -108,7 +108,7 @@ describe('changes at the same moment', () => {
   it('do not raise a user above the one who changes it', async () => {
     await h.addUser('op', 'operator')
     const operator = await h.signIn('op')
-    await call('POST', '/users', { user_name: 'rising', password: 'p' })
+    await call('POST', '/users', { user_name: 'rising', password: 'passage one' })
     const [, taken] = await Promise.all([
       call('PUT', '/users/rising', { profile: 'product_administrator' }),
       h.call('PUT', '/users/rising', { cookie: operator, body: { password: 'known to the operator' } }),

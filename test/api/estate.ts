@@ -73,7 +73,13 @@ export async function searchEstate(h: Harness, cookie: string): Promise<void> {
     authorize_sessions: true,
   })
   await post('/authorizations', { user_group: 'linux-admins', target_group: 'vault', is_recorded: false })
-  await post('/apikeys', { key_name: 'ci', profile: 'auditor', ip_source: ['192.0.2.0/24'] })
+  await post('/apikeys', {
+    key_name: 'ci',
+    profile: 'auditor',
+    ip_source: ['192.0.2.0/24'],
+    users: ['ops1'],
+    user_groups: ['dba'],
+  })
   await post('/apikeys', { key_name: 'CD', profile: 'operator', expiration_date: '2032-01-01T00:00:00Z' })
   const device = (await store.devices.find('srv1'))!
   const [service] = await store.services.ofDevice(device.id)

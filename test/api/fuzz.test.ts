@@ -143,7 +143,14 @@ const query = fc.array(
 const SAMPLES: [route: string, body: Record<string, unknown>][] = [
   [
     'POST /users',
-    { user_name: 'u', profile: 'user', password: 'p', expiration_date: null, ip_source: [], groups: [] },
+    {
+      user_name: 'u',
+      profile: 'user',
+      password: 'passage one',
+      expiration_date: null,
+      ip_source: [],
+      groups: [],
+    },
   ],
   ['PUT /users/victim', { display_name: 'x', expiration_date: null, ssh_public_keys: [], password: 'p' }],
   ['POST /usergroups', { group_name: 'g', users: ['admin'] }],

@@ -12,6 +12,7 @@ import { AuditLog } from '../../src/audit/log.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
+import { sealHash } from '../../src/identity/hashes.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
 import { Deletion } from '../../src/keeper/deletion.ts'
@@ -20,6 +21,7 @@ import { Secret } from '../../src/model/secret.ts'
 import type { AuditRow, Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault } from '../../src/vault/credentials.ts'
+import { groundsOn } from '../gate/grounds.ts'
 import { newUser } from '../store/fixture.ts'
 import { temporaryStore } from '../store/temp.ts'
 import { documentCheck } from './document.ts'
@@ -47,6 +49,8 @@ export interface Harness {
   /** The next events fail to be written. */
   audit: { broken: boolean }
   killed: { id: string; reason: string; by: string }[]
+  /** Of the API: how many people it takes to end a legal hold is a setting of it. */
+  deletion: Deletion
   log: string[]
   /** An event that does not come from the API. */
   record: Audit['record']
@@ -81,6 +85,11 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
   const audit = { broken: false }
   const killed: Harness['killed'] = []
+  const deletion = new Deletion({
+    root: join(dirname(temporary.path), 'recordings'),
+    sessions: store.sessions,
+    checkpoint: async () => {},
+  })
   const tickets = new Tickets()
   const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
     keyType: 'ec',
@@ -91,7 +100,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     vault,
     checkouts: new Checkouts(store, vault),
     passwords,
-    identities: new Identities(store.users, passwords, new Lockout(), () => clock.now),
+    identities: new Identities(store.users, passwords, new Lockout(), () => clock.now, vault),
     audit: {
       record: (code, fields) =>
         audit.broken ? Promise.reject(new Error('disk full')) : auditLog.record(code, fields),
@@ -112,7 +121,13 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       setGuestMode: () => {},
       withdrawInvitation: () => {},
     },
-    tickets: new TicketOffice({ store, tickets, now: () => clock.now }),
+    tickets: new TicketOffice({
+      store,
+      tickets,
+      audit: auditLog,
+      grounds: groundsOn(store, () => clock.now),
+      now: () => clock.now,
+    }),
     rdpAddress: { host: 'bastion.example.com', port: 3390 },
     recordings: {
       open: async (id, format) =>
@@ -120,11 +135,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       close: async () => {},
     },
     contents: undefined,
-    deletion: new Deletion({
-      root: join(dirname(temporary.path), 'recordings'),
-      sessions: store.sessions,
-      checkpoint: async () => {},
-    }),
+    deletion,
     clock: () => clock.now,
     randomBytes,
     tls: { cert, key },
@@ -136,11 +147,14 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
 
   const addUser: Harness['addUser'] = async (name, profile) => {
     const user = await store.users.create(newUser(name, { profile }))
-    await store.users.setPasswordHash(user.id, await passwords.hash(Secret.of(`${name} password`)))
+    const hash = await passwords.hash(Secret.of(`${name} password`))
+    await store.users.setPasswordHash(user.id, sealHash(vault, user.id, hash))
   }
   await store.users
     .create(newUser(ADMIN.user, { profile: 'product_administrator' }))
-    .then(async ({ id }) => store.users.setPasswordHash(id, await passwords.hash(Secret.of(ADMIN.password))))
+    .then(async ({ id }) =>
+      store.users.setPasswordHash(id, sealHash(vault, id, await passwords.hash(Secret.of(ADMIN.password)))),
+    )
 
   const check = documentCheck(openApiDocument(api.swagger()))
   const call: Harness['call'] = async (method, path, { cookie, headers = {}, body, raw } = {}) => {
@@ -171,6 +185,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     clock,
     audit,
     killed,
+    deletion,
     log,
     record: (code, fields) => auditLog.record(code, fields),
     async events(code) {

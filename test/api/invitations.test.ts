@@ -1,8 +1,10 @@
 /** `/sessions/ID/invitations`: whose they are, what is answered, and what the audit has of it. */
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Invitations, type InviteAnswer } from '../../src/gate/invitations.ts'
 import type { GateNotice } from '../../src/gate/messages.ts'
 import type { RunningSession } from '../../src/gate/running.ts'
+import { groundsOn } from '../gate/grounds.ts'
 import { type Harness, startHarness } from './harness.ts'
 
 const SESSION = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
@@ -31,7 +33,12 @@ let admin: string
 
 beforeAll(async () => {
   const audit = { record: async () => {} }
-  invitations = new Invitations({ audit, notify: (notice) => notices.push(notice), now: () => h.clock.now })
+  invitations = new Invitations({
+    audit,
+    notify: (notice) => notices.push(notice),
+    grounds: () => groundsOn(h.store, () => h.clock.now)(),
+    now: () => h.clock.now,
+  })
   h = await startHarness({
     sessionControl: {
       kill: async () => false,
@@ -44,7 +51,7 @@ beforeAll(async () => {
         return invited ? { result: 'invited', ...invited } : { result: refusal ?? 'too_many' }
       },
       invitations: (id) => invitations.ofSession(id),
-      setGuestMode: (id, mode, by) => invitations.setMode(id, mode, by),
+      setGuestMode: (id, mode, by, basis) => invitations.setMode(id, mode, by, basis),
       withdrawInvitation: (id, reason, by) => invitations.withdraw(id, reason, by),
     },
   })
@@ -150,6 +157,7 @@ describe('an invitation', () => {
       ...WANTED,
       mode: 'view',
       by: 'ops1',
+      basis: { userId: owner, address: '127.0.0.1', proof: { method: 'password', revision: 1 } },
       duration: 1000,
     })!.invitation
     expect((await h.call('DELETE', `${PATH}/${kept}`, { cookie: own })).status).toBe(503)

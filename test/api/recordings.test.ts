@@ -1,10 +1,11 @@
 /** What the API answers where a recording cannot be shown in the form that was asked for. */
 import { once } from 'node:events'
+import { Readable } from 'node:stream'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FfmpegMissing, GraphicSession } from '../../recordings/export/formats.ts'
 import { RecordingError } from '../../recordings/format/error.ts'
-import { TooManyExports } from '../../src/keeper/exporting/threads.ts'
+import { type ExportStream, TooManyExports } from '../../src/keeper/exporting/threads.ts'
 import { StillRecording } from '../../src/keeper/exports.ts'
 import { searchEstate } from './estate.ts'
 import { type Harness, startHarness } from './harness.ts'
@@ -15,7 +16,7 @@ let h: Harness
 let cookie = ''
 let failure: Error = new Error('none yet')
 let choice: unknown
-let opening: ((gone: AbortSignal) => Promise<never>) | undefined
+let opening: ((gone: AbortSignal) => Promise<ExportStream>) | undefined
 beforeAll(async () => {
   h = await startHarness({
     recordings: {
@@ -49,12 +50,33 @@ it.each([
   expect((await h.events()).filter(({ event }) => event === 'recording.view')).toEqual([])
 })
 
-it.each(['.json?channel=1', '.cast?at=3', '.png?at=-1', '.png?at=x', '.png?channel=1.5'])(
-  'refuses %s',
-  async (suffix) => {
-    expect((await get(suffix)).status).toBe(400)
-  },
-)
+it.each([
+  '.json?raw=true',
+  '.cast?at=3',
+  '.cast?channel=some',
+  '.cast?channel=all&raw=true',
+  '.png?at=-1',
+  '.png?at=x',
+  '.png?channel=1.5',
+  '.png?channel=all',
+  '.png?raw=true',
+])('refuses %s', async (suffix) => {
+  expect((await get(suffix)).status).toBe(400)
+})
+
+it('says which channels of how many are in the answer', async () => {
+  for (const [query, channel] of [
+    ['', 5],
+    ['?channel=all', 'all'],
+    ['?channel=5&raw=true', 5],
+  ] as const) {
+    opening = async () => Object.assign(Readable.from(['text']), { shown: { channel, count: 2 } })
+    const { headers, status } = await get(`.txt${query}`)
+    expect(status).toBe(200)
+    expect([headers['recording-channel'], headers['recording-channels']]).toEqual([String(channel), '2'])
+  }
+  expect(choice).toEqual({ channel: 5, raw: true })
+})
 
 it('gives up what nobody waits for any more', async () => {
   let asked: () => void = () => undefined

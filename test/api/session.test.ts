@@ -118,7 +118,7 @@ describe('signing in by password', () => {
   it('with an old password fails, also when the new one is set meanwhile', async () => {
     const admin = await h.signIn()
     await h.addUser('racer', 'user')
-    const passwords = ['racer password', ...Array.from({ length: 10 }, (_, n) => `password ${n}`)]
+    const passwords = ['racer password', ...Array.from({ length: 10 }, (_, n) => `passage ${n} of many`)]
     for (const [n, password] of passwords.slice(1).entries()) {
       const [changed, signedIn] = await Promise.all([
         h.call('PUT', '/users/racer', { cookie: admin, body: { password } }),

@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Connections } from '../../src/api/connections.ts'
+import { type ConnectionLimits, Connections } from '../../src/api/connections.ts'
 import { MAX_ANONYMOUS_PER_ADDRESS, MAX_REFUSALS, REFUSAL_WINDOW } from '../../src/api/limits.ts'
 import { Refusals } from '../../src/api/refusals.ts'
 import { type Harness, startHarness } from './harness.ts'
@@ -66,33 +66,103 @@ describe('connections without sign-in', () => {
   })
 
   it('of all addresses together make room, at the cost of who has most', () => {
-    const server = new (class {
-      accept: (socket: Socket) => void = () => undefined
-      on(_event: string, listener: (socket: Socket) => void) {
-        this.accept = listener
-      }
-    })()
-    const connections = new Connections({ perAddress: 3, total: 4 })
-    connections.watch(server as never)
-    const gone: string[] = []
-    const come = (remoteAddress: string, remotePort: number) =>
-      server.accept({
-        remoteAddress,
-        remotePort,
-        once: () => undefined,
-        destroy: () => void gone.push(`${remoteAddress} ${remotePort}`),
-      } as never)
+    const { come, gone, connections } = table({ perNetwork: 3, anonymous: 4 })
     for (const remotePort of [1, 2, 3]) come('192.0.2.1', remotePort)
     come('2001:db8::1', 4)
     come('2001:db8::2', 5)
     expect(gone).toEqual(['192.0.2.1 1'])
-    connections.signedIn({ remoteAddress: '192.0.2.1', remotePort: 2 })
+    connections.signedIn({ remoteAddress: '192.0.2.1', remotePort: 2 }, USER)
     come('192.0.2.3', 6)
     expect(gone).toEqual(['192.0.2.1 1'])
     // both of one /64 now: the newcomer has fewer
     come('192.0.2.4', 7)
     expect(gone).toEqual(['192.0.2.1 1', '2001:db8::1 4'])
-    expect(connections.size).toBe(4)
+    expect(connections.size).toEqual({ all: 5, anonymous: 4 })
+  })
+})
+
+const USER = { ids: ['user a'], isAdministrator: false }
+
+/** A table of connections that come from peers of any address. */
+function table(limits: Partial<ConnectionLimits>) {
+  const server = new (class {
+    accept: (socket: Socket) => void = () => undefined
+    on(_event: string, listener: (socket: Socket) => void) {
+      this.accept = listener
+    }
+  })()
+  const busy = new Set<string>()
+  const all = { total: 100, anonymous: 100, perNetwork: 100, perHolder: 100, kept: 0, refusals: 3, ...limits }
+  const connections = new Connections(all, (peer) => busy.has(peer))
+  connections.watch(server as never)
+  const gone: string[] = []
+  const come = (remoteAddress: string, remotePort: number) => {
+    server.accept({
+      remoteAddress,
+      remotePort,
+      once: () => undefined,
+      destroy: () => void gone.push(`${remoteAddress} ${remotePort}`),
+    } as never)
+    return { remoteAddress, remotePort }
+  }
+  return { come, gone, busy, connections }
+}
+
+describe('connections of those who have signed in', () => {
+  const of = (id: string, isAdministrator = false) => ({ ids: [id], isAdministrator })
+
+  it('are so many for each user and key: idle ones give way, others do not', () => {
+    const { come, gone, busy, connections } = table({ perHolder: 2 })
+    const [one, two, three] = [1, 2, 3].map((port) => come('192.0.2.1', port))
+    const both = { ids: ['user a', 'key k'], isAdministrator: false }
+    expect(connections.signedIn(one!, both)).toBe(true)
+    expect(connections.signedIn(two!, { ...both, ids: ['user b', 'key k'] })).toBe(true)
+    busy.add('192.0.2.1 1').add('192.0.2.1 2')
+    expect(connections.signedIn(three!, of('key k'))).toBe(false)
+    expect(gone).toEqual([])
+    busy.delete('192.0.2.1 2')
+    expect(connections.signedIn(three!, of('key k'))).toBe(true)
+    expect(gone).toEqual(['192.0.2.1 2'])
+  })
+
+  it('leave room for those who administrate', () => {
+    const { come, busy, connections } = table({ total: 4, kept: 2 })
+    const peers = [1, 2, 3, 4].map((port) => come('192.0.2.1', port))
+    for (const port of [1, 2, 3, 4]) busy.add(`192.0.2.1 ${port}`)
+    expect(connections.signedIn(peers[0]!, of('user a'))).toBe(true)
+    expect(connections.signedIn(peers[1]!, of('user b'))).toBe(true)
+    expect(connections.signedIn(peers[2]!, of('user c'))).toBe(false)
+    expect(connections.signedIn(peers[2]!, of('user root', true))).toBe(true)
+    expect(connections.signedIn(peers[3]!, of('user root', true))).toBe(true)
+    // the same connection may be somebody else's later
+    expect(connections.signedIn(peers[3]!, of('user a'))).toBe(false)
+  })
+
+  it('make room for newcomers when all is full: the idle ones of whoever holds most', () => {
+    const { come, gone, busy, connections } = table({ total: 4 })
+    for (const [port, id] of [
+      [1, 'user a'],
+      [2, 'user b'],
+      [3, 'user b'],
+      [4, 'user root'],
+    ] as const)
+      connections.signedIn(come('192.0.2.1', port), of(id, id === 'user root'))
+    busy.add('192.0.2.1 2')
+    come('192.0.2.1', 5)
+    expect(gone).toEqual(['192.0.2.1 3'])
+    connections.signedIn({ remoteAddress: '192.0.2.1', remotePort: 5 }, of('user c'))
+    for (const port of [1, 5]) busy.add(`192.0.2.1 ${port}`)
+    come('192.0.2.1', 6)
+    expect(gone).toEqual(['192.0.2.1 3', '192.0.2.1 6'])
+    expect(connections.size).toEqual({ all: 4, anonymous: 0 })
+  })
+
+  it('end with so many refusals, counted anew after a sign-in', () => {
+    const { come, connections } = table({})
+    const peer = come('192.0.2.1', 1)
+    expect([1, 2].map(() => connections.refused(peer))).toEqual([false, false])
+    connections.signedIn(peer, USER)
+    expect([1, 2, 3].map(() => connections.refused(peer))).toEqual([false, false, true])
   })
 })
 

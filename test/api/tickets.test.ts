@@ -141,7 +141,7 @@ describe('a ticket', () => {
     expect((await h.events('ticket.issue')).at(-1)).toMatchObject({
       user: 'ops1',
       method: 'api_key',
-      authorization: 'machine',
+      api_key: 'machine',
     })
     const reader = { profile_name: 'reader', rights: { targets: 'view' } }
     expect((await h.call('POST', '/profiles', { cookie: admin, body: reader })).status).toBe(201)

@@ -36,6 +36,24 @@ const BOUND = { host: 'localhost', port: 8080 }
 const bind = buildGlobalRequest({ name: 'tcpip-forward', wantReply: true, data: buildAddress(BOUND) })
 const accepted = buildConnection({ to: BOUND, from: { host: '127.0.0.1', port: 1 } })
 
+/** The same service, as clients may write it. */
+const METADATA = [
+  '169.254.169.254',
+  '::ffff:a9fe:a9fe',
+  '0xa9fea9fe',
+  '0251.254.43518',
+  'metadata.google.internal',
+  'INSTANCE-DATA.',
+  'fd00:ec2::254',
+  'fd20:ce::254',
+  '100.100.100.200',
+  '64:ff9b::a9fe:a9fe',
+  '64:ff9b:1::169.254.169.254',
+  '2002:a9fe:a9fe::1',
+  'fe80::a9fe:a9fe%eth0',
+  '169-254-169-254.nip.io',
+]
+
 describeWithPeers('forwarding', PEERS, () => {
   let bastion: Bastion
   let target: HostileTarget
@@ -244,7 +262,7 @@ describeWithPeers('forwarding', PEERS, () => {
   })
 
   describe('the metadata service of a cloud', () => {
-    test.each(['169.254.169.254', '::ffff:a9fe:a9fe', '0xa9fea9fe', 'metadata.google.internal'])(
+    test.each(METADATA)(
       '%s is not dialled by the target, and that it was asked for is an event',
       async (host) => {
         const client = await connected()

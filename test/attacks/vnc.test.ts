@@ -1,5 +1,6 @@
 /** Attack case 43 over VNC: targets and viewers that are broken, hostile, or never read. */
 import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deflateSync } from 'node:zlib'
@@ -11,12 +12,12 @@ import {
   encodeSetEncodings,
   encodeUpdateRequest,
 } from '../../proxies/vnc/codec/client-encoder.ts'
-import { ACTION, FORMAT } from '../../proxies/vnc/codec/clipboard.ts'
+import { ACTION, encodeClipboard, FORMAT } from '../../proxies/vnc/codec/clipboard.ts'
 import { ENCODING } from '../../proxies/vnc/codec/encodings.ts'
 import { RGB888 } from '../../proxies/vnc/codec/pixel-format.ts'
+import { encodeExtendedServerCutText } from '../../proxies/vnc/codec/server-encoder.ts'
 import { encodeServerInit } from '../../proxies/vnc/codec/server-init.ts'
 import { type Desktop, startDesktop } from '../e2e/desktops.ts'
-import { encodeExtendedServerCutText } from '../proxies/vnc/codec/encoders.ts'
 import { rectangle, uint32, update } from '../proxies/vnc/codec/streams.ts'
 import { trustingGate, vncSession } from '../proxies/vnc/sessions.ts'
 import { until } from '../until.ts'
@@ -134,6 +135,35 @@ describe('a desktop', () => {
     expect(row.reason).toMatch(reason)
     expect(residentOf(desktop) - memory).toBeLessThan(ALLOWED)
     pipe.destroy()
+  })
+
+  test('whose target puts files beside a text on the clipboard passes the text alone, and tells of both', async () => {
+    const text = Buffer.from('copied\0')
+    const { flags, body } = encodeClipboard({
+      action: 'provide',
+      items: new Map([
+        [FORMAT.TEXT, text],
+        [FORMAT.FILES, Buffer.from('a file')],
+      ]),
+    })
+    target.after = (socket) => socket.write(encodeExtendedServerCutText(flags, body))
+    const pipe = await view()
+    const alone = encodeClipboard({ action: 'provide', items: new Map([[FORMAT.TEXT, text]]) })
+    let read = Buffer.alloc(0)
+    pipe.onData = (bytes) => {
+      read = Buffer.concat([read, bytes])
+    }
+    const [copied] = await desktop.events('clipboard', 1)
+    expect(copied).toMatchObject({
+      direction: 'down',
+      format: 'text',
+      size: 6,
+      sha256: createHash('sha256').update('copied').digest('hex'),
+    })
+    const denied = await desktop.events('channel.denied', 1)
+    expect(denied.at(-1)).toMatchObject({ reason: 'the clipboard does not pass files on' })
+    await until('the text', () => read.length >= 12 + alone.body.length || undefined)
+    expect(read).toEqual(encodeExtendedServerCutText(alone.flags, alone.body))
   })
 
   /** The most memory that the broker has in a while, over what it had before. */

@@ -5,7 +5,6 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { EventCode } from '../../src/audit/catalogue.ts'
 import { canonicalJson, chainRows, type StoredEvent } from '../../src/audit/chain.ts'
 import { AuditLog } from '../../src/audit/log.ts'
-import type { Sink } from '../../src/audit/sink.ts'
 import { type AuditFault, verifyAudit } from '../../src/audit/verify.ts'
 import { openStore } from '../../src/store/open.ts'
 import { MemoryAudit } from './memory.ts'
@@ -18,30 +17,17 @@ beforeEach(() => {
   time = 1_795_000_000_000
 })
 
-function collectingSink(): Sink & { events: StoredEvent[] } {
-  const events: StoredEvent[] = []
-  return {
-    type: 'log',
-    address: 'memory',
-    queued: 0,
-    lost: 0,
-    events,
-    send: (event) => events.push(event),
-    close: async () => {},
-  }
-}
-
 describe('record', () => {
-  test('resolves only when the event is stored, then tells the sinks', async () => {
-    const sink = collectingSink()
-    const audit = new AuditLog({ repository, now, sinks: [sink] })
+  test('resolves only when the event is stored, then tells of it', async () => {
+    const told: StoredEvent[] = []
+    const audit = new AuditLog({ repository, now, onStored: (events) => told.push(...events) })
     const done = audit.record('auth.success', { user: 'ops1', method: 'password' })
     expect(repository.rows).toHaveLength(0)
-    expect(sink.events).toHaveLength(0)
+    expect(told).toHaveLength(0)
     await done
     expect(repository.rows).toHaveLength(1)
     await audit.flush()
-    expect(sink.events).toEqual([
+    expect(told).toEqual([
       {
         sequence: 1,
         time: 1_795_000_000_001,
@@ -62,9 +48,9 @@ describe('record', () => {
     expect(await verifyAudit(repository)).toMatchObject({ rows: 1201 })
   })
 
-  test('rejects when the store fails, tells no sink, and goes on with a whole chain', async () => {
-    const sink = collectingSink()
-    const audit = new AuditLog({ repository, now, sinks: [sink] })
+  test('rejects when the store fails, tells nobody, and goes on with a whole chain', async () => {
+    const told: StoredEvent[] = []
+    const audit = new AuditLog({ repository, now, onStored: (events) => told.push(...events) })
     await audit.record('service.start', {})
     repository.failure = new Error('disk I/O error')
     await expect(audit.record('session.open', { user: 'ops1' })).rejects.toThrow(
@@ -72,7 +58,7 @@ describe('record', () => {
     )
     await audit.record('service.stop', {})
     await audit.flush()
-    expect(sink.events.map(({ code }) => code)).toEqual(['service.start', 'service.stop'])
+    expect(told.map(({ code }) => code)).toEqual(['service.start', 'service.stop'])
     expect(await verifyAudit(repository)).toMatchObject({ rows: 2 })
   })
 
@@ -118,33 +104,12 @@ describe('record', () => {
     expect(new Set(refused)).toEqual(new Set(['the audit log cannot keep up: too many events wait']))
   })
 
-  test('a sink that throws holds up neither the others nor the log', async () => {
-    const faults: string[] = []
-    const bad = { ...collectingSink(), send: () => assertNever() }
-    const good = collectingSink()
-    const audit = new AuditLog({
-      repository,
-      now,
-      sinks: [bad, good],
-      onSinkError: ({ message }) => faults.push(message),
-    })
-    await audit.record('service.start', {})
-    await audit.record('service.stop', {})
-    await audit.flush()
-    expect(good.events).toHaveLength(2)
-    expect(faults).toEqual(['broken sink', 'broken sink'])
-  })
-
   test('continues the chain after a restart', async () => {
     await new AuditLog({ repository, now }).record('service.stop', {})
     await new AuditLog({ repository, now }).record('service.start', {})
     expect(await verifyAudit(repository)).toMatchObject({ rows: 2 })
   })
 })
-
-function assertNever(): never {
-  throw new Error('broken sink')
-}
 
 describe('verify', () => {
   const fill = async (count: number) => {

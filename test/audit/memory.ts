@@ -36,7 +36,23 @@ export class MemoryAudit implements AuditRepository {
     return this.rows.filter(({ sequence }) => sequence >= fromSequence).slice(0, limit)
   }
 
+  async progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]> {
+    return (await this.range(fromSequence, Infinity))
+      .filter(({ code, time }) => code === 'recording.progress' && time >= since)
+      .slice(0, limit)
+  }
+
   async ofSession(session: string, limit: number): Promise<AuditRow[]> {
     return this.rows.filter(({ json }) => JSON.parse(json).fields.session === session).slice(0, limit)
+  }
+
+  async handovers(): Promise<AuditRow[]> {
+    return this.rows.filter(({ code }) => code === 'audit.handover').toReversed()
+  }
+
+  async removeUpTo(sequence: number, limit: number): Promise<number> {
+    const removed = this.rows.filter((row) => row.sequence <= sequence).slice(0, limit)
+    this.rows = this.rows.filter((row) => !removed.includes(row))
+    return removed.length
   }
 }

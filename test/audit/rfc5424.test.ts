@@ -37,7 +37,7 @@ describe('a message', () => {
     }
     expect(rfc5424(event(fields), origin).toString()).toBe(
       '<84>1 2026-11-20T18:30:00.007Z bastion.example.com sallyport 42 auth.failure ' +
-        '[sallyport@32473 user="ops1" client_ip="192.0.2.7" client_port="50022" method="password" reason="wrong"] ' +
+        '[sallyport@32473 sequence="1" user="ops1" client_ip="192.0.2.7" client_port="50022" method="password" reason="wrong"] ' +
         'ops1 from 192.0.2.7 could not sign in by password: wrong',
     )
   })
@@ -54,7 +54,7 @@ describe('a message', () => {
 
   test('has empty structured data where there are no fields, and no host name where it is none', () => {
     expect(rfc5424(event({}), { ...origin, hostname: 'é \n' }).toString()).toContain(
-      'Z - sallyport 42 auth.failure [sallyport@32473] ',
+      'Z - sallyport 42 auth.failure [sallyport@32473 sequence="1"] ',
     )
   })
 
@@ -78,7 +78,7 @@ describe('a message', () => {
         expect(message.length).toBeLessThanOrEqual(MAX_MESSAGE)
         const read = parse(message)
         expect(read).toMatchObject({ priority: 84, code: 'auth.failure', id: 'sallyport@32473' })
-        expect(Object.keys(read?.data ?? {})).toEqual(Object.keys(clean))
+        expect(Object.keys(read?.data ?? {})).toEqual(['sequence', ...Object.keys(clean)])
         expect(message.toString()).not.toMatch(/\p{Cc}/u)
       }),
       { numRuns: 200 },

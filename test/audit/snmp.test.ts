@@ -11,6 +11,7 @@ import { Secret } from '../../src/model/secret.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { type Notification, type Snmptrapd, startSnmptrapd } from '../peers/snmptrapd.ts'
 import { EVENT_CODES } from './codes.ts'
+import { type Fed, feeding, removeFolders, until } from './feeding.ts'
 
 const event = (code: StoredEvent['code'], fields: EventFields): StoredEvent => ({
   sequence: 1,
@@ -38,21 +39,20 @@ test('the enterprise number is the configured one', () => {
 
 describeWithPeers('a real snmptrapd', ['snmptrapd'], () => {
   let trapd: Snmptrapd
-  let sinks: SnmpSink[] = []
-  let down: string[] = []
+  let running: Fed[] = []
   beforeEach(async () => {
     trapd = await startSnmptrapd()
-    sinks = []
-    down = []
+    running = []
   })
   afterEach(async () => {
-    await Promise.all(sinks.map((sink) => sink.close()))
+    await Promise.all(running.map((one) => one.close()))
+    removeFolders()
     await trapd.stop()
   })
-  function sinkTo(target: TrapTarget): SnmpSink {
-    const sink = new SnmpSink({ target, enterprise: 32473, onDown: (_, reason) => down.push(reason) })
-    sinks.push(sink)
-    return sink
+  async function fedTo(target: TrapTarget): Promise<Fed> {
+    const one = await feeding([new SnmpSink({ target, enterprise: 32473 })])
+    running.push(one)
+    return one
   }
   const v2c = (inform: boolean, port = trapd.port): TrapTarget => ({
     host: '127.0.0.1',
@@ -74,12 +74,13 @@ describeWithPeers('a real snmptrapd', ['snmptrapd'], () => {
   })
 
   test('decodes a version 2c trap of every event that has one, with all of its fields', async () => {
-    const sink = sinkTo(v2c(false))
+    const one = await fedTo(v2c(false))
     const fields = Object.fromEntries(
       EVENT_FIELDS.map((field, i) => [field, numeric(field) ? i * 1000 : `value of ${field}`]),
     ) as EventFields
-    for (const code of EVENT_CODES) sink.send(event(code, fields))
-    const notifications = await trapd.waitFor(TRAP_CODES.length)
+    for (const code of EVENT_CODES) await one.record(code, fields)
+    // the first is about the receiver itself
+    const [, ...notifications] = await trapd.waitFor(TRAP_CODES.length + 1)
     expect(notifications.map(trapOid).sort()).toEqual(
       TRAP_CODES.map((code) => `OID: SALLYPORT-MIB::sallyport${camel(code)}`).sort(),
     )
@@ -87,7 +88,8 @@ describeWithPeers('a real snmptrapd', ['snmptrapd'], () => {
       const found = notifications.find((one) => trapOid(one)?.endsWith(`sallyport${camel(code)}`))
       expect(found?.kind).toContain('TRAP2, SNMP v2c')
       expect(object(found, 'event_text')).toBe(`STRING: ${sentenceOf(event(code, fields))}`)
-      expect(Object.keys(found?.objects ?? {})).toHaveLength(kindOf(code).fields.length + 3)
+      expect(Object.keys(found?.objects ?? {})).toHaveLength(kindOf(code).fields.length + 4)
+      expect(object(found, 'sequence')).toBe(`Counter64: ${one.events(code).at(-1)?.sequence}`)
       for (const field of kindOf(code).fields) {
         expect(object(found, field), field).toMatch(
           numeric(field)
@@ -96,22 +98,20 @@ describeWithPeers('a real snmptrapd', ['snmptrapd'], () => {
         )
       }
     }
-    expect(down).toEqual([])
+    expect(one.events('sink.down')).toHaveLength(1)
   })
 
   test('reads hostile and extreme values as values', async () => {
-    const sink = sinkTo(v2c(false))
-    sink.send(
-      event('session.close', {
-        user: 'a"b\\c]\nNOTIFICATION forged\u0000',
-        account: '日'.repeat(2000),
-        client_port: -5,
-        bytes_in: Number.MAX_SAFE_INTEGER,
-        bytes_out: 1e300,
-        duration: 1e12,
-      }),
-    )
-    const [found, ...rest] = await trapd.waitFor(1)
+    const one = await fedTo(v2c(false))
+    await one.record('session.close', {
+      user: 'a"b\\c]\nNOTIFICATION forged\u0000',
+      account: '日'.repeat(2000),
+      client_port: -5,
+      bytes_in: Number.MAX_SAFE_INTEGER,
+      bytes_out: 1e300,
+      duration: 1e12,
+    })
+    const [, found, ...rest] = await trapd.waitFor(2)
     await sleep(100)
     expect(rest).toHaveLength(0)
     expect(object(found, 'user')).toBe('STRING: a"b\\c]\\nNOTIFICATION forged\\u0000')
@@ -120,25 +120,26 @@ describeWithPeers('a real snmptrapd', ['snmptrapd'], () => {
     expect(object(found, 'bytes_in')).toBe('Counter64: 9007199254740991')
     expect(object(found, 'bytes_out')).toBe('Counter64: 9007199254740991')
     expect(object(found, 'duration')).toBe('Gauge32: 4294967295')
-    expect(sink.lost).toBe(0)
+    expect(one.feed.lost).toBe(0)
   })
 
   test.each(['2c', 3] as const)('acknowledges informs of version %s', async (version) => {
-    const sink = sinkTo(version === 3 ? v3() : v2c(true))
-    for (let i = 0; i < 5; i++) sink.send(event('session.open', { user: `ops${i}` }))
-    const notifications = await trapd.waitFor(5)
+    const one = await fedTo(version === 3 ? v3() : v2c(true))
+    for (let i = 0; i < 5; i++) await one.record('session.open', { user: `ops${i}` })
+    const notifications = await trapd.waitFor(6)
     expect(notifications.every(({ kind }) => kind.includes(`INFORM, SNMP v${version}`))).toBe(true)
-    for (let i = 0; i < 100 && sink.queued > 0; i++) await sleep(20)
-    expect(sink.queued).toBe(0)
-    expect(sink.lost).toBe(0)
+    await until(() => one.feed.position === one.repository.rows.at(-1)?.sequence)
+    expect(notifications.map((found) => object(found, 'sequence'))).toEqual(
+      [1, 2, 3, 4, 5, 6].map((row) => `Counter64: ${row}`),
+    )
   })
 
   test('refuses a wrong password, which is told', async () => {
-    const sink = sinkTo(v3('another-password'))
-    sink.send(event('session.open', { user: 'ops1' }))
-    for (let i = 0; i < 400 && down.length === 0; i++) await sleep(20)
-    expect(down).toHaveLength(1)
-    expect(sink.lost).toBe(1)
+    const one = await fedTo(v3('another-password'))
+    await one.record('session.open', { user: 'ops1' })
+    for (let i = 0; i < 400 && one.events('sink.down').length === 0; i++) await sleep(20)
+    expect(one.events('sink.down')).toHaveLength(1)
+    expect(one.feed.position).toBe(0)
     expect(trapd.notifications()).toHaveLength(0)
   })
 })

@@ -8,54 +8,62 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createServer as createTlsServer } from 'node:tls'
 import { generate } from 'selfsigned'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { severityOf } from '../../src/audit/catalogue.ts'
-import type { StoredEvent } from '../../src/audit/chain.ts'
-import { cleanFields } from '../../src/audit/clean.ts'
+import { kindOf, severityOf } from '../../src/audit/catalogue.ts'
 import type { EventFields } from '../../src/audit/fields.ts'
 import { sentenceOf } from '../../src/audit/sentence.ts'
-import { type After, systemAfter } from '../../src/audit/sink.ts'
+import { systemAfter } from '../../src/audit/sink.ts'
 import { SyslogSink } from '../../src/audit/sinks/syslog.ts'
 import type { SyslogTarget } from '../../src/config/config.ts'
-import { freePort } from '../peers/process.ts'
+import { openUnacknowledged } from '../../src/sockets/outgoing.ts'
 import { describeWithPeers } from '../peers/program.ts'
-import { type Rsyslog, startRsyslog } from '../peers/rsyslog.ts'
+import { type Rsyslog, type SyslogMessage, startRsyslog } from '../peers/rsyslog.ts'
 import { EVENT_CODES } from './codes.ts'
+import { type Fed, feeding, hurried, removeFolders, until } from './feeding.ts'
 
 const origin = { hostname: 'bastion.example.com', processId: 42, enterprise: 32473 }
-/** A second of the sink's back-off is 20 ms here. */
-const hurried: After = (ms, action) => systemAfter(ms / 50, action)
-
-let sinks: SyslogSink[] = []
-let down: string[] = []
-function sinkTo(port: number, target: Partial<SyslogTarget> & Pick<SyslogTarget, 'transport'>): SyslogSink {
-  const sink = new SyslogSink({
-    target: { host: '127.0.0.1', port, format: 'rfc5424', ...target },
-    origin,
-    onDown: ({ address }, reason) => down.push(`${address} ${reason}`),
-    after: hurried,
-  })
-  sinks.push(sink)
-  return sink
-}
-beforeEach(() => {
-  sinks = []
-  down = []
-})
-afterEach(() => Promise.all(sinks.map((sink) => sink.close())))
-
-let sequence = 0
-const event = (code: StoredEvent['code'], fields: EventFields = {}): StoredEvent => ({
-  sequence: ++sequence,
-  time: 1_795_000_000_000 + sequence,
-  code,
-  fields: cleanFields(fields),
-})
 const strings = (fields: EventFields) =>
   Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, String(value)]))
-async function until(condition: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 10_000; !condition(); await sleep(5)) {
-    if (Date.now() > deadline) throw new Error('the condition did not come true')
+const unacknowledged = await openUnacknowledged()
+
+let running: Fed[] = []
+function sinkOf(
+  port: number,
+  target: Partial<SyslogTarget> & Pick<SyslogTarget, 'transport'>,
+  after = hurried,
+): SyslogSink {
+  return new SyslogSink({
+    target: { host: '127.0.0.1', port, format: 'rfc5424', ...target },
+    origin,
+    after,
+    unacknowledged,
+  })
+}
+async function fedTo(...[port, target, after = hurried]: Parameters<typeof sinkOf>): Promise<Fed> {
+  const one = await feeding([sinkOf(port, target, after)], { after })
+  running.push(one)
+  return one
+}
+beforeEach(() => {
+  running = []
+})
+afterEach(async () => {
+  await Promise.all(running.map((one) => one.close()))
+  removeFolders()
+})
+
+/** Of messages in the order of their arrival. */
+const sequences = (messages: SyslogMessage[]) =>
+  messages.map((message) => Number(message['rfc5424-sd']?.['sallyport@32473']?.sequence))
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
+const last = ({ repository }: Fed) => repository.rows.at(-1)!.sequence
+/** Each row once, in order, but for a tail that is sent again. */
+function expectWhole(received: number[], end: number): void {
+  let highest = 0
+  for (const one of received) {
+    expect(one).toBeLessThanOrEqual(highest + 1)
+    highest = Math.max(highest, one)
   }
+  expect(highest).toBe(end)
 }
 
 describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
@@ -66,34 +74,41 @@ describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
   afterEach(() => rsyslog.stop())
 
   test.each(['udp', 'tcp'] as const)('takes every event of the catalogue over %s', async (transport) => {
-    const sink = sinkTo(rsyslog.port, { transport })
-    const events = EVENT_CODES.map((code) =>
-      event(code, { user: 'ops1', client_ip: '192.0.2.7', bytes_in: 2 ** 40 }),
-    )
-    for (const one of events) sink.send(one)
-    const messages = await rsyslog.waitFor(events.length)
-    expect(messages.map(({ msgid }) => msgid).sort()).toEqual([...EVENT_CODES].sort())
-    for (const one of events) {
-      expect(messages.find(({ msgid }) => msgid === one.code)).toMatchObject({
+    const one = await fedTo(rsyslog.port, { transport })
+    const codes = EVENT_CODES.filter((code) => kindOf(code).chainOnly === undefined)
+    for (const code of EVENT_CODES) {
+      await one.record(code, { user: 'ops1', client_ip: '192.0.2.7', bytes_in: 2 ** 40 })
+    }
+    const messages = await rsyslog.waitFor(codes.length + 1)
+    const told = messages.filter((message) => message['rfc5424-sd']?.['sallyport@32473']?.user === 'ops1')
+    expect(told.map(({ msgid }) => msgid)).toEqual(codes)
+    for (const code of codes) {
+      const event = one.events(code).find(({ fields }) => fields.user === 'ops1')!
+      expect(told.find(({ msgid }) => msgid === code)).toMatchObject({
         app: 'sallyport',
         hostname: 'bastion.example.com',
         procid: '42',
         facility: 'authpriv',
-        severity: severityOf(one),
+        severity: severityOf(event),
         via: transport,
         'rfc5424-sd': {
-          'sallyport@32473': { user: 'ops1', client_ip: '192.0.2.7', bytes_in: '1099511627776' },
+          'sallyport@32473': {
+            sequence: String(event.sequence),
+            user: 'ops1',
+            client_ip: '192.0.2.7',
+            bytes_in: '1099511627776',
+          },
         },
       })
     }
-    expect(down).toEqual([])
+    expect(one.events('sink.down').map(({ fields }) => fields.user)).toEqual(['ops1'])
   })
 
   // attack: log injection
   test.each(['udp', 'tcp'] as const)(
     'reads hostile values over %s as the values they are',
     async (transport) => {
-      const sink = sinkTo(rsyslog.port, { transport })
+      const one = await fedTo(rsyslog.port, { transport })
       const hostile = [
         'root"] [forged@1 user="admin"] x',
         'a\\',
@@ -113,100 +128,112 @@ describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
         'x'.repeat(64 * 1024),
         ']'.repeat(5000),
       ]
-      const events = hostile.map((value) =>
-        event('auth.failure', {
-          user: value,
-          method: 'password',
-          ...(value.length < 1000 ? { reason: value } : {}),
-        }),
-      )
-      for (const one of events) sink.send(one)
-      const messages = await rsyslog.waitFor(events.length)
+      for (const value of hostile) {
+        const reason = value.length < 1000 ? { reason: value } : {}
+        await one.record('auth.failure', { user: value, method: 'password', ...reason })
+      }
+      const messages = await rsyslog.waitFor(hostile.length + 1)
       await sleep(100)
       // as many messages as events: nothing that was sent began another one
-      expect(rsyslog.messages()).toHaveLength(events.length)
-      for (const one of events) {
+      expect(rsyslog.messages()).toHaveLength(hostile.length + 1)
+      for (const event of one.events('auth.failure')) {
         const found = messages.find(
-          (message) => message['rfc5424-sd']?.['sallyport@32473']?.user === one.fields.user,
+          (message) => message['rfc5424-sd']?.['sallyport@32473']?.sequence === String(event.sequence),
         )
-        expect(found, String(one.fields.user).slice(0, 40)).toMatchObject({
+        expect(found, String(event.fields.user).slice(0, 40)).toMatchObject({
           msgid: 'auth.failure',
           severity: 'warning',
         })
-        expect(found?.['rfc5424-sd']).toEqual({ 'sallyport@32473': strings(one.fields) })
-        expect(found?.text.replace(/^ ?\ufeff?/, '')).toBe(sentenceOf(one))
+        expect(found?.['rfc5424-sd']).toEqual({
+          'sallyport@32473': { sequence: String(event.sequence), ...strings(event.fields) },
+        })
+        expect(found?.text.replace(/^ ?\ufeff?/, '')).toBe(sentenceOf(event))
       }
     },
   )
 
-  test('gets over TCP what was sent while it was away, and its absence is told once', async () => {
-    const sink = sinkTo(rsyslog.port, { transport: 'tcp' })
-    sink.send(event('service.start'))
-    await rsyslog.waitFor(1)
+  test('gets over TCP what happened while it was away, and that is told once', async () => {
+    const one = await fedTo(rsyslog.port, { transport: 'tcp' })
+    await one.record('service.start')
+    await rsyslog.waitFor(2)
     await rsyslog.stop()
-    await until(() => down.length > 0)
-    for (let i = 0; i < 500; i++) sink.send(event('command', { object: `command ${i}` }))
-    await sleep(200)
-    expect(sink.queued).toBe(500)
+    await until(() => one.events('sink.down').length > 0)
+    for (let i = 0; i < 500; i++) void one.record('command', { object: `command ${i}` })
+    await one.audit.flush()
+    expect(one.feed.queued).toBeGreaterThanOrEqual(500)
     rsyslog = await startRsyslog(rsyslog.port)
-    const messages = await rsyslog.waitFor(500)
-    expect(messages.map((message) => message['rfc5424-sd']?.['sallyport@32473']?.object)).toEqual(
+    await until(() => one.events('sink.up').length === 1)
+    const messages = await rsyslog.waitFor(502)
+    const commands = messages.filter(({ msgid }) => msgid === 'command')
+    expect(commands.map((message) => message['rfc5424-sd']?.['sallyport@32473']?.object)).toEqual(
       Array.from({ length: 500 }, (_, i) => `command ${i}`),
     )
-    expect(sink.queued).toBe(0)
-    expect(sink.lost).toBe(0)
-    expect(down).toEqual([expect.stringContaining(`tcp://127.0.0.1:${rsyslog.port} `)])
+    expect(sequences(messages)).toEqual(upTo(last(one)).slice(-messages.length))
+    expect(one.feed.queued).toBe(0)
+    expect(one.events('sink.down')).toHaveLength(1)
+    expect(one.events('sink.down')[0]?.fields.object).toBe(`tcp://127.0.0.1:${rsyslog.port}`)
   })
 
-  test('gets what is queued when the sink is closed', async () => {
-    const sink = sinkTo(rsyslog.port, { transport: 'tcp' })
-    sink.send(event('service.start'))
-    await rsyslog.waitFor(1)
-    for (let i = 0; i < 3000; i++) sink.send(event('command', { object: 'x'.repeat(500) }))
-    await sink.close()
-    await rsyslog.waitFor(3001)
-    expect(sink.lost).toBe(0)
+  test('has all of it, and nothing twice, over a broker that stops in order and starts again', async () => {
+    const one = await fedTo(rsyslog.port, { transport: 'tcp' }, systemAfter)
+    for (let i = 0; i < 300; i++) void one.record('command', { object: 'x'.repeat(500) })
+    await one.close()
+    expect(one.feed).toBeUndefined()
+    const rest = { repository: one.repository, folder: one.folder, after: systemAfter }
+    const two = await feeding([sinkOf(rsyslog.port, { transport: 'tcp' }, systemAfter)], rest)
+    running.push(two)
+    await two.record('service.start')
+    const messages = await rsyslog.waitFor(last(two))
+    expect(sequences(messages)).toEqual(upTo(last(two)))
+  })
+
+  test('has all of it over a hard stop of the broker, twice only what was sent last', async () => {
+    const one = await fedTo(rsyslog.port, { transport: 'tcp' })
+    for (let i = 0; i < 300; i++) await one.record('command', { object: String(i) })
+    await rsyslog.waitFor(301)
+    const { repository, folder } = one
+    const two = await feeding([sinkOf(rsyslog.port, { transport: 'tcp' })], { repository, folder })
+    running.push(two)
+    await two.record('service.start')
+    await until(() => sequences(rsyslog.messages()).includes(last(two)))
+    expectWhole(sequences(rsyslog.messages()), last(two))
   })
 })
 
 describe('a receiver over UDP', () => {
-  test('that is not there is told once and costs messages, and later gets them', async () => {
+  test('that is not there is told once, costs nothing, and later gets all of it', async () => {
     const receiver = createSocket('udp4').bind(0, '127.0.0.1')
     await once(receiver, 'listening')
     const { port } = receiver.address()
     receiver.close()
-    const sink = sinkTo(port, { transport: 'udp' })
+    const one = await fedTo(port, { transport: 'udp' })
     for (let i = 0; i < 20; i++) {
-      sink.send(event('command'))
+      await one.record('command')
       await sleep(5)
     }
-    expect(down).toEqual([expect.stringMatching(/ECONNREFUSED/)])
-    expect(sink.queued).toBe(0)
+    expect(one.events('sink.down').map(({ fields }) => fields.reason)).toEqual([
+      expect.stringMatching(/ECONNREFUSED/),
+    ])
     const back = createSocket('udp4').bind(port, '127.0.0.1')
     await once(back, 'listening')
-    const received: string[] = []
-    back.on('message', (message) => received.push(message.toString()))
-    for (let i = 0; i < 10; i++) {
-      sink.send(event('service.stop'))
-      await sleep(20)
-    }
-    await until(() => received.some((message) => message.includes(' service.stop ')))
-    await sleep(150)
+    const received: number[] = []
+    back.on('message', (message) => received.push(Number(/ sequence="(\d+)"/.exec(message.toString())?.[1])))
+    await until(() => one.events('sink.up').length === 1)
+    await until(() => received.includes(last(one)))
+    expect(received).toEqual(upTo(last(one)))
     back.close()
-    await sleep(20)
-    for (let i = 0; i < 5; i++) {
-      sink.send(event('command'))
-      await sleep(5)
-    }
-    expect(down).toHaveLength(2)
+    await sleep(50)
+    await one.record('command')
+    await until(() => one.events('sink.down').length === 2)
+    expect(one.feed.position).toBeLessThan(last(one))
   })
 
-  test('whose name does not resolve costs messages and nothing else', async () => {
-    const sink = sinkTo(514, { transport: 'udp', host: 'no-such-host.invalid' })
-    sink.send(event('command'))
-    await until(() => down.length === 1)
-    expect(sink.lost).toBe(1)
-    expect(sink.queued).toBe(0)
+  test('whose name does not resolve costs nothing', async () => {
+    const one = await fedTo(514, { transport: 'udp', host: 'no-such-host.invalid' })
+    await one.record('command')
+    await until(() => one.events('sink.down').length === 1)
+    expect(one.feed.lost).toBe(0)
+    expect(one.feed.queued).toBeGreaterThan(1)
   })
 })
 
@@ -229,23 +256,36 @@ describe('a receiver over TCP', () => {
 
   test('gets messages with their length in bytes before them', async () => {
     const port = await listen()
-    sinkTo(port, { transport: 'tcp' }).send(event('auth.success', { user: 'Élodie' }))
-    await until(() => sockets.length === 1)
-    const [data] = (await once(sockets[0]!, 'data')) as [Buffer]
-    const [, length = '', message = ''] = /^(\d+) (.*)$/s.exec(data.toString()) ?? []
-    expect(message).toMatch(/^<85>1 .*Élodie/)
+    let text = ''
+    server.on('connection', (socket) =>
+      socket.on('data', (data) => {
+        text += data.toString()
+      }),
+    )
+    await (await fedTo(port, { transport: 'tcp' })).record('auth.success', { user: 'Élodie' })
+    await until(() => text.includes('signed in'))
+    const [, length = '', message = ''] = /(\d+) (<85>1 \S+ \S+ \S+ \S+ auth\.success .*)$/s.exec(text) ?? []
+    expect(message).toContain('Élodie')
     expect(Buffer.byteLength(message)).toBe(Number(length))
   })
 
-  test('that reads nothing costs bounded memory, and what is too much is counted', async () => {
+  test('that reads nothing costs no memory: what it does not take stays in the log', async () => {
     const port = await listen()
-    server.on('connection', (socket) => socket.pause())
-    const sink = sinkTo(port, { transport: 'tcp' })
-    const long = event('command', { object: 'x'.repeat(2000), reason: 'y'.repeat(2000) })
-    for (let i = 0; i < 10_000; i++) sink.send(long)
-    expect(sink.lost).toBeGreaterThan(1000)
-    expect(sink.queued + sink.lost).toBeLessThanOrEqual(10_000)
-    expect(sink.queued).toBeLessThan(5000)
+    let taken = 0
+    server.on('connection', (socket) => {
+      socket.pause()
+      taken++
+    })
+    const one = await fedTo(port, { transport: 'tcp' })
+    for (let i = 0; i < 5000; i++) {
+      void one.record('command', { object: 'x'.repeat(2000), reason: 'y'.repeat(2000) })
+    }
+    await one.audit.flush()
+    await until(() => taken === 1)
+    await sleep(200)
+    expect(one.feed.queued).toBeGreaterThan(1000)
+    expect(one.feed.lost).toBe(0)
+    expect(one.events('sink.down')).toHaveLength(0)
   })
 
   test('that takes connections and closes them makes one event, not a flood', async () => {
@@ -255,21 +295,65 @@ describe('a receiver over TCP', () => {
       connections++
       socket.end()
     })
-    sinkTo(port, { transport: 'tcp' })
+    const one = await fedTo(port, { transport: 'tcp' })
     await until(() => connections > 5)
-    expect(down).toHaveLength(1)
+    expect(one.events('sink.down')).toHaveLength(1)
   })
 
-  test('gets again the message that was under way when it broke off', async () => {
-    const port = await freePort()
-    const sink = sinkTo(port, { transport: 'tcp' })
-    sink.send(event('service.start'))
-    await until(() => down.length === 1)
-    expect(down[0]).toMatch(/ECONNREFUSED/)
-    server.listen(port, '127.0.0.1')
-    await until(() => sockets.length === 1)
-    const [data] = (await once(sockets[0]!, 'data')) as [Buffer]
-    expect(data.toString()).toContain(' service.start ')
+  test('gets again what was under way when it broke off', async () => {
+    const port = await listen()
+    let second = ''
+    server.on('connection', (socket) => {
+      if (sockets.length === 1) socket.once('data', () => socket.resetAndDestroy())
+      else
+        socket.on('data', (data) => {
+          second += data.toString()
+        })
+    })
+    const one = await fedTo(port, { transport: 'tcp' })
+    await one.record('service.start')
+    await until(() => second.includes(' service.start '))
+    expect(second).toContain(' sink.begin ')
+    expect(one.events('sink.down')).toHaveLength(1)
+  })
+
+  test('that dies with what its system had taken for it gets that again', async () => {
+    const port = await listen()
+    server.on('connection', (socket) => {
+      // it never reads; its system acknowledges all the same
+      if (sockets.length === 1) socket.pause()
+    })
+    const one = await fedTo(port, { transport: 'tcp' })
+    await one.record('service.start')
+    await until(() => sockets.length === 1 && one.feed.queued === 0)
+    expect(one.feed.position).toBe(0)
+    sockets[0]!.resetAndDestroy()
+    let text = ''
+    await until(() => sockets.length === 2)
+    sockets[1]!.on('data', (data) => {
+      text += data.toString()
+    })
+    await until(() => text.includes(' service.start '))
+  })
+
+  test('that vanishes without a word: what was not acknowledged is not taken for received', async () => {
+    const port = await listen()
+    let onTheWay = 0
+    const sink = new SyslogSink({
+      target: { host: '127.0.0.1', port, format: 'rfc5424', transport: 'tcp' },
+      origin,
+      after: hurried,
+      unacknowledged: () => onTheWay,
+    })
+    const one = await feeding([sink])
+    running.push(one)
+    await until(() => one.feed.position === last(one))
+    onTheWay = 1
+    await one.record('service.start')
+    await sleep(300)
+    expect(one.feed.position).toBe(last(one) - 1)
+    onTheWay = 0
+    await until(() => one.feed.position === last(one))
   })
 })
 
@@ -304,18 +388,19 @@ describe('a receiver over TLS', () => {
     writeFileSync(join(folder, 'own.pem'), own.cert)
     writeFileSync(join(folder, 'other.pem'), other.cert)
 
-    const trusting = sinkTo(port, { transport: 'tls', ca: join(folder, 'own.pem') })
-    const wary = sinkTo(port, { transport: 'tls', ca: join(folder, 'other.pem') })
-    const plain = sinkTo(port, { transport: 'tls' })
-    trusting.send(event('auth.success', { user: 'seen' }))
-    wary.send(event('auth.success', { user: 'unseen' }))
-    plain.send(event('auth.success', { user: 'unseen' }))
-    await until(() => received.includes('user="seen"') && down.length === 2)
-    await sleep(100)
+    const trusting = await fedTo(port, { transport: 'tls', ca: join(folder, 'own.pem') })
+    const wary = await fedTo(port, { transport: 'tls', ca: join(folder, 'other.pem') })
+    const plain = await fedTo(port, { transport: 'tls' })
+    await trusting.record('auth.success', { user: 'seen' })
+    await wary.record('auth.success', { user: 'unseen' })
+    await plain.record('auth.success', { user: 'unseen' })
+    const isDown = (one: Fed) => one.events('sink.down').length === 1
+    await until(() => received.includes('user="seen"') && isDown(wary) && isDown(plain))
+    await until(() => trusting.feed.position === last(trusting))
     expect(received).not.toContain('unseen')
-    expect(wary.queued).toBe(1)
-    expect(plain.queued).toBe(1)
-    expect(trusting.queued).toBe(0)
+    expect(wary.feed.position).toBe(0)
+    expect(plain.feed.position).toBe(0)
+    expect(trusting.feed.queued).toBe(0)
     server.close()
   })
 })

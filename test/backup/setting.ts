@@ -159,7 +159,7 @@ const sessionRow = (id: string): SessionRecord => ({
 })
 
 export const restore = (config: Config, folder: string): Promise<Restored> =>
-  restoreBackup({ config, folder, user: 'local:test', now: Date.now, environment: {} })
+  restoreBackup({ config, folder, actor: { user: 'local:test' }, now: Date.now, environment: {} })
 
 /** Puts what a changed file measures into its manifest. */
 export function measureAgain(manifest: Manifest, backup: string, name: string): void {

@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pipe } from '../../proxies/pipe.ts'
 import { openVncTarget } from '../../proxies/vnc/back.ts'
 import { encodePointer, encodeUpdateRequest } from '../../proxies/vnc/codec/client-encoder.ts'
+import { ClientMessageReader } from '../../proxies/vnc/codec/client-messages.ts'
 import { RGB888 } from '../../proxies/vnc/codec/pixel-format.ts'
 import { encodeRectangleHeader, encodeUpdateHeader } from '../../proxies/vnc/codec/server-encoder.ts'
 import { encodeServerInit } from '../../proxies/vnc/codec/server-init.ts'
@@ -30,7 +31,6 @@ const ALL = { x: 0, y: 0, width: INIT.width, height: INIT.height }
 const ECHOES = 500
 /** Within that it has begun. */
 const INDEXING_MS = 2_000
-const POINTER = 5
 const RAW = 0
 
 const bytes = Number(flags.size ?? 1024) * MIB
@@ -45,18 +45,21 @@ const update = (area: typeof ALL, fill: number): Buffer =>
 const screenful = update(ALL, 0x5a)
 const dot = update({ x: 0, y: 0, width: 1, height: 1 }, 1)
 
-/** What the target does with the first message after ServerInit, and with each that follows in a piece of its own. */
+/** What the target does when it is asked for its whole picture. Nothing changes afterwards but by the pointer. */
 let onRequest: (socket: Socket) => void = (socket) => socket.write(dot)
 
 const server = createServer({ noDelay: true }, (socket) => {
   const says = [Buffer.of(1, 1), Buffer.alloc(4), encodeServerInit(INIT)]
+  const reader = new ClientMessageReader((message) => {
+    if (message.kind === 'pointer') socket.write(dot)
+    else if (message.kind === 'update-request' && !message.isIncremental) onRequest(socket)
+  })
   socket.on('error', () => undefined)
   socket.write('RFB 003.008\n')
   socket.on('data', (data: Buffer) => {
     const next = says.shift()
     if (next) socket.write(next)
-    else if (data[0] === POINTER) socket.write(dot)
-    else onRequest(socket)
+    else reader.feed(data)
   })
 })
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { keyOf, verifyAudit as standAloneAudit, verifyRecording } from '../../bin/verify.mjs'
+import type { Noted } from '../../recordings/evidence.ts'
 import { signerMetadata } from '../../recordings/format/header.ts'
 import { FILE_NAME } from '../../recordings/format/limits.ts'
 import type { PlacedRecord } from '../../recordings/format/parser.ts'
@@ -52,6 +53,9 @@ afterAll(() => {
 interface Expectations {
   session?: string
   expected?: { size: number; digest: string }
+  noted?: Noted
+  /** The audit log has not heard of its end. */
+  mayBeOpen?: boolean
   keys?: Uint8Array[]
 }
 
@@ -59,13 +63,27 @@ interface Expectations {
 async function bothFind(bytes: Uint8Array, about = '', options: Expectations = {}): Promise<string> {
   const path = join(folder, 'one.rec')
   writeFileSync(path, bytes)
-  const { keys: trusted = [sample.signer.raw], ...rest } = options
-  const here = await verifyStream(inPieces(bytes, 100_000), { trusted, ...rest })
-  const there = verifyRecording(path, { keys: trusted.map(keyOf), ...rest })
+  const { keys: trusted = [sample.signer.raw], session, expected, noted, mayBeOpen } = options
+  const own = session === undefined ? {} : { session }
+  const known = { ...(expected && { expected }), ...(noted && { noted }) }
+  const here = await verifyStream(inPieces(bytes, 100_000), {
+    trusted,
+    ...own,
+    ...known,
+    mayBeOpen: mayBeOpen ?? false,
+  })
+  const evidence = {
+    ...(expected && { closed: expected }),
+    ...(noted && { noted }),
+    ended: mayBeOpen !== true,
+  }
+  const there = verifyRecording(path, { keys: trusted.map(keyOf), ...own, expected: evidence })
   expect(there.fault?.code, `${about}: ${here.fault?.message}`).toBe(here.fault?.code)
   if (here.fault?.code !== 'replaced_file') expect(there.fault?.offset, about).toBe(here.fault?.offset)
   expect(there.ok).toBe(here.ok)
-  if (here.ok) expect(there).toMatchObject({ state: here.state, digest: here.digest, size: here.size })
+  // Of one that is being written, what came last may be half there.
+  const size = here.state === 'open' ? here.goodSize : here.size
+  if (here.ok) expect(there).toMatchObject({ state: here.state, digest: here.digest, size })
   return here.fault?.code ?? 'ok'
 }
 
@@ -141,6 +159,30 @@ describe('recordings: both verifiers find', () => {
     expect(await bothFind(resigned, '', { keys: [stranger.raw] })).toBe('ok')
   })
 
+  test('one that ends before what the audit log has noted of it, one that was written anew, and one that runs', async () => {
+    const { bytes, records } = sample
+    const marks = records.filter(({ type, end }) => type === RECORD.checkpoint && end < bytes.length)
+    const notedAt = ({ end }: PlacedRecord): Noted => ({
+      size: end,
+      digest: bytes.subarray(end - 32, end).toString('hex'),
+      milliseconds: 5_000,
+    })
+    expect(marks.length).toBeGreaterThan(1)
+    for (const [i, mark] of marks.entries()) {
+      const noted = notedAt(mark)
+      const upTo = bytes.subarray(0, mark.end)
+      expect(await bothFind(bytes, 'whole', { noted })).toBe('ok')
+      expect(await bothFind(upTo, 'runs', { noted, mayBeOpen: true })).toBe('ok')
+      expect(await bothFind(bytes.subarray(0, mark.end + 7), 'torn', { noted, mayBeOpen: true })).toBe('ok')
+      expect(await bothFind(upTo, 'ended', { noted })).toBe('not_closed')
+      const before = bytes.subarray(0, marks[i - 1]?.end ?? records[0]!.offset)
+      expect(await bothFind(before, 'cut', { noted, mayBeOpen: true })).toBe('lost_tail')
+      const other = { ...noted, digest: 'f'.repeat(64) }
+      expect(await bothFind(bytes, 'another', { noted: other })).toBe('replaced_file')
+      expect(await bothFind(upTo, 'another', { noted: other, mayBeOpen: true })).toBe('replaced_file')
+    }
+  })
+
   test("another session's recording, and another recording of the session", async () => {
     expect(await bothFind(other.bytes, '', { session: SESSION })).toBe('wrong_session')
     const expected = { size: sample.bytes.length, digest: 'f'.repeat(64) }
@@ -189,14 +231,14 @@ describe('exported audit logs: both verifiers find', () => {
     rows = (await makeLog()).rows
   })
   const heads = () => [{ sequence: rows.length, hash: rows.at(-1)!.hash }]
-  const bothFindIn = async (changed: AuditRow[], known = heads()): Promise<string> => {
+  const bothFindIn = async (changed: AuditRow[], known = heads(), keys = [raw]): Promise<string> => {
     const repository = new MemoryAudit()
     repository.rows = changed
     const path = join(folder, 'log.jsonl')
     writeFileSync(path, changed.map(exportLine).join(''))
-    const here = (await verifyAudit(repository, { trusted: [raw], known })).fault
+    const here = (await verifyAudit(repository, { trusted: keys, known })).fault
     const there = standAloneAudit(path, {
-      keys: [keyOf(raw)],
+      keys: keys.map(keyOf),
       heads: known.map(({ sequence, hash }) => ({ sequence, hash: Buffer.from(hash).toString('hex') })),
     }).fault
     expect([there?.code, there?.row]).toEqual([here?.code, here?.sequence])
@@ -237,6 +279,30 @@ describe('exported audit logs: both verifiers find', () => {
     expect(await bothFindIn(rewritten(6, rows.slice(7), stranger))).toBe('unknown_signer')
     const unsigned = rows.filter(({ code }) => code === 'command')
     expect(await bothFindIn(rewritten(0, [...unsigned, ...unsigned]))).toBe('replaced_log')
+  })
+
+  test('a checkpoint by a key that was replaced: it counts up to the event that says so, and no further', async () => {
+    const fresh = generateKeyPairSync('ed25519').privateKey
+    const keys = [rawPublicKey(fresh), raw]
+    const signer = signerMetadata(rawPublicKey(fresh)).signing_key
+    const repository = new MemoryAudit()
+    repository.rows = [...rows]
+    const write = async (
+      by: KeyObject,
+      fields: Record<string, string>,
+      code: 'command' | 'secret.change',
+    ) => {
+      const checkpoints = { key: by, anchor: { note: async () => {} }, onError: () => {} }
+      const audit = new AuditLog({ repository, now: () => 1_796_000_000_000, checkpoints })
+      await audit.record(code, fields)
+      await audit.close()
+    }
+    await write(fresh, { object_type: 'signing_key', signer }, 'secret.change')
+    expect(await bothFindIn(repository.rows, [], keys)).toBe('ok')
+    await write(fresh, { object: 'ls' }, 'command')
+    expect(await bothFindIn(repository.rows, [], keys)).toBe('ok')
+    await write(key, { object: 'by a thief of the old key' }, 'command')
+    expect(await bothFindIn(repository.rows, [], keys)).toBe('unknown_signer')
   })
 
   test('a cut tail, wherever it was cut', async () => {

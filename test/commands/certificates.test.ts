@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generate } from 'selfsigned'
@@ -21,7 +21,10 @@ beforeAll(async () => {
 const found = (certificate: string, key: string, now = Date.now()) => {
   const listener = { host: '::', port: 5900, certificate: file(certificate), key: file(key) }
   return certificates(
-    { listen: { vnc: { ...listener, securityTypes: [], allowClear: [] }, https: { host: '::', port: 443 } } },
+    {
+      dataDir: folder,
+      listen: { vnc: { ...listener, securityTypes: [], allowClear: [] }, https: { host: '::', port: 443 } },
+    },
     now,
   )
 }
@@ -44,4 +47,17 @@ test.each([
 test('one that is over is a warning', () => {
   const later = Date.now() + 20 * 366 * 86_400_000
   expect(found('one.pem', 'one.key', later)).toMatchObject([{ level: 'warning', subject: 'vnc cert' }])
+})
+
+test('a self-signed one of before, that was an authority too, is a warning', async () => {
+  const dataDir = file('data')
+  mkdirSync(join(dataDir, 'tls'), { recursive: true })
+  const authority = await generate([{ name: 'commonName', value: 'bastion' }], {
+    keyType: 'ec',
+    extensions: [{ name: 'basicConstraints', cA: true }],
+  })
+  writeFileSync(join(dataDir, 'tls', 'cert.pem'), authority.cert)
+  expect(certificates({ dataDir, listen: {} }, Date.now())).toEqual([
+    { level: 'warning', subject: 'own cert', text: expect.stringContaining('is an authority') },
+  ])
 })

@@ -22,6 +22,8 @@ describe('a configuration that is in order', () => {
   test('has the defaults where nothing is written', () => {
     expect(parse('')).toEqual({
       file: '/etc/sallyport/sallyport.yaml',
+      audit: { keepDays: 0 },
+      secretFiles: [],
       dataDir: '/etc/data',
       hostname: 'box',
       listen: {
@@ -50,6 +52,7 @@ describe('a configuration that is in order', () => {
         minFree: 2 ** 30,
         alarmFree: 2 ** 31,
         keepDays: 0,
+        holdRelease: 'one',
         maxSize: 0,
       },
       loginGrace: 60_000,
@@ -68,7 +71,7 @@ data_dir: state
 listen: { https: { certificate: a.pem, key: /secure/a.key } }
 master_key: { file: ../keys/master.key }
 database: { url: "sqlite:db/x.db" }
-recordings: { dir: /big/recordings, recipients: [${recipient}], broker_key: false, search: commands, min_free: 64KiB, keep_days: 30, max_size: 1TiB }
+recordings: { dir: /big/recordings, recipients: [${recipient}], broker_key: false, search: commands, min_free: 64KiB, keep_days: 30, hold_release: two, max_size: 1TiB }
 log: { level: debug, file: sallyport.log }
 `)
     expect(config.dataDir).toBe('/etc/sallyport/state')
@@ -86,6 +89,7 @@ log: { level: debug, file: sallyport.log }
       minFree: 65_536,
       alarmFree: 131_072,
       keepDays: 30,
+      holdRelease: 'two',
       maxSize: 2 ** 40,
     })
     const { ssh } = parse(

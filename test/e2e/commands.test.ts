@@ -363,6 +363,56 @@ describeWithPeers('beside a broker', ['sshd', 'ssh'], () => {
     expect(refused.stderr).toMatch(/^sallyport: .*master key/)
     writeFileSync(key, now)
   })
+
+  test(
+    'master-key rotate --data-key: new keys for all, what was sealed and signed before opens and verifies',
+    SLOW,
+    async () => {
+      const renewed = await configure('renewed', { data_dir: dataFolder })
+      const running = await startBroker({ dataFolder, ports: bastion.broker.ports })
+      const early = await sallyport(renewed, ['master-key', 'rotate', '--data-key'])
+      await running.stop()
+      expect(early).toMatchObject({ code: 1, stdout: '' })
+      expect(early.stderr).toContain('stop the broker first')
+
+      const keys = async () => (await sallyport(renewed, ['audit', 'key'])).stdout.trim().split('\n')
+      const [before] = await keys()
+      const done = await sallyport(renewed, ['master-key', 'rotate', '--data-key'])
+      expect(done).toMatchObject({ code: 0, stderr: '' })
+      const [present, former] = await keys()
+      expect(former).toBe(`${before} replaced`)
+      expect(done.stdout).toContain(`new signing key ${present!.split(' ')[1]}`)
+
+      const again = await startBroker({ dataFolder, ports: bastion.broker.ports })
+      try {
+        expect(await session()).toMatchObject({ code: 0, stdout: 'reached\n', stderr: '' })
+        const list = await again.must<{ id: string }[]>('GET', '/sessions?status=closed&sort=begin&limit=-1')
+        for (const { id } of [list[0]!, list.at(-1)!]) {
+          const text = await sallyport(again, ['recordings', 'export', id, '--format', 'txt'])
+          expect(text.stdout).toContain('reached')
+        }
+        expect(await sallyport(again, ['recordings', 'verify'])).toMatchObject({ code: 0 })
+        expect(await sallyport(again, ['audit', 'verify'])).toMatchObject({ code: 0 })
+
+        const log = join(folder, 'renewed.jsonl')
+        writeFileSync(log, (await sallyport(again, ['audit', 'export'])).stdout)
+        const recordings = join(dataFolder, 'recordings')
+        const verifier = join(import.meta.dirname, '..', '..', 'bin', 'verify.mjs')
+        const verify = (...trusted: string[]) =>
+          run(process.execPath, [
+            verifier,
+            ...trusted.flatMap((one) => ['--key', one]),
+            '--audit',
+            log,
+            recordings,
+          ])
+        expect(await verify(present!, former!)).toMatchObject({ code: 0 })
+        expect(await verify(former!)).toMatchObject({ code: 1 })
+      } finally {
+        await again.stop()
+      }
+    },
+  )
 })
 
 describe('the first start', () => {

@@ -43,8 +43,8 @@ import {
   parseIoCompletion,
   parseIoRequest,
   parseSetInformation,
-  parseTransfer,
 } from '../../proxies/rdp/codec/rdpdr.ts'
+import { measureAnswer, measureRequest } from '../../proxies/rdp/codec/rdpdr-measure.ts'
 import { parseRedirection } from '../../proxies/rdp/codec/redirection.ts'
 import { parseSecured } from '../../proxies/rdp/codec/security-header.ts'
 import { parseServerData } from '../../proxies/rdp/codec/server-data.ts'
@@ -92,7 +92,10 @@ const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
   [
     'confirm active',
     (bytes) =>
-      parseShare(bytes).map(({ body }) => stripConfirm(parseConfirmActive(body).capabilities).length),
+      parseShare(bytes).map(
+        ({ body }) =>
+          stripConfirm(parseConfirmActive(body).capabilities, { width: 800, height: 600, depth: 32 }).length,
+      ),
     example.CONFIRM_ACTIVE,
   ],
   [
@@ -151,8 +154,12 @@ const PARSERS: [string, (bytes: Uint8Array) => unknown, Uint8Array][] = [
   [
     'device request',
     (bytes) => {
-      const { details } = parseIoRequest(bytes)
-      return [parseCreate(details), parseTransfer(details), parseSetInformation(details)]
+      const request = parseIoRequest(bytes)
+      const { details } = request
+      for (const { length, content } of [measureRequest(request), measureAnswer(request.major, details)]) {
+        if (details.length < length || length < content) throw new Error('more was measured than there is')
+      }
+      return [parseCreate(details), parseSetInformation(details)]
     },
     Buffer.concat([Buffer.alloc(20, 1), Buffer.alloc(32), Buffer.alloc(20)]),
   ],

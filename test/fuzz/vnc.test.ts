@@ -16,7 +16,7 @@ import {
   encodeUpdateRequest,
 } from '../../proxies/vnc/codec/client-encoder.ts'
 import { ClientMessageReader } from '../../proxies/vnc/codec/client-messages.ts'
-import { ACTION, parseClipboard } from '../../proxies/vnc/codec/clipboard.ts'
+import { ACTION, encodeClipboard, parseClipboard } from '../../proxies/vnc/codec/clipboard.ts'
 import { ENCODING } from '../../proxies/vnc/codec/encodings.ts'
 import { RGB888 } from '../../proxies/vnc/codec/pixel-format.ts'
 import {
@@ -28,7 +28,6 @@ import {
 import { encodeServerInit, parseServerInit } from '../../proxies/vnc/codec/server-init.ts'
 import { cut, type Event, hex } from '../proxies/stream-events.ts'
 import {
-  encodeClipboard,
   encodeEndOfContinuousUpdates,
   encodeServerCutText,
   encodeServerFence,

@@ -2,18 +2,20 @@
 import { AuditLog } from '../../src/audit/log.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
 import type { OpenAnswer, OpenRequest, OpenSession } from '../../src/gate/messages.ts'
+import type { Basis } from '../../src/identity/basis.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
 import { openRecordingKeys, RecordingKeeper } from '../../src/keeper/keeper.ts'
 import { type ConnectionPolicy, FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { RDP_OPTIONS, type RdpOptions } from '../../src/model/rdp-options.ts'
-import type { DesktopProtocol, Right } from '../../src/model/rights.ts'
+import type { DesktopProtocol, Protocol, Right } from '../../src/model/rights.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../src/model/vnc-options.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
 import { type Estate, newService, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+import { byPassword } from './grounds.ts'
 
 export const SOURCE = { address: '192.0.2.7', port: 4711 }
 
@@ -26,10 +28,13 @@ export interface DesktopWorld<Options> {
   login: string
   gate: BrokerGate
   vault: Vault
+  identities: Identities
   /** Milliseconds since the epoch; a test moves it. */
   clock: { now: number }
-  /** Signs in by password; answers with the token. */
-  signIn(login?: string): Promise<string>
+  /** What ops1's sign-ins rest on. */
+  basis(): Basis
+  /** Signs in by password, at the desktop's front unless another is named; answers with the token. */
+  signIn(login?: string, by?: Protocol): Promise<string>
   open(more?: Partial<OpenRequest>): Promise<OpenAnswer>
   opened(): Promise<OpenSession>
   /** Of the policy from the factory. */
@@ -73,8 +78,9 @@ async function desktopWorld<Options>(
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('screen') }])
   const clock = { now: Date.now() }
   const now = () => clock.now
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), now)
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
+  const basis = byPassword((await store.users.find(estate.user.id))!, SOURCE.address)
   const recordings = new RecordingKeeper({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
@@ -98,10 +104,12 @@ async function desktopWorld<Options>(
     login: `ops1:root@srv1:${protocol.toLowerCase()}`,
     gate,
     vault,
+    identities,
     clock,
-    async signIn(login = world.login) {
+    basis: () => basis,
+    async signIn(login = world.login, by = protocol) {
       const proof = { method: 'password', password: 'ops1 password' } as const
-      const answer = await gate.authenticate({ protocol, source: SOURCE, login, proof })
+      const answer = await gate.authenticate({ protocol: by, source: SOURCE, login, proof })
       if (answer.result !== 'accepted') throw new Error(answer.result)
       return answer.identity.token
     },

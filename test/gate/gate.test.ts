@@ -11,7 +11,7 @@ import { RecordingWriter } from '../../recordings/writer.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import { DnsError } from '../../src/dns/error.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
-import type { Gate, GateNotice, OpenSession } from '../../src/gate/messages.ts'
+import type { EventRequest, Gate, GateNotice, OpenSession } from '../../src/gate/messages.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
@@ -41,7 +41,7 @@ beforeEach(async () => {
   estate = await smallEstate(store)
   const vault = await openVault(store, { file: `${temporary.path}.key` })
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('root password') }])
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now)
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   keeper = new RecordingKeeper({
     root: `${temporary.path}.recordings`,
@@ -68,7 +68,7 @@ function acrossProcesses(real: Gate): Gate {
     targets: asked(real.targets),
     open: asked(real.open),
     hostKey: asked(real.hostKey),
-    event: asked(real.event),
+    event: asked(real.event) as Gate['event'],
     sign: asked(real.sign),
     close: asked(real.close),
     denied: asked(real.denied),
@@ -214,15 +214,85 @@ describe('a running session', () => {
     await expect(gate.sign({ session: 'another', statement: Buffer.from('anything') })).rejects.toThrow()
   })
 
-  test("cannot put another session's name into its events", async () => {
-    const session = await opened()
+  /** What a proxy that was taken over sends, whatever the types say. */
+  const claimed = (session: string, code: string, fields: object) =>
+    gate.event({ session, code, fields } as unknown as EventRequest)
+  const events = async () =>
+    (await temporary.store.audit.range(0, 1000)).map(({ code, json }) => ({
+      code,
+      ...JSON.parse(json).fields,
+    }))
+
+  test.each([
+    ['session.kill', { user: 'admin', reason: 'forged' }],
+    ['session.kill', { client_ip: '203.0.113.9', client_port: 22, reason: 'forged' }],
+    ['session.kill', { api_key: 'ci', reason: 'forged' }],
+    ['session.kill', { session: '01ARZ3NDEKTSV4RRFFQ69G5FAV', reason: 'forged' }],
+    ['session.kill', { target_host: '203.0.113.9', device: 'srv9', reason: 'forged' }],
+    ['command', { object: 'ls', authorization: 'root', profile: 'product_administrator' }],
+    ['command', { object: 'ls', user: 'admin' }],
+    ['channel.open', { session: 'forged', user: 'admin', subprotocol: 'SSH_SHELL' }],
+    ['channel.open', { subprotocol: 'SSH_SHELL', sha256: 'of another event' }],
+    ['file.transfer', { path: '/etc/shadow', size: 'many' }],
+    ['file.transfer', { path: ['/etc/shadow'] }],
+    ['file.transfer', { path: '/etc/shadow', size: Number.NaN }],
+    ['clipboard', { signature: 'x', signer: 'y' }],
+    ['auth.success', { user: 'admin' }],
+    ['object.delete', { object: 'admin' }],
+    ['toString', {}],
+  ])('says nothing in %s that is the broker’s to say: %j', async (code, fields) => {
+    const { id } = await opened()
+    const notices: GateNotice[] = []
+    gate.onNotice((notice) => notices.push(notice))
+    const before = await events()
+    await expect(claimed(id, code, fields)).rejects.toThrow()
+    const told = (await events()).slice(before.length)
+    expect(told).toEqual([
+      {
+        code: 'session.kill',
+        session: id,
+        reason: expect.stringContaining('proxy was refused an event'),
+        protocol: 'SSH',
+        account: 'root',
+        domain: 'local',
+        device: 'srv1',
+        service: 'ssh',
+        target_host: '192.0.2.1',
+      },
+    ])
+    expect(notices).toMatchObject([{ type: 'stop', session: id }])
+    expect(await gate.hostKey({ session: id, key: Buffer.from('any') })).toMatchObject({ result: 'refused' })
+  })
+
+  test('a rule that ends it is told with the session, and without anybody who did it', async () => {
+    const { id } = await opened()
     await gate.event({
-      session: session.id,
-      code: 'channel.open',
-      fields: { session: 'forged', user: 'admin', subprotocol: 'SSH_SHELL' },
+      session: id,
+      code: 'session.kill',
+      fields: { reason: `rule "rm"${'!'.repeat(100_000)}` },
     })
-    const last = (await temporary.store.audit.range(0, 1000)).at(-1)
-    expect(JSON.parse(last!.json).fields).toMatchObject({ session: session.id, user: 'ops1' })
+    const told = (await events()).at(-1)
+    expect(told).toMatchObject({
+      code: 'session.kill',
+      session: id,
+      reason: expect.stringMatching(/^rule "rm"!/),
+    })
+    expect(told).not.toHaveProperty('user')
+    expect(told).not.toHaveProperty('client_ip')
+    const answer = await gate.hostKey({ session: id, key: Buffer.from('any') })
+    expect(answer.result === 'refused' && answer.message.length).toBeLessThan(2100)
+  })
+
+  test('what a proxy may say it says with the session’s own user and target', async () => {
+    const { id } = await opened()
+    await gate.event({ session: id, code: 'channel.open', fields: { subprotocol: 'SSH_SHELL' } })
+    expect((await events()).at(-1)).toMatchObject({
+      code: 'channel.open',
+      session: id,
+      user: 'ops1',
+      client_ip: SOURCE.address,
+      subprotocol: 'SSH_SHELL',
+    })
   })
 
   test('is stopped by a notice, and closed once', async () => {

@@ -25,7 +25,14 @@ afterEach(async () => {
 })
 
 function invite(more: object = {}): { id: string; password: string } {
-  const request = { name: 'Bob', mode: 'view', by: 'ops1', duration: 10 * MINUTE, ...more } as const
+  const request = {
+    name: 'Bob',
+    mode: 'view',
+    by: 'ops1',
+    basis: world.basis(),
+    duration: 10 * MINUTE,
+    ...more,
+  } as const
   const answer = world.gate.invite(session, request)
   if (answer.result !== 'invited') throw new Error(answer.result)
   return { id: answer.invitation.id, password: answer.password.revealText() }
@@ -115,7 +122,7 @@ describe('an invitation', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { id, password } = invite({ duration: MINUTE })
     const answer = await byResponse(password)
-    world.gate.setGuestMode(id, 'control', 'auditor')
+    world.gate.setGuestMode(id, 'control', 'auditor', world.basis())
     world.gate.withdrawInvitation(id, 'ended by ops1', 'ops1')
     vi.advanceTimersByTime(MINUTE)
     const told = { type: 'guest', session, invitation: id }
@@ -147,7 +154,7 @@ describe('an invitation', () => {
   test('there are so many, and only for desktops that run', () => {
     for (let more = 0; more < MAX_INVITATIONS; more++) invite()
     expect(() => invite()).toThrow('too_many')
-    const request = { name: 'Bob', mode: 'view', by: 'ops1', duration: MINUTE } as const
+    const request = { name: 'Bob', mode: 'view', by: 'ops1', basis: world.basis(), duration: MINUTE } as const
     expect(world.gate.invite('01ARZ3NDEKTSV4RRFFQ69G5FAV', request)).toEqual({ result: 'not_running' })
   })
 })

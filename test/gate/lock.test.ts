@@ -28,7 +28,7 @@ beforeEach(async () => {
   const vault = await openVault(store, { file: `${temporary.path}.key` })
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('root password') }])
   await store.checkoutPolicies.update(DEFAULT_CHECKOUT_POLICY, { enableLock: true })
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now)
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
   other = await store.users.create(newUser('ops2', { groupIds: [estate.userGroup.id] }))
   for (const user of [estate.user, other]) await identities.setPassword(user.id, Secret.of('password'))
   const recordings = new RecordingKeeper({

@@ -1,4 +1,5 @@
 /** Account mapping and interactive login at the gate: what is asked, what is kept, and for whom. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AuditLog } from '../../src/audit/log.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
@@ -17,6 +18,7 @@ import { newSshKey } from '../../src/ssh-keys.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
 import { type Estate, newUser, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+import { groundsOn } from './grounds.ts'
 
 const SOURCE = { address: '192.0.2.7', port: 4711 }
 
@@ -42,7 +44,7 @@ beforeEach(async () => {
   const { store } = temporary
   estate = await smallEstate(store)
   vault = await openVault(store, { file: `${temporary.path}.key` })
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now)
+  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const other = await store.users.create(newUser('ops2', { groupIds: [estate.userGroup.id] }))
   await identities.setPassword(other.id, Secret.of('ops2 password'))
@@ -63,8 +65,17 @@ beforeEach(async () => {
     forget: () => undefined,
   }
   gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now: Date.now })
-  const invitations = new Invitations({ audit, notify: () => {}, now: Date.now })
-  signIns = new SignIns({ store, identities, audit, tickets: new Tickets(), invitations, now: Date.now })
+  const invitations = new Invitations({ audit, notify: () => {}, grounds: groundsOn(store), now: Date.now })
+  signIns = new SignIns({
+    store,
+    identities,
+    audit,
+    tickets: new Tickets(),
+    invitations,
+    grounds: groundsOn(store),
+    onWithdrawn: () => {},
+    now: Date.now,
+  })
   notices = []
   gate.onNotice((notice) => notices.push(notice))
 })
@@ -131,7 +142,7 @@ describe('account mapping', () => {
     const proof = { method: 'password', password: 'ops1 password' } as const
     const request = { protocol: 'SSH', source: SOURCE, login: 'ops1:srv1', proof } as const
     const own = tokenOf(await signIns.authenticate(request))
-    const { kept } = signIns.get(own)
+    const { kept } = signIns.get(own, 'SSH')
     const { password } = kept
     expect(password?.revealText()).toBe('ops1 password')
     signIns.forget(own)

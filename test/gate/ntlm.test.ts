@@ -20,6 +20,7 @@ const LOGIN = 'ops1:root@local@srv1:rdp'
 async function ticket(more: Partial<TicketRequest> = {}): Promise<string> {
   const answer = await world.gate.tickets.issue({
     user: world.estate.user,
+    basis: world.basis(),
     target: 'root@local:srv1:rdp',
     protocol: 'RDP',
     address: SOURCE.address,
@@ -170,13 +171,15 @@ describe('guessing by NTLM', () => {
 
 describe('a target of RDP', () => {
   test('is in the list of RDP only, and opened by RDP only', async () => {
-    const identity = await world.signIn('ops1')
     const listed = async (protocol: 'RDP' | 'VNC' | 'SSH') =>
-      (await world.gate.targets({ identity, protocol })).targets.map(({ target }) => target)
+      (await world.gate.targets({ identity: await world.signIn('ops1', protocol), protocol })).targets.map(
+        ({ target }) => target,
+      )
     expect(await listed('RDP')).toEqual(['root@local:srv1:rdp'])
     expect(await listed('VNC')).toEqual([])
     expect(await listed('SSH')).toEqual([])
     const target = 'root@local:srv1:rdp'
+    const identity = await world.signIn('ops1', 'VNC')
     expect(await world.open({ identity, target, protocol: 'VNC' })).toMatchObject({ result: 'denied' })
   })
 

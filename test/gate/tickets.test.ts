@@ -17,6 +17,7 @@ afterEach(() => world.temporary.remove())
 const ask = (more: Partial<TicketRequest> = {}) =>
   world.gate.tickets.issue({
     user: world.estate.user,
+    basis: world.basis(),
     target: 'root@local:srv1:vnc',
     protocol: 'VNC',
     address: SOURCE.address,

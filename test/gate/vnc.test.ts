@@ -1,9 +1,11 @@
 /** VNC targets at the gate: who reaches them, by which security types, and what of a target is pinned. */
+
 import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Right } from '../../src/model/rights.ts'
 import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
-import { type VncWorld, vncWorld } from './desktop-world.ts'
+import { SOURCE, type VncWorld, vncWorld } from './desktop-world.ts'
+import { byPassword } from './grounds.ts'
 import { certificate, rsa, spki } from './own-certificate.ts'
 
 interface Cut {
@@ -32,7 +34,9 @@ describe('a VNC target', () => {
     const { gate, temporary, estate, service } = world
     const identity = await world.signIn('ops1')
     const listed = async (protocol: 'VNC' | 'SSH') =>
-      (await gate.targets({ identity, protocol })).targets.map(({ target }) => target)
+      (await gate.targets({ identity: await world.signIn('ops1', protocol), protocol })).targets.map(
+        ({ target }) => target,
+      )
     await temporary.store.targetGroups.update(estate.targetGroup.id, {
       sessionAccounts: [service, estate.service.id].map((serviceId) => ({
         accountId: estate.account.id,
@@ -44,6 +48,9 @@ describe('a VNC target', () => {
     expect(await listed('SSH')).toEqual(['root@local:srv1:ssh'])
     const target = 'root@local:srv1:ssh'
     expect(await world.open({ identity, target })).toMatchObject({ result: 'denied' })
+    for (const ask of [gate.targets.bind(gate), world.open]) {
+      await expect(ask({ identity, protocol: 'SSH', source: SOURCE, target })).rejects.toThrow('not by SSH')
+    }
   })
 
   test.each([
@@ -58,7 +65,8 @@ describe('a VNC target', () => {
     const identity = await world.signIn()
     expect(await world.open({ identity })).toMatchObject({ result: 'denied' })
     expect(await world.gate.targets({ identity, protocol: 'VNC' })).toEqual({ targets: [], total: 0 })
-    const wanted = { user: world.estate.user, target: 'root@local:srv1:vnc', protocol: 'VNC' } as const
+    const { user } = world.estate
+    const wanted = { user, basis: byPassword(user), target: 'root@local:srv1:vnc', protocol: 'VNC' } as const
     expect(await world.gate.tickets.issue({ ...wanted, address: '192.0.2.7' })).toEqual({ result: 'unknown' })
   })
 

@@ -87,6 +87,9 @@ export function forger() {
   const owner = pairOf()
   return {
     line: `ssh-ed25519 ${ca.blob.toString('base64')} forger`,
+    /** The signature field of the certificates' owner. */
+    sign: (data: Uint8Array): Buffer =>
+      Buffer.concat([sshString('ssh-ed25519'), sshString(sign(null, data, owner.privateKey))]),
     certificate: (more: {
       type?: number
       principals?: Uint8Array

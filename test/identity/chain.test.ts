@@ -1,11 +1,14 @@
+import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Authorities } from '../../src/identity/authorities.ts'
 import { Identities, type Outcome, type Proof, type SignIn } from '../../src/identity/chain.ts'
+import { type HashSeal, openHash } from '../../src/identity/hashes.ts'
 import { LOCKOUT_LIMITS, Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
 import { parseAuthorizedKey } from '../../src/identity/publickey.ts'
 import type { User } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
+import { type DataKey, KEY_BYTES, KEY_ID_BYTES, open, seal, UnsealError } from '../../src/vault/seal.ts'
 import { newUser } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 import { forger } from './certificates.ts'
@@ -13,6 +16,11 @@ import { opensshKey, signedData } from './keys.ts'
 
 const PASSWORD = 'correct horse'
 const SOURCE = '192.0.2.1'
+const dataKey: DataKey = { id: randomBytes(KEY_ID_BYTES), key: Secret.of(randomBytes(KEY_BYTES)) }
+const SEAL: HashSeal = {
+  seal: (place, secret) => seal(dataKey, place, secret),
+  open: (place, sealed) => open(dataKey, place, sealed),
+}
 const key = opensshKey('ed25519')
 const otherKey = opensshKey('ed25519')
 
@@ -29,10 +37,16 @@ class CountingAuthorities extends Authorities {
 /** Counts what is computed, so that the price of an answer can be compared. */
 class CountingHasher extends PasswordHasher {
   verifications = 0
+  pretences = 0
 
-  override verify(hash: string | undefined, password: Secret): Promise<boolean> {
+  override verify(...question: Parameters<PasswordHasher['verify']>): Promise<boolean> {
     this.verifications++
-    return super.verify(hash, password)
+    return super.verify(...question)
+  }
+
+  override pretend(source: string): Promise<void> {
+    this.pretences++
+    return super.pretend(source)
   }
 }
 
@@ -46,7 +60,7 @@ beforeEach(async () => {
   temp = await temporaryStore()
   now = 1_000_000
   hasher = new CountingHasher({ memory: 256, passes: 1 })
-  identities = new Identities(temp.store.users, hasher, new Lockout(), () => now)
+  identities = new Identities(temp.store.users, hasher, new Lockout(), () => now, SEAL)
   ops1 = await add('ops1', {})
 })
 afterEach(() => temp.remove())
@@ -115,10 +129,10 @@ describe('signing in', () => {
 
   it('renews a hash of other parameters', async () => {
     const stronger = new PasswordHasher({ memory: 512, passes: 1 })
-    identities = new Identities(temp.store.users, stronger, new Lockout(), () => now)
+    identities = new Identities(temp.store.users, stronger, new Lockout(), () => now, SEAL)
     expect(await byPassword(PASSWORD)).toMatchObject({ result: 'accepted' })
-    const { passwordHash = '' } = await temp.store.users.secretsOf(ops1.id)
-    expect(stronger.needsRehash(passwordHash)).toBe(false)
+    const { passwordHash } = await temp.store.users.secretsOf(ops1.id)
+    expect(stronger.needsRehash(openHash(SEAL, ops1.id, passwordHash!))).toBe(false)
     expect(await byPassword(PASSWORD)).toMatchObject({ result: 'accepted' })
   })
 })
@@ -155,14 +169,16 @@ describe('whoever is refused', () => {
     }
     for (let i = 0; i < LOCKOUT_LIMITS.pairFailures; i++) await byPassword('wrong')
     hasher.verifications = 0
+    hasher.pretences = 0
     expect(await byPassword(PASSWORD)).toEqual(refused('locked'))
-    expect(hasher.verifications).toBe(1)
+    expect(await byPassword('wrong', { user: 'OPS1' })).toEqual(refused('locked'))
+    expect([hasher.verifications, hasher.pretences]).toEqual([0, 2])
   })
 
   it('waits equally long, known or not', { timeout: 30_000 }, async () => {
     const generous = { ...LOCKOUT_LIMITS, pairFailures: 1000, addressFailures: 1000 }
     const real = new PasswordHasher()
-    identities = new Identities(temp.store.users, real, new Lockout(generous), () => now)
+    identities = new Identities(temp.store.users, real, new Lockout(generous), () => now, SEAL)
     await identities.setPassword(ops1.id, Secret.of(PASSWORD))
     const users = ['ops1', 'nobody', 'nosecret']
     const times = new Map<string, number[]>(users.map((user) => [user, []]))
@@ -180,6 +196,30 @@ describe('whoever is refused', () => {
       expect(median / known).toBeLessThan(1.4)
     }
   })
+})
+
+describe('the hash in the database', () => {
+  it('is sealed, and for its user only', async () => {
+    const [{ passwordHash: own }, other] = [await temp.store.users.secretsOf(ops1.id), await add('ops2', {})]
+    expect(Buffer.from(own!).toString('latin1')).not.toContain('argon2')
+    expect(openHash(SEAL, ops1.id, own!)).toMatch(/^\$argon2id\$/)
+    expect(() => openHash(SEAL, other.id, own!)).toThrow(UnsealError)
+    // who can write the database cannot sign in as somebody else with their own password
+    await temp.store.users.setPasswordHash(other.id, own!)
+    await expect(byPassword(PASSWORD, { user: 'ops2' })).rejects.toThrow(UnsealError)
+  })
+})
+
+it('a waiting room that one network has filled has room for another', async () => {
+  const narrow = new PasswordHasher({ memory: 1024, passes: 1, maxWaiting: 8 })
+  const generous = { ...LOCKOUT_LIMITS, pairFailures: 1000, addressFailures: 1000 }
+  identities = new Identities(temp.store.users, narrow, new Lockout(generous), () => now, SEAL)
+  const flood = Array.from({ length: 60 }, (_, i) =>
+    byPassword('wrong', { source: `203.0.113.${i % 250}`, user: `guess${i}` }),
+  )
+  const ours = ['192.0.2.1', '2001:db8::1'].map((source) => byPassword(PASSWORD, { source }))
+  expect(await Promise.all(ours)).toMatchObject([{ result: 'accepted' }, { result: 'accepted' }])
+  expect(await Promise.all(flood)).toContainEqual(refused('busy'))
 })
 
 describe('failures', () => {
@@ -210,7 +250,7 @@ describe('failures', () => {
 
   it('are none when many come at the same time with the right secret', async () => {
     const patient = new PasswordHasher({ memory: 256, passes: 1, maxWaiting: 200 })
-    identities = new Identities(temp.store.users, patient, new Lockout(), () => now)
+    identities = new Identities(temp.store.users, patient, new Lockout(), () => now, SEAL)
     const outcomes = await Promise.all(
       Array.from({ length: 120 }, (_, i) => (i % 2 ? byKey() : byPassword(PASSWORD))),
     )
@@ -224,7 +264,7 @@ describe('failures', () => {
 
   it('are not those of a broker that is too busy', async () => {
     const narrow = new PasswordHasher({ memory: 256, passes: 1, maxWaiting: 0 })
-    identities = new Identities(temp.store.users, narrow, new Lockout(), () => now)
+    identities = new Identities(temp.store.users, narrow, new Lockout(), () => now, SEAL)
     for (let round = 0; round < 5; round++) {
       const outcomes = await Promise.all(Array.from({ length: 9 }, () => byPassword(PASSWORD)))
       expect(outcomes).toContainEqual(refused('busy'))
@@ -250,4 +290,36 @@ it('a certificate costs the same for users who are there, who may not, and who a
     expect(await signIn({ method: 'publickey', key: offered }, { user })).toMatchObject({ result })
     expect(authorities.asked, user).toBe(1)
   }
+})
+
+describe('a certificate that asks for a PIN or a finger', () => {
+  const smith = forger()
+  const byCertificate = (options: [string, Uint8Array][]) => {
+    const blob = smith.certificate({ options })
+    const data = signedData('ops1+root@srv1', 'ssh-ed25519-cert-v01@openssh.com', blob)
+    return signIn({ method: 'publickey', key: blob, signed: { data, signature: smith.sign(data) } })
+  }
+
+  it('signs in nobody by a signature without one', async () => {
+    identities.authorities = new Authorities([parseAuthorizedKey(smith.line)])
+    expect(await byCertificate([])).toMatchObject({ result: 'accepted' })
+    expect(await byCertificate([['verify-required', new Uint8Array(0)]])).toEqual(
+      refused('certificate_option'),
+    )
+  })
+})
+
+it('a password that was replaced while it was checked signs in nobody, on any front', async () => {
+  const slow = new (class extends PasswordHasher {
+    override async verify(...question: Parameters<PasswordHasher['verify']>): Promise<boolean> {
+      const matches = await super.verify(...question)
+      await identities.setPassword(ops1.id, Secret.of('another one'))
+      return matches
+    }
+  })({ memory: 256, passes: 1 })
+  identities = new Identities(temp.store.users, slow, new Lockout(), () => now, SEAL)
+  expect(await byPassword(PASSWORD)).toEqual(refused('wrong_password'))
+  expect(await signIn({ method: 'keyboard-interactive', password: 'another one' })).toEqual(
+    refused('wrong_password'),
+  )
 })

@@ -27,7 +27,13 @@ afterEach(() => exports.close())
 
 async function keeperWith(own: typeof identity, bucket?: Bucket): Promise<RecordingKeeper> {
   const signer = makeSigner()
-  const keys = { signing: signer.key, signer: signer.raw, identity: own, recipient: await recipientOf(own) }
+  const keys = {
+    signing: signer.key,
+    signer: signer.raw,
+    trusted: [signer.raw],
+    identities: [own],
+    recipient: await recipientOf(own),
+  }
   return new RecordingKeeper({
     root,
     keys,

@@ -23,7 +23,13 @@ let here: Setting
 let keeper: RecordingKeeper
 beforeEach(async () => {
   here = await startSetting(signer)
-  const keys = { signing: signer.key, signer: signer.raw, identity, recipient }
+  const keys = {
+    signing: signer.key,
+    signer: signer.raw,
+    trusted: [signer.raw],
+    identities: [identity],
+    recipient,
+  }
   keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
 })
 afterEach(() => here.close())
@@ -67,6 +73,7 @@ test('one that is whole is known again, by what its header tells, and once', asy
 
 test('one that was cut is sealed first', async () => {
   await (await record(1)).flush()
+  keeper.over(idOf(1))
   expect(await start()).toEqual([expect.stringContaining('was taken up again (recovered')])
   expect((await findRecording(here.root, idOf(1)))?.state).toBe('recovered')
   expect(await faults()).toEqual([])
@@ -80,7 +87,13 @@ test('ones that are known stay as they are', async () => {
 
 test('one that somebody else has signed, or changed, or that does not say what it is, stays unknown', async () => {
   const stranger = makeSigner()
-  const keys = { signing: stranger.key, signer: stranger.raw, identity, recipient }
+  const keys = {
+    signing: stranger.key,
+    signer: stranger.raw,
+    trusted: [stranger.raw],
+    identities: [identity],
+    recipient,
+  }
   const ours = keeper
   keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
   await (await record(1)).close({ result: 'success' })

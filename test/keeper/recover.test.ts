@@ -15,7 +15,13 @@ let keeper: RecordingKeeper
 const signer = makeSigner()
 beforeEach(async () => {
   here = await startSetting(signer)
-  const keys = { signing: signer.key, signer: signer.raw, identity, recipient }
+  const keys = {
+    signing: signer.key,
+    signer: signer.raw,
+    trusted: [signer.raw],
+    identities: [identity],
+    recipient,
+  }
   keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
 })
 afterEach(() => here.close())

@@ -35,7 +35,7 @@ async function verified(): Promise<string[]> {
   const evidence = new Evidence()
   const trusted = [rawPublicKey(here.key)]
   const { fault } = await verifyAudit(here.store.audit, { trusted, onEvent: (event) => evidence.add(event) })
-  const faults = await crossCheck(here.root, entries, evidence.sessions)
+  const faults = await crossCheck(here.root, entries, evidence)
   return [...(fault ? [fault.code] : []), ...faults.map(({ code, session }) => `${code} ${session}`)]
 }
 const isThere = async (number: number) => (await findRecording(here.root, idOf(number))) !== undefined
@@ -55,7 +55,7 @@ describe('a deletion', () => {
     ])
     expect((await here.store.audit.last())?.code).toBe('audit.checkpoint')
     expect(await verified()).toEqual([])
-    expect((await gatherEvidence(here.store.audit, idOf(1))).get(idOf(1))?.deleted).toMatch(
+    expect((await gatherEvidence(here.store.audit, idOf(1))).sessions.get(idOf(1))?.deleted).toMatch(
       /^deleted 2026-\d\d-\d\dT.*Z by admin: asked for$/,
     )
     expect(await here.deletion.remove(idOf(1), request())).toBe('not_found')
@@ -74,8 +74,29 @@ describe('a deletion', () => {
     await expect(here.deletion.remove(idOf(3), broken)).rejects.toThrow('audit_unavailable')
     expect(await Promise.all([isThere(1), isThere(2), isThere(3)])).toEqual([true, true, true])
     expect(await here.deletion.remove(idOf(4), request())).toBe('not_found')
-    await here.deletion.hold(idOf(2), undefined, async () => {})
+    const wish = { by: 'auditor', userId: 'a', since: BEGIN, reason: 'closed' }
+    expect(await here.deletion.release(idOf(2), wish, async () => {})).toBe('released')
     expect(await here.deletion.remove(idOf(2), request())).toBe('deleted')
+  })
+
+  test('and a hold come one after the other, whichever is first', async () => {
+    const { promise: written, resolve: write } = Promise.withResolvers<void>()
+    for (const number of [1, 2]) await here.session(number)
+    const hold = { by: 'auditor', since: BEGIN, reason: 'case 7' }
+    const done: string[] = []
+    const removing = here.deletion.remove(idOf(1), request({ tell: () => written }))
+    const holding = here.deletion.hold(idOf(1), hold, async () => void done.push('held'))
+    const heldFirst = here.deletion.hold(idOf(2), hold, async () => {})
+    const refused = here.deletion.remove(idOf(2), request())
+    // Turns of the event loop in which the second could have gone ahead.
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(done).toEqual([])
+    write()
+    expect(await removing).toBe('deleted')
+    await holding
+    await heldFirst
+    expect(await refused).toBe('on_hold')
+    expect(await isThere(2)).toBe(true)
   })
 
   test('that a crash ended is finished by the next start, at whatever step it was', async () => {
@@ -120,11 +141,11 @@ describe('a deletion', () => {
 describe('verify tells a hole with a reason from one without', () => {
   test('an event that the column for its session hides from whoever asks for that session', async () => {
     await here.session(1)
-    expect((await gatherEvidence(here.store.audit, idOf(1))).get(idOf(1))?.closed).toBeDefined()
+    expect((await gatherEvidence(here.store.audit, idOf(1))).sessions.get(idOf(1))?.closed).toBeDefined()
     const stranger = new DatabaseSync(here.path)
     stranger.exec("update audit set session = null where code = 'recording.sealed'")
     stranger.close()
-    expect((await gatherEvidence(here.store.audit, idOf(1))).get(idOf(1))?.closed).toBeUndefined()
+    expect((await gatherEvidence(here.store.audit, idOf(1))).sessions.get(idOf(1))?.closed).toBeUndefined()
     expect(await verified()).toEqual(['bad_event'])
   })
 

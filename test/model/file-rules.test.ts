@@ -176,7 +176,101 @@ describe('the rules', () => {
     expect(below('/in', 'allow any /in/*', 'deny any /**')).toBe(true)
   })
 
+  const isDenied = (rules: string[], ...names: string[]) =>
+    names.map((name) => judge(...rules).forbids('up', pathOf(name)) !== undefined)
+  const EXE = [
+    '/in/evil.exe',
+    '/in/EVIL.EXE',
+    '/in/.exe',
+    '/in/evil.exe.',
+    '/in/evil.exe . ..',
+    '/in/evil.exe::$DATA',
+    '/in/evil.exe:stream',
+    '/in/evil.exe.:x.txt',
+    '/in/notes.txt:evil.exe',
+    '/in/notes.txt:evil.exe:$DATA',
+    '/in\\evil.exe',
+    '/in/evil.exe\\',
+    '/in/evil.exe\\.',
+    '/in/evil.exe\\x\\..',
+    '/in/evil.e\u200cxe',
+    '/in/EVILTO~1.EXE',
+  ]
+
+  test.each(EXE)('an extension is forbidden in whatever a target makes of a name: %j', (name) => {
+    expect(isDenied(['deny up /** ext=exe'], name)).toEqual([true])
+    expect(isDenied(['allow up /** ext=txt', 'deny up /**'], name)).toEqual([true])
+  })
+
+  test('an extension is not seen where none is', () => {
+    const names = [
+      '/in/exe',
+      '/in/evil.exe.txt',
+      '/in/x:exe',
+      '/in/evil.exe/notes',
+      '/in/a.exe2',
+      '/in/~1.txt',
+    ]
+    expect(isDenied(['deny up /** ext=exe'], ...names)).toEqual(names.map(() => false))
+  })
+
+  test('an extension is allowed where it is the only one that a name can have', () => {
+    const rules = ['allow up /** ext=txt,htm', 'deny up /**']
+    expect(isDenied(rules, '/in/a.txt', '/in/A.TXT', '/in/b c.txt', '/in/~a.txt')).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ])
+    expect(isDenied(rules, '/in/PAGE~1.HTM', '/in/a.txt:b', '/in/a:b.txt', '/in/a.txt\\b')).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ])
+  })
+
+  test('a short name has the beginning of an extension', () => {
+    const rules = ['deny up /** ext=html,tar.gz,json']
+    expect(isDenied(rules, '/PAGE~1.HTM', '/ARCHIV~2.GZ', '/DATA~12.JSO', '/page.htm', '/a~.gz')).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ])
+  })
+
+  test.each([
+    '/in/x\\..\\..\\secret\\key',
+    '/in\\..\\secret/key',
+    '/secret./key',
+    '/secret /key',
+    '/secret::$INDEX_ALLOCATION/key',
+    '/secret:$I30:$INDEX_ALLOCATION/key',
+    '/secret/key:stream',
+  ])('a folder is forbidden in whatever a target makes of a path: %j', (name) => {
+    expect(isDenied(['deny up /secret/**'], name)).toEqual([true])
+    expect(isDenied(['allow up /in/**', 'deny up /**'], name)).toEqual([true])
+    expect(judge('deny up /secret/**').forbidsBelow('up', pathOf(name))).toBeDefined()
+  })
+
+  test('a drive is a folder, and what else has a colon or a backslash is within its own', () => {
+    const rules = ['allow up /C:/in/**', 'allow up /in/**', 'deny up /**']
+    expect(isDenied(rules, '/C:/in/x', '/in/12:30', '/in/a\\b', '/in/v1.')).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ])
+    expect(isDenied(rules, '/C:/x', '/D:/in/x')).toEqual([true, true])
+  })
+
   test('what they can make a difference by', () => {
+    expect(judge('deny up /** ext=exe').asksName).toBe(true)
+    expect(judge('deny up /a').asksName).toBe(true)
+    expect(judge('deny up /** size>1B').asksName).toBe(false)
+    expect(judge('deny up /** size>1B', 'deny up /a size<=5B').sizes).toEqual([0, 2, 6])
     expect(judge('deny up /** ext=exe').asksPath).toBe(false)
     expect(judge('deny up /a').asksPath).toBe(true)
     expect(judge('deny up /a').asksSize).toBe(false)

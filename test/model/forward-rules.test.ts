@@ -115,6 +115,62 @@ describe("a cloud's metadata service", () => {
     'FE80::A9FE:A9FE%eth0',
     '100.100.100.200',
     'Metadata.Google.Internal.',
+    'metadata',
+    'metadata.google.internal..',
+    'METADATA.GOOG',
+    'instance-data',
+    'instance-data.eu-west-1.compute.internal',
+    'metadata.azure.internal',
+    'metadata.azure.com',
+    'metadata.tencentyun.com',
+    'metadata.platformequinix.com',
+    'rancher-metadata',
+    '[fd00:ec2::254]',
+    '[::ffff:169.254.169.254',
+    '169.254.169.254%eth0',
+    '0xa9fea9fe%1',
+    // parts that are too large, and numbers that run over
+    '425.510.425.510',
+    '0x1a9fea9fe',
+    '11441973758',
+    '169.254.0124776',
+    '0xa9.0xfea9fe',
+    // IPv6 of the services themselves
+    'fd00:ec2::23',
+    'fd00:0ec2:0:0:0:0:0:254',
+    'fd20:ce::254',
+    'fd00:c1::a9fe:a9fe',
+    'fd00:42::42',
+    'fe80::1',
+    'febf::1%2',
+    // IPv4 within IPv6: translated, compatible, NAT64 with each length of a prefix, 6to4, Teredo, ISATAP
+    '::ffff:0:a9fe:a9fe',
+    '::ffff:0:169.254.169.254',
+    '64:ff9b::169.254.1.1',
+    '64:ff9b:1::a9fe:a9fe',
+    '64:ff9b:1:a9fe:a9:fe00::',
+    '64:ff9b:1:a9:fe:a9fe::',
+    '64:ff9b:1:0:a9:fea9:fe00:0',
+    '2002:a9fe:a9fe::1',
+    '2002:6464:64c8::',
+    '2001:0:a9fe:a9fe::1',
+    '2001::ffff:ffff:ffff:5601:5601',
+    '2001:db8::5efe:169.254.169.254',
+    '2001:db8::200:5efe:a9fe:1',
+    // a prefix of the network's own
+    '2001:db8:64::a9fe:a9fe',
+    '2001:db8:a9fe:a9fe::',
+    '2001:db8:12a9:fea9:fe::',
+    '2001:db8::100.100.100.200',
+    '64:ff9b::168.63.129.16',
+    '168.63.129.16',
+    '192.0.0.192',
+    '100.96.0.96',
+    // names that say what they resolve to
+    '169.254.169.254.nip.io',
+    'www-169-254-169-254.sslip.io',
+    'a9fea9fe.nip.io',
+    'x.0xa9fea9fe.example.com',
   ]
 
   test.each(WAYS)('as %s is reached by no connection without a rule, nor by a rule for anything', (host) => {
@@ -122,7 +178,24 @@ describe("a cloud's metadata service", () => {
     expect(isConnectAllowed(['*:*', '*:80'], host, 80)).toBe(false)
   })
 
+  test.each([
+    ['0.0.0.0/0:80', '169.254.169.254'],
+    ['100.64.0.0/10:80', '100.100.100.200'],
+    ['[::/0]:80', 'fd00:ec2::254'],
+    ['[fd00::/8]:80', 'fd00:ec2::254'],
+    ['[64:ff9b::/96]:80', '64:ff9b::a9fe:a9fe'],
+    ['*.internal:80', 'metadata.google.internal'],
+    ['m*:80', 'metadata'],
+    ['169.254.169.254:80', '64:ff9b::a9fe:a9fe'],
+    ['169.254.169.254:80', '169-254-169-254.nip.io'],
+  ])('is not reached by a rule that has it among others: %s', (rule, host) => {
+    expect(isConnectAllowed([rule], host, 80)).toBe(false)
+  })
+
   test('is reached by a rule that says so', () => {
+    expect(isConnectAllowed(['[fe80::/10]:80'], 'fe80::1', 80)).toBe(true)
+    expect(isConnectAllowed(['[64:ff9b::a9fe:a9fe]:80'], '64:ff9b::a9fe:a9fe', 80)).toBe(true)
+    expect(isConnectAllowed(['169-254-169-254.nip.io:80'], '169-254-169-254.nip.io', 80)).toBe(true)
     expect(isConnectAllowed(['169.254.169.254:80'], '169.254.169.254', 80)).toBe(true)
     expect(isConnectAllowed(['169.254.0.0/16:80'], '::ffff:a9fe:a9fe', 80)).toBe(true)
     expect(isConnectAllowed(['metadata.google.internal:80'], 'metadata.google.internal', 80)).toBe(true)
@@ -139,6 +212,21 @@ describe("a cloud's metadata service", () => {
     'metadata.example.com',
     '',
     '1.2.3.4.5',
+    '1.169.254.1',
+    '10.169.254.169',
+    '2001:db8::a9fe',
+    '2001:db8::169.254.1.1',
+    '2a00:1450:4001:81b::200e',
+    '64:ff9b::10.0.0.1',
+    '2002:a00:1::1',
+    'fd00::1',
+    'metadata-store.example.com',
+    'metadata.example.internal.com',
+    'host-10-169-254-16.example.com',
+    'deadbeef.example.com',
+    'db169.254.169.254x',
+    '0x',
+    '08.1',
   ])('%j is another place', (host) => {
     expect(isConnectAllowed([], host, 80)).toBe(true)
     expect(isConnectAllowed(['*:*'], host, 80)).toBe(true)

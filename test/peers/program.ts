@@ -51,6 +51,8 @@ const PROGRAMS = {
   tmux: 'tmux',
   vim: 'vim',
   zsh: 'zsh',
+  fish: 'fish',
+  tcsh: 'tcsh',
   xauth: 'xauth',
   xdpyinfo: 'x11-utils',
   Xvfb: 'xvfb',

@@ -80,10 +80,13 @@ export async function startRsyslog(port = 0): Promise<Rsyslog> {
     } catch {
       // nothing has come yet
     }
-    return text
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as SyslogMessage)
+    return (
+      text
+        .split('\n')
+        // the last line may be one that it is still writing
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as SyslogMessage)
+    )
   }
   return {
     port: chosen,

@@ -1,11 +1,10 @@
 /** What the gate says of a session before its proxy knows it. */
 import { expect, test } from 'vitest'
-import { EarlyNotices } from '../../proxies/early-notices.ts'
+import { EarlyNotices, type SessionNotice } from '../../proxies/early-notices.ts'
 import { MAX_EARLY_NOTICES } from '../../proxies/limits.ts'
-import type { GateNotice } from '../../src/gate/messages.ts'
 
-const watch = (session: string, sync: number): GateNotice => ({ type: 'watch', session, sync })
-const stop = (session: string): GateNotice => ({ type: 'stop', session, reason: 'enough' })
+const watch = (session: string, sync: number): SessionNotice => ({ type: 'watch', session, sync })
+const stop = (session: string): SessionNotice => ({ type: 'stop', session, reason: 'enough' })
 
 test('is told once it does, the last of each kind', () => {
   const early = new EarlyNotices()

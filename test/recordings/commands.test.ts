@@ -45,8 +45,10 @@ async function run(
     },
   })
   const unwrap = (wrapped: Uint8Array) => unwrapKey(wrapped, identity)
-  const answer = await action({ root, unwrap, trusted: [signer.raw], stdout, ...changed })
-  return { shown, answer }
+  const told: string[] = []
+  const tell = (line: string) => void told.push(line)
+  const answer = await action({ root, unwrap, trusted: [signer.raw], stdout, tell, ...changed })
+  return { shown, answer, told }
 }
 
 describe('recordings', () => {
@@ -74,7 +76,7 @@ describe('recordings', () => {
 
   test('export', async () => {
     const cast = await run((commands) => exportRecording(commands, SESSION, { format: 'cast' }))
-    expect(cast.shown.split('\n')[1]).toBe('[0.25,"o","# \\u001b]0;x\\u0007hi\\r\\n"]')
+    expect(cast.shown.split('\n')[1]).toBe('[0.25,"o","# hi\\r\\n"]')
     const text = await run((commands) => exportRecording(commands, SESSION, { format: 'txt' }))
     expect(text.shown.split('\n')[1]).toBe('# hi')
     const json = await run((commands) => exportRecording(commands, SESSION, { format: 'json' }))

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { exportCast } from '../../recordings/export/cast.ts'
-import { firstChannel } from '../../recordings/export/channel.ts'
+import { mainChannel, type Shown, surveyOf } from '../../recordings/export/channel.ts'
 import { exportJson } from '../../recordings/export/json.ts'
 import { exportText } from '../../recordings/export/text.ts'
 import { FRAME, type Frame, type FrameType } from '../../recordings/frames.ts'
@@ -37,8 +37,10 @@ async function joined(pieces: AsyncIterable<string>): Promise<string> {
   for await (const piece of pieces) all += piece
   return all
 }
-const cast = (frames: readonly Frame[]) => joined(exportCast(stream(frames), 1, METADATA))
-const text = (frames: readonly Frame[]) => joined(exportText(stream(frames), 1))
+const ONLY: Shown = { channel: 1, place: 1, count: 1 }
+const cast = (frames: readonly Frame[], shown = ONLY, options = {}) =>
+  joined(exportCast(stream(frames), shown, METADATA, options))
+const text = (frames: readonly Frame[], shown = ONLY) => joined(exportText(stream(frames), shown))
 const json = async (frames: readonly Frame[]) =>
   (await joined(exportJson(stream(frames))))
     .trimEnd()
@@ -83,9 +85,65 @@ describe('asciicast', () => {
       [1.25, 'o', '\u20ac'],
       [1.5, 'o', '\ufffd\ufffd\r\n'],
       [2, 'r', '132x43'],
-      [2.5, 'o', '\x1b]0;title\x07bye\r\n\u0085'],
+      [2.5, 'o', 'bye\r\n\x1bE'],
       [2.6, 'o', ''],
       [3, 'o', '\ufffd'],
+    ])
+  })
+
+  test('holds what may be shown in the terminal of whoever plays it, unless it is wanted raw', async () => {
+    const hostile =
+      '\x1b]52;c;cm0gLXJm\x07\x1b[c\x1b[6n\x1bP$qm\x1b\\\x05\x1b]8;;http://evil\x1b\\\x1b[31mred'
+    const frames = [
+      frame(FRAME.channelOpen, {
+        kind: 'exec',
+        command: '\x1b]0;x\x07',
+        terminal: { type: '\x1bP', columns: 1, rows: 1 },
+      }),
+      output(`${hostile}\x1b]0;`),
+      output('never seen\x07!'),
+      frame(FRAME.input, hostile),
+      frame(FRAME.command, { line: hostile }),
+    ]
+    const texts = (lines: string) => {
+      const [first, ...events] = lines
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      return [first.command, first.env.TERM, ...events.map((event: unknown[]) => event[2])]
+    }
+    const [command, type, ...shown] = texts(await cast(frames))
+    expect([command, type]).toEqual(['\\u001b]0;x\\u0007', '\\u001bP'])
+    expect(shown.slice(0, 3)).toEqual(['\x1b[31mred', '!', '\x1b[31mred'])
+    expect(shown[3]).not.toMatch(/[\x00-\x1f]/)
+    expect(texts(await cast(frames, ONLY, { isRaw: true })).slice(2)).toEqual([
+      `${hostile}\x1b]0;`,
+      'never seen\x07!',
+      hostile,
+      hostile,
+    ])
+  })
+
+  test('says which channel of how many it shows, and shows all of them with their names', async () => {
+    const exec = { kind: 'exec', subprotocol: 'SSH_REMOTE_COMMAND', command: 'id\x1b]0;x\x07' }
+    const frames = [
+      opened,
+      frame(FRAME.channelOpen, exec, 1_000_000, 7),
+      output('one\x1b]0;'),
+      frame(FRAME.output, 'seven', 1_600_000, 7),
+      output('\x07two'),
+      output('three'),
+    ]
+    const titled = async (shown: Shown) => JSON.parse((await cast(frames, shown)).split('\n')[0]!).title
+    expect(await titled({ channel: 1, place: 1, count: 2 })).toBe(`session ${SESSION}, channel 1 (1 of 2)`)
+    expect(await titled({ channel: 'all', count: 2 })).toBe(`session ${SESSION}, all 2 channels`)
+    const all = (await cast(frames, { channel: 'all', count: 2 })).trimEnd().split('\n').slice(1)
+    const line = (name: string) => `${TERMINAL_RESET}\r\n[channel ${name}]\r\n`
+    expect(all.map((event) => JSON.parse(event)[2])).toEqual([
+      `${line('1: shell')}one`,
+      `${line('7: exec id\\u001b]0;x\\u0007')}seven`,
+      `${line('1: shell')}two`,
+      'three',
     ])
   })
 
@@ -111,7 +169,7 @@ describeWithPeers('the ordinary asciinema', ['asciinema'], () => {
       }).toString()
     inTerminal(`${asciinema} cat ${path} > ${path}.shown`)
     expect(readFileSync(`${path}.shown`, 'utf8')).toBe(
-      '\x1b[31mroot@srv1\x1b[0m:~# \u20ac\ufffd\ufffd\r\n\x1b]0;title\x07bye\r\n\u0085\ufffd',
+      '\x1b[31mroot@srv1\x1b[0m:~# \u20ac\ufffd\ufffd\r\nbye\r\n\x1bE\ufffd',
     )
     expect(inTerminal(`${asciinema} play --speed 100 ${path}`)).toContain('bye')
   })
@@ -152,6 +210,21 @@ describe('text', () => {
       '[4.000 channel_close]',
       '',
     ])
+  })
+
+  test('says which channel of how many it shows, and shows all of them with their numbers', async () => {
+    const frames = [
+      output('one\r\npart'),
+      frame(FRAME.output, 'seven\r\n', 1_600_000, 7),
+      frame(FRAME.channelClose, '', 2_000_000, 7),
+      output('ial\r\n\r\n'),
+    ]
+    expect(await text(frames, { channel: 1, place: 1, count: 2 })).toBe(
+      '[only channel 1 (1 of 2) is shown here]\none\npartial\n\n',
+    )
+    expect(await text(frames, { channel: 'all', count: 2 })).toBe(
+      '1| one\n7| seven\n7| [2.000 channel_close]\n1| partial\n\n',
+    )
   })
 
   test('holds nothing but printable characters and ends of lines, and is bounded', async () => {
@@ -224,9 +297,10 @@ describe('the channel', () => {
   test('is the first with a terminal, else the first', async () => {
     const exec = { kind: 'exec', subprotocol: 'SSH_REMOTE_COMMAND', command: 'id' }
     const frames = [frame(FRAME.channelOpen, exec, 0, 4), frame(FRAME.channelOpen, exec, 0, 5)]
-    expect(await firstChannel(stream(frames))).toBe(4)
-    expect(await firstChannel(stream([...frames, opened]))).toBe(1)
-    expect(await firstChannel(stream([]))).toBeUndefined()
+    const main = async (some: readonly Frame[]) => mainChannel(await surveyOf(stream(some)))?.channel
+    expect(await main(frames)).toBe(4)
+    expect(await main([...frames, opened])).toBe(1)
+    expect(await main([])).toBeUndefined()
   })
 })
 

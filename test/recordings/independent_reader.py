@@ -1,4 +1,7 @@
-"""Reads and verifies a recording by docs/recording-format.md alone: python3 independent_reader.py FILE KEY-IN-HEX."""
+"""
+Reads and verifies a recording by docs/recording-format.md alone: python3 independent_reader.py FILE KEY-IN-HEX [ENTRY]
+ENTRY is what the audit log has noted of it while it was written: SESSION:BYTES:DIGEST:MILLISECONDS (docs/events.md).
+"""
 import base64
 import hashlib
 import json
@@ -43,6 +46,7 @@ def frames_of(body, key):
 
 
 data = open(sys.argv[1], "rb").read()
+noted = sys.argv[3].split(":") if len(sys.argv) > 3 else None
 key = bytes.fromhex(sys.argv[2])
 assert data[:8] == b"SPREC\r\n\x1a" and data[8:12] == b"\0\1\0\0"
 at = 16 + int.from_bytes(data[12:16], "big")
@@ -75,5 +79,10 @@ while at < len(data):
     assert data[at : at + 32] == link
     at += 32
     sequence += 1
+    if noted and at == int(noted[1]):
+        assert [metadata["session"], link.hex()] == [noted[0], noted[2]], "not what was noted"
+        noted = None
+
+assert noted is None, "it ends before what was noted"
 
 json.dump({"kind": kind, "frames": frames, "digest": link.hex(), "checkpoints": checkpoints}, sys.stdout)

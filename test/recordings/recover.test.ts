@@ -6,9 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findRecording, recordingsIn } from '../../recordings/catalog.ts'
 import { FILE_NAME } from '../../recordings/format/limits.ts'
 import { RecordParser } from '../../recordings/format/parser.ts'
+import { RECORD } from '../../recordings/format/record.ts'
 import { FRAME } from '../../recordings/frames.ts'
 import { type RecoverOptions, recoverAll, recoverRecording } from '../../recordings/recover.ts'
 import { missingPart, verifyStream } from '../../recordings/verify.ts'
+import { recordsOf } from './samples.ts'
 import {
   BEGIN,
   framesOf,
@@ -138,6 +140,26 @@ describe('what no crash leaves behind is reported and left as it is', () => {
     const changed = Buffer.from(open)
     changed[header + 60] = (changed[header + 60] ?? 0) ^ 1
     await untouched(changed, 'damaged_record')
+  })
+
+  test('a byte changed before exactly two of them; before the last one alone it may be torn', async () => {
+    const records = recordsOf(open)
+    const checkpoints = records.filter(({ type }) => type === RECORD.checkpoint)
+    const flipped = ({ offset }: { offset: number }) => {
+      const changed = Buffer.from(open)
+      changed[offset + 20] = (changed[offset + 20] ?? 0) ^ 1
+      return changed
+    }
+    const behind = (end: number) => checkpoints.filter(({ offset }) => offset > end).length
+    const groups = records.filter(({ type }) => type === RECORD.group)
+    const two = groups.filter(({ end }) => behind(end - 1) === 2)
+    const one = groups.filter(({ end }) => behind(end - 1) === 1)
+    expect([two.length > 0, one.length > 0]).toEqual([true, true])
+    for (const group of two) await untouched(flipped(group), 'damaged_record')
+    for (const group of one) {
+      const directory = folderWith(flipped(group))
+      expect(await recoverRecording(directory, SESSION, options)).toMatchObject({ outcome: 'recovered' })
+    }
   })
 
   test('a record taken out, another session, a stranger, bytes behind the end', async () => {

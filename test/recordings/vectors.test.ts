@@ -10,15 +10,17 @@ import { expect, test } from 'vitest'
 import { Chain } from '../../recordings/chain.ts'
 import { type CheckpointKind, encodeCheckpoint, encodeStatement } from '../../recordings/format/checkpoint.ts'
 import { GroupBuilder, openGroup, parseGroupHeader } from '../../recordings/format/group.ts'
-import { encodeHeader, signerId, signerMetadata } from '../../recordings/format/header.ts'
+import { encodeHeader, parseHeader, signerId, signerMetadata } from '../../recordings/format/header.ts'
 import { LINK_LENGTH } from '../../recordings/format/limits.ts'
 import { RECORD } from '../../recordings/format/record.ts'
 import { writeVarint } from '../../recordings/format/varint.ts'
 import { unwrapKey } from '../../recordings/keys.ts'
 import { verifyStream } from '../../recordings/verify.ts'
+import { progressEntry } from '../../src/keeper/progress.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { run } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { recordsOf } from './samples.ts'
 import { framesOf, inPieces, signerOfSeed } from './support.ts'
 
 interface VectorFrame {
@@ -152,5 +154,23 @@ describeWithPeers('a program that knows only the document', ['python3', 'python3
       digest: vectors.digest,
       checkpoints: vectors.checkpoints.length,
     })
+  })
+
+  test('holds them against what the audit log has noted of them', async () => {
+    const program = join(import.meta.dirname, 'independent_reader.py')
+    const read = (entry: string) =>
+      run(findProgram('python3'), [program, join(folder, 'session.rec'), vectors.session_key, entry])
+    const { offset, end } = recordsOf(recording)[0]!
+    const { session } = parseHeader(recording.subarray(0, offset))
+    const digest = recording.subarray(end - 32, end).toString('hex')
+    expect((await read(progressEntry(session, { size: end, digest, time: 0 }))).code).toBe(0)
+    for (const [size, hash, fault] of [
+      [end, 'f'.repeat(64), 'not what was noted'],
+      [recording.length + 1, digest, 'it ends before what was noted'],
+    ] as const) {
+      const { stderr, code } = await read(progressEntry(session, { size, digest: hash, time: 0 }))
+      expect(code).toBe(1)
+      expect(stderr).toContain(fault)
+    }
   })
 })

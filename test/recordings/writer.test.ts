@@ -256,6 +256,31 @@ describe('a recording that cannot go on', () => {
     }
   })
 
+  test('closed while a flush waits for its signature is one chain, with all frames', async () => {
+    const signer = makeSigner()
+    const { promise: stalled, resolve: release } = Promise.withResolvers<void>()
+    let signatures = 0
+    const sign = async (statement: Uint8Array) => {
+      if (++signatures === 2) await stalled
+      return signer.sign(statement)
+    }
+    const { writer, path, grant, failures } = await makeWriter({ sign, signer })
+    writer.write(FRAME.output, 1, text('one'))
+    const flushed = writer.flush()
+    await until(() => signatures === 2)
+    writer.write(FRAME.output, 1, text('two'))
+    const closed = writer.close({ result: 'success' })
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(signatures).toBe(2)
+    release()
+    await flushed
+    const { state, digest } = await closed
+    expect([state, failures]).toEqual(['sealed', []])
+    const verification = await verifyStream(inPieces(await readFile(path)), { trusted: [signer.raw] })
+    expect(verification).toMatchObject({ ok: true, state: 'sealed', frames: 3, digest })
+    expect(await readFrames(path, grant.key)).toHaveLength(3)
+  })
+
   test('fails rather than to hold more than its bound when the disk does not follow', async () => {
     const signer = makeSigner()
     const { promise: stalled, resolve: release } = Promise.withResolvers<void>()

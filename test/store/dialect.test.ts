@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { NodeSqliteDialect } from '../../src/store/dialect.ts'
 import { SchemaError } from '../../src/store/errors.ts'
 import { migrate } from '../../src/store/migrations/migrate.ts'
+import { ReadingThread } from '../../src/store/reading/thread.ts'
 import { WalSync } from '../../src/store/wal-sync.ts'
 
 /** Says when it is asked, and answers when it is told to. */
@@ -26,7 +27,9 @@ let database: DatabaseSync
 let db: Kysely<{ numbers: { n: number } }>
 const pathOf = () => join(folder, 'test.db')
 const kyselyOn = (wal: WalSync) =>
-  new Kysely<{ numbers: { n: number } }>({ dialect: new NodeSqliteDialect(database, wal) })
+  new Kysely<{ numbers: { n: number } }>({
+    dialect: new NodeSqliteDialect(database, wal, new ReadingThread({ path: ':memory:' })),
+  })
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'sallyport-test-'))
   database = new DatabaseSync(pathOf())

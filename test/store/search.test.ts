@@ -10,6 +10,7 @@ import { DEVICE_FIELDS } from '../../src/store/devices.ts'
 import { NodeSqliteDialect } from '../../src/store/dialect.ts'
 import { SortError } from '../../src/store/errors.ts'
 import { MAX_LOOKED_AT, Patterns } from '../../src/store/patterns.ts'
+import { ReadingThread } from '../../src/store/reading/thread.ts'
 import type { Db, Schema } from '../../src/store/schema.ts'
 import { type SqlFields, successor, where } from '../../src/store/searchable.ts'
 import { deletableSessions, SESSION_FIELDS } from '../../src/store/sessions.ts'
@@ -115,7 +116,9 @@ describe('a search', () => {
 async function planOf(query: (db: Db) => { compile(): CompiledQuery }): Promise<string> {
   const database = new DatabaseSync(temp.path)
   new Patterns(database)
-  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(database, new WalSync(temp.path)) })
+  const db = new Kysely<Schema>({
+    dialect: new NodeSqliteDialect(database, new WalSync(temp.path), new ReadingThread({ path: temp.path })),
+  })
   const { sql, parameters } = query(db).compile()
   const steps = database.prepare(`explain query plan ${sql}`).all(...(parameters as string[]))
   await db.destroy()

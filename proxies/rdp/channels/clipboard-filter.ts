@@ -1,10 +1,19 @@
 /**
  * The clipboard between a client and a target, held to rights: who may offer what, what is asked for, and what is
  * given. What is not allowed is answered here as its receiver would answer it, so that both peers stay in order: a
- * list of formats is taken and forgotten, a request is refused. Messages that pass are built anew: what nobody has read
- * of them would be a way around the rights.
+ * list of formats is taken and forgotten, a request is refused. Formats pass by a list of what they are; what passes is
+ * told by its size and hash. Messages that pass are built anew: what nobody has read of them would be a way around the
+ * rights.
  */
 import { Buffer } from 'node:buffer'
+import { createHash, type Hash, hash } from 'node:crypto'
+import {
+  type FormatName,
+  isFileList,
+  isTextFormat,
+  kindOfFormat,
+  labelOfFormat,
+} from '../codec/clipboard-formats.ts'
 import {
   buildClipboard,
   buildClipboardCapabilities,
@@ -18,13 +27,9 @@ import {
   CLIPBOARD_MESSAGE,
   CLIPRDR,
   type ClipboardFile,
-  type ClipboardFormat,
   type ClipboardMessage,
   clipboardText,
   type FileContentsRequest,
-  isFileFormat,
-  isFileList,
-  isTextFormat,
   parseClipboard,
   parseClipboardCapabilities,
   parseContentsStream,
@@ -38,6 +43,7 @@ import {
 } from '../codec/cliprdr.ts'
 import { FileParts } from './file-parts.ts'
 import { MessageStream } from './message-stream.ts'
+import { type FileList, OfferedFiles } from './offered-files.ts'
 import {
   type Direction,
   directionFrom,
@@ -55,8 +61,8 @@ const LARGE_BEGIN = 12
 const PENDING_LIMIT = 256
 /** Bytes of an answer that tells a file's size: the request's number, and the size. */
 const SIZE_ANSWER = 12
-/** Lists of files that one side may keep the other from forgetting. */
-const LOCK_LIMIT = 64
+/** Bytes of a message's header. */
+const HEADER = 8
 
 export interface ClipboardRights {
   /** From the client to the target. */
@@ -71,8 +77,8 @@ export interface ClipboardVisitor {
   denied(direction: Direction, what: 'clipboard' | 'files'): void
   /** Text has been pasted, of so many bytes in UTF-8. */
   text(direction: Direction, text: string, bytes: number): void
-  /** Something else has been pasted; `format` is its name, or its number. */
-  data(direction: Direction, format: string, bytes: number): void
+  /** Something else has been pasted, as what it is called; without a hash it did not come whole. */
+  data(direction: Direction, format: string, bytes: number, sha256: string | undefined): void
   /** The names of files are known to the other side. */
   files(direction: Direction, files: readonly ClipboardFile[]): void
   /** So many bytes of one of those files have passed: all of it, or what it was until it ended. */
@@ -88,33 +94,43 @@ export interface ClipboardFilterOptions {
 /** What one side has offered to the other. */
 interface Offer {
   /** By their identifiers; empty: nothing, or nothing that the other may have. */
-  formats: Map<number, ClipboardFormat['name']>
+  formats: Map<number, string>
   /** Lists that have been passed on, and not been answered. */
   lists: number
-  /** Formats that the other has asked for, as they were called then. */
-  asked: Pick<ClipboardFormat, 'id' | 'name'>[]
-  /** Of the last list of files that has passed: it can be asked for after something else was offered. */
-  files: ClipboardFile[]
+  /** Formats that the other has asked for, as they were called then, and what list of files that would be. */
+  asked: Asked[]
+  files: OfferedFiles
   parts: FileParts
-  /** Lists of files that the other has locked. */
-  locks: Set<number>
+  /** What passes piece by piece just now. */
+  passing: Passing | undefined
+}
+
+interface Asked extends FormatName {
+  list: FileList
+}
+
+interface Passing {
+  label: string
+  hash: Hash
+  /** Bytes that have passed, with the header. */
+  bytes: number
 }
 
 const createOffer = (onGone: (file: ClipboardFile, bytes: number) => void): Offer => ({
   formats: new Map(),
   lists: 0,
   asked: [],
-  files: [],
+  files: new OfferedFiles(),
   parts: new FileParts(onGone),
-  locks: new Set(),
+  passing: undefined,
 })
 
 export class ClipboardFilter {
   readonly #options: ClipboardFilterOptions
   readonly #streams: Record<Side, MessageStream>
   readonly #offers: Record<Side, Offer>
-  /** Whose capabilities say that it has no long names: xrdp writes such before it has been told anything. */
-  readonly #hasShortNames: Record<Side, boolean> = { client: false, target: false }
+  /** Whether its capabilities say that it has long names: xrdp writes such before it has been told anything. */
+  readonly #longNames: Record<Side, boolean | undefined> = { client: undefined, target: undefined }
 
   constructor(options: ClipboardFilterOptions) {
     this.#options = options
@@ -133,8 +149,10 @@ export class ClipboardFilter {
 
   /** Nothing more comes. */
   close(): void {
-    this.#offers.client.parts.end()
-    this.#offers.target.parts.end()
+    for (const from of ['client', 'target'] as const) {
+      this.#offers[from].parts.end()
+      this.#passed(from, false)
+    }
   }
 
   #createStream(from: Side): MessageStream {
@@ -144,7 +162,10 @@ export class ClipboardFilter {
       take: (message) => this.#take(from, parseClipboard(message)),
       large: {
         judge: (begin, length) => this.#judgeLarge(from, begin, length),
-        pass: (chunk) => this.#options.send(otherSide(from), chunk),
+        pass: (chunk, data, isLast) => {
+          this.#piece(from, data, isLast)
+          this.#options.send(otherSide(from), chunk)
+        },
       },
     })
   }
@@ -194,12 +215,38 @@ export class ClipboardFilter {
     const [asked] = this.#offers[from].asked
     if (asked && isTextFormat(asked.id) && CLIPBOARD_LIMIT < length) {
       // More than can be looked at.
-      this.#formatResponse(from, { ...message, flags: CLIPBOARD_FLAG.fail }, 0)
+      this.#formatResponse(from, { ...message, flags: CLIPBOARD_FLAG.fail })
       return 'drop'
     }
     // Texts, and the names of many files, are needed whole.
     if (asked && (isTextFormat(asked.id) || isFileList(asked))) return 'hold'
-    return this.#formatResponse(from, message, length - 8) ? 'pass' : 'drop'
+    const given = this.#formatResponse(from, message)
+    if (!given) return 'drop'
+    this.#offers[from].passing = { label: labelOfFormat(given), hash: createHash('sha256'), bytes: 0 }
+    return 'pass'
+  }
+
+  /** Of what passes piece by piece. */
+  #piece(from: Side, data: Uint8Array, isLast: boolean): void {
+    const { passing } = this.#offers[from]
+    if (!passing) return
+    passing.hash.update(data.subarray(Math.max(0, HEADER - passing.bytes)))
+    passing.bytes += data.length
+    if (isLast) this.#passed(from, true)
+  }
+
+  #passed(from: Side, isWhole: boolean): void {
+    const offer = this.#offers[from]
+    const { passing } = offer
+    if (!passing) return
+    offer.passing = undefined
+    const sha256 = isWhole ? passing.hash.digest('hex') : undefined
+    const bytes = Math.max(0, passing.bytes - HEADER)
+    this.#options.visitor.data(directionFrom(from), passing.label, bytes, sha256)
+  }
+
+  get #hasLongNames(): boolean {
+    return this.#longNames.client !== false && this.#longNames.target !== false
   }
 
   #pass(from: Side, message: Uint8Array): void {
@@ -214,9 +261,12 @@ export class ClipboardFilter {
     return this.#options.rights[directionFrom(from)]
   }
 
+  /** What a side has said of its names holds: of lists of one kind the other would read other formats than were read here. */
   #capabilities(from: Side, body: Uint8Array): void {
     const capabilities = parseClipboardCapabilities(body)
-    this.#hasShortNames[from] = ((capabilities?.flags ?? 0) & CLIPBOARD_CAPABILITY.longNames) === 0
+    const longNames = ((capabilities?.flags ?? 0) & CLIPBOARD_CAPABILITY.longNames) !== 0
+    this.#longNames[from] ??= longNames
+    if (this.#longNames[from] !== longNames) return
     this.#pass(from, buildClipboardCapabilities(capabilities, this.#options.rights.files))
   }
 
@@ -224,18 +274,22 @@ export class ClipboardFilter {
     const { rights, visitor } = this.#options
     const direction = directionFrom(from)
     const offer = this.#offers[from]
-    const formats = parseFormatList(message, !this.#hasShortNames.client && !this.#hasShortNames.target)
+    const formats = parseFormatList(message, this.#hasLongNames)
     offer.formats.clear()
     if (!this.#mayOffer(from)) {
       if (formats.length > 0) visitor.denied(direction, 'clipboard')
       this.#answer(from, buildClipboard(CLIPBOARD_MESSAGE.formatListResponse, CLIPBOARD_FLAG.ok))
       return
     }
-    const allowed = rights.files ? formats : formats.filter((format) => !isFileFormat(format))
-    if (allowed.length < formats.length) visitor.denied(direction, 'files')
+    const kinds = formats.map(kindOfFormat)
+    const allowed = formats.filter((_, at) => rights.files || kinds[at] === 'text' || kinds[at] === 'picture')
+    // Programs offer formats of their own beside a text, which nobody misses.
+    const isMissed = kinds.includes('files') || (allowed.length === 0 && formats.length > 0)
+    if (isMissed && !rights.files) visitor.denied(direction, 'files')
     for (const { id, name } of allowed) offer.formats.set(id, name)
+    if (allowed.some(isFileList)) offer.files.offer()
     put(offer)
-    this.#pass(from, buildFormatList(allowed, message.flags))
+    this.#pass(from, buildFormatList(allowed, this.#hasLongNames, message.flags))
   }
 
   /** `from` asks for what the other side has offered. */
@@ -247,45 +301,34 @@ export class ClipboardFilter {
       this.#answer(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.fail))
       return
     }
-    offer.asked.push({ id, name })
+    offer.asked.push({ id, name, list: offer.files.last })
     this.#pass(from, buildFormatRequest(id))
   }
 
   #formatAnswer(from: Side, message: ClipboardMessage): void {
-    const asked = this.#formatResponse(from, message, message.body.length)
+    const asked = this.#formatResponse(from, message)
     if (!asked) return
+    const { visitor } = this.#options
+    const direction = directionFrom(from)
     // Behind the end of a text nobody looks who pastes it, and nobody else either.
     const body = isTextFormat(asked.id) ? untilTerminator(asked.id, message.body) : message.body
+    const text = clipboardText(asked.id, body)
+    if (text !== undefined) visitor.text(direction, text, Buffer.byteLength(text))
+    else if (isFileList(asked)) {
+      const { files, parts } = this.#offers[from]
+      parts.end()
+      files.give(asked.list, parseFileList(body))
+      visitor.files(direction, asked.list.files)
+    } else visitor.data(direction, labelOfFormat(asked), body.length, hash('sha256', body))
     this.#pass(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.ok, body))
   }
 
-  /**
-   * What was asked for, where the answer may pass: somebody has, and it holds something. `body` may be the begin only of
-   * so many bytes.
-   */
-  #formatResponse(
-    from: Side,
-    { flags, body }: ClipboardMessage,
-    bytes: number,
-  ): Pick<ClipboardFormat, 'id' | 'name'> | undefined {
-    const { visitor } = this.#options
-    const offer = this.#offers[from]
-    const asked = offer.asked.shift()
-    if (!asked) return undefined
-    const { id, name } = asked
-    if (flags & CLIPBOARD_FLAG.fail) {
-      this.#pass(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.fail))
-      return undefined
-    }
-    const direction = directionFrom(from)
-    const text = clipboardText(id, body)
-    if (text !== undefined) visitor.text(direction, text, Buffer.byteLength(text))
-    else if (isFileList(asked)) {
-      offer.parts.end()
-      offer.files = parseFileList(body)
-      visitor.files(direction, offer.files)
-    } else visitor.data(direction, name === '' ? String(id) : name, bytes)
-    return asked
+  /** What was asked for, where the answer may pass: somebody has, and it holds something. */
+  #formatResponse(from: Side, { flags }: ClipboardMessage): Asked | undefined {
+    const asked = this.#offers[from].asked.shift()
+    if (!asked || !(flags & CLIPBOARD_FLAG.fail)) return asked
+    this.#pass(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.fail))
+    return undefined
   }
 
   /** `from` asks for a part of a file that the other side has offered. */
@@ -294,7 +337,7 @@ export class ClipboardFilter {
     const side = otherSide(from)
     const offer = this.#offers[side]
     const request = parseFileContentsRequest(body)
-    const file = offer.files[request.index]
+    const file = offer.files.find(request.lock, request.index)
     if (!rights.files || !this.#mayOffer(side) || !file || !offer.parts.ask(file, request)) {
       this.#answer(from, buildFileRefusal(request.stream))
       return
@@ -330,11 +373,10 @@ export class ClipboardFilter {
   /** `from` keeps the other side from forgetting a list of files, or does so no longer. */
   #lock(from: Side, type: number, id: number): void {
     const side = otherSide(from)
-    const { locks } = this.#offers[side]
+    const { files } = this.#offers[side]
     if (!this.#options.rights.files || !this.#mayOffer(side)) return
-    if (type === CLIPBOARD_MESSAGE.unlock ? !locks.delete(id) : locks.size === LOCK_LIMIT) return
-    if (type === CLIPBOARD_MESSAGE.lock) locks.add(id)
-    this.#pass(from, buildLock(type, id))
+    const isDone = type === CLIPBOARD_MESSAGE.unlock ? files.unlock(id) : files.lock(id)
+    if (isDone) this.#pass(from, buildLock(type, id))
   }
 }
 

@@ -58,7 +58,8 @@ export class DeviceCensus {
   }
 
   #take(whole: Uint8Array): void {
-    const { packet, body } = parseDeviceMessage(whole)
+    const { component, packet, body } = parseDeviceMessage(whole)
+    if (component !== 'core') return
     if (this.#state === 'reply' && packet === DEVICE_PACKET.clientIdConfirm) this.#state = 'name'
     else if (this.#state === 'name' && packet === DEVICE_PACKET.clientName) {
       this.#state = 'devices'

@@ -1,10 +1,10 @@
 /**
  * Devices that a client shares with a target, held to rights: those of a kind that is not allowed are never announced,
  * and requests for what has not been announced are refused. What is done to files on drives is told, and how much went
- * to printers and through ports.
+ * to printers, through ports and to cards: by what passes, whatever the peers say of its success. What belongs to no
+ * message that is known does not pass.
  */
 import {
-  buildDeviceMessage,
   buildDevices,
   buildIoRefusal,
   DEVICE_MESSAGE_LIMIT,
@@ -13,16 +13,23 @@ import {
   type Device,
   IO,
   type IoRequest,
+  PRINTER_PACKET,
   parseCreate,
   parseDeviceMessage,
   parseDevices,
   parseIoCompletion,
   parseIoRequest,
   parseSetInformation,
-  parseTransfer,
   RDPDR,
   SET_INFORMATION,
 } from '../codec/rdpdr.ts'
+import {
+  isKnownRequest,
+  lengthOfPacket,
+  measureAnswer,
+  measureRequest,
+  PLAIN_LIMIT,
+} from '../codec/rdpdr-measure.ts'
 import { ByteReader } from '../codec/reader.ts'
 import { MessageStream } from './message-stream.ts'
 import { type Direction, otherSide, type SendChunk, type Side, sendMessage } from './passage.ts'
@@ -36,8 +43,14 @@ const FILES_LIMIT = 4096
 const PATH_LIMIT = 2048
 const PATHS_LIMIT = 1024 * 1024
 
-/** Before the bytes of a write request. */
-const WRITE_HEAD = 32
+/** Before a message's body, and before the details of a request and of an answer in it. */
+const HEAD = { message: 4, request: 20, answer: 12 } as const
+/** A printer's number, and a flag. */
+const XPS_LENGTH = 8
+/** What goes to a client's settings of printers, and comes from them, is told of under this name. */
+const SETTINGS = { type: DEVICE_TYPE.printer, name: 'printer settings' } as const
+/** FsInformationClass of requests that pass: those that MS-RDPEFS 2.2.3.3.9 has. */
+const CHANGES: ReadonlySet<number> = new Set(Object.values(SET_INFORMATION))
 
 export interface DeviceRights {
   drives: boolean
@@ -54,8 +67,8 @@ export interface DeviceVisitor {
   /** The target has opened a file on a drive; told when the client has done it. */
   opened(drive: string, path: string, isWriting: boolean): void
   /**
-   * So many bytes of a file went to the target (`up`) or came from it; told when it is closed. Of a printer or a port the
-   * path is empty.
+   * So many bytes of a file went to the target (`up`) or came from it; told when it is closed, and of what comes later
+   * when it comes. Of a printer, a port or a card the path is empty; of a card it is told when that is gone.
    */
   transferred(device: Pick<Device, 'type' | 'name'>, path: string, direction: Direction, bytes: number): void
   /** Told when the target asks for it. */
@@ -75,14 +88,26 @@ interface OpenFile {
   /** Bytes. */
   up: number
   down: number
+  isClosed: boolean
 }
 
 interface Pending {
   major: number
   file: number
+  /** What it is about; undefined: it opens it. */
+  open?: OpenFile
   path?: string
   isWriting?: boolean
+  isRemoved?: boolean
 }
+
+const createFile = (device: OpenFile['device'], path: string): OpenFile => ({
+  device,
+  path,
+  up: 0,
+  down: 0,
+  isClosed: false,
+})
 
 /** A packet that only one side sends; others pass either way. */
 const ONLY_CLIENT: ReadonlySet<number> = new Set([
@@ -110,6 +135,9 @@ export class DeviceFilter {
   readonly #pending = new Map<string, Pending>()
   /** Files that are open, by device and file. */
   readonly #files = new Map<string, OpenFile>()
+  /** Cards, by device: nothing is opened there. */
+  readonly #cards = new Map<number, OpenFile>()
+  readonly #settings = createFile(SETTINGS, '')
   /** Files that are being opened. */
   #opening = 0
   /** Characters of the paths of both. */
@@ -134,43 +162,64 @@ export class DeviceFilter {
   /** The channel is over, and so is every file that was open. */
   close(): void {
     for (const [key, file] of this.#files) this.#close(key, file)
+    for (const card of this.#cards.values()) this.#closed(card)
+    this.#cards.clear()
+    this.#closed(this.#settings)
   }
 
-  #closed({ device, path, up, down }: OpenFile): void {
+  /** Tells what has passed, and was not told yet. */
+  #closed(file: OpenFile): void {
     const { visitor } = this.#options
+    const { device, path, up, down } = file
+    file.isClosed = true
+    file.up = 0
+    file.down = 0
     if (up > 0) visitor.transferred(device, path, 'up', up)
     if (down > 0) visitor.transferred(device, path, 'down', down)
   }
 
+  #count(file: OpenFile, direction: Direction, bytes: number): void {
+    file[direction] += bytes
+    if (file.isClosed) this.#closed(file)
+  }
+
   #take(from: Side, whole: Uint8Array): void {
-    const { packet, body } = parseDeviceMessage(whole)
-    if (packet === undefined) {
-      // Printers' caches and their settings.
-      if (this.#options.rights.printers) this.#pass(from, whole)
-      return
-    }
+    const { component, packet, body } = parseDeviceMessage(whole)
+    if (component === 'printer' && from === 'target') this.#printer(packet, whole)
+    if (component !== 'core') return
     const passes = EITHER.has(packet) || (from === 'client' ? ONLY_CLIENT : ONLY_TARGET).has(packet)
     if (!passes) return
+    const known = lengthOfPacket(packet, body) ?? body.length
+    const cut = whole.subarray(0, HEAD.message + known)
     switch (packet) {
       case DEVICE_PACKET.deviceListAnnounce:
         this.#announce(parseDevices(body))
         return
       case DEVICE_PACKET.deviceListRemove:
-        this.#remove(body)
+        this.#remove(body, cut)
         return
       case DEVICE_PACKET.deviceReply:
         // The client is told of what it has announced and the target knows of.
-        if (this.#devices.has(new ByteReader(body, 'device reply').uint32())) this.#pass(from, whole)
+        if (this.#devices.has(new ByteReader(body, 'device reply').uint32())) this.#pass(from, cut)
         return
       case DEVICE_PACKET.ioRequest:
         this.#request(parseIoRequest(body), whole)
         return
       case DEVICE_PACKET.ioCompletion:
-        if (this.#complete(body)) this.#pass(from, whole)
+        this.#complete(body, whole)
         return
       default:
-        this.#pass(from, whole)
+        this.#pass(from, cut)
     }
+  }
+
+  /** Of the printer's own component; other things than settings and a flag are jobs that nobody counts. */
+  #printer(packet: number, whole: Uint8Array): void {
+    if (!this.#options.rights.printers) return
+    if (packet === PRINTER_PACKET.usingXps) this.#pass('target', whole.subarray(0, HEAD.message + XPS_LENGTH))
+    if (packet !== PRINTER_PACKET.cacheData) return
+    this.#settings.down += whole.length - HEAD.message
+    this.#pass('target', whole)
   }
 
   #pass(from: Side, message: Uint8Array): void {
@@ -196,16 +245,19 @@ export class DeviceFilter {
 
   #announce(devices: readonly Device[]): void {
     const { visitor } = this.#options
-    const allowed = devices.filter(({ type, id, name }) => {
+    const allowed = devices.filter(({ type, id, name, data }) => {
       const known = this.#devices.get(id)
       // The target, which has it as what it was, would go on using it: it has to be removed first.
       const isOther = known !== undefined && (known.type !== type || known.name !== name)
-      if (!this.#isAllowed(type) || isOther) {
+      // A printer's settings come with it; what is said of others is a name.
+      const isTooMuch = type !== DEVICE_TYPE.printer && PLAIN_LIMIT < data
+      if (!this.#isAllowed(type) || isOther || isTooMuch) {
         visitor.denied({ type, name })
         return false
       }
       if (!known && this.#devices.size === DEVICES_LIMIT) return false
       this.#devices.set(id, { type, name })
+      this.#settings.up += Math.max(0, data - PLAIN_LIMIT)
       if (!known) visitor.announced({ type, name })
       return true
     })
@@ -213,12 +265,12 @@ export class DeviceFilter {
     this.#pass('client', buildDevices(allowed))
   }
 
-  #remove(body: Uint8Array): void {
+  #remove(body: Uint8Array, cut: Uint8Array): void {
     const reader = new ByteReader(body, 'device list remove')
     const count = reader.uint32()
     if (DEVICES_LIMIT < count) reader.fail(`at most ${DEVICES_LIMIT} devices were expected, found ${count}`)
     for (let left = count; left > 0; left--) this.#gone(reader.uint32())
-    this.#pass('client', buildDeviceMessage(DEVICE_PACKET.deviceListRemove, body))
+    this.#pass('client', cut)
   }
 
   /** Nothing of it is answered any more, and its files are closed. */
@@ -227,6 +279,9 @@ export class DeviceFilter {
     const begin = keyOf(device, '')
     for (const [key, pending] of this.#pending) if (key.startsWith(begin)) this.#settle(key, pending)
     for (const [key, file] of this.#files) if (key.startsWith(begin)) this.#close(key, file)
+    const card = this.#cards.get(device)
+    this.#cards.delete(device)
+    if (card) this.#closed(card)
   }
 
   #request(request: IoRequest, whole: Uint8Array): void {
@@ -240,24 +295,31 @@ export class DeviceFilter {
       return
     }
     this.#pending.set(key, pending)
-    this.#pass('target', whole)
+    const { length, content } = measureRequest(request)
+    // Whatever the client says that it has done with them, it has got them.
+    if (pending.open) this.#count(pending.open, 'down', content)
+    this.#pass('target', whole.subarray(0, HEAD.message + HEAD.request + length))
   }
 
   /** undefined: it is refused. What is done to a file whose name nobody here knows could not be told. */
   #judge({ type, name }: Pick<Device, 'type' | 'name'>, request: IoRequest): Pending | undefined {
-    const { major, file } = request
-    // Nothing is opened there, and nothing stored.
-    if (type === DEVICE_TYPE.smartCard) return { major, file }
+    const { device, major, file } = request
+    if (type === DEVICE_TYPE.smartCard) {
+      // Nothing is opened there.
+      return major === IO.deviceControl
+        ? { major, file, open: this.#card(device, { type, name }) }
+        : undefined
+    }
+    if (!isKnownRequest(major)) return undefined
     const isDrive = type === DEVICE_TYPE.drive
     if (major !== IO.create) {
-      const open = this.#files.get(keyOf(request.device, file))
+      const open = this.#files.get(keyOf(device, file))
       if (!open) return undefined
-      // Whatever the client says that it has done with them, it has got them.
-      if (major === IO.write) open.down += bytesWritten(request.details)
       const isFine = !isDrive || major !== IO.setInformation || this.#change(name, open.path, request)
-      return isFine ? { major, file } : undefined
+      return isFine ? { major, file, open } : undefined
     }
-    const { path, isWriting } = isDrive ? parseCreate(request.details) : { path: '', isWriting: false }
+    const create = isDrive ? parseCreate(request.details) : { path: '', isWriting: false, isRemoved: false }
+    const { path, isWriting, isRemoved } = create
     const isTooMuch =
       FILES_LIMIT <= this.#files.size + this.#opening ||
       PATH_LIMIT < path.length ||
@@ -265,13 +327,20 @@ export class DeviceFilter {
     if (isTooMuch) return undefined
     this.#opening++
     this.#characters += path.length
-    return { major, file, path, isWriting }
+    return { major, file, path, isWriting, isRemoved }
+  }
+
+  #card(id: number, device: OpenFile['device']): OpenFile {
+    const card = this.#cards.get(id) ?? createFile(device, '')
+    this.#cards.set(id, card)
+    return card
   }
 
   /** Whether it passes. */
   #change(drive: string, path: string, request: IoRequest): boolean {
     const { visitor } = this.#options
     const change = parseSetInformation(request.details)
+    if (!CHANGES.has(change.class)) return false
     if (change.newPath !== undefined) {
       if (PATH_LIMIT < change.newPath.length) return false
       visitor.renamed(drive, path, change.newPath)
@@ -279,26 +348,21 @@ export class DeviceFilter {
     return true
   }
 
-  /** Whether it answers a request. */
-  #complete(body: Uint8Array): boolean {
+  /** What answers no request does not pass. */
+  #complete(body: Uint8Array, whole: Uint8Array): void {
     const { device, completion, status, details } = parseIoCompletion(body)
     const answered = keyOf(device, completion)
     const pending = this.#pending.get(answered)
-    if (!pending) return false
+    if (!pending) return
     this.#settle(answered, pending)
+    const { major, open } = pending
+    const { length, content } = measureAnswer(major, details)
+    // Of the file that was meant, even where its number is another's by now, and of a failure too.
+    if (open) this.#count(open, 'up', content)
+    if (major === IO.create && status === 0) this.#opened(device, pending, details)
     const key = keyOf(device, pending.file)
-    const file = this.#files.get(key)
-    switch (pending.major) {
-      case IO.create:
-        if (pending.path !== undefined && status === 0) this.#opened(device, pending, details)
-        break
-      case IO.read:
-        if (file && status === 0) file.up += bytesRead(details)
-        break
-      case IO.close:
-        if (file) this.#close(key, file)
-    }
-    return true
+    if (major === IO.close && open && this.#files.get(key) === open) this.#close(key, open)
+    this.#pass('client', whole.subarray(0, HEAD.message + HEAD.answer + length))
   }
 
   /** A request is over. */
@@ -309,15 +373,18 @@ export class DeviceFilter {
     this.#characters -= path.length
   }
 
-  #opened(device: number, { path = '', isWriting = false }: Pending, details: Uint8Array): void {
+  #opened(device: number, pending: Pending, details: Uint8Array): void {
+    const { path = '', isWriting = false, isRemoved = false } = pending
     const key = keyOf(device, new ByteReader(details, 'device create completion').uint32())
     const opened = this.#devices.get(device)
     if (!opened) return
     const known = this.#files.get(key)
     if (known) this.#close(key, known)
-    this.#files.set(key, { device: opened, path, up: 0, down: 0 })
+    this.#files.set(key, createFile(opened, path))
     this.#characters += path.length
-    if (opened.type === DEVICE_TYPE.drive) this.#options.visitor.opened(opened.name, path, isWriting)
+    if (opened.type !== DEVICE_TYPE.drive) return
+    this.#options.visitor.opened(opened.name, path, isWriting)
+    if (isRemoved) this.#options.visitor.deleted(opened.name, path)
   }
 
   #close(key: string, file: OpenFile): void {
@@ -325,17 +392,6 @@ export class DeviceFilter {
     this.#characters -= file.path.length
     this.#closed(file)
   }
-}
-
-/** What a client says that it has read is no more than what it sends. */
-function bytesRead(details: Uint8Array): number {
-  const reader = new ByteReader(details, 'device read completion')
-  return Math.min(reader.uint32(), reader.remaining)
-}
-
-function bytesWritten(details: Uint8Array): number {
-  const { length } = parseTransfer(details)
-  return Math.min(length, Math.max(0, details.length - WRITE_HEAD))
 }
 
 /** Of a file, or of a request by its completion. */

@@ -2,6 +2,7 @@
  * Dynamic channels between a client and a target, held to a list of names: what the target opens under another name is
  * refused as a client would refuse it, and what goes through a channel that is not open stays here.
  */
+import { Buffer } from 'node:buffer'
 import {
   buildDynamicClose,
   buildDynamicRefusal,
@@ -24,9 +25,13 @@ export interface DynamicFilterOptions {
     opened(name: string): void
     /**
      * What passes in a channel that is open, or only its begin where it goes on in other messages; false: it stays
-     * here. Valid during the call only.
+     * here; bytes pass in its place. Valid during the call only.
      */
-    data(from: Side, name: string, message: DynamicMessage & { kind: 'data' | 'data-first' }): boolean
+    data(
+      from: Side,
+      name: string,
+      message: DynamicMessage & { kind: 'data' | 'data-first' },
+    ): boolean | Uint8Array
   }
   send: SendChunk
 }
@@ -82,7 +87,12 @@ export class DynamicFilter {
         return
       default: {
         const name = this.#open.has(message.channel) ? this.#names.get(message.channel) : undefined
-        if (name !== undefined && visitor.data(from, name, message)) pass(whole)
+        const passes = name !== undefined && visitor.data(from, name, message)
+        if (passes === true) pass(whole)
+        else if (passes) {
+          const head = whole.subarray(0, whole.length - message.data.length)
+          pass(Buffer.concat([head, passes]))
+        }
       }
     }
   }

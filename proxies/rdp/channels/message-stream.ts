@@ -16,8 +16,8 @@ export interface MessageStreamOptions {
      * as it comes.
      */
     judge: (begin: Uint8Array, length: number) => 'hold' | 'pass' | 'drop'
-    /** A chunk that passes, with its header. */
-    pass: (chunk: Uint8Array) => void
+    /** A chunk that passes, with its header; `data` is what it has of the message, the rest of it where `isLast`. */
+    pass: (chunk: Uint8Array, data: Uint8Array, isLast: boolean) => void
   }
 }
 
@@ -75,6 +75,6 @@ export class MessageStream {
       )
     }
     if (parsed.isLast) this.#verdict = undefined
-    if (verdict === 'pass') large?.pass(chunk)
+    if (verdict === 'pass') large?.pass(chunk, parsed.data, parsed.isLast)
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Capability sets (MS-RDPBCGR 2.2.7): what of them is read, and what is taken out so that nothing but bitmaps,
- * palettes and pointers comes to a client, and to its recording. Sets are changed in place of being built anew: what
- * nobody here knows stays as it is.
+ * palettes and pointers comes to a client, and to its recording. Sets are changed in place of being built anew; those
+ * that nobody here knows are left out.
  */
 import { Buffer } from 'node:buffer'
 import type { Capability } from './active.ts'
@@ -51,6 +51,8 @@ export const GENERAL_FLAG = {
 /** drawingFlags of the bitmap set. */
 const DRAWING_FLAG = { dynamicColourFidelity: 2, subsampling: 4 } as const
 
+const KNOWN: ReadonlySet<number> = new Set(Object.values(CAPABILITY))
+
 /** Both sides are without them. */
 const REMOVED: ReadonlySet<number> = new Set([
   CAPABILITY.bitmapCodecs,
@@ -71,16 +73,22 @@ const REMOVED_OF_CLIENTS: ReadonlySet<number> = new Set([
 
 /** Places within the sets' bodies. */
 const GENERAL_EXTRA_FLAGS = 10
-const BITMAP = { width: 8, drawingFlags: 19 }
+const GENERAL_REFRESH = 18
+const BITMAP = { depth: 0, width: 8, height: 10, drawingFlags: 19 }
 const ORDERS = { support: 32, length: 32, supportEx: 66 }
 const GLYPH_SUPPORT = 44
 /** Sizes of both caches of pointers. */
 const POINTER = { sizes: [2, 4] }
+/**
+ * Bytes of an update, of which a client says how many it takes. What has more a server does not send at all (FreeRDP's),
+ * so that somebody who says few would not be seen: that many every client has room for that says anything.
+ */
+const UPDATE_LEAST = 0xffff
 
 /** What the server says to the client: nothing that the recording could not show. */
 export function stripDemand(capabilities: readonly Capability[]): Capability[] {
   return capabilities
-    .filter(({ type }) => !REMOVED.has(type))
+    .filter(({ type }) => KNOWN.has(type) && !REMOVED.has(type))
     .map((capability) => {
       switch (capability.type) {
         case CAPABILITY.general:
@@ -95,16 +103,23 @@ export function stripDemand(capabilities: readonly Capability[]): Capability[] {
     })
 }
 
-/** What the client says to the server: it can draw bitmaps, and nothing else. */
-export function stripConfirm(capabilities: readonly Capability[]): Capability[] {
+/** What the client says to the server: it can draw bitmaps, on all of the desktop that it was offered, and nothing else. */
+export function stripConfirm(capabilities: readonly Capability[], desktop: Desktop): Capability[] {
   return capabilities
-    .filter(({ type }) => !REMOVED_OF_CLIENTS.has(type))
+    .filter(({ type }) => KNOWN.has(type) && !REMOVED_OF_CLIENTS.has(type))
     .map((capability) => {
       switch (capability.type) {
         case CAPABILITY.general:
           return patched(capability, clearReconnect)
         case CAPABILITY.bitmap:
-          return patched(capability, clearDrawingFlags)
+          return patched(capability, (body) => {
+            clearDrawingFlags(body)
+            writeDesktop(body, desktop)
+          })
+        case CAPABILITY.multifragment:
+          return patched(capability, (body) => {
+            if (4 <= body.length) body.writeUInt32LE(Math.max(UPDATE_LEAST, body.readUInt32LE()))
+          })
         case CAPABILITY.order:
           return patched(capability, clearOrders)
         case CAPABILITY.glyphCache:
@@ -152,6 +167,13 @@ function clearDrawingFlags(body: Buffer): void {
   }
 }
 
+function writeDesktop(body: Buffer, { width, height, depth }: Desktop): void {
+  if (body.length < BITMAP.height + 2) return
+  body.writeUInt16LE(depth, BITMAP.depth)
+  body.writeUInt16LE(width, BITMAP.width)
+  body.writeUInt16LE(height, BITMAP.height)
+}
+
 /** A client comes again through the bastion's sign-in only. */
 function clearReconnect(body: Buffer): void {
   if (GENERAL_EXTRA_FLAGS < body.length) body[GENERAL_EXTRA_FLAGS]! &= ~GENERAL_FLAG.autoReconnect
@@ -184,6 +206,11 @@ export function readDesktop(capabilities: readonly Capability[]): Desktop {
 /** Of a set's body; empty where there is none. */
 export function findCapability(capabilities: readonly Capability[], type: number): Uint8Array {
   return capabilities.find((capability) => capability.type === type)?.body ?? new Uint8Array(0)
+}
+
+/** Whether the server draws parts of its desktop again when it is asked to. */
+export function drawsAgain(capabilities: readonly Capability[]): boolean {
+  return findCapability(capabilities, CAPABILITY.general)[GENERAL_REFRESH] === 1
 }
 
 /** Whether the client takes pictures on the fast path. */

@@ -9,6 +9,8 @@ import { ByteWriter } from './writer.ts'
 export const DESKTOP_LIMIT = 8192
 /** Pixels of a desktop: what a recording of it can be drawn with. */
 export const DESKTOP_PIXEL_LIMIT = 2 ** 25
+/** Pixels of the smallest desktop that a target is asked for: what is done on a smaller one nobody could see. */
+export const DESKTOP_LEAST = { width: 512, height: 384 } as const
 /** Static virtual channels: MS-RDPBCGR 2.2.1.3.4. */
 export const CHANNEL_LIMIT = 31
 const CHANNEL_NAME = 8
@@ -20,7 +22,10 @@ const CORE = {
   supportedColorDepths: 138,
   earlyFlags: 140,
   selected: 208,
+  scale: 222,
 }
+/** desktopScaleFactor, in percent. */
+const SCALE = { least: 100, most: 500 } as const
 
 /** earlyCapabilityFlags of the client. */
 export const EARLY_FLAG = {
@@ -195,9 +200,12 @@ function coreForTarget(body: Uint8Array, view: TargetView): Uint8Array {
   // An old client's block ends early: what it does not say is said as 0, so that the target learns the protocol.
   const core = Buffer.alloc(Math.max(body.length, CORE.selected + 4))
   core.set(body)
-  if (view.size) {
-    core.writeUInt16LE(view.size.width, 4)
-    core.writeUInt16LE(view.size.height, 6)
+  const asked = view.size ?? { width: core.readUInt16LE(4), height: core.readUInt16LE(6) }
+  const size = largeEnough(asked)
+  core.writeUInt16LE(size.width, 4)
+  core.writeUInt16LE(size.height, 6)
+  if (CORE.scale + 4 <= core.length) {
+    core.writeUInt32LE(scaleFor(size, core.readUInt32LE(CORE.scale)), CORE.scale)
   }
   const is32 = view.colourDepth === 32
   core.writeUInt16LE(is32 ? COLOUR_DEPTH.twentyFour : COLOUR_DEPTH.sixteen, CORE.highColorDepth)
@@ -206,6 +214,21 @@ function coreForTarget(body: Uint8Array, view: TargetView): Uint8Array {
   core.writeUInt16LE(flags | EARLY_FLAG.errorInfo | (is32 ? EARLY_FLAG.want32Bits : 0), CORE.earlyFlags)
   core.writeUInt32LE(view.selectedProtocol, CORE.selected)
   return core
+}
+
+/** The desktop, or the smallest that there is. */
+export function largeEnough({ width, height }: { width: number; height: number }): {
+  width: number
+  height: number
+} {
+  return { width: Math.max(DESKTOP_LEAST.width, width), height: Math.max(DESKTOP_LEAST.height, height) }
+}
+
+/** What a target may draw larger by, in percent: not so much that less of a desktop is seen than of the smallest one. */
+export function scaleFor({ width, height }: { width: number; height: number }, asked: number): number {
+  if (asked < SCALE.least || SCALE.most < asked) return SCALE.least
+  const most = Math.min(width / DESKTOP_LEAST.width, height / DESKTOP_LEAST.height)
+  return Math.max(SCALE.least, Math.min(asked, Math.floor(100 * most)))
 }
 
 function buildChannels(channels: readonly ChannelDefinition[]): Buffer {

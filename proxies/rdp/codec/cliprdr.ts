@@ -1,8 +1,9 @@
 /** The clipboard's channel (MS-RDPECLIP): formats, what is pasted, and files, as far as rights and audit need them. */
 import { Buffer } from 'node:buffer'
 import { latin1 } from '../../text.ts'
+import { FORMAT, type FormatName, isTextFormat } from './clipboard-formats.ts'
 import { ByteReader } from './reader.ts'
-import { untilNul, utf16Text } from './utf16.ts'
+import { untilNul, utf16Bytes, utf16Text } from './utf16.ts'
 import { ByteWriter } from './writer.ts'
 
 /** Name of the static channel. */
@@ -52,31 +53,11 @@ const GENERAL_SET = 1
 const GENERAL_LENGTH = 12
 const SET_LIMIT = 16
 
-/** Windows' identifiers of formats; others are names with identifiers of the moment. */
-export const FORMAT = {
-  text: 1,
-  bitmap: 2,
-  oemText: 7,
-  dib: 8,
-  unicodeText: 13,
-  files: 15,
-  locale: 16,
-  dibV5: 17,
-} as const
-
 export interface ClipboardMessage {
   /** One of CLIPBOARD_MESSAGE, or one that nobody knows. */
   type: number
   flags: number
   body: Uint8Array
-}
-
-export interface ClipboardFormat {
-  id: number
-  /** Empty for Windows' own. */
-  name: string
-  /** As it stands in the list. */
-  bytes: Uint8Array
 }
 
 export interface ClipboardFile {
@@ -89,6 +70,8 @@ export type FileContentsRequest = {
   stream: number
   /** Within the list of files. */
   index: number
+  /** Of the lock that keeps that list; undefined: it is the last one. */
+  lock: number | undefined
 } & ({ kind: 'size' } | { kind: 'range'; offset: number; length: number })
 
 /** Of a whole message; some peers put padding after it, which is left out. */
@@ -146,19 +129,21 @@ export function buildClipboardCapabilities(
   return buildClipboard(CLIPBOARD_MESSAGE.capabilities, 0, writer.finish())
 }
 
-/** Of a message of type `formatList`; `longNames`: both peers have them (CLIPBOARD_CAPABILITY). */
-export function parseFormatList({ flags, body }: ClipboardMessage, longNames: boolean): ClipboardFormat[] {
+/**
+ * Of a message of type `formatList`; `longNames`: both peers have them (CLIPBOARD_CAPABILITY). Of an identifier that comes
+ * twice it is the first.
+ */
+export function parseFormatList({ flags, body }: ClipboardMessage, longNames: boolean): FormatName[] {
   const reader = new ByteReader(body, 'clipboard format list')
   const isAscii = (flags & CLIPBOARD_FLAG.asciiNames) !== 0
-  const formats: ClipboardFormat[] = []
-  while (reader.remaining > 0) {
-    if (formats.length === FORMAT_LIMIT) reader.fail(`at most ${FORMAT_LIMIT} formats were expected`)
-    const begin = reader.offset
+  const formats = new Map<number, string>()
+  for (let count = 0; reader.remaining > 0; count++) {
+    if (count === FORMAT_LIMIT) reader.fail(`at most ${FORMAT_LIMIT} formats were expected`)
     const id = reader.uint32()
     const name = longNames ? readLongName(reader) : readShortName(reader, isAscii)
-    formats.push({ id, name, bytes: body.subarray(begin, reader.offset) })
+    if (!formats.has(id)) formats.set(id, name)
   }
-  return formats
+  return Array.from(formats, ([id, name]) => ({ id, name }))
 }
 
 function readShortName(reader: ByteReader, isAscii: boolean): string {
@@ -177,37 +162,22 @@ function readLongName(reader: ByteReader): string {
   return String.fromCharCode(...units)
 }
 
-/** The list with some of its formats only. */
-export function buildFormatList(formats: readonly ClipboardFormat[], flags: number): Buffer {
-  const isAscii = flags & CLIPBOARD_FLAG.asciiNames
+/** A list of these, whose names `parseFormatList` has read under the same `longNames` and flags. */
+export function buildFormatList(formats: readonly FormatName[], longNames: boolean, flags: number): Buffer {
+  const isAscii = !longNames && (flags & CLIPBOARD_FLAG.asciiNames) !== 0
+  const writer = new ByteWriter()
+  for (const { id, name } of formats) {
+    const bytes = isAscii ? Buffer.from(name, 'latin1') : utf16Bytes(name)
+    writer
+      .uint32(id)
+      .bytes(bytes)
+      .zeros(longNames ? 2 : SHORT_NAME - bytes.length)
+  }
   return buildClipboard(
     CLIPBOARD_MESSAGE.formatList,
-    isAscii,
-    Buffer.concat(formats.map(({ bytes }) => bytes)),
+    isAscii ? CLIPBOARD_FLAG.asciiNames : 0,
+    writer.finish(),
   )
-}
-
-/** Names under which files are offered: MS-RDPECLIP 1.3.1.1.2 and what Windows' programs have beside it; in small letters. */
-const FILE_FORMATS: ReadonlySet<string> = new Set([
-  'filegroupdescriptor',
-  'filegroupdescriptorw',
-  'filecontents',
-  'filename',
-  'filenamew',
-  'filenamemap',
-  'filenamemapw',
-  'x-special/gnome-copied-files',
-  'text/uri-list',
-])
-
-/** Names of formats are the same in capitals and in small letters to Windows. */
-export function isFileFormat({ id, name }: Pick<ClipboardFormat, 'id' | 'name'>): boolean {
-  return id === FORMAT.files || FILE_FORMATS.has(name.toLowerCase())
-}
-
-/** Whether it is the format that a list of files comes in. */
-export function isFileList({ name }: Pick<ClipboardFormat, 'name'>): boolean {
-  return name.toLowerCase() === 'filegroupdescriptorw'
 }
 
 export function buildFormatRequest(format: number): Buffer {
@@ -217,10 +187,6 @@ export function buildFormatRequest(format: number): Buffer {
 /** Of a message of type `formatDataRequest`: the format that is asked for. */
 export function parseFormatRequest(body: Uint8Array): number {
   return new ByteReader(body, 'clipboard format data request').uint32()
-}
-
-export function isTextFormat(format: number): boolean {
-  return format === FORMAT.unicodeText || format === FORMAT.text || format === FORMAT.oemText
 }
 
 /** Of the body of an answer in a text format: as much as whoever pastes it is going to see, with its terminator. */
@@ -259,6 +225,8 @@ export function parseFileList(body: Uint8Array): ClipboardFile[] {
 }
 
 const CONTENTS = { size: 1, range: 2 } as const
+/** Place of clipDataId, which not every request has. */
+const LOCK_AT = 24
 
 /** Of a message of type `fileContentsRequest`. */
 export function parseFileContentsRequest(body: Uint8Array): FileContentsRequest {
@@ -266,8 +234,10 @@ export function parseFileContentsRequest(body: Uint8Array): FileContentsRequest 
   const stream = reader.uint32()
   const index = reader.uint32()
   const kind = reader.expect('kind', reader.uint32(), CONTENTS.size, CONTENTS.range)
-  if (kind === CONTENTS.size) return { kind: 'size', stream, index }
-  return { kind: 'range', stream, index, offset: reader.size(), length: reader.uint32() }
+  const lock =
+    LOCK_AT + 4 <= body.length ? new ByteReader(body, 'clipboard lock', LOCK_AT).uint32() : undefined
+  if (kind === CONTENTS.size) return { kind: 'size', stream, index, lock }
+  return { kind: 'range', stream, index, lock, offset: reader.size(), length: reader.uint32() }
 }
 
 /** Its fields, and the list's lock where it has one. */

@@ -1,6 +1,8 @@
 /** The dynamic channel by which a client changes its desktop's size (MS-RDPEDISP). */
-import { DESKTOP_LIMIT } from './client-data.ts'
+import type { Buffer } from 'node:buffer'
+import { DESKTOP_LIMIT, largeEnough, scaleFor } from './client-data.ts'
 import { ByteReader } from './reader.ts'
+import { ByteWriter } from './writer.ts'
 
 /** Its name. */
 export const DISPLAY_CONTROL = 'Microsoft::Windows::RDS::DisplayControl'
@@ -18,6 +20,8 @@ export interface Monitor {
   top: number
   width: number
   height: number
+  /** desktopScaleFactor and deviceScaleFactor, in percent. */
+  scales: [desktop: number, device: number]
 }
 
 /** Monitors of a client's layout, and nothing more; undefined: the message is another one. */
@@ -31,16 +35,37 @@ export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
   if (count < 1 || MONITOR_LIMIT < count) {
     reader.fail(`1 to ${MONITOR_LIMIT} monitors were expected, found ${count}`)
   }
-  const monitors = Array.from({ length: count }, () => {
+  const monitors = Array.from({ length: count }, (): Monitor => {
     const monitor = new ByteReader(reader.bytes(size), 'display control monitor')
     const isPrimary = (monitor.uint32() & PRIMARY) !== 0
     const left = monitor.uint32() | 0
     const top = monitor.uint32() | 0
-    const width = readSide(monitor)
-    return { isPrimary, left, top, width, height: readSide(monitor) }
+    const [width, height] = [readSide(monitor), readSide(monitor)]
+    // Millimetres of the glass, and how it is turned.
+    monitor.skip(4 + 4 + 4)
+    return { isPrimary, left, top, width, height, scales: [monitor.uint32(), monitor.uint32()] }
   })
   reader.end()
   return monitors
+}
+
+/** A layout of one monitor, which is as large as a desktop has to be at least. */
+export function buildMonitorLayout(monitor: Monitor): Buffer {
+  const { width, height } = largeEnough(monitor)
+  const [scale, deviceScale] = monitor.scales
+  return new ByteWriter(16 + MONITOR)
+    .uint32(LAYOUT)
+    .uint32(16 + MONITOR)
+    .uint32(MONITOR)
+    .uint32(1)
+    .uint32(PRIMARY)
+    .zeros(8)
+    .uint32(width)
+    .uint32(height)
+    .zeros(12)
+    .uint32(scaleFor({ width, height }, scale))
+    .uint32(deviceScale)
+    .finish()
 }
 
 /** Whether it is all that a target says: how large desktops can be. */

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { fastPathHeader, readFastPath } from './fast-path.ts'
 import { FAST_PATH_LIMIT } from './framer.ts'
 import type { ByteReader } from './reader.ts'
-import { isRecordable, type Update } from './updates.ts'
+import { isRecordable, UPDATE, type Update } from './updates.ts'
 
 /** Bytes of one update in all its fragments: a desktop of 2048 x 2048 in one piece, uncompressed. */
 export const UPDATE_LIMIT = 16 * 1024 * 1024
@@ -15,6 +15,11 @@ const NOTHING = Buffer.alloc(0)
 /** What a fragment of ours carries: FreeRDP's servers and Windows stay below 16 KiB too. */
 const PIECE_LIMIT = Math.min(16_000, FAST_PATH_LIMIT - 3 - UPDATE_HEADER)
 
+/** Takes an update that is whole. `isSkipped`: the client does not get it. */
+export type TakeUpdate = (update: Update, isSkipped: boolean) => void
+
+const never = () => false
+
 /** Puts a target's updates together again. */
 export class UpdateAssembler {
   readonly #limit: number
@@ -22,6 +27,8 @@ export class UpdateAssembler {
   /** Fragments, one behind the other: an object for each would cost a hundred times what a short one brings. */
   #whole: Buffer = NOTHING
   #length = 0
+  /** The client gets none of the update that has begun last. */
+  #isSkipped = false
 
   constructor(limit: number = UPDATE_LIMIT) {
     this.#limit = limit
@@ -37,11 +44,18 @@ export class UpdateAssembler {
     return this.#code !== undefined
   }
 
+  /** The client has the begin of that update. */
+  get isWithinShown(): boolean {
+    return this.isWithinUpdate && !this.#isSkipped
+  }
+
   /**
    * Calls `take` with each recordable update that is whole; its data is valid during the call only. Returns what of the
-   * PDU a client may have: all of it, the PDU without what is not recordable, or nothing. Throws MalformedError.
+   * PDU a client may have: all of it, the PDU without what is not recordable, or nothing. Bitmaps that begin while
+   * `skips` says so are taken and not had: those alone can be left out, for they are drawn anew whenever the target is
+   * asked to. Throws MalformedError.
    */
-  feed(pdu: Uint8Array, take: (update: Update) => void): Uint8Array | undefined {
+  feed(pdu: Uint8Array, take: TakeUpdate, skips: () => boolean = never): Uint8Array | undefined {
     const { head, reader } = readFastPath(pdu, 'fast-path output')
     const kept: Uint8Array[] = []
     let isWhole = true
@@ -53,11 +67,18 @@ export class UpdateAssembler {
       }
       const code = updateHead & CODE_BITS
       const data = reader.bytes(reader.uint16())
-      if (isRecordable(code)) {
-        const update = this.#piece(reader, code, (updateHead >> 4) & 3, data)
-        kept.push(pdu.subarray(begin, reader.offset))
-        if (update) take(update)
-      } else isWhole = false
+      if (!isRecordable(code)) {
+        isWhole = false
+        continue
+      }
+      const fragment = (updateHead >> 4) & 3
+      const update = this.#piece(reader, code, fragment, data)
+      if (fragment === FRAGMENT.single || fragment === FRAGMENT.first) {
+        this.#isSkipped = code === UPDATE.bitmap && skips()
+      }
+      if (this.#isSkipped) isWhole = false
+      else kept.push(pdu.subarray(begin, reader.offset))
+      if (update) take(update, this.#isSkipped)
     }
     if (isWhole) return pdu
     const length = kept.reduce((sum, piece) => sum + piece.length, 0)

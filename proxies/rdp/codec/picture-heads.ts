@@ -75,6 +75,23 @@ function requireBitmaps(reader: ByteReader): void {
   }
 }
 
+/** Where the bitmaps of a drawable update go: what a client draws of each, whatever its own size. */
+export function eachArea(
+  { data }: Update,
+  take: (left: number, top: number, width: number, height: number) => void,
+): void {
+  const reader = new ByteReader(data, 'bitmap update')
+  reader.skip(2)
+  for (let count = reader.uint16(); count > 0; count--) {
+    const [left, top] = [reader.uint16(), reader.uint16()]
+    // The last column and row are named, not those after them.
+    const [width, height] = [reader.uint16() + 1 - left, reader.uint16() + 1 - top]
+    reader.skip(2 + 2 + 2 + 2)
+    reader.skip(reader.uint16())
+    if (width > 0 && height > 0) take(left, top, width, height)
+  }
+}
+
 /** Behind the depth, where there is one. Masks have one bit, or the depth's, for a pixel. */
 function requirePointer(reader: ByteReader, depth: number, isLarge: boolean): void {
   requireIndex(reader)

@@ -19,6 +19,9 @@ const DOS_NAME = 8
 
 /** Component and packet id as one number: the core's packets end in 0x4472. */
 const CORE = 0x4472
+const PRINTER = 0x5052
+/** Of the printer's component, which a server alone sends: settings to be kept, and that jobs come as XPS (MS-RDPEPC). */
+export const PRINTER_PACKET = { cacheData: 0x5043, usingXps: 0x5543 } as const
 export const DEVICE_PACKET = {
   serverAnnounce: 0x496e,
   clientIdConfirm: 0x4343,
@@ -36,8 +39,9 @@ export const DEVICE_PACKET = {
 export const DEVICE_TYPE = { serial: 1, parallel: 2, printer: 4, drive: 8, smartCard: 0x20 } as const
 
 export interface DeviceMessage {
-  /** Of the core one of DEVICE_PACKET; undefined: of the printer's component. */
-  packet: number | undefined
+  component: 'core' | 'printer' | 'unknown'
+  /** Of the core one of DEVICE_PACKET, of the printer's component of PRINTER_PACKET; or one that nobody knows. */
+  packet: number
   body: Uint8Array
 }
 
@@ -46,7 +50,8 @@ export function parseDeviceMessage(bytes: Uint8Array): DeviceMessage {
   const reader = new ByteReader(bytes, 'device redirection')
   const component = reader.uint16()
   const packet = reader.uint16()
-  return { packet: component === CORE ? packet : undefined, body: reader.rest() }
+  const name = component === CORE ? 'core' : component === PRINTER ? 'printer' : 'unknown'
+  return { component: name, packet, body: reader.rest() }
 }
 
 export function buildDeviceMessage(packet: number, body: Uint8Array): Buffer {
@@ -109,6 +114,8 @@ export interface Device {
   name: string
   /** As it stands in the announcement. */
   bytes: Uint8Array
+  /** Bytes that are told of it: its whole name, a printer's driver and settings. */
+  data: number
 }
 
 /** Of a packet of type `deviceListAnnounce`. */
@@ -126,7 +133,7 @@ export function parseDevices(body: Uint8Array): Device[] {
       reader.fail(`a device's data of at most ${DEVICE_DATA_LIMIT} bytes was expected, found ${length}`)
     }
     reader.skip(length)
-    return { type, id, name, bytes: body.subarray(begin, reader.offset) }
+    return { type, id, name, bytes: body.subarray(begin, reader.offset), data: length }
   })
 }
 
@@ -198,6 +205,8 @@ export interface CreateRequest {
   isFolder: boolean
   /** Whether it asks to change the drive, or to be able to. */
   isWriting: boolean
+  /** It is removed once it is closed. */
+  isRemoved: boolean
 }
 
 /** Details of a request of type `create`. */
@@ -213,18 +222,9 @@ export function parseCreate(details: Uint8Array): CreateRequest {
   return {
     path,
     isFolder: (options & CREATE_FOLDER) !== 0,
+    isRemoved: (options & DELETE_ON_CLOSE) !== 0,
     isWriting: (access & WRITING) !== 0 || disposition !== OPEN_EXISTING || (options & DELETE_ON_CLOSE) !== 0,
   }
-}
-
-/** Details of a request of type `read` or `write`. */
-export function parseTransfer(details: Uint8Array): { length: number; offset: number } {
-  const reader = new ByteReader(details, 'device read or write request')
-  const length = reader.uint32()
-  if (DEVICE_MESSAGE_LIMIT < length) {
-    reader.fail(`at most ${DEVICE_MESSAGE_LIMIT} bytes were expected, found ${length}`)
-  }
-  return { length, offset: reader.size() }
 }
 
 /** Details of a request of type `setInformation`: the class, and the new path where it is `rename`. */

@@ -58,9 +58,14 @@ export function buildRefreshRectangle(
   return { shareId, type: DATA_PDU.refreshRectangle, body: body.finish() }
 }
 
-/** Whether a client's Suppress Output (MS-RDPBCGR 2.2.11.3) wants pictures again. */
-export function isOutputAllowed(body: Uint8Array): boolean {
-  return new ByteReader(body, 'suppress output').uint8() === 1
+/** A client of a desktop of this size wants all of it drawn again (MS-RDPBCGR 2.2.11.3). */
+export function buildAllowOutput(
+  shareId: number,
+  { width, height }: { width: number; height: number },
+): ShareData {
+  const body = new ByteWriter(12).uint8(1).zeros(3).zeros(4)
+  body.uint16(width - 1).uint16(height - 1)
+  return { shareId, type: DATA_PDU.suppressOutput, body: body.finish() }
 }
 
 /** Codes of Set Error Info (MS-RDPBCGR 2.2.5.1.1) that a bastion sends or has words for. */

@@ -11,12 +11,12 @@ import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/in
 import { SERVER_USER } from '../codec/mcs.ts'
 import { buildOwnCapabilities } from '../codec/own-capabilities.ts'
 import {
+  allowsOutput,
   buildControl,
   buildErrorInfo,
   buildFontMap,
   buildSynchronize,
   CONTROL_ACTION,
-  isOutputAllowed,
   parseControlAction,
 } from '../codec/session-pdus.ts'
 import {
@@ -151,7 +151,7 @@ export class FrontDesktop {
         return
       case DATA_PDU.suppressOutput:
         // What was drawn while the client's window was hidden it may not have.
-        if (this.#state === 'ready' && isOutputAllowed(data.body)) visitor.paint()
+        if (this.#state === 'ready' && allowsOutput(data.body)) visitor.paint()
         return
       case DATA_PDU.refreshRectangle:
         if (this.#state === 'ready') visitor.paint()

@@ -11,7 +11,14 @@ import {
   parseConfirmActive,
   parseDemandActive,
 } from '../codec/active.ts'
-import { type Desktop, readDesktop, stripConfirm, stripDemand, takesFastPath } from '../codec/capabilities.ts'
+import {
+  type Desktop,
+  drawsAgain,
+  readDesktop,
+  stripConfirm,
+  stripDemand,
+  takesFastPath,
+} from '../codec/capabilities.ts'
 import { UpdateAssembler } from '../codec/fast-path-output.ts'
 import { type InputEvent, parseFastPathInput, parseSlowInput } from '../codec/input.ts'
 import { SERVER_USER } from '../codec/mcs.ts'
@@ -19,8 +26,10 @@ import { requireDrawable } from '../codec/picture-heads.ts'
 import { parseRedirection, type Redirection } from '../codec/redirection.ts'
 import {
   allowsOutput,
+  buildAllowOutput,
   buildControl,
   buildFontMap,
+  buildRefreshRectangle,
   buildSynchronize,
   CONTROL_ACTION,
   parseControlAction,
@@ -39,7 +48,7 @@ import {
   type ShareData,
   type SharePdu,
 } from '../codec/share.ts'
-import { isRecordable, parseSlowPointer, parseSlowUpdate, type Update } from '../codec/updates.ts'
+import { isRecordable, parseSlowPointer, parseSlowUpdate, UPDATE, type Update } from '../codec/updates.ts'
 
 export interface SessionVisitor {
   /** The target offers a desktop, the first or one of another size. */
@@ -48,8 +57,10 @@ export interface SessionVisitor {
   deactivated(): void
   /** The client has agreed to the desktop. */
   confirmed(): void
-  /** Of the picture, for the recording. Valid during the call only. */
-  update(update: Update): void
+  /** Of the picture, for the recording; `isSkipped`: the client does not get it. Valid during the call only. */
+  update(update: Update, isSkipped: boolean): void
+  /** The client does not get bitmaps that begin now: it has enough to take. */
+  skips(): boolean
   /** Before they go to the target; false: they stay here. */
   input(events: readonly InputEvent[]): boolean
   /** What the target says of a logon. */
@@ -72,18 +83,14 @@ const FROM_TARGET: ReadonlySet<number> = new Set([
   DATA_PDU.statusInfo,
 ])
 
-/**
- * Share data of a client that passes as it is. Keys of bitmaps that it has kept mean nothing without caches. That nothing
- * is to be drawn for a while stays here: what is done meanwhile would not be in the recording.
- */
+/** Share data of a client that passes as it is. Keys of bitmaps that it has kept mean nothing without caches. */
 const FROM_CLIENT: ReadonlySet<number> = new Set([
-  DATA_PDU.control,
   DATA_PDU.synchronize,
   DATA_PDU.fontList,
-  DATA_PDU.refreshRectangle,
-  DATA_PDU.suppressOutput,
   DATA_PDU.shutdownRequest,
 ])
+/** Of control, what begins a session; of detaching servers make what they like. */
+const CLIENT_CONTROL: ReadonlySet<number> = new Set([CONTROL_ACTION.requestControl, CONTROL_ACTION.cooperate])
 
 /** What a server says before it draws, in that order (MS-RDPBCGR 1.3.1.1, connection finalization). */
 const BEGIN = ['synchronize', 'cooperate', 'granted', 'fontMap'] as const
@@ -123,6 +130,7 @@ export class SessionFilter {
   #desktop: Desktop | undefined
   #shareId = 0
   #takesFastPath = false
+  #drawsAgain = false
   /** What the client has of the desktop's begin. */
   readonly #begun = new Set<Begin>()
 
@@ -150,8 +158,18 @@ export class SessionFilter {
     return this.#takesFastPath
   }
 
-  /** The target has sent the begin of an update and owes its rest. */
+  /** The target draws parts of its desktop again when it is asked to. */
+  get drawsAgain(): boolean {
+    return this.#drawsAgain
+  }
+
+  /** The client has the begin of an update, whose rest the target owes. */
   get isWithinUpdate(): boolean {
+    return this.#assembler.isWithinShown
+  }
+
+  /** The target has sent the begin of an update, whether the client has it or not. */
+  get isOwed(): boolean {
     return this.#assembler.isWithinUpdate
   }
 
@@ -183,7 +201,11 @@ export class SessionFilter {
   /** A PDU of the target's fast path: what the client gets. Throws MalformedError. */
   fastPathFromTarget(pdu: Uint8Array): Uint8Array | undefined {
     if (!this.#desktop) throw pictureWithoutDesktop()
-    return this.#assembler.feed(pdu, (update) => this.#show(update))
+    return this.#assembler.feed(
+      pdu,
+      (update, isSkipped) => this.#record(update, isSkipped),
+      () => this.#visitor.skips(),
+    )
   }
 
   /**
@@ -213,6 +235,7 @@ export class SessionFilter {
         this.#state = 'offered'
         this.#begun.clear()
         this.#desktop = readDesktop(capabilities)
+        this.#drawsAgain = drawsAgain(capabilities)
         this.#visitor.desktop(this.#desktop)
         return buildDemandActive({ shareId, capabilities: stripDemand(capabilities) })
       }
@@ -255,14 +278,15 @@ export class SessionFilter {
   #picture(pdu: SharePdu, update: Update): Uint8Array | undefined {
     if (!this.#desktop) throw pictureWithoutDesktop()
     if (!isRecordable(update.code)) return undefined
-    this.#show(update)
-    return pdu.whole
+    const isSkipped = update.code === UPDATE.bitmap && this.#visitor.skips()
+    this.#record(update, isSkipped)
+    return isSkipped ? undefined : pdu.whole
   }
 
   /** Before the client has all of it. */
-  #show(update: Update): void {
+  #record(update: Update, isSkipped: boolean): void {
     requireDrawable(update)
-    this.#visitor.update(update)
+    this.#visitor.update(update, isSkipped)
   }
 
   #clientPdu(pdu: SharePdu): Uint8Array | undefined {
@@ -275,8 +299,24 @@ export class SessionFilter {
     if (data.type === DATA_PDU.input) {
       return this.#visitor.input(parseSlowInput(data.body)) ? pdu.whole : undefined
     }
-    if (data.type === DATA_PDU.suppressOutput && !allowsOutput(data.body)) return undefined
-    return FROM_CLIENT.has(data.type) ? pdu.whole : undefined
+    switch (data.type) {
+      case DATA_PDU.control:
+        return CLIENT_CONTROL.has(parseControlAction(data.body)) ? pdu.whole : undefined
+      case DATA_PDU.suppressOutput:
+        return allowsOutput(data.body) ? this.#refresh(buildAllowOutput) : undefined
+      case DATA_PDU.refreshRectangle:
+        return this.#refresh((shareId, size) => buildRefreshRectangle(shareId, { left: 0, top: 0, ...size }))
+      default:
+        return FROM_CLIENT.has(data.type) ? pdu.whole : undefined
+    }
+  }
+
+  /**
+   * What a client says of where it wants to be drawn for is said of the whole desktop; that nothing is to be drawn for a
+   * while stays here. What is done meanwhile, or elsewhere, would not be in the recording.
+   */
+  #refresh(build: (shareId: number, desktop: Desktop) => ShareData): Uint8Array {
+    return buildShareData(build(this.#shareId, this.#desktop!), this.#user)
   }
 
   /** One that comes late, for a desktop that is gone, stays here. */
@@ -285,10 +325,20 @@ export class SessionFilter {
     this.#state = 'confirmed'
     this.#takesFastPath = takesFastPath(capabilities)
     this.#visitor.confirmed()
-    return buildConfirmActive({ shareId, capabilities: stripConfirm(capabilities) }, this.#user)
+    return buildConfirmActive(
+      { shareId, capabilities: stripConfirm(capabilities, this.#desktop!) },
+      this.#user,
+    )
   }
 }
 
 /** No recording could show it. */
 const pictureWithoutDesktop = () =>
   new MalformedError('share data: a desktop was expected before the first picture')
+
+/** Whether there is input among these PDUs of a client's I/O channel. Throws MalformedError. */
+export function hasInput(data: Uint8Array): boolean {
+  return parseShare(data).some(
+    (pdu) => pdu.type === CONTROL_PDU.data && parseShareData(pdu).type === DATA_PDU.input,
+  )
+}

@@ -1,8 +1,9 @@
 /**
  * What a channel request is, over exact bytes, and the right that it needs.
  *
- * A command is only called SCP, rsync or git when a strict grammar says so and no shell can read anything else
- * into it: those streams are recorded by operation, so a shell must not hide there. Everything else is a plain
+ * A command is only called SCP, rsync or git when a strict grammar says so and no POSIX shell can read anything else
+ * into it: those streams are recorded by operation, so a shell must not hide there. What other shells could make of it
+ * is for who may run commands; nobody else has more sent than `forwarded`. Everything else is a plain
  * command, needs SSH_REMOTE_COMMAND and is recorded whole. Nothing is ever normalised towards SCP: `/usr/bin/scp`,
  * `env scp` or `s''cp` are commands. What a name stands for on the target (an `rsync` of the user's own, say)
  * cannot be seen from here; the recorders check that the stream looks like the protocol.
@@ -10,7 +11,7 @@
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../../src/model/rights.ts'
 import { displayText, latin1 } from '../../text.ts'
-import { quoted, type Word, words } from './word.ts'
+import { portable, type Word, words } from './word.ts'
 
 /** `up` is toward the target. */
 export type Direction = 'up' | 'down'
@@ -27,10 +28,11 @@ export interface ScpCommand {
    */
   name?: string
   /**
-   * The command rebuilt, its path quoted unless it is a glob: what to send for a user who may not run
-   * commands. A user who holds SSH_REMOTE_COMMAND too has the text sent as it came.
+   * The command rebuilt so that every shell reads the same of it: what to send for a user who may not run commands.
+   * undefined: a shell could read something else into its path. A user who holds SSH_REMOTE_COMMAND too has the text
+   * sent as it came.
    */
-  forwarded: Uint8Array
+  forwarded?: Uint8Array
 }
 export interface RsyncCommand {
   kind: 'rsync'
@@ -80,14 +82,16 @@ function classifyScp(line: readonly Word[]): ScpCommand | undefined {
   const mayBeOption =
     path.value[0] === 0x2d || (path.expands && path.value[0] !== 0x2f && path.value[0] !== 0x7e)
   const name = path.expands ? undefined : nameOf(displayText(path.value))
+  const direction = mode.includes('t') ? 'up' : 'down'
   const head = `scp ${options.join(' ')} ${mayBeOption ? '-- ' : ''}`
+  const operand = portable(path, direction === 'down')
   return {
     kind: 'scp',
-    direction: mode.includes('t') ? 'up' : 'down',
+    direction,
     recursive: options.some((option) => option.includes('r')),
     path: displayText(path.value),
     ...(name !== undefined && { name }),
-    forwarded: Buffer.concat([Buffer.from(head, 'latin1'), path.expands ? path.source : quoted(path.value)]),
+    ...(operand && { forwarded: Buffer.concat([Buffer.from(head, 'latin1'), operand]) }),
   }
 }
 

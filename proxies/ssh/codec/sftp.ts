@@ -46,6 +46,7 @@ export const ATTR_SIZE = 1
 /** Section 7. */
 export const FX_OK = 0
 export const FX_EOF = 1
+export const FX_NO_SUCH_FILE = 2
 export const FX_PERMISSION_DENIED = 3
 export const FX_FAILURE = 4
 const STATUS_TEXT = [
@@ -82,9 +83,10 @@ export interface SftpRequest {
   target?: string
   targetHandle?: string
   flags?: number
-  /** Attributes' size (setstat). */
+  /** Attributes' size (open, setstat). */
   size?: number
   offset?: number
+  targetOffset?: number
   length?: number
   /** The extension's name. */
   extension?: string
@@ -106,7 +108,7 @@ export function parseRequest(type: number, body: Uint8Array): SftpRequest {
   switch (type) {
     // uint32 id, string filename, uint32 pflags, ATTRS
     case FXP.open:
-      return { type, id, path: pathText(reader.string()), flags: reader.uint32() }
+      return { type, id, path: pathText(reader.string()), flags: reader.uint32(), ...attributes(reader) }
     // uint32 id, string handle, uint64 offset, uint32 len
     case FXP.read:
       return { type, id, handle: handleOf(reader), offset: reader.size(), length: reader.uint32() }
@@ -161,6 +163,7 @@ function parseExtended(id: number, reader: Reader): SftpRequest {
         offset: reader.size(),
         length: reader.size(),
         targetHandle: handleOf(reader),
+        targetOffset: reader.size(),
       }
   }
   return request

@@ -17,10 +17,17 @@ const QUOTE = 0x27
 const BACKSLASH = 0x5c
 const SPACE = 0x20
 const TILDE = 0x7e
+const DOUBLE_QUOTE = 0x22
+const DASH = 0x2d
+const SLASH = 0x2f
 
 /** Bytes that need no quotes in any shell. Bytes over 0x7f are parts of UTF-8 characters. */
 const PLAIN = byteSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,:=@%-')
 const GLOB = byteSet('*?[]')
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:+-'
+/** What no shell makes anything of (`portable`), in a word that does not begin with `-`; and what none does in quotes. */
+const BARE = byteSet(LETTERS)
+const WITHIN_QUOTES = byteSet(`${LETTERS} ,=@~`)
 
 function byteSet(characters: string): ReadonlySet<number> {
   return new Set([...characters].map((character) => character.charCodeAt(0)))
@@ -82,13 +89,25 @@ function isControl(byte: number): boolean {
   return byte < 0x20 || byte === 0x7f
 }
 
-/** `'…'`, with `'` as `'\''`: one word for every POSIX shell, whatever the bytes. */
-export function quoted(value: Uint8Array): Uint8Array {
-  const result = [QUOTE]
-  for (const byte of value) {
-    if (byte === QUOTE) result.push(QUOTE, BACKSLASH, QUOTE, QUOTE)
-    else result.push(byte)
+/**
+ * A word as every shell reads it alike: sh, bash, zsh, fish, csh, tcsh, rc, cmd.exe and PowerShell, whatever they take
+ * for a quote, an escape, a history or a variable. undefined: there is no such form. `globs`: it may be left to the
+ * shell to expand; what comes of that is names and nothing else, and no shell reads them again.
+ *
+ * Only double quotes are known to nearly all (fish has escapes within single ones, cmd.exe has none of them), and only
+ * ASCII has one reading (PowerShell takes U+2019 for a quote, an old csh strips the eighth bit). rc knows other quotes
+ * only, so that what is between these has to be harmless without them: it may fall apart at a blank, not into options.
+ */
+export function portable({ value, source, expands }: Word, globs: boolean): Uint8Array | undefined {
+  if (expands) {
+    const rest = source[0] === TILDE ? source.subarray(1) : source
+    if (rest !== source && rest.length > 0 && rest[0] !== SLASH) return undefined
+    return rest.every((byte) => BARE.has(byte) || (globs && GLOB.has(byte))) ? source : undefined
   }
-  result.push(QUOTE)
-  return Uint8Array.from(result)
+  if (value[0] !== DASH && value.every((byte) => BARE.has(byte))) return value
+  if (
+    !value.every((byte, index) => WITHIN_QUOTES.has(byte) && !(byte === DASH && value[index - 1] === SPACE))
+  )
+    return undefined
+  return Uint8Array.of(DOUBLE_QUOTE, ...value, DOUBLE_QUOTE)
 }

@@ -2,8 +2,7 @@
  * The commands of one session on their way to the audit log: at a bounded rate, for the log is everybody's, and with
  * what the rules of the connection policy make of them.
  */
-import type { EventCode } from '../../../src/audit/catalogue.ts'
-import type { EventFields } from '../../../src/audit/fields.ts'
+import type { ProxyEventCode, ProxyFields } from '../../../src/gate/messages.ts'
 import { CommandRules } from '../../../src/model/command-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { Bucket } from '../../bucket.ts'
@@ -20,7 +19,7 @@ export interface CommandLogOptions {
   rules: readonly string[]
   /** Milliseconds, never decreasing. */
   now: () => number
-  tell: (code: EventCode, fields: EventFields) => void
+  tell: <C extends ProxyEventCode>(code: C, fields: ProxyFields<C>) => void
   /** The session has to end. */
   kill: (reason: string) => void
 }
@@ -88,7 +87,7 @@ export class CommandLog {
     })
   }
 
-  #tell(fields: EventFields): void {
+  #tell(fields: ProxyFields<'command'>): void {
     const isHit = fields.rule !== undefined
     if (fields.result === undefined && !(isHit ? this.#hits : this.#lines).take(1)) {
       this.#omitted.lines++

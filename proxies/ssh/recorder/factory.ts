@@ -9,6 +9,8 @@ import { displayText } from '../../text.ts'
 import type { ExecCommand } from '../codec/classify.ts'
 import { ScriptWatch } from '../commands/script.ts'
 import { CommandWatch } from '../commands/watch.ts'
+import type { OpenSizes } from '../sftp/open-sizes.ts'
+import type { Changes } from './changes.ts'
 import { ChannelFrames } from './frames.ts'
 import { Guard } from './guard.ts'
 import { HiddenSftp } from './hidden-sftp.ts'
@@ -45,6 +47,10 @@ export interface RecorderOptions {
   hashing?: Hashing
   /** The channel's number in the recording. */
   channel: number
+  /** The session's: what its channels do to files. */
+  changes: Changes
+  /** The session's: what an upload by SCP makes larger is told to it. */
+  sizes: Pick<OpenSizes, 'reached'>
   /** The session's for channels without a terminal. */
   quota: Quota
   /** The session's for terminals. */
@@ -76,7 +82,7 @@ export function recorderFor(recorded: Recorded, options: RecorderOptions): Chann
 }
 
 function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderOptions): ChannelRecorder {
-  const { events, quota } = options
+  const { events, quota, changes } = options
   if (options.terminal !== undefined && recorded.kind !== 'sftp')
     return new TerminalRecorder(
       frames,
@@ -84,11 +90,12 @@ function inspector(recorded: Recorded, frames: ChannelFrames, options: RecorderO
       options.terminalQuota,
       commandsOf(options.terminal, frames, options),
     )
-  if (recorded.kind === 'sftp') return new Guard(new SftpRecorder(frames, events, quota), frames, events)
+  if (recorded.kind === 'sftp')
+    return new Guard(new SftpRecorder(frames, events, quota, changes), frames, events)
   const classified = recorded.kind === 'exec' ? recorded.classified : undefined
   switch (classified?.kind) {
     case 'scp':
-      return new Guard(new ScpRecorder(frames, events, quota, classified, options.fileRules), frames, events)
+      return new Guard(new ScpRecorder(frames, quota, classified, options), frames, events)
     case 'rsync':
     case 'git':
       return new StreamRecorder(frames, events, quota, classified)

@@ -18,11 +18,13 @@ import type { Quota } from '../../quota.ts'
 import { displayText } from '../../text.ts'
 import type { Direction, ScpCommand } from '../codec/classify.ts'
 import { ANSWER, LINE_LIMIT, parseRecord, type ScpRecord } from '../codec/scp.ts'
+import { Changes } from './changes.ts'
+import type { RecorderOptions } from './factory.ts'
 import type { ChannelFrames } from './frames.ts'
 import { LineBuffer } from './line-buffer.ts'
 import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
-import { NO_HASH } from './sftp-file.ts'
+import { DISTURBED, NO_HASH } from './sftp-file.ts'
 
 /** Folders within folders. */
 const DEPTH_LIMIT = 256
@@ -40,6 +42,7 @@ interface ScpFile {
   size: number
   passed: number
   hash: ContentHash
+  othersChanged: () => boolean
   /** What the sender said after the data: its file could not be read. */
   failure?: string
 }
@@ -55,6 +58,9 @@ export class ScpRecorder implements ChannelRecorder {
   readonly #events: RecorderEvents
   readonly #command: ScpCommand
   readonly #rules: FileJudge
+  /** What this channel does: scp takes one file after the other. */
+  readonly #changes: Changes
+  readonly #sizes: RecorderOptions['sizes']
   readonly #errors: QuotaStream
   readonly #records = new LineBuffer(LINE_LIMIT)
   readonly #answers = new LineBuffer(LINE_LIMIT)
@@ -71,15 +77,21 @@ export class ScpRecorder implements ChannelRecorder {
 
   constructor(
     frames: ChannelFrames,
-    events: RecorderEvents,
     quota: Quota,
     command: ScpCommand,
-    rules: FileJudge,
+    {
+      events,
+      fileRules,
+      changes,
+      sizes,
+    }: Pick<RecorderOptions, 'events' | 'fileRules' | 'changes' | 'sizes'>,
   ) {
     this.#frames = frames
     this.#events = events
     this.#command = command
-    this.#rules = rules
+    this.#rules = fileRules
+    this.#changes = new Changes(changes)
+    this.#sizes = sizes
     this.#errors = new QuotaStream(frames, events, quota, 'out')
   }
 
@@ -211,6 +223,11 @@ export class ScpRecorder implements ChannelRecorder {
           size: record.size,
           passed: 0,
           hash: this.#frames.newHash(),
+          othersChanged: this.#changes.watch(),
+        }
+        if (this.#command.direction === 'up') {
+          this.#changes.begin()
+          this.#sizes.reached(record.size)
         }
         this.#file = file
         this.#expect({ kind: 'file', file })
@@ -319,17 +336,19 @@ export class ScpRecorder implements ChannelRecorder {
   #finish(file: ScpFile, result: string): void {
     const { path, passed: size } = file
     const { direction } = this.#command
+    const isDisturbed = file.othersChanged()
+    if (direction === 'up') this.#changes.end()
     const write = (transfer: { sha256?: string; result: string }): void => {
       this.#frames.file({ operation: 'transfer', path, direction, size, ...transfer })
       this.#events.onTransfer({ path, direction, size, ...transfer })
     }
-    if (result === 'ok') {
+    if (result === 'ok' && !isDisturbed) {
       this.#frames.hashed(file.hash, (sha256) =>
         write(sha256 === undefined ? { result: NO_HASH } : { sha256, result }),
       )
     } else {
       file.hash.drop()
-      write({ result })
+      write({ result: result === 'ok' ? DISTURBED : result })
     }
   }
 

@@ -1,5 +1,5 @@
-/** What SFTP's requests are called in a recording. */
-import { FXP, type SftpRequest } from '../codec/sftp.ts'
+/** What SFTP's requests do: their names in a recording, and which of them change what a file holds or what it is called. */
+import { FXF, FXP, type SftpRequest } from '../codec/sftp.ts'
 
 const OPERATIONS: Readonly<Record<number, string>> = {
   [FXP.open]: 'open',
@@ -30,4 +30,18 @@ const EXTENSIONS: Readonly<Record<string, string | undefined>> = {
 export function operationOf(request: SftpRequest): string | undefined {
   if (request.extension === undefined) return OPERATIONS[request.type]
   return Object.hasOwn(EXTENSIONS, request.extension) ? EXTENSIONS[request.extension] : 'extended'
+}
+
+/** Requests after which another file may stand under a name, or a file may hold something else. */
+const CHANGING: readonly number[] = [FXP.write, FXP.remove, FXP.rename, FXP.symlink]
+
+/** Whether a request may change a file's content, or which file a name stands for. WRITE is one; times and rights are none. */
+export function changesFiles({ type, flags = 0, size, extension }: SftpRequest): boolean {
+  if (type === FXP.open) return (flags & (FXF.creat | FXF.trunc)) !== 0
+  if (type === FXP.setstat || type === FXP.fsetstat) return size !== undefined
+  if (type !== FXP.extended) return CHANGING.includes(type)
+  if (extension === 'lsetstat@openssh.com') return size !== undefined
+  return (
+    extension === undefined || !Object.hasOwn(EXTENSIONS, extension) || EXTENSIONS[extension] !== undefined
+  )
 }

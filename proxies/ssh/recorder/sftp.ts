@@ -29,12 +29,13 @@ import {
   VERSION,
 } from '../codec/sftp.ts'
 import { PacketSplitter, type PacketVisitor } from '../codec/sftp-packets.ts'
+import type { Changes } from './changes.ts'
 import type { ChannelFrames } from './frames.ts'
 import { type OrderedHash, ReorderBudget } from './ordered-hash.ts'
 import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { SftpFile } from './sftp-file.ts'
-import { operationOf } from './sftp-operations.ts'
+import { changesFiles, operationOf } from './sftp-operations.ts'
 
 /** Reads and writes that wait for their answer. paramiko asks for a whole file at once, as far as windows let it. */
 export const OUTSTANDING_LIMIT = 131_072
@@ -48,10 +49,22 @@ const SIZES_LIMIT = 64
 /** A request that waits for its answer. */
 interface Waiting {
   request: SftpRequest
+  /** Of the handle, or the one that is to be opened. */
   file?: SftpFile
+  /** Where it counts as a change until then. */
+  changes?: Changes
+  /** Of a STAT: whether anything was changed since it was asked. */
+  isStale?: () => boolean
+}
+
+/** What a STAT has told, and whether anything was changed since it was asked. */
+interface ToldSize {
+  size: number
+  isStale: () => boolean
 }
 
 const CUT = 'the channel ended before the file was closed'
+const UNANSWERED = 'the channel ended before all of it was answered'
 
 export class SftpRecorder implements ChannelRecorder {
   readonly #frames: ChannelFrames
@@ -62,15 +75,19 @@ export class SftpRecorder implements ChannelRecorder {
   readonly #replies: PacketSplitter
   readonly #waiting = new Map<number, Waiting>()
   readonly #open = new Map<string, SftpFile>()
-  readonly #sizes = new Map<string, number>()
+  /** Files that are closed and whose reads or writes still wait for an answer. */
+  readonly #closing = new Set<SftpFile>()
+  readonly #sizes = new Map<string, ToldSize>()
+  readonly #changes: Changes
   #waitingOthers = 0
   #opening = 0
   #begun = false
   #agreed = false
   #queries = 0
 
-  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota) {
+  constructor(frames: ChannelFrames, events: RecorderEvents, quota: Quota, changes: Changes) {
     this.#frames = frames
+    this.#changes = changes
     this.#events = events
     this.#errors = new QuotaStream(frames, events, quota, 'out')
     this.#requests = new PacketSplitter(new DataVisitor(requestHead, (...packet) => this.#request(...packet)))
@@ -95,8 +112,12 @@ export class SftpRecorder implements ChannelRecorder {
   }
 
   end(): void {
-    for (const { request } of this.#waiting.values()) this.#answered(request, 'no answer')
+    for (const { request, changes } of this.#waiting.values()) {
+      changes?.end()
+      this.#answered(request, 'no answer')
+    }
     for (const file of this.#open.values()) this.#finish(file, CUT)
+    for (const file of this.#closing) this.#finish(file, UNANSWERED)
     if (this.#queries > 0) {
       this.#frames.file({ operation: 'stat', path: '', result: `${this.#queries} queries` })
     }
@@ -114,16 +135,17 @@ export class SftpRecorder implements ChannelRecorder {
     if (!this.#begun) throw new MalformedError(`sftp: init was expected first, found type ${type}`)
     if (type === FXP.write) return this.#write(head, rest)
     const request = parseRequest(type, head)
-    const file = request.handle === undefined ? undefined : this.#file(request.handle)
+    const file = request.handle === undefined ? this.#opens(request) : this.#file(request.handle)
+    let changed = file
     if (request.targetHandle !== undefined) {
-      const target = this.#file(request.targetHandle)
-      target.changedOtherwise()
-      request.target = target.path
+      changed = this.#file(request.targetHandle)
+      changed.changedOtherwise()
+      request.target = changed.path
     }
-    if (type === FXP.open || type === FXP.opendir) this.#opens()
     if (type === FXP.read) file!.download()
+    if (type === FXP.close) file!.closing()
     if (type === FXP.fsetstat && request.size !== undefined) file!.resized(request.size)
-    this.#wait(request, file)
+    this.#wait(request, file, changesFiles(request) ? (changed?.changes ?? this.#changes) : undefined)
     return undefined
   }
 
@@ -133,18 +155,26 @@ export class SftpRecorder implements ChannelRecorder {
       throw new MalformedError(`sftp write: ${rest} bytes of data were expected, found ${request.length}`)
     }
     const file = this.#file(request.handle)
-    this.#wait(request, file)
-    return { content: file.upload(), offset: request.offset }
+    this.#wait(request, file, file.changes)
+    return { content: file.upload(), offset: request.offset, rest }
   }
 
-  #opens(): void {
+  /** The file or directory that is asked for; undefined: none is. */
+  #opens({ type, path = '', flags, size }: SftpRequest): SftpFile | undefined {
+    if (type !== FXP.open && type !== FXP.opendir) return undefined
     this.#opening++
-    if (OPEN_LIMIT < this.#opening + this.#open.size) {
+    if (OPEN_LIMIT < this.#opening + this.#open.size + this.#closing.size) {
       throw new MalformedError(`sftp: at most ${OPEN_LIMIT} open files were expected, found more`)
     }
+    const opening = { path, ...(flags !== undefined && { flags }), ...(size !== undefined && { size }) }
+    const file = new SftpFile(opening, this.#budget, this.#frames, this.#changes)
+    const told = this.#sizes.get(path)
+    if (told !== undefined && !told.isStale()) file.endsAt(told.size)
+    return file
   }
 
-  #wait(request: SftpRequest, file: SftpFile | undefined): void {
+  /** `changes`: where the request counts as a change. */
+  #wait(request: SftpRequest, file: SftpFile | undefined, changes: Changes | undefined): void {
     if (this.#waiting.has(request.id)) {
       throw new MalformedError(
         `sftp: an unused request id was expected, found ${request.id}, which waits for its answer`,
@@ -156,7 +186,13 @@ export class SftpRecorder implements ChannelRecorder {
         `sftp: at most ${OUTSTANDING_LIMIT} waiting requests were expected, found more`,
       )
     }
-    this.#waiting.set(request.id, file === undefined ? { request } : { request, file })
+    changes?.begin()
+    this.#waiting.set(request.id, {
+      request,
+      ...(file !== undefined && { file }),
+      ...(changes !== undefined && { changes }),
+      ...(request.type === FXP.stat && { isStale: this.#changes.watch() }),
+    })
   }
 
   #file(handle: string): SftpFile {
@@ -177,7 +213,8 @@ export class SftpRecorder implements ChannelRecorder {
     if (waiting === undefined)
       throw new MalformedError(`sftp: an answer was expected, found one to ${id}, which nobody asked`)
     this.#waiting.delete(id)
-    const { request, file } = waiting
+    const { request, file, changes } = waiting
+    changes?.end()
     if (!isTransfer(request.type)) this.#waitingOthers--
     if (request.type === FXP.open || request.type === FXP.opendir) this.#opening--
     if (!answers(type, request.type)) {
@@ -186,14 +223,15 @@ export class SftpRecorder implements ChannelRecorder {
     switch (type) {
       case FXP.status:
         this.#status(request, file, uint32At(head, 4))
+        if (isTransfer(request.type)) this.#transferred(file!)
         return undefined
       case FXP.handle:
-        this.#handle(request, head)
+        this.#handle(request, file!, head)
         return undefined
       case FXP.data:
         return this.#data(request, file!, uint32At(head, 4), rest)
       case FXP.attrs:
-        this.#attributes(request, file, head)
+        this.#attributes(waiting, head)
         return undefined
       default:
         this.#answered(request, 'ok', file)
@@ -218,24 +256,40 @@ export class SftpRecorder implements ChannelRecorder {
       if (code !== FX_OK) file?.failed(result)
     } else if (request.type === FXP.close) {
       this.#close(request.handle!, file!, result)
-    } else this.#answered(request, result, file)
+    } else {
+      if (request.type === FXP.fsetstat && code === FX_OK && request.size !== undefined)
+        file?.cutAt(request.size)
+      this.#answered(request, result, file)
+    }
   }
 
   #close(handle: string, file: SftpFile, result: string): void {
     if (this.#open.get(handle) !== file) return
     this.#open.delete(handle)
+    file.closed(result)
+    this.#closing.add(file)
+    this.#finishDone(file)
+  }
+
+  /** A READ or a WRITE has its answer. One that comes behind the file's close still counts. */
+  #transferred(file: SftpFile): void {
+    file.answered()
+    this.#finishDone(file)
+  }
+
+  #finishDone(file: SftpFile): void {
+    const result = file.outcome
+    if (result === undefined) return
+    this.#closing.delete(file)
     this.#finish(file, result)
   }
 
-  #handle(request: SftpRequest, body: Uint8Array): void {
+  #handle(request: SftpRequest, file: SftpFile, body: Uint8Array): void {
     const reader = new Reader(body, 'sftp handle', 4)
     const handle = latin1(reader.string(HANDLE_LIMIT))
     if (this.#open.has(handle))
       throw new MalformedError('sftp: a new handle was expected, found one that is open')
-    const path = request.path!
-    const file = new SftpFile(path, request.flags, this.#budget, this.#frames)
-    const size = this.#sizes.get(path)
-    if (size !== undefined) file.endsAt(size)
+    file.opened()
     this.#open.set(handle, file)
     if (file.isDirectory) this.#answered(request, 'ok')
   }
@@ -246,11 +300,13 @@ export class SftpRecorder implements ChannelRecorder {
         `sftp: ${length} bytes of data were not expected as answer to type ${request.type}`,
       )
     }
-    return { content: file.download(), offset: request.offset! }
+    const content = file.downloaded()
+    if (rest === 0) this.#transferred(file)
+    return { content, offset: request.offset!, rest, done: () => this.#transferred(file) }
   }
 
   /** uint32 id, uint32 flags, uint64 size when the flag says so. */
-  #attributes(request: SftpRequest, file: SftpFile | undefined, head: Uint8Array): void {
+  #attributes({ request, file, isStale }: Waiting, head: Uint8Array): void {
     this.#queries++
     const reader = new Reader(head, 'sftp attrs', 4)
     if ((reader.uint32() & ATTR_SIZE) === 0) return
@@ -259,7 +315,7 @@ export class SftpRecorder implements ChannelRecorder {
     else if (request.type === FXP.stat) {
       const path = request.path!
       this.#sizes.delete(path)
-      this.#sizes.set(path, size)
+      if (isStale !== undefined) this.#sizes.set(path, { size, isStale })
       if (SIZES_LIMIT < this.#sizes.size) this.#sizes.delete(this.#sizes.keys().next().value!)
     }
   }
@@ -322,6 +378,10 @@ function answers(reply: number, request: number): boolean {
 interface DataTarget {
   content: OrderedHash
   offset: number
+  /** Bytes that are to come. */
+  rest: number
+  /** All have come. */
+  done?: () => void
 }
 
 class DataVisitor implements PacketVisitor {
@@ -345,5 +405,7 @@ class DataVisitor implements PacketVisitor {
     if (this.#target === undefined) return
     this.#target.content.add(this.#target.offset, bytes)
     this.#target.offset += bytes.length
+    this.#target.rest -= bytes.length
+    if (this.#target.rest === 0) this.#target.done?.()
   }
 }

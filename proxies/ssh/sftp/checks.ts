@@ -7,7 +7,16 @@ import { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import type { FileDirection } from '../../../src/model/file-rules.ts'
 import { textOf } from '../../../src/model/path-pattern.ts'
-import { FX_FAILURE, FX_OK, FX_PERMISSION_DENIED, FXF, FXP, type SftpRequest } from '../codec/sftp.ts'
+import {
+  FX_FAILURE,
+  FX_NO_SUCH_FILE,
+  FX_OK,
+  FX_PERMISSION_DENIED,
+  FXF,
+  FXP,
+  type SftpRequest,
+} from '../codec/sftp.ts'
+import type { OpenFile, OpenSizes } from './open-sizes.ts'
 import { reads, writes } from './permits.ts'
 import { type Asking, folderOf, type NoPlace, type Place, Places } from './places.ts'
 
@@ -16,19 +25,6 @@ export interface Refusal {
   code: number
   message: string
   denial?: { path: string; direction?: FileDirection; reason: string }
-}
-
-/** An open file: the rules go on with it while its content moves. */
-export interface OpenFile {
-  /** For people. */
-  path: string
-  place: Place
-  /** The target ignores offsets. */
-  appends: boolean
-  /** The largest size it is known to have, or to have got. */
-  size: number
-  /** Nothing more of its content passes in that direction. */
-  refused: { up: boolean; down: boolean }
 }
 
 /** `file`: what the request opens when it is allowed. */
@@ -40,6 +36,7 @@ export type Outcome = Verdict | Asking<Verdict>
 const ALLOWED: Verdict = {}
 const REFUSED_BEFORE: Refusal = { code: FX_PERMISSION_DENIED, message: 'the file is refused' }
 const SLASH = Buffer.from('/')
+const DIRECTIONS: readonly FileDirection[] = ['up', 'down']
 
 /** Questions, by type and by extension. */
 const HARMLESS: readonly number[] = [
@@ -76,9 +73,25 @@ export function isJudged(extension: string): boolean {
 export class Checks {
   readonly #judge: FileJudge
   readonly #places = new Places()
+  /** The session's. */
+  readonly #sizes: OpenSizes
+  /** Files of this channel among them. */
+  readonly #own = new Set<OpenFile>()
 
-  constructor(judge: FileJudge) {
+  constructor(judge: FileJudge, sizes: OpenSizes) {
     this.#judge = judge
+    this.#sizes = sizes
+  }
+
+  /** The file is closed, or was not opened. */
+  close(file: OpenFile): void {
+    this.#own.delete(file)
+    this.#sizes.end(file)
+  }
+
+  /** The channel is over. */
+  end(): void {
+    for (const file of this.#own) this.#sizes.end(file)
   }
 
   /** Any request but INIT and WRITE. `paths`: its exact bytes, `files`: of its handles, in the order of the wire. */
@@ -117,10 +130,14 @@ export class Checks {
   /** A WRITE that ends at `end`, or adds as many bytes. */
   write(file: OpenFile, offset: number, length: number): Refusal | undefined {
     if (!file.refused.up) {
-      const size = file.appends ? file.size + length : Math.max(file.size, offset + length)
+      const size = file.appends ? file.size + file.added + length : Math.max(file.size, offset + length)
       const refusal = this.#refusal('up', file.place, file.path, size)
       if (refusal === undefined) {
-        file.size = size
+        if (file.appends) this.#sizes.appended(length)
+        else {
+          file.size = size
+          this.#sizes.reached(size)
+        }
         return undefined
       }
       file.refused.up = true
@@ -151,13 +168,25 @@ export class Checks {
     const shown = request.path ?? ''
     const place = yield* this.#places.find(path, true)
     if ('message' in place) return unfound(place, shown)
-    const size = this.#judge.asksSize && (flags & FXF.trunc) === 0 ? yield* sizeOf(path) : 0
-    const refusal =
-      (reads(flags) ? this.#refusal('down', place, shown, size) : undefined) ??
-      (writes(flags) ? this.#refusal('up', place, shown, size) : undefined)
-    if (refusal !== undefined) return { refusal }
-    const appends = (flags & FXF.append) !== 0
-    return { file: { path: shown, place, appends, size, refused: { up: false, down: false } } }
+    const file = openFile(shown, place, flags)
+    this.#own.add(file)
+    this.#sizes.begin(file)
+    const refusal = yield* this.#sizeOfOpened(request, path, file)
+    if (refusal === undefined) return { file }
+    this.close(file)
+    return { refusal }
+  }
+
+  /** What a file has when it is opened, and is given by that. */
+  *#sizeOfOpened(request: SftpRequest, path: Uint8Array, file: OpenFile): Asking<Refusal | undefined> {
+    const { flags = 0, path: shown = '' } = request
+    const there = this.#judge.asksSize && (flags & FXF.trunc) === 0 ? yield* this.#sizeOf(path, shown) : 0
+    if (typeof there !== 'number') return there
+    file.size = Math.max(file.size, there, request.size ?? 0)
+    return (
+      (reads(flags) ? this.#refusal('down', file.place, shown, there) : undefined) ??
+      (writes(flags) ? this.#refusal('up', file.place, shown, file.size + file.added) : undefined)
+    )
   }
 
   *#folder(request: SftpRequest, path: Uint8Array): Asking<Verdict> {
@@ -166,13 +195,22 @@ export class Checks {
     if ('message' in place) return unfound(place, shown)
     const refusal = this.#refusal('down', place, shown)
     if (refusal !== undefined) return { refusal }
-    return { file: { path: shown, place, appends: false, size: 0, refused: { up: false, down: false } } }
+    return { file: openFile(shown, place, FXF.read) }
   }
 
   *#change(request: SftpRequest, path: Uint8Array, follows: boolean): Asking<Verdict> {
+    const { path: shown = '', size } = request
     const place = yield* this.#places.find(path, follows)
-    if ('message' in place) return unfound(place, request.path)
-    return verdict(this.#refusal('up', place, request.path ?? '', request.size))
+    if ('message' in place) return unfound(place, shown)
+    let refusal = this.#refusal('up', place, shown, size)
+    if (refusal === undefined && size !== undefined && !follows) {
+      // A link has no size: a target that sets one sets that of the file.
+      const followed = yield* this.#places.find(path, true)
+      if ('message' in followed) return unfound(followed, shown)
+      refusal = this.#refusal('up', followed, shown, size)
+    }
+    if (refusal === undefined && size !== undefined) this.#sizes.reached(size)
+    return verdict(refusal)
   }
 
   *#rename(request: SftpRequest, from: Uint8Array, to: Uint8Array): Asking<Verdict> {
@@ -184,6 +222,8 @@ export class Checks {
     const there = yield { type: FXP.lstat, path: from }
     if (there.kind === 'status') return unfound(there, old)
     const { size = 0, isFolder } = there.kind === 'attributes' ? there : {}
+    if (this.#judge.asksSize && there.kind === 'attributes' && there.size === undefined)
+      return { refusal: unknownSize(old) }
     const followed = yield* this.#places.find(from, true)
     return verdict(
       this.#refusal('up', source, old) ??
@@ -194,7 +234,8 @@ export class Checks {
           : (this.#refusalBelow('up', source, old) ??
             this.#refusalBelow('down', source, old) ??
             this.#refusalBelow('up', destination, fresh))) ??
-        this.#refusalBehind(source, followed, old),
+        this.#refusalBehind(source, followed, old) ??
+        this.#refusalOfGrowth(destination, fresh),
     )
   }
 
@@ -208,6 +249,39 @@ export class Checks {
     )
   }
 
+  /** An open file goes on under the name that it was opened by, whatever name it gets. */
+  #refusalOfGrowth(destination: Place, path: string): Refusal | undefined {
+    if (!this.#judge.asksSize) return undefined
+    const isLess = (file: OpenFile) =>
+      this.#judge.sizes.some(
+        (size) =>
+          this.#refusal('up', file.place, '', size) === undefined &&
+          this.#refusal('up', destination, '', size) !== undefined,
+      )
+    for (const file of this.#sizes.writing) {
+      if (isLess(file))
+        return refusalFor(
+          path,
+          'a file is open that may become larger than the rules allow there: close it first',
+          'up',
+        )
+    }
+    return undefined
+  }
+
+  /** A file with two names is as large under both. */
+  #refusalOfLimits(source: Place, destination: Place, path: string): Refusal | undefined {
+    if (!this.#judge.asksSize) return undefined
+    const isAllowed = (direction: FileDirection, place: Place, size: number) =>
+      this.#refusal(direction, place, '', size) === undefined
+    const isAlike = DIRECTIONS.every((direction) =>
+      this.#judge.sizes.every(
+        (size) => isAllowed(direction, source, size) === isAllowed(direction, destination, size),
+      ),
+    )
+    return isAlike ? undefined : refusalFor(path, 'the rules limit sizes otherwise under the other name')
+  }
+
   /** Under its new name a file can be read and be changed. */
   *#link(request: SftpRequest, from: Uint8Array, to: Uint8Array): Asking<Verdict> {
     const [old, fresh] = [request.path ?? '', request.target ?? '']
@@ -217,11 +291,13 @@ export class Checks {
     if ('message' in source) return unfound(source, old)
     const destination = yield* this.#places.find(to, false)
     if ('message' in destination) return unfound(destination, fresh)
-    const size = yield* sizeOf(from)
+    const size = this.#judge.asksSize ? yield* this.#sizeOf(from, old) : 0
+    if (typeof size !== 'number') return { refusal: size }
     return verdict(
       this.#bothWays(followed, old, size) ??
         this.#bothWays(source, old, size) ??
-        this.#refusal('up', destination, fresh, size),
+        this.#refusal('up', destination, fresh, size) ??
+        this.#refusalOfLimits(followed, destination, fresh),
     )
   }
 
@@ -239,7 +315,10 @@ export class Checks {
   #resize({ size }: SftpRequest, file: OpenFile): Verdict {
     const refusal = this.#refusal('up', file.place, file.path, size)
     if (refusal === undefined) {
-      if (size !== undefined) file.size = Math.max(file.size, size)
+      if (size !== undefined) {
+        file.size = Math.max(file.size, size)
+        this.#sizes.reached(size)
+      }
       return ALLOWED
     }
     // OpenSSH's client cuts a file that was refused at the end of what it has sent: that is told already.
@@ -247,15 +326,26 @@ export class Checks {
   }
 
   /** copy-data: a length of 0 is all there is. */
-  #copy({ length = 0 }: SftpRequest, from: OpenFile, to: OpenFile): Verdict {
+  #copy({ length = 0, targetOffset = 0 }: SftpRequest, from: OpenFile, to: OpenFile): Verdict {
     const added = length === 0 ? Number.MAX_SAFE_INTEGER : length
     if (!this.#judge.asksSize) return ALLOWED
-    return verdict(this.#refusal('down', from.place, from.path, from.size) ?? this.write(to, to.size, added))
+    return verdict(
+      this.#refusal('down', from.place, from.path, from.size) ?? this.write(to, targetOffset, added),
+    )
   }
 
   #unknown(what: string): Verdict {
     const reason = `the rules for files cannot be evaluated for ${what}`
     return { refusal: { code: FX_PERMISSION_DENIED, message: reason, denial: { path: what, reason } } }
+  }
+
+  /** The size of what is there, 0 where nothing is. */
+  *#sizeOf(path: Uint8Array, shown: string): Asking<number | Refusal> {
+    const answer = yield { type: FXP.stat, path }
+    if (answer.kind === 'attributes') return answer.size ?? unknownSize(shown)
+    if (answer.kind !== 'status') return unknownSize(shown)
+    if (answer.code === FX_NO_SUCH_FILE) return 0
+    return answer.code === FX_OK ? unknownSize(shown) : { code: answer.code, message: answer.message }
   }
 
   #bothWays(place: Place, path: string, size = 0): Refusal | undefined {
@@ -278,8 +368,16 @@ export class Checks {
 }
 
 function refusalBy(rule: string, direction: FileDirection, path: string): Refusal {
-  const reason = `the rule for files "${rule}" does not allow it`
-  return { code: FX_PERMISSION_DENIED, message: reason, denial: { path, direction, reason } }
+  return refusalFor(path, `the rule for files "${rule}" does not allow it`, direction)
+}
+
+function unknownSize(path: string): Refusal {
+  return refusalFor(path, 'the target does not say how large it is')
+}
+
+function refusalFor(path: string, reason: string, direction?: FileDirection): Refusal {
+  const denial = { path, ...(direction !== undefined && { direction }), reason }
+  return { code: FX_PERMISSION_DENIED, message: reason, denial }
 }
 
 function verdict(refusal: Refusal | undefined): Verdict {
@@ -298,7 +396,15 @@ function unfound({ code, message }: NoPlace, path = ''): Verdict {
   }
 }
 
-function* sizeOf(path: Uint8Array): Asking<number> {
-  const answer = yield { type: FXP.stat, path }
-  return answer.kind === 'attributes' ? (answer.size ?? 0) : 0
+function openFile(path: string, place: Place, flags: number): OpenFile {
+  return {
+    path,
+    place,
+    writes: writes(flags),
+    appends: (flags & FXF.append) !== 0,
+    size: 0,
+    added: 0,
+    growing: 0,
+    refused: { up: false, down: false },
+  }
 }

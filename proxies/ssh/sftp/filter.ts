@@ -41,7 +41,8 @@ import { PacketSplitter } from '../codec/sftp-packets.ts'
 import { pathsOf } from '../codec/sftp-paths.ts'
 import { setUint32At } from '../codec/writer.ts'
 import { ByteQueue } from './byte-queue.ts'
-import { Checks, isJudged, type OpenFile, type Refusal, type Verdict } from './checks.ts'
+import { Checks, isJudged, type Refusal, type Verdict } from './checks.ts'
+import type { OpenFile, OpenSizes } from './open-sizes.ts'
 import { operationName } from './operation-name.ts'
 import { mayOffer, rightLacking } from './permits.ts'
 import type { Asking } from './places.ts'
@@ -79,6 +80,8 @@ export interface FilterPorts {
 export interface FilterPolicy {
   rights: ReadonlySet<Right>
   rules: FileJudge
+  /** The session's. */
+  sizes: OpenSizes
   /** The line for the user when a right is missing. */
   explain(right: Right): string
 }
@@ -91,6 +94,10 @@ interface Waiting {
   opens?: OpenFile
   /** What a READ reads, and from where. */
   reads?: { file: OpenFile; offset: number }
+  /** What a CLOSE closes. */
+  closes?: OpenFile
+  /** What it may make larger. */
+  grows?: OpenFile
 }
 
 /** A request whose verdict waits for an answer of the target's. */
@@ -136,7 +143,7 @@ export class SftpFilter {
   constructor(policy: FilterPolicy, ports: FilterPorts) {
     this.#policy = policy
     this.#ports = ports
-    this.#checks = policy.rules.isEmpty ? undefined : new Checks(policy.rules)
+    this.#checks = policy.rules.isEmpty ? undefined : new Checks(policy.rules, policy.sizes)
     const filter = this
     this.#requests = new PacketSplitter({
       wants: (type, length, head) =>
@@ -180,6 +187,11 @@ export class SftpFilter {
     while (this.#held.length > 0 && !this.#isPaused) {
       this.#held.drop(this.#requests.feed(this.#held.first()))
     }
+  }
+
+  /** The channel is over. */
+  end(): void {
+    this.#checks?.end()
   }
 
   get #isPaused(): boolean {
@@ -242,7 +254,7 @@ export class SftpFilter {
       return
     }
     this.#isUnused(request.id)
-    this.#wait(request.id)
+    this.#wait(request.id, this.#checks && { grows: this.#file(request.handle) })
     this.#ports.passToTarget(packetHead(FXP.write, head, rest))
     this.#passesUp = true
   }
@@ -285,10 +297,13 @@ export class SftpFilter {
       this.#refuse(request, verdict.refusal)
       return
     }
-    const { id, type, handle, offset } = request
+    const { id, type, handle, offset, targetHandle } = request
+    const file = handle === undefined ? undefined : this.#file(handle)
     if (verdict.file !== undefined) this.#wait(id, { opens: verdict.file })
-    else if (type === FXP.read) this.#wait(id, { reads: { file: this.#file(handle!), offset: offset! } })
-    else this.#wait(id)
+    else if (type === FXP.read) this.#wait(id, { reads: { file: file!, offset: offset! } })
+    else if (type === FXP.close) this.#wait(id, { closes: file! })
+    else if (type === FXP.fsetstat) this.#wait(id, { grows: file! })
+    else this.#wait(id, targetHandle === undefined ? {} : { grows: this.#file(targetHandle) })
     if (type === FXP.close) this.#files.delete(handle!)
     this.#ports.passToTarget(packet)
   }
@@ -311,6 +326,7 @@ export class SftpFilter {
   #wait(id: number, waiting: Omit<Waiting, 'place'> = {}): void {
     if (WAITING_LIMIT <= this.#waiting.size)
       throw new MalformedError(`sftp: at most ${WAITING_LIMIT} waiting requests were expected, found more`)
+    if (waiting.grows !== undefined) waiting.grows.growing++
     this.#waiting.set(id, { place: this.#passed++, ...waiting })
   }
 
@@ -352,11 +368,14 @@ export class SftpFilter {
 
   #answer(type: number, head: Uint8Array, rest: number): void {
     const id = uint32At(head, 0)
-    const { opens, reads } = this.#waiting.get(id) ?? {}
+    const { opens, reads, closes, grows } = this.#waiting.get(id) ?? {}
     this.#waiting.delete(id)
-    if (type === FXP.handle && opens !== undefined) {
-      const handle = new Reader(head, 'sftp handle', 4).string(HANDLE_LIMIT)
-      this.#files.set(latin1(handle), opens)
+    if (grows !== undefined) grows.growing--
+    if (closes !== undefined) this.#checks?.close(closes)
+    if (opens !== undefined) {
+      if (type === FXP.handle)
+        this.#files.set(latin1(new Reader(head, 'sftp handle', 4).string(HANDLE_LIMIT)), opens)
+      else this.#checks?.close(opens)
     }
     if (type === FXP.data && reads !== undefined && this.#checks?.asksSize) {
       const refusal = this.#checks.read(reads.file, reads.offset + uint32At(head, 4))

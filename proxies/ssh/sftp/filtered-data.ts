@@ -109,6 +109,11 @@ export class FilteredData {
     for (const payload of late) this.#around.deliver(payload)
   }
 
+  /** The channel is over. */
+  end(): void {
+    this.#filter.end()
+  }
+
   /** The client takes no more. */
   dropAnswers(): void {
     this.#toClient.drop()

@@ -1,6 +1,6 @@
 /** Extended clipboard (community specification): what the flags and the body of an extended cut text say. */
-import type { Buffer } from 'node:buffer'
-import { constants, inflateSync } from 'node:zlib'
+import { Buffer } from 'node:buffer'
+import { constants, deflateSync, inflateSync } from 'node:zlib'
 import { MalformedError } from '../../malformed.ts'
 import { uint32At } from '../../uint32.ts'
 import { CLIPBOARD_DATA_LIMIT } from './limits.ts'
@@ -56,6 +56,60 @@ export function parseClipboard(flags: number, body: Uint8Array): ClipboardMessag
         `vnc: one action of the clipboard was expected, found flags 0x${(flags >>> 0).toString(16)}`,
       )
   }
+}
+
+const ASKING = { request: ACTION.REQUEST, peek: ACTION.PEEK, notify: ACTION.NOTIFY } as const
+
+/** The flags and the body of an extended cut text. */
+export function encodeClipboard(message: ClipboardMessage): { flags: number; body: Buffer } {
+  switch (message.action) {
+    case 'caps':
+      return {
+        flags: ACTION.CAPS | message.actions | message.formats,
+        body: Buffer.concat(message.sizes.map(uint32)),
+      }
+    case 'provide': {
+      const items = [...message.items].sort(([a], [b]) => a - b)
+      return {
+        flags: items.reduce((flags, [format]) => flags | format, ACTION.PROVIDE as number),
+        body: deflateSync(Buffer.concat(items.flatMap(([, data]) => [uint32(data.length), data]))),
+      }
+    }
+    default:
+      return { flags: ASKING[message.action] | message.formats, body: Buffer.alloc(0) }
+  }
+}
+
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}
+
+/**
+ * The message with nothing but these formats (bits of `FORMAT`); undefined: nothing is left of it. That nothing is on the
+ * clipboard (`notify` of no format) is something.
+ */
+export function onlyFormats(message: ClipboardMessage, formats: number): ClipboardMessage | undefined {
+  switch (message.action) {
+    case 'caps': {
+      const sizes = message.sizes.filter((_size, index) => bits(message.formats)[index]! & formats)
+      return { ...message, formats: message.formats & formats, sizes }
+    }
+    case 'provide': {
+      const items = new Map([...message.items].filter(([format]) => format & formats))
+      return items.size > 0 ? { ...message, items } : undefined
+    }
+    default: {
+      const left = message.formats & formats
+      return left === 0 && message.formats !== 0 ? undefined : { ...message, formats: left }
+    }
+  }
+}
+
+/** The formats of a message (bits of `FORMAT`). */
+export function formatsOf(flags: number): number[] {
+  return bits(flags & FORMATS)
 }
 
 function inflated(body: Uint8Array): Buffer {

@@ -34,11 +34,14 @@ const PIXEL_ENCODINGS: ReadonlySet<number> = new Set([
 
 const KNOWN: ReadonlySet<number> = new Set(Object.values(ENCODING))
 
-/** Ranges of wishes about quality and compression, which never come back as rectangles. */
+/**
+ * Ranges of wishes about quality and compression, which never come back as rectangles. Of those for a JPEG's quality
+ * (-512 to -412 is 0 to 100) the lowest are left out: in such pictures nobody reads anything.
+ */
 const LEVELS = [
   [-32, -23],
   [-256, -247],
-  [-512, -412],
+  [-497, -412],
   [-768, -763],
 ] as const
 

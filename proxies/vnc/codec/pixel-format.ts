@@ -109,6 +109,14 @@ function checkColours(format: PixelFormat): void {
   }
 }
 
+/** Of each colour: with fewer shades much of what people read would have the colour of what is behind it. */
+const LEAST_MAX = 3
+
+/** What is shown in it can be read. */
+export function isReadable(format: PixelFormat): boolean {
+  return !format.isTrueColour || partsOf(format).every(({ max }) => LEAST_MAX <= max)
+}
+
 export function encodePixelFormat(format: PixelFormat): Buffer {
   const bytes = Buffer.alloc(PIXEL_FORMAT_BYTES)
   bytes[0] = format.bitsPerPixel

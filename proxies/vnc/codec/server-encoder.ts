@@ -1,5 +1,6 @@
 /** What a server sends (RFC 6143 section 7.6), as the bastion sends it to a viewer of its own accord. */
 import { Buffer } from 'node:buffer'
+import { encodeExtendedClientCutText } from './client-encoder.ts'
 import type { Area } from './client-messages.ts'
 import { ENCODING } from './encodings.ts'
 import { NAME_LIMIT } from './limits.ts'
@@ -80,4 +81,11 @@ export function encodeColourMap(
     bytes.writeUInt16BE(blue, 10 + 6 * index)
   })
   return bytes
+}
+
+/** As the viewer's, of the server's type. */
+export function encodeExtendedServerCutText(flags: number, body: Uint8Array): Buffer {
+  const message = encodeExtendedClientCutText(flags, body)
+  message[0] = SERVER_MESSAGE.CUT_TEXT
+  return message
 }

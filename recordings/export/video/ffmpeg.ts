@@ -41,11 +41,12 @@ export function findFfmpeg(path = process.env['PATH'] ?? ''): string | undefined
     })
 }
 
-/** The video's bytes. Throws when ffmpeg fails; ends it when nobody wants more. */
+/** The video's bytes; `title` stands in its metadata. Throws when ffmpeg fails; ends it when nobody wants more. */
 export async function* exportVideo(
   { width, height, pixels, pictures }: Film,
   format: VideoFormat,
   ffmpeg: string,
+  title: string,
 ): AsyncGenerator<Buffer> {
   const input = [
     '-f',
@@ -60,11 +61,15 @@ export async function* exportVideo(
     'pipe:0',
   ]
   const quiet = ['-hide_banner', '-loglevel', 'error', '-nostdin', '-threads', '1']
-  const child = spawn(ffmpeg, [...quiet, ...input, '-an', ...ENCODERS[format], 'pipe:1'], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    // Nothing of the broker's is its business.
-    env: { PATH: process.env['PATH'] },
-  })
+  const child = spawn(
+    ffmpeg,
+    [...quiet, ...input, '-an', '-metadata', `title=${title}`, ...ENCODERS[format], 'pipe:1'],
+    {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // Nothing of the broker's is its business.
+      env: { PATH: process.env['PATH'] },
+    },
+  )
   const exit = new Promise<string | number>((resolve) => {
     child.on('error', (error) => resolve(error.message))
     child.on('close', (code, signal) => resolve(code ?? signal ?? 'nothing'))

@@ -103,9 +103,13 @@ function planningContext(context: ImportContext, store: Store, isForNothing: () 
     deps: {
       store,
       clock: context.deps.clock,
-      passwords: { hash: async (password) => (isForNothing() ? '' : passwords.hash(password)) },
+      passwords: {
+        policy: passwords.policy,
+        hash: async (password) => (isForNothing() ? '' : passwords.hash(password)),
+      },
       vault: {
         on: (other) => vault.on(other),
+        seal: (place, secret) => vault.seal(place, secret),
         // an empty cell keeps the secret that is there
         setCredentials: (id, credentials) => vault.on(store).mergeCredentials(id, credentials),
         setAuthority: (id, key) => vault.on(store).setAuthority(id, key),

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { accountNameError, nameKey } from '../../model/names.ts'
+import { accountLoginError, accountNameError, nameKey } from '../../model/names.ts'
 import {
   type Account,
   CREDENTIAL_TYPES,
@@ -70,9 +70,15 @@ const EVERYWHERE: Scope = { path: '/accounts', placeOf: async () => ({}) }
 export function accountResource(context: ResourceContext, scope: Scope = EVERYWHERE) {
   const { store, vault } = context.deps
 
-  const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<Account, 'id'>>> => {
-    if (body.account_name !== undefined) check('account_name', accountNameError(body.account_name))
-    if (body.account_login !== undefined) check('account_login', accountNameError(body.account_login))
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: Account,
+  ): Promise<Partial<Omit<Account, 'id'>>> => {
+    // a name that is there already may be of before the rules
+    if (body.account_name !== undefined && body.account_name !== own?.accountName) {
+      check('account_name', accountNameError(body.account_name))
+    }
+    if (body.account_login !== undefined) check('account_login', accountLoginError(body.account_login))
     return {
       ...(body.account_name !== undefined && { accountName: body.account_name.normalize('NFC') }),
       ...(body.account_login !== undefined && { accountLogin: body.account_login }),
@@ -177,7 +183,7 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
     update: {
       schema: Update,
       async plan(old, body) {
-        const change = await changeOf(body)
+        const change = await changeOf(body, old)
         const credentials = body.credentials && credentialsOf(body.credentials)
         const domain = await referred(store.domains, 'domain', old.domainId)
         const device = domain.deviceId === undefined ? undefined : await store.devices.find(domain.deviceId)

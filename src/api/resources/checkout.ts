@@ -79,7 +79,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const now = clock()
       let out: CheckedOut
       try {
-        out = await checkouts.checkout(user, placed.account, now)
+        out = await checkouts.checkout(user, placed.account, now, callerOf(request).key?.keyName)
       } catch (error) {
         if (!(error instanceof CheckoutError)) throw error
         return refuse(request, where, error.message, apiErrorOf(error))

@@ -2,12 +2,13 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import { DEFAULT_SEPARATOR, SEPARATOR_RULE, separatorOf } from '../../csv/separator.ts'
-import type { ApiRequest } from '../caller.ts'
+import { type ApiRequest, callerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { exportTable } from '../csv/exporter.ts'
 import { CSV_NAMES } from '../csv/names.ts'
 import type { Api } from '../deps.ts'
 import { fieldError } from '../errors.ts'
+import { actor, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, notJson } from '../fields.ts'
 
@@ -47,6 +48,8 @@ export function registerExport(app: Api, context: Context): void {
           .header('content-disposition', `attachment; filename="${name}.csv"`)
           .type('text/csv; charset=utf-8')
         if (request.method === 'HEAD') return reply.send(Readable.from([]))
+        const who = { ...actor(callerOf(request)), object_type: name }
+        await record(context.deps.audit, request, 'object.export', who)
         return reply.send(Readable.from(exportTable(context, asker(request), name, separator)))
       },
     )

@@ -1,6 +1,7 @@
 /** `POST /import/TYPE`: a table taken over. */
+
 import { Readable } from 'node:stream'
-import type { FastifyRequest, FastifySchemaCompiler } from 'fastify'
+import type { FastifySchemaCompiler } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
 import { jsonText } from '../../model/json-text.ts'
 import type { Context } from '../context.ts'
@@ -11,6 +12,7 @@ import { ApiError } from '../errors.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf, titled } from '../fields.ts'
 import { IMPORT_TIMEOUT, MAX_IMPORT_BODY } from '../limits.ts'
+import { reviewed } from '../review.ts'
 import { validatorCompiler } from '../validation.ts'
 import { asker, separatorParameter, wantedSeparator } from './export.ts'
 
@@ -103,13 +105,6 @@ async function bodyOf(body: Readable): Promise<Readable> {
     throw error
   }
   return Readable.from(chunks)
-}
-
-/** The table is in: that sessions cannot be reviewed now is no failure of it, they are again in a moment. */
-async function reviewed(context: Context, request: FastifyRequest): Promise<void> {
-  await context.deps.sessionControl.review().catch((error: unknown) => {
-    request.log.error({ err: error }, 'running sessions could not be reviewed')
-  })
 }
 
 /** A JSON array in pieces. */

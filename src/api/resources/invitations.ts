@@ -3,18 +3,20 @@ import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import type { EventFields } from '../../audit/fields.ts'
 import { GUEST_USER, type Invitation } from '../../gate/invitations.ts'
-import { hasUnprintable } from '../../model/names.ts'
+import type { Basis } from '../../identity/basis.ts'
+import { guestNameError } from '../../model/names.ts'
 import type { SessionRecord } from '../../model/objects.ts'
-import { type ApiRequest, callerOf } from '../caller.ts'
+import { type ApiRequest, basisOf, callerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
 import { actor, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
-import { exact, oneOf, shown, timeText, titled } from '../fields.ts'
-import { needOf, satisfies } from '../guard.ts'
+import { check, exact, oneOf, shown, timeText, titled } from '../fields.ts'
+import { needOf, rightFor, satisfies } from '../guard.ts'
 import { paramsSchema } from '../paths.ts'
 import { apiBase } from '../version.ts'
+import { refuseUnboundAddress } from '../ways-in.ts'
 
 /** Seconds that a guest may stay. */
 const MAX_DURATION = 8 * 3600
@@ -94,7 +96,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
   })
 
   /** The session, for its own user and for those who may end it; to all others it does not exist. */
-  const sessionOf = async (request: ApiRequest): Promise<SessionRecord> => {
+  const sessionOf = async (request: ApiRequest): Promise<{ session: SessionRecord; basis: Basis }> => {
     const caller = callerOf(request)
     const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
     // A key that acts in a user's name is not the user, who has the desktop before them.
@@ -102,14 +104,14 @@ export function registerInvitations(app: Api, { deps }: Context): void {
     const isOwn = user && session && sessionControl.ownerOf(session.id) === user.id
     if (!session || !(isOwn || satisfies(caller.rights, needOf('POST', KILL))))
       throw new ApiError('not_found')
-    return session
+    return { session, basis: basisOf(request, isOwn ? undefined : rightFor('POST', KILL)) }
   }
   const invitationOf = async (request: ApiRequest) => {
-    const session = await sessionOf(request)
+    const { session, basis } = await sessionOf(request)
     const id = (request.params as { invitation: string }).invitation.toUpperCase()
     const invitation = sessionControl.invitations(session.id).find((one) => one.id === id)
     if (!invitation) throw new ApiError('not_found')
-    return { session, invitation }
+    return { session, invitation, basis }
   }
   const fieldsOf = (request: ApiRequest, session: SessionRecord, guest: string): EventFields => ({
     ...actor(callerOf(request)),
@@ -136,7 +138,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
       },
     },
     async (request) => {
-      const session = await sessionOf(request)
+      const { session } = await sessionOf(request)
       return sessionControl.invitations(session.id).map((one) => show(apiBase(request), one))
     },
   )
@@ -155,18 +157,18 @@ export function registerInvitations(app: Api, { deps }: Context): void {
       },
     },
     async (request, reply) => {
-      const session = await sessionOf(request)
+      const { session, basis } = await sessionOf(request)
       const { mode, duration, name = DEFAULT_NAME, client_ip: address } = request.body
-      if (hasUnprintable(name)) {
-        throw fieldError('invalid_field', 'name', 'expected no control or invisible characters')
-      }
+      check('name', guestNameError(name))
       if (address !== undefined && isIP(address) === 0) {
         throw fieldError('invalid_field', 'client_ip', 'expected an IPv4 or IPv6 address such as 192.0.2.7')
       }
+      refuseUnboundAddress(request, address)
       const answer = sessionControl.invite(session.id, {
         name,
         mode,
         by: callerOf(request).name,
+        basis,
         duration: duration * 1000,
         ...(address !== undefined && { address }),
       })
@@ -206,11 +208,11 @@ export function registerInvitations(app: Api, { deps }: Context): void {
       },
     },
     async (request, reply) => {
-      const { session, invitation } = await invitationOf(request)
+      const { session, invitation, basis } = await invitationOf(request)
       const { mode } = request.body
       const fields = { ...fieldsOf(request, session, invitation.name), method: mode }
       await record(audit, request, 'session.invite_change', fields)
-      sessionControl.setGuestMode(invitation.id, mode, callerOf(request).name)
+      sessionControl.setGuestMode(invitation.id, mode, callerOf(request).name, basis)
       return reply.code(204).send(null)
     },
   )

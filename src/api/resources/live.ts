@@ -23,7 +23,7 @@ const WATCH = '/sessions/:ref/live'
 const KILL = '/sessions/:ref/kill'
 
 export function registerLive(app: Api, context: Context): void {
-  const { deps, webSockets } = context
+  const { deps, webSockets, watchers } = context
   const { store, sessionControl } = deps
 
   app.get(
@@ -69,9 +69,13 @@ export function registerLive(app: Api, context: Context): void {
         caller: () => authenticate(context, request),
         mayWatch: ({ rights }) => satisfies(rights, needOf('GET', WATCH)),
         mayKill: ({ rights }) => satisfies(rights, needOf('POST', KILL)),
-        kill: (reason, by) => sessionControl.kill(session.id, reason, by),
-        onClose: ended,
+        kill: (reason, { name, key }) => sessionControl.kill(session.id, reason, name, key?.keyName),
+        onClose: (reason) => {
+          watchers.delete(watcher)
+          ended(reason)
+        },
       })
+      watchers.add(watcher)
       watching = sessionControl.watch(session.id, watcher)
       if (watching.result !== 'watching') watcher.close('refused', watching.result)
     },

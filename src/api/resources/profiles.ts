@@ -1,6 +1,14 @@
 /** Profiles: those from the factory to be read, and one's own. */
 import { type Static, Type } from 'typebox'
-import { FEATURES, type Feature, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'
+import {
+  AMOUNTS,
+  amountsOf,
+  FEATURES,
+  type Feature,
+  levelsOf,
+  type Profile,
+  rightsFrom,
+} from '../../model/profiles.ts'
 import { registerCollection } from '../collection.ts'
 import type { Context, ResourceContext } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -25,6 +33,9 @@ const View = exact({
   description: Type.String(),
   rights,
   is_factory: Type.Boolean({ description: 'there from the first start: read only' }),
+  amounts_to: Type.Array(oneOf(AMOUNTS, 'what they come to'), {
+    description: 'what the rights amount to beside their names; docs/api.md says how. Read only',
+  }),
 })
 
 export function profileResource(context: ResourceContext) {
@@ -85,6 +96,7 @@ export function profileResource(context: ResourceContext) {
       description: profile.description,
       rights: profile.rights,
       is_factory: profile.isFactory,
+      amounts_to: amountsOf(profile.rights),
     }),
     label: (profile) => String(profile['profile_name']),
     secrets: [],

@@ -1,7 +1,7 @@
 /** A session's recording, streamed as it is read. */
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
-import { FfmpegMissing, GraphicSession } from '../../../recordings/export/formats.ts'
+import { type ExportChoice, FfmpegMissing, GraphicSession } from '../../../recordings/export/formats.ts'
 import { RecordingError } from '../../../recordings/format/error.ts'
 import { TooManyExports } from '../../keeper/exporting/threads.ts'
 import { type RecordingFormat, StillRecording } from '../../keeper/exports.ts'
@@ -11,15 +11,15 @@ import type { Api } from '../deps.ts'
 import { ApiError } from '../errors.ts'
 import { actor, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
-import { notJson } from '../fields.ts'
+import { notJson, oneOf } from '../fields.ts'
 import { paramsSchema } from '../paths.ts'
 
 interface Form {
   suffix: string
   type: string
   summary: string
-  /** What is shown: all of the session, one channel, or one moment of a channel. */
-  of: 'session' | 'channel' | 'moment'
+  /** What is shown: the file, output of channels, their frames, one channel, or one moment of a channel. */
+  of: 'session' | 'output' | 'frames' | 'channel' | 'moment'
 }
 
 const FORMATS: Readonly<Record<RecordingFormat, Form>> = {
@@ -33,26 +33,26 @@ const FORMATS: Readonly<Record<RecordingFormat, Form>> = {
     suffix: '.cast',
     type: 'application/x-asciicast',
     summary: 'Recording for asciinema',
-    of: 'channel',
+    of: 'output',
   },
   cast3: {
     suffix: '.cast3',
     type: 'application/x-asciicast',
     summary: 'Recording for asciinema 3',
-    of: 'channel',
+    of: 'output',
   },
   ttyrec: {
     suffix: '.ttyrec',
     type: 'application/x-ttyrec',
     summary: 'Recording for ttyplay',
-    of: 'channel',
+    of: 'output',
   },
-  txt: { suffix: '.txt', type: 'text/plain; charset=utf-8', summary: 'Recording as text', of: 'channel' },
+  txt: { suffix: '.txt', type: 'text/plain; charset=utf-8', summary: 'Recording as text', of: 'output' },
   json: {
     suffix: '.json',
     type: 'application/x-ndjson',
     summary: 'Recording as JSON lines, one a frame',
-    of: 'session',
+    of: 'frames',
   },
   html: {
     suffix: '.html',
@@ -65,12 +65,24 @@ const FORMATS: Readonly<Record<RecordingFormat, Form>> = {
   webm: { suffix: '.webm', type: 'video/webm', summary: 'Recording as video, by ffmpeg', of: 'channel' },
 }
 
-const channel = Type.Optional(
+const oneChannel = Type.Optional(
   Type.Integer({
     minimum: 0,
     maximum: 0xffff_ffff,
     description: 'which channel; without it the first with a terminal, else the first',
   }),
+)
+const channel = Type.Optional(
+  Type.String({
+    pattern: '^(all|\\d{1,9})$',
+    description: 'which channel, or `all`; without it the first with a terminal, else the first',
+  }),
+)
+const raw = Type.Optional(
+  oneOf(
+    ['true', 'false'],
+    'the output as it was, with all that it does to a terminal: of one channel, and nothing to look at',
+  ),
 )
 const at = Type.Optional(
   Type.Number({
@@ -81,8 +93,10 @@ const at = Type.Optional(
 )
 const QUERIES = {
   session: Type.Object({}, { additionalProperties: false }),
-  channel: Type.Object({ channel }, { additionalProperties: false }),
-  moment: Type.Object({ channel, at }, { additionalProperties: false }),
+  output: Type.Object({ channel, raw }, { additionalProperties: false }),
+  frames: Type.Object({ channel }, { additionalProperties: false }),
+  channel: Type.Object({ channel: oneChannel }, { additionalProperties: false }),
+  moment: Type.Object({ channel: oneChannel, at }, { additionalProperties: false }),
 }
 
 export function registerRecordings(app: Api, { deps }: Context): void {
@@ -110,7 +124,12 @@ export function registerRecordings(app: Api, { deps }: Context): void {
       },
       async (request, reply: FastifyReply) => {
         const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
-        const choice = request.query as { channel?: number; at?: number }
+        const choice = choiceOf(request.query as Query)
+        if (choice.raw && choice.channel === 'all') {
+          throw new ApiError('invalid_field', [
+            { field: 'channel', message: 'expected one channel of which the output is wanted raw, not all' },
+          ])
+        }
         const gone = new AbortController()
         reply.raw.once('close', () => gone.abort())
         const stream =
@@ -128,9 +147,27 @@ export function registerRecordings(app: Api, { deps }: Context): void {
         // text that a target wrote: a browser saves it and never renders it
         const name = `${session.id}${suffix.replace('.cast3', '.cast') || '.recording'}`
         reply.header('content-disposition', `attachment; filename="${name}"`)
+        if (stream.shown) {
+          reply.header('recording-channel', String(stream.shown.channel))
+          reply.header('recording-channels', String(stream.shown.count))
+        }
         return reply.type(type).send(stream)
       },
     )
+  }
+}
+
+interface Query {
+  channel?: number | string
+  at?: number
+  raw?: 'true' | 'false'
+}
+
+function choiceOf({ channel, at, raw }: Query): Omit<ExportChoice, 'format'> {
+  return {
+    ...(channel !== undefined && { channel: channel === 'all' ? 'all' : Number(channel) }),
+    ...(at !== undefined && { at }),
+    ...(raw === 'true' && { raw: true }),
   }
 }
 

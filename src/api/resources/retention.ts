@@ -1,5 +1,6 @@
 /** What is kept of sessions, and what is not: legal hold, and the deletion of a recording. */
 import { Type } from 'typebox'
+import { RELEASE_MS } from '../../keeper/deletion.ts'
 import type { SessionRecord } from '../../model/objects.ts'
 import { type ApiRequest, callerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
@@ -18,16 +19,14 @@ const params = paramsSchema('/:ref')
 
 const VERBS = {
   hold: {
-    code: 'recording.hold',
     summary: 'Legal hold: keep the recording',
     description:
       'The recording is deleted neither by the retention nor by a request until it is released. A running session can be held too; one that is held already stays as it is.',
   },
   release: {
-    code: 'recording.release',
     summary: 'End of the legal hold',
     description:
-      'From now on the retention deletes the recording when it is due. Without a hold nothing happens.',
+      'From now on the retention deletes the recording when it is due: 204. Where `recordings.hold_release` is `two` the first person asks for it (202), and a second one confirms it with the same request within 24 hours; both have signed in themselves, an API key is nobody. A new hold takes the wish back. Without a hold nothing happens.',
   },
 } as const
 
@@ -41,32 +40,55 @@ export function registerRetention(app: Api, { deps }: Context): void {
     return session
   }
 
-  for (const verb of ['hold', 'release'] as const) {
-    const { code, summary, description } = VERBS[verb]
-    app.post(
-      `/sessions/:ref/${verb}`,
-      {
-        schema: {
-          tags,
-          summary,
-          description,
-          params,
-          body: Reason,
-          response: { 204: Type.Null(), ...errorResponses(400, 401, 403, 404, 413, 415, 503) },
-        },
-      },
-      async (request, reply) => {
-        const { id } = await found(request)
-        const why = request.body.reason
-        const who = actor(callerOf(request))
-        const hold = { by: callerOf(request).name, since: clock(), reason: why }
-        await deletion.hold(id, verb === 'hold' ? hold : undefined, () =>
-          record(audit, request, code, { ...who, session: id, reason: why }),
-        )
-        return reply.code(204).send(null)
-      },
-    )
+  const given = { tags, params, body: Reason }
+  const refusals = errorResponses(400, 401, 403, 404, 413, 415, 503)
+  const holding = { ...given, ...VERBS.hold, response: { 204: Type.Null(), ...refusals } }
+  const releasing = {
+    ...given,
+    ...VERBS.release,
+    response: {
+      202: Type.Null({ description: 'asked for: a second person has to confirm it' }),
+      204: Type.Null(),
+      ...refusals,
+    },
   }
+
+  app.post('/sessions/:ref/hold', { schema: holding }, async (request, reply) => {
+    const { id } = await found(request)
+    const { reason } = request.body
+    const caller = callerOf(request)
+    await deletion.hold(id, { by: caller.name, since: clock(), reason }, () =>
+      record(audit, request, 'recording.hold', { ...actor(caller), session: id, reason }),
+    )
+    return reply.code(204).send(null)
+  })
+
+  app.post('/sessions/:ref/release', { schema: releasing }, async (request, reply) => {
+    const { id, legalHold } = await found(request)
+    const caller = callerOf(request)
+    const { reason } = request.body
+    // Who holds a key may act for many: none of them is a second person.
+    if (deletion.holdRelease === 'two' && legalHold && (caller.key || !caller.user)) {
+      throw new ApiError('person_required')
+    }
+    const wish = { by: caller.name, userId: caller.user?.id ?? '', since: clock(), reason }
+    const answer = await deletion.release(id, wish, (what, before) =>
+      what === 'asked'
+        ? record(audit, request, 'recording.release_request', {
+            ...actor(caller),
+            session: id,
+            duration: RELEASE_MS,
+            reason,
+          })
+        : record(audit, request, 'recording.release', {
+            ...actor(caller),
+            session: id,
+            ...(before && { object_type: 'user', object: before.by }),
+            reason,
+          }),
+    )
+    return reply.code(answer === 'asked' ? 202 : 204).send(null)
+  })
 
   app.delete(
     '/sessions/:ref/recording',

@@ -2,8 +2,10 @@
 import { type Static, Type } from 'typebox'
 import type { StoredEvent } from '../../audit/chain.ts'
 import { sentenceOf, timestampOf } from '../../audit/sentence.ts'
-import { RECORDING_STATES, type SessionRecord } from '../../model/objects.ts'
+import { isFresh, RELEASE_MS } from '../../keeper/deletion.ts'
+import { type LegalHold, RECORDING_STATES, type SessionRecord } from '../../model/objects.ts'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
+import { sendList } from '../answers.ts'
 import { callerOf } from '../caller.ts'
 import { withContents } from '../contents.ts'
 import type { Context } from '../context.ts'
@@ -42,6 +44,7 @@ const View = titled(
     is_recorded: Type.Boolean(),
     bytes_in: Type.Integer(),
     bytes_out: Type.Integer(),
+    api_key: orNull(Type.String({ description: 'the API key that asked for the ticket it was opened with' })),
     recording: orNull(
       exact({
         state: oneOf(RECORDING_STATES, 'state'),
@@ -55,6 +58,14 @@ const View = titled(
         by: Type.String(),
         since: Type.String({ format: 'date-time' }),
         reason: Type.String(),
+        release: orNull(
+          exact({
+            by: Type.String(),
+            since: Type.String({ format: 'date-time' }),
+            until: Type.String({ format: 'date-time' }),
+            reason: Type.String(),
+          }),
+        ),
       }),
     ),
   }),
@@ -94,8 +105,8 @@ const shownEvent = (event: StoredEvent) => ({
   message: sentenceOf(event),
 })
 
-export function registerSessions(app: Api, { deps }: Context): void {
-  const { store, sessionControl } = deps
+export function registerSessions(app: Api, { deps, answers }: Context): void {
+  const { store, sessionControl, clock } = deps
   const params = paramsSchema('/:ref')
 
   const show = (base: string, session: SessionRecord): Static<typeof View> => ({
@@ -120,8 +131,9 @@ export function registerSessions(app: Api, { deps }: Context): void {
     is_recorded: session.isRecorded,
     bytes_in: session.bytesIn,
     bytes_out: session.bytesOut,
+    api_key: session.apiKey ?? null,
     recording: session.recording ?? null,
-    legal_hold: session.legalHold ? { ...session.legalHold, since: timeText(session.legalHold.since) } : null,
+    legal_hold: session.legalHold ? holdOf(session.legalHold, clock()) : null,
   })
   const found = async (params: unknown): Promise<SessionRecord> => {
     const session = await store.sessions.find((params as { ref: string }).ref.toUpperCase())
@@ -147,9 +159,10 @@ export function registerSessions(app: Api, { deps }: Context): void {
       const filter = status === undefined ? {} : { status }
       const page = pageOf(query, request)
       const search = await withContents(page.search, request, deps)
-      const { items, total } = await store.sessions.list(filter, { ...page, ...(search && { search }) })
-      reply.header('x-total-count', total)
-      return reply.send(items.map((one) => pick(show(apiBase(request), one), fields)) as never)
+      const listed = await store.sessions.list(filter, { ...page, ...(search && { search }) })
+      return sendList(answers, request, reply, listed, (sessions) =>
+        sessions.map((one) => pick(show(apiBase(request), one), fields)),
+      )
     },
   )
 
@@ -196,9 +209,28 @@ export function registerSessions(app: Api, { deps }: Context): void {
     },
     async (request, reply) => {
       const session = await found(request.params)
-      const killed = await sessionControl.kill(session.id, request.body.reason, callerOf(request).name)
+      const { name, key } = callerOf(request)
+      const killed = await sessionControl.kill(session.id, request.body.reason, name, key?.keyName)
       if (!killed) throw new ApiError('not_running')
       return reply.code(204).send(null)
     },
   )
+}
+
+/** `now` in milliseconds since the epoch: a wish that nobody can confirm any more is none. */
+function holdOf({ by, since, reason, release }: LegalHold, now: number) {
+  const wish = release && isFresh(release, now) ? release : undefined
+  return {
+    by,
+    since: timeText(since),
+    reason,
+    release: wish
+      ? {
+          by: wish.by,
+          since: timeText(wish.since),
+          until: timeText(wish.since + RELEASE_MS),
+          reason: wish.reason,
+        }
+      : null,
+  }
 }

@@ -6,6 +6,7 @@ import { reaches } from '../../model/profiles.ts'
 import { grantedRights, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { Fields } from '../../search/fields.ts'
 import type { TargetRow } from '../../store/store.ts'
+import { sendList } from '../answers.ts'
 import { callerOf, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
@@ -109,7 +110,7 @@ function showTarget(same: readonly TargetRow[]): Static<typeof TargetView> {
   return { ...placeOf(first, same), description: first.deviceDescription }
 }
 
-export function registerTargets(app: Api, { deps }: Context): void {
+export function registerTargets(app: Api, { deps, answers }: Context): void {
   const { store } = deps
 
   app.get(
@@ -130,8 +131,9 @@ export function registerTargets(app: Api, { deps }: Context): void {
       const targets = targetsOf(await store.access.sessionTargets(userOf(request).id))
       const matching = pattern ? targets.filter(([first]) => pattern(namesOf(first!))) : targets
       const { items, total } = pageOfAll(matching, page, TARGET_FIELDS, showTarget)
-      reply.header('x-total-count', total)
-      return reply.send(items.map((one) => pick(one, fields)) as never)
+      return sendList(answers, request, reply, { items, total }, (some) =>
+        some.map((one) => pick(one, fields)),
+      )
     },
   )
 
@@ -158,8 +160,9 @@ export function registerTargets(app: Api, { deps }: Context): void {
         ...placeOf(row, [row]),
         is_recorded: row.isRecorded,
       }))
-      reply.header('x-total-count', total)
-      return reply.send(items.map((one) => pick(one, fields)) as never)
+      return sendList(answers, request, reply, { items, total }, (some) =>
+        some.map((one) => pick(one, fields)),
+      )
 
       async function named(ref: string): Promise<User> {
         const caller = callerOf(request)

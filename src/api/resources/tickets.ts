@@ -4,13 +4,15 @@ import { Type } from 'typebox'
 import type { TicketAnswer } from '../../gate/ticket-office.ts'
 import { sameAddress } from '../../model/networks.ts'
 import { formatRdpFile } from '../../model/rdp-file.ts'
-import { callerOf, userOf } from '../caller.ts'
+import { basisOf, callerOf, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Api } from '../deps.ts'
 import { ApiError, fieldError } from '../errors.ts'
 import { addressOf, record } from '../events.ts'
 import { errorResponses } from '../failures.ts'
 import { exact, oneOf, timeText, titled } from '../fields.ts'
+import { rightFor } from '../guard.ts'
+import { refuseUnboundAddress } from '../ways-in.ts'
 
 const Wanted = titled(
   'TicketRequest',
@@ -69,13 +71,15 @@ export function registerTickets(app: Api, { deps }: Context): void {
         throw fieldError('invalid_field', 'client_ip', 'expected an IPv4 or IPv6 address such as 192.0.2.7')
       }
       const address = sameAddress(given ?? addressOf(request))
+      refuseUnboundAddress(request, address)
       const { ref } = request.params as { ref: string }
-      const answer = await tickets.issue({ user, target: ref, protocol, address })
       const { key } = callerOf(request)
+      const basis = basisOf(request, rightFor('POST', '/targets/:ref/ticket'))
+      const answer = await tickets.issue({ user, basis, target: ref, protocol, address })
       const fields = {
         user: user.userName,
         protocol,
-        ...(key && { method: 'api_key', authorization: key.keyName }),
+        ...(key && { method: 'api_key', api_key: key.keyName }),
       }
       if (answer.result !== 'issued') {
         const { error, reason } = refusalOf(answer)

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
+import { sealHash } from '../../identity/hashes.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/publickey.ts'
 import { userNameError } from '../../model/names.ts'
@@ -30,6 +31,7 @@ import {
 } from '../fields.ts'
 import { placeFields, referred, referredIds } from '../references.ts'
 import { announced, resource } from '../resource.ts'
+import { refuseUnboundWay, widensSignIn } from '../ways-in.ts'
 
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),
@@ -58,7 +60,12 @@ const Create = exact({
   user_name: userName,
   profile: Type.Optional(profile),
   password: Type.Optional(
-    Type.String({ minLength: 1, maxLength: MAX_PASSWORD_BYTES, description: 'never comes back' }),
+    Type.String({
+      minLength: 1,
+      maxLength: MAX_PASSWORD_BYTES,
+      description:
+        'never comes back; long enough, no common one, and no name of the user (docs/operations.md, Passwords)',
+    }),
   ),
   ...optional,
 })
@@ -78,10 +85,13 @@ const View = exact({
 })
 
 export function userResource(context: ResourceContext) {
-  const { store, passwords } = context.deps
+  const { store, passwords, vault } = context.deps
 
-  const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<User, 'id'>>> => {
-    if (body.user_name !== undefined) check('user_name', userNameError(body.user_name))
+  const changeOf = async (body: Static<typeof Update>, own?: User): Promise<Partial<Omit<User, 'id'>>> => {
+    // a name that is there already may be of before the rules
+    if (body.user_name !== undefined && body.user_name !== own?.userName) {
+      check('user_name', userNameError(body.user_name))
+    }
     for (const [index, key] of (body.ssh_public_keys ?? []).entries()) {
       check(`ssh_public_keys/${index}`, publicKeyError(key))
     }
@@ -102,10 +112,15 @@ export function userResource(context: ResourceContext) {
       }),
     }
   }
-  const hashOf = async (text: string): Promise<string> => {
+  const hashOf = async (text: string, names: (string | undefined)[]): Promise<string> => {
     if (Buffer.byteLength(text) > MAX_PASSWORD_BYTES) {
       throw fieldError('invalid_field', 'password', `expected ${MAX_PASSWORD_BYTES} bytes at most`)
     }
+    const flaw = await passwords.policy.flawOf(
+      text,
+      names.filter((name) => name !== undefined),
+    )
+    if (flaw !== undefined) throw fieldError('weak_password', 'password', flaw)
     const password = Secret.of(text)
     try {
       return await passwords.hash(password)
@@ -120,9 +135,16 @@ export function userResource(context: ResourceContext) {
     return wanted.size === groupIds.length && groupIds.every((id) => wanted.has(id))
   }
   const refuseDuplicate = async (userName: string | undefined, own?: User): Promise<void> => {
-    const other = userName === undefined ? undefined : await store.users.find(userName)
+    const other =
+      userName === undefined || userName === own?.userName
+        ? undefined
+        : await store.users.lookingLike(userName)
     if (other && other.id !== own?.id)
-      throw fieldError('duplicate', 'user_name', `the user "${other.userName}" exists`)
+      throw fieldError(
+        'duplicate',
+        'user_name',
+        `the user "${other.userName}" exists, or shows as this one does`,
+      )
   }
 
   return resource({
@@ -136,8 +158,10 @@ export function userResource(context: ResourceContext) {
         const profile = await givenProfile(store, request, body.profile ?? 'user')
         if ((body.groups ?? []).length > 0) requireRight(request, 'user_groups', 'modify')
         const change = await changeOf(body)
+        if (widensSignIn(undefined, { ...change, hasPassword: body.password !== undefined }))
+          refuseUnboundWay(request, change.ipSource ?? [])
         await refuseDuplicate(change.userName)
-        const hash = body.password === undefined ? undefined : await hashOf(body.password)
+        const hash = body.password === undefined ? undefined : await hashOf(body.password, namesOf(body))
         return async () => {
           const user = await store.users.create({
             userName: body.user_name,
@@ -152,7 +176,7 @@ export function userResource(context: ResourceContext) {
             profile,
           })
           if (hash === undefined) return user
-          await store.users.setPasswordHash(user.id, hash)
+          await store.users.setPasswordHash(user.id, sealHash(vault, user.id, hash))
           return (await store.users.find(user.id)) ?? user
         }
       },
@@ -163,15 +187,23 @@ export function userResource(context: ResourceContext) {
         refuseBeyondOwn(request, await rightsOf(store, old.profile))
         if (body.groups && !(await areGroupsOf(old, body.groups)))
           requireRight(request, 'user_groups', 'modify')
-        const change = await changeOf(body)
+        const change = await changeOf(body, old)
+        if (widensSignIn(old, { ...change, hasPassword: body.password !== undefined }))
+          refuseUnboundWay(request, change.ipSource ?? old.ipSource)
         if (body.profile !== undefined) change.profile = await givenProfile(store, request, body.profile)
         await refuseDuplicate(change.userName, old)
-        const hash = body.password === undefined ? undefined : await hashOf(body.password)
+        const hash =
+          body.password === undefined
+            ? undefined
+            : await hashOf(body.password, [
+                ...namesOf(body),
+                ...namesOf({ user_name: old.userName, display_name: old.displayName, email: old.email }),
+              ])
         const subject = { object_type: 'user', object: old.userName }
         const events = hash === undefined ? [] : [{ code: 'secret.change' as const, fields: subject }]
         return announced(events, async () => {
           const user = await store.users.update(old.id, change, old)
-          if (hash !== undefined) await store.users.setPasswordHash(old.id, hash)
+          if (hash !== undefined) await store.users.setPasswordHash(old.id, sealHash(vault, old.id, hash))
           return hash === undefined ? user : ((await store.users.find(old.id)) ?? user)
         })
       },
@@ -181,11 +213,13 @@ export function userResource(context: ResourceContext) {
         refuseBeyondOwn(request, await rightsOf(store, old.profile))
         const out = await store.checkouts.ofUser(old.id, context.deps.clock())
         return Promise.all(
-          out.map(async ({ id, accountId }) => ({
+          out.map(async ({ id, accountId, apiKey = '' }) => ({
             code: 'checkout.expired' as const,
             fields: {
               ...placeFields((await store.accounts.meant({ account: accountId }, 1))[0]),
               user: old.userName,
+              // of the checkout, and not of who removes the user
+              api_key: apiKey,
               object: id,
               reason: 'the user was removed',
             },
@@ -216,6 +250,11 @@ export function userResource(context: ResourceContext) {
 
 export function registerUsers(app: Api, context: Context): void {
   registerCollection(app, context, userResource(context))
+}
+
+/** What of a user is no password. */
+function namesOf(body: Static<typeof Update>): (string | undefined)[] {
+  return [body.user_name, body.display_name, body.email?.split('@')[0]]
 }
 
 function publicKeyError(line: string): string | undefined {

@@ -1,27 +1,37 @@
 /** Events of secrets that are handed out, of what administrators change, and of the broker itself. */
-import { CLIENT, type EventKind, OBJECT } from '../fields.ts'
-import { account, because, deed, thing, who } from '../phrases.ts'
+import { CLIENT, COUNTED, type EventKind, LOCAL, OBJECT } from '../fields.ts'
+import { account, because, deed, thing, times, who } from '../phrases.ts'
 
 export const ADMINISTRATION = {
   'checkout.out': {
     severity: 'notice',
     trap: false,
     meaning: 'the secret of an account was handed to a user',
-    fields: ['user', ...CLIENT, 'account', 'domain', 'device', 'authorization', 'object', 'duration'],
+    fields: [
+      'user',
+      'api_key',
+      ...CLIENT,
+      'account',
+      'domain',
+      'device',
+      'authorization',
+      'object',
+      'duration',
+    ],
     sentence: (f) => `${who(f)} checked out ${account(f)}`,
   },
   'checkout.in': {
     severity: 'notice',
     trap: false,
     meaning: 'a checked-out secret was returned',
-    fields: ['user', ...CLIENT, 'account', 'domain', 'device', 'object'],
+    fields: ['user', 'api_key', ...CLIENT, 'account', 'domain', 'device', 'object'],
     sentence: (f) => `${who(f)} checked in ${account(f)}`,
   },
   'checkout.expired': {
     severity: 'notice',
     trap: false,
     meaning: 'a checkout was over before the secret was returned',
-    fields: ['user', 'account', 'domain', 'device', 'object', 'result', 'reason'],
+    fields: ['user', 'api_key', 'account', 'domain', 'device', 'object', 'result', 'reason'],
     sentence: (f) =>
       `the checkout of ${account(f)} by ${who(f)} ${f.result === 'failure' ? 'could not be ended' : 'is over'}${because(f)}`,
   },
@@ -29,8 +39,8 @@ export const ADMINISTRATION = {
     severity: 'warning',
     trap: true,
     meaning: 'a checkout was refused',
-    fields: ['user', ...CLIENT, 'account', 'domain', 'device', 'reason'],
-    sentence: (f) => `${who(f)} was refused the checkout of ${account(f)}${because(f)}`,
+    fields: ['user', 'api_key', ...CLIENT, 'account', 'domain', 'device', 'reason', ...COUNTED],
+    sentence: (f) => `${who(f)} was refused the checkout of ${account(f)}${because(f)}${times(f)}`,
   },
   'object.create': {
     severity: 'notice',
@@ -55,11 +65,32 @@ export const ADMINISTRATION = {
     fields: OBJECT,
     sentence: (f) => deed(f, 'removed', 'remove', thing(f)),
   },
+  'object.export': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'objects of one kind were exported as a table; no secrets are in it',
+    fields: ['user', 'profile', ...CLIENT, 'object_type', ...LOCAL],
+    sentence: (f) => `${who(f)} exported the table ${f.object_type ?? '?'}`,
+  },
   'secret.change': {
     severity: 'notice',
     trap: false,
-    meaning: 'a stored secret, a password or the master key was replaced',
-    fields: ['user', ...CLIENT, 'object_type', 'object', 'account', 'domain', 'device', 'result', 'reason'],
+    meaning:
+      'a stored secret, a password or a key of the bastion was replaced; of the signing key `signer` is the id of the one that signs from there on',
+    fields: [
+      'user',
+      'api_key',
+      ...CLIENT,
+      'object_type',
+      'object',
+      'account',
+      'domain',
+      'device',
+      'signer',
+      'result',
+      'reason',
+      ...LOCAL,
+    ],
     sentence: (f) =>
       deed(f, 'changed', 'change', `the secret of ${thing(f)}`) + (f.result === 'failure' ? '' : because(f)),
   },
@@ -69,6 +100,49 @@ export const ADMINISTRATION = {
     meaning: 'a receiver of events cannot be reached; written once, until it is back',
     fields: ['object_type', 'object', 'reason'],
     sentence: (f) => `the ${thing(f)} cannot be reached${because(f)}`,
+  },
+  'sink.up': {
+    severity: 'notice',
+    trap: true,
+    meaning: 'a receiver of events that could not be reached is back; `count` rows of the log waited for it',
+    fields: ['object_type', 'object', 'count'],
+    sentence: (f) => `the ${thing(f)} is back, ${f.count ?? 0} rows of the audit log waited for it`,
+  },
+  'sink.begin': {
+    severity: 'warning',
+    trap: true,
+    meaning:
+      'a receiver of events has no position of its own that counts: it is new, or its position was lost; `reason` says from which row on it gets events',
+    fields: ['object_type', 'object', 'reason'],
+    sentence: (f) => `the ${thing(f)} begins anew${because(f)}`,
+  },
+  'sink.end': {
+    severity: 'warning',
+    trap: true,
+    meaning:
+      'a receiver of events is no longer in the configuration; `count` rows of the log had not reached it',
+    fields: ['object_type', 'object', 'count'],
+    sentence: (f) =>
+      `the ${thing(f)} is no longer in the configuration, ${f.count ?? 0} rows of the audit log had not reached it`,
+  },
+  'sink.missed': {
+    severity: 'warning',
+    trap: true,
+    meaning:
+      'a receiver of events will not get `count` rows: retention had removed them from the log before it was back',
+    fields: ['object_type', 'object', 'count', 'reason'],
+    sentence: (f) => `the ${thing(f)} missed ${f.count ?? 0} rows of the audit log${because(f)}`,
+  },
+  'config.reload': {
+    severity: 'warning',
+    trap: true,
+    meaning:
+      'the configuration was read again; `changes` names the keys that differ, never their values. Receivers that it takes away have this event, too. With the result `failure` the old one stays',
+    fields: ['object_type', 'object', 'changes', 'result', 'reason'],
+    sentence: (f) =>
+      f.result === 'failure'
+        ? `the configuration could not be taken over${because(f)}`
+        : `the configuration was read again: ${f.changes ?? 'nothing'} changed`,
   },
   'service.start': {
     severity: 'notice',

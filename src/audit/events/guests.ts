@@ -1,8 +1,17 @@
 /** Events of guests in running sessions: `object` is how a guest is called, `user` who has invited them. */
 import { CLIENT, type EventKind, TARGET } from '../fields.ts'
-import { seconds, session, targetOf, who } from '../phrases.ts'
+import { because, seconds, session, targetOf, who } from '../phrases.ts'
 
-const GUEST = ['session', 'user', ...CLIENT, 'protocol', ...TARGET, 'object_type', 'object'] as const
+const GUEST = [
+  'session',
+  'user',
+  'api_key',
+  ...CLIENT,
+  'protocol',
+  ...TARGET,
+  'object_type',
+  'object',
+] as const
 
 export const GUESTS = {
   'session.invite': {
@@ -24,10 +33,13 @@ export const GUESTS = {
   'session.invite_withdraw': {
     severity: 'notice',
     trap: false,
-    meaning: 'somebody withdrew an invitation; a guest who was in had to leave',
-    fields: [...GUEST, 'profile'],
+    meaning:
+      'somebody withdrew an invitation; a guest who was in had to leave. With a `reason` nobody did: what the invitation rested on was taken away from who had invited, who is `user`',
+    fields: [...GUEST, 'profile', 'reason'],
     sentence: (f) =>
-      `${who(f)} withdrew the invitation of ${f.object ?? '?'} to ${session(f)} to ${targetOf(f)}`,
+      f.reason === undefined
+        ? `${who(f)} withdrew the invitation of ${f.object ?? '?'} to ${session(f)} to ${targetOf(f)}`
+        : `the invitation of ${f.object ?? '?'} by ${who(f)} to ${session(f)} to ${targetOf(f)} was withdrawn${because(f)}`,
   },
   'session.guest_join': {
     severity: 'notice',

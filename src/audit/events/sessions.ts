@@ -1,21 +1,32 @@
 /** Events of people and their sessions: signing in, what is done in a session, who watches it. */
-import { CHANNEL, CLIENT, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from '../fields.ts'
-import { because, channel, command, copied, seconds, session, targetOf, transfer, who } from '../phrases.ts'
+import { CHANNEL, CLIENT, COUNTED, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from '../fields.ts'
+import {
+  because,
+  channel,
+  command,
+  copied,
+  seconds,
+  session,
+  targetOf,
+  times,
+  transfer,
+  who,
+} from '../phrases.ts'
 
 export const SESSIONS = {
   'auth.success': {
     severity: 'notice',
     trap: false,
     meaning: 'somebody signed in',
-    fields: ['user', 'profile', ...CLIENT, 'protocol', 'method', ...KEY],
+    fields: ['user', 'profile', 'api_key', ...CLIENT, 'protocol', 'method', ...KEY],
     sentence: (f) => `${who(f)} signed in by ${f.method ?? '?'}`,
   },
   'auth.failure': {
     severity: 'warning',
     trap: true,
     meaning: 'somebody could not sign in; the reason is for the audit and is never told to the client',
-    fields: ['user', ...CLIENT, 'protocol', 'method', 'reason', ...KEY],
-    sentence: (f) => `${who(f)} could not sign in by ${f.method ?? '?'}${because(f)}`,
+    fields: ['user', 'api_key', ...CLIENT, 'protocol', 'method', 'reason', ...KEY, ...COUNTED],
+    sentence: (f) => `${who(f)} could not sign in by ${f.method ?? '?'}${because(f)}${times(f)}`,
   },
   'auth.locked': {
     severity: 'warning',
@@ -29,14 +40,14 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a user was handed a one-time ticket for a target; `object` is the address that the viewer has to come from, `duration` how long it may take; asked for with an API key, `method` is `api_key` and `authorization` the name of the key',
+      'a user was handed a one-time ticket for a target; `object` is the address that the viewer has to come from, `duration` how long it may take; asked for with an API key, `method` is `api_key`',
     fields: [
       'user',
+      'api_key',
       ...CLIENT,
       'method',
       'protocol',
       ...PLACE,
-      'authorization',
       'object_type',
       'object',
       'duration',
@@ -48,8 +59,35 @@ export const SESSIONS = {
     trap: false,
     meaning:
       'a user was refused a one-time ticket; `object` is the target that was asked for, the rest as there',
-    fields: ['user', ...CLIENT, 'method', 'protocol', 'authorization', 'object_type', 'object', 'reason'],
-    sentence: (f) => `${who(f)} was refused a ticket for ${f.object ?? '?'}${because(f)}`,
+    fields: [
+      'user',
+      'api_key',
+      ...CLIENT,
+      'method',
+      'protocol',
+      'authorization',
+      'object_type',
+      'object',
+      'reason',
+      ...COUNTED,
+    ],
+    sentence: (f) => `${who(f)} was refused a ticket for ${f.object ?? '?'}${because(f)}${times(f)}`,
+  },
+  'ticket.withdraw': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a one-time ticket was taken back before it was used, because what it was handed out upon was taken away; `object` is the address that the viewer had to come from',
+    fields: ['user', 'api_key', 'protocol', ...PLACE, 'object_type', 'object', 'reason'],
+    sentence: (f) => `the ticket of ${who(f)} for ${targetOf(f)} was taken back${because(f)}`,
+  },
+  'auth.withdraw': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'somebody who had signed in was signed out, because what they had signed in upon was taken away; their running sessions are told by `session.kill`',
+    fields: ['user', 'api_key', ...CLIENT, 'protocol', 'reason'],
+    sentence: (f) => `${who(f)} was signed out${because(f)}`,
   },
   'session.open': {
     severity: 'notice',
@@ -71,14 +109,14 @@ export const SESSIONS = {
     severity: 'warning',
     trap: true,
     meaning: 'a session was refused',
-    fields: [...SESSION, 'reason'],
-    sentence: (f) => `${who(f)} was refused ${targetOf(f)}${because(f)}`,
+    fields: [...SESSION, 'reason', ...COUNTED],
+    sentence: (f) => `${who(f)} was refused ${targetOf(f)}${because(f)}${times(f)}`,
   },
   'session.kill': {
     severity: 'warning',
     trap: true,
     meaning: 'somebody, or a rule, ended a running session; `user` is who ended it',
-    fields: ['session', 'user', 'protocol', ...TARGET, 'reason'],
+    fields: ['session', 'user', 'api_key', 'protocol', ...TARGET, 'reason'],
     sentence: (f) =>
       `${session(f)} to ${targetOf(f)} was ended${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
   },
@@ -103,8 +141,8 @@ export const SESSIONS = {
     severity: 'warning',
     trap: false,
     meaning: 'something within a session was refused: the right is missing, or the broker does not relay it',
-    fields: [...CHANNEL, 'reason', 'destination'],
-    sentence: (f) => `${who(f)} was refused ${channel(f)} on ${targetOf(f)}${because(f)}`,
+    fields: [...CHANNEL, 'reason', 'destination', ...COUNTED],
+    sentence: (f) => `${who(f)} was refused ${channel(f)} on ${targetOf(f)}${because(f)}${times(f)}`,
   },
   'channel.unrecorded': {
     severity: 'warning',
@@ -136,15 +174,15 @@ export const SESSIONS = {
     severity: 'warning',
     trap: false,
     meaning: 'an operation on a file was refused',
-    fields: [...CHANNEL, 'path', 'direction', 'reason'],
-    sentence: (f) => `${who(f)} was refused ${f.path ?? 'a file'} on ${targetOf(f)}${because(f)}`,
+    fields: [...CHANNEL, 'path', 'direction', 'reason', ...COUNTED],
+    sentence: (f) => `${who(f)} was refused ${f.path ?? 'a file'} on ${targetOf(f)}${because(f)}${times(f)}`,
   },
   clipboard: {
     severity: 'notice',
     trap: false,
     meaning:
-      'something was copied from one side of a desktop to the other: to the target (`up`) or from it (`down`); what it was is in the recording',
-    fields: [...CHANNEL, 'direction', 'size', 'reason'],
+      'something was copied from one side of a desktop to the other: to the target (`up`) or from it (`down`); of a text the recording has its beginning',
+    fields: [...CHANNEL, 'direction', 'size', 'sha256', 'format', 'reason'],
     sentence: copied,
   },
   'hostkey.new': {

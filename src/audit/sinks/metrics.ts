@@ -4,7 +4,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { StoredEvent } from '../chain.ts'
-import type { Sink } from '../sink.ts'
 
 /** Label values come from events, and those from clients: what is not on the list is counted as `other`. */
 const among =
@@ -19,7 +18,7 @@ const resultLabel = among(['success', 'failure', 'killed', 'lost'])
 
 export type EventMetrics = ReturnType<typeof eventMetrics>
 
-/** What events are counted with. It outlives the sinks, which a reload makes anew. */
+/** What events are counted with. */
 export function eventMetrics(registers: Registry[]) {
   return {
     /** Running sessions by id, and their protocol: what `sessionsCurrent` counts. */
@@ -73,26 +72,25 @@ export function eventMetrics(registers: Registry[]) {
   }
 }
 
-export class MetricsSink implements Sink {
-  readonly type = 'metrics'
-  readonly address = 'metrics'
-  readonly queued = 0
-  readonly lost = 0
+/** Counts what this process has stored, as it is stored: it has no position, because it counts from the start. */
+export class MetricsSink {
   readonly #metrics: EventMetrics
 
   constructor(metrics: EventMetrics) {
     this.#metrics = metrics
   }
 
-  send({ code, fields }: StoredEvent): void {
+  count({ code, fields }: StoredEvent): void {
     const metrics = this.#metrics
+    // refusals that were folded into one event
+    const times = Number(fields.count ?? 1)
     switch (code) {
       case 'auth.success':
       case 'auth.failure':
-        metrics.authentications.inc({
-          method: methodLabel(fields.method),
-          result: code === 'auth.success' ? 'success' : 'failure',
-        })
+        metrics.authentications.inc(
+          { method: methodLabel(fields.method), result: code === 'auth.success' ? 'success' : 'failure' },
+          times,
+        )
         break
       case 'session.open':
         metrics.running.set(String(fields.session), protocolLabel(fields.protocol))
@@ -107,14 +105,17 @@ export class MetricsSink implements Sink {
         break
       }
       case 'session.denied':
-        metrics.sessions.inc({ protocol: protocolLabel(fields.protocol), result: 'denied' })
+        metrics.sessions.inc({ protocol: protocolLabel(fields.protocol), result: 'denied' }, times)
         break
       case 'channel.open':
       case 'channel.denied':
-        metrics.channels.inc({
-          subprotocol: subprotocolLabel(fields.subprotocol),
-          result: code === 'channel.open' ? 'opened' : 'denied',
-        })
+        metrics.channels.inc(
+          {
+            subprotocol: subprotocolLabel(fields.subprotocol),
+            result: code === 'channel.open' ? 'opened' : 'denied',
+          },
+          times,
+        )
         break
       case 'recording.sealed':
       case 'recording.recovered':
@@ -131,10 +132,8 @@ export class MetricsSink implements Sink {
       case 'checkout.in':
       case 'checkout.expired':
       case 'checkout.denied':
-        metrics.checkouts.inc({ result: code.slice('checkout.'.length) })
+        metrics.checkouts.inc({ result: code.slice('checkout.'.length) }, times)
         break
     }
   }
-
-  async close(): Promise<void> {}
 }

@@ -13,6 +13,7 @@ declare module 'net-snmp' {
     transport?: 'udp4' | 'udp6'
     /** Where traps and informs go. */
     trapPort?: number
+    port?: number
     /** Milliseconds. */
     timeout?: number
     retries?: number

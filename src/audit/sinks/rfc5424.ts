@@ -1,7 +1,7 @@
 /**
  * One event as a syslog message (RFC 5424):
  *
- *     <PRI>1 TIMESTAMP HOSTNAME sallyport PROCID CODE [sallyport@ENTERPRISE key="value" …] sentence
+ *     <PRI>1 TIMESTAMP HOSTNAME sallyport PROCID CODE [sallyport@ENTERPRISE sequence="ROW" key="value" …] sentence
  *
  * Values are clean already (clean.ts): here come the escapes of structured data alone. The sentence begins with
  * the byte order mark only when it is not plain ASCII: then RFC 5424 6.4 demands it, and otherwise it only
@@ -55,7 +55,9 @@ function format(event: StoredEvent, origin: SyslogOrigin): Buffer {
     .join('')
   const sentence = sentenceOf(event)
   const mark = /^[\x20-\x7e]*$/.test(sentence) ? '' : '\ufeff'
-  return Buffer.from(`${header} [${APP_NAME}@${origin.enterprise}${parameters}] ${mark}${sentence}`)
+  return Buffer.from(
+    `${header} [${APP_NAME}@${origin.enterprise} sequence="${event.sequence}"${parameters}] ${mark}${sentence}`,
+  )
 }
 
 /** The message as UTF-8, at most MAX_MESSAGE bytes. */

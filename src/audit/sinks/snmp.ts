@@ -6,17 +6,15 @@
 import { isIPv6 } from 'node:net'
 import snmp, { type Session, type Varbind } from 'net-snmp'
 import type { TrapTarget } from '../../config/config.ts'
-import { kindOf, TRAP_CODES } from '../catalogue.ts'
+import { type EventCode, kindOf, TRAP_CODES } from '../catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
 import { cut } from '../clean.ts'
 import { EVENT_FIELDS, type EventField, NUMERIC_FIELDS } from '../fields.ts'
 import { sentenceOf } from '../sentence.ts'
-import { type After, Presence, type Sink, type SinkDown, systemAfter } from '../sink.ts'
+import type { Connection, ConnectionListener, Sink } from '../sink.ts'
 
 /** Bytes of a text object: SallyportText in the MIB. */
 const MAX_TEXT = 255
-/** Notifications on their way: an inform stays there until its answer. */
-const MAX_IN_FLIGHT = 1000
 const TIMEOUT_MS = 5000
 /** Of an inform, beyond the first attempt. */
 const RETRIES = 2
@@ -26,6 +24,8 @@ const MAX_UNSIGNED32 = 0xffffffff
 /** The number under sallyportEventObjects: 1 is the sentence, the fields follow in the catalogue's order. */
 const SENTENCE_OBJECT = 1
 const FIRST_FIELD_OBJECT = 2
+/** Apart from the fields, which grow: the row in the audit log. It ends every notification (RFC 2578 8.1 allows more). */
+const SEQUENCE_OBJECT = 1000
 
 const root = (enterprise: number) => `1.3.6.1.4.1.${enterprise}`
 
@@ -33,15 +33,17 @@ function text(oid: string, value: string): Varbind {
   return { oid, type: snmp.ObjectType.OctetString, value: Buffer.from(cut(value, MAX_TEXT)) }
 }
 
+/** net-snmp takes a Counter64 as eight bytes only. */
+function counter64(oid: string, number: number): Varbind {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64BE(BigInt(Math.min(number, Number.MAX_SAFE_INTEGER)))
+  return { oid, type: snmp.ObjectType.Counter64, value: bytes }
+}
+
 function fieldVarbind(oid: string, field: EventField, value: string | number | undefined): Varbind {
   if (!NUMERIC_FIELDS.some((numeric) => numeric === field)) return text(oid, String(value ?? ''))
   const number = Math.max(0, Math.trunc(Number(value ?? 0))) || 0
-  if (COUNTER64_FIELDS.includes(field)) {
-    // net-snmp takes a Counter64 as eight bytes only
-    const bytes = Buffer.alloc(8)
-    bytes.writeBigUInt64BE(BigInt(Math.min(number, Number.MAX_SAFE_INTEGER)))
-    return { oid, type: snmp.ObjectType.Counter64, value: bytes }
-  }
+  if (COUNTER64_FIELDS.includes(field)) return counter64(oid, number)
   return { oid, type: snmp.ObjectType.Unsigned32, value: Math.min(number, MAX_UNSIGNED32) }
 }
 
@@ -62,66 +64,64 @@ export function notificationOf(
   )
   return {
     oid: `${root(enterprise)}.0.${number}`,
-    varbinds: [text(`${objects}.${SENTENCE_OBJECT}.0`, sentenceOf(event)), ...varbinds],
+    varbinds: [
+      text(`${objects}.${SENTENCE_OBJECT}.0`, sentenceOf(event)),
+      ...varbinds,
+      counter64(`${objects}.${SEQUENCE_OBJECT}.0`, event.sequence),
+    ],
   }
 }
 
 export interface SnmpOptions {
   target: TrapTarget
   enterprise: number
-  onDown: SinkDown
-  after?: After
 }
 
+/** An inform counts as received with its answer, a trap when it was sent. One at a time, so that they keep their order. */
 export class SnmpSink implements Sink {
   readonly type = 'snmp'
   readonly address: string
-  readonly #session: Session
-  readonly #inform: boolean
+  readonly identity: string
+  readonly #target: TrapTarget
   readonly #enterprise: number
-  readonly #presence: Presence
-  #closed = false
-  queued = 0
-  lost = 0
 
-  constructor({ target, enterprise, onDown, after = systemAfter }: SnmpOptions) {
-    const { host, port, inform } = target
+  constructor({ target, enterprise }: SnmpOptions) {
+    const { host, port, inform, version } = target
     this.address = `udp://${isIPv6(host) ? `[${host}]` : host}:${port}`
+    this.identity = `snmp ${this.address} ${version} ${inform ? 'inform' : 'trap'}`
+    this.#target = target
     this.#enterprise = enterprise
-    this.#inform = inform
-    this.#presence = new Presence(after, (reason) => onDown(this, reason))
-    this.#session = openSession(target)
-    this.#session.on('error', (error) => this.#presence.failed(error.message))
   }
 
-  send(event: StoredEvent): void {
+  wants(code: EventCode): boolean {
+    return kindOf(code).trap
+  }
+
+  async connect({ settled, broken }: ConnectionListener): Promise<Connection> {
+    const session = openSession(this.#target)
+    session.on('error', (error) => broken(error.message))
+    return {
+      send: async (events) => {
+        for (const event of events) {
+          await this.#notify(session, event)
+          settled(event.sequence)
+        }
+      },
+      async close() {
+        session.close()
+      },
+    }
+  }
+
+  #notify(session: Session, event: StoredEvent): Promise<void> {
     const notification = notificationOf(event, this.#enterprise)
-    if (!notification) return
-    if (this.#closed || this.queued >= MAX_IN_FLIGHT) {
-      this.lost++
-      return
-    }
-    this.queued++
-    const done = (error: Error | null) => {
-      this.queued--
-      if (error) {
-        this.lost++
-        if (!this.#closed) this.#presence.failed(error.message)
-      } else this.#presence.succeeded()
-    }
+    if (!notification) return Promise.resolve()
     const { oid, varbinds } = notification
-    try {
-      if (this.#inform) this.#session.inform(oid, varbinds, done)
-      else this.#session.trap(oid, varbinds, done)
-    } catch (error) {
-      done(error as Error)
-    }
-  }
-
-  /** An inform that was not answered by now is given up. */
-  async close(): Promise<void> {
-    this.#closed = true
-    this.#session.close()
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | null) => (error ? reject(error) : resolve())
+      if (this.#target.inform) session.inform(oid, varbinds, done)
+      else session.trap(oid, varbinds, done)
+    })
   }
 }
 
@@ -132,7 +132,9 @@ function openSession(target: TrapTarget): Session {
     timeout: TIMEOUT_MS,
     retries: RETRIES,
     backoff: 2,
+    // net-snmp takes the one for the first inform of a version 3 session, and the other for those that follow it
     trapPort: port,
+    port,
   }
   if (target.version === '2c') {
     return snmp.createSession(host, target.community.revealText(), { ...options, version: snmp.Version2c })

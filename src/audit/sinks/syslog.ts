@@ -1,60 +1,54 @@
 /** Events to a syslog receiver: RFC 5424 over UDP, TCP or TLS. */
 import { readFileSync } from 'node:fs'
-import { isIPv6 } from 'node:net'
+import { isIPv6, type Socket } from 'node:net'
 import type { SyslogTarget } from '../../config/config.ts'
-import type { StoredEvent } from '../chain.ts'
-import { type After, type Sink, type SinkDown, systemAfter } from '../sink.ts'
+import { type After, type Connection, type ConnectionListener, type Sink, systemAfter } from '../sink.ts'
 import { rfc5424, type SyslogOrigin } from './rfc5424.ts'
-import { StreamSender } from './stream.ts'
-import { UdpSender } from './udp.ts'
-
-/** Carries messages to one receiver. */
-export interface Sender {
-  send(message: Buffer): void
-  readonly queued: number
-  readonly lost: number
-  close(): Promise<void>
-}
+import { type Carrier, openStream } from './stream.ts'
+import { openUdp } from './udp.ts'
 
 export interface SyslogOptions {
   target: SyslogTarget
   origin: SyslogOrigin
-  onDown: SinkDown
   after?: After
+  /** Bytes that a socket's peer has not acknowledged; absent: this system does not tell. */
+  unacknowledged?: ((socket: Socket) => number | undefined) | undefined
 }
 
 export class SyslogSink implements Sink {
   readonly type = 'syslog'
   readonly address: string
-  readonly #sender: Sender
+  readonly identity: string
   readonly #origin: SyslogOrigin
+  readonly #open: (listener: ConnectionListener) => Promise<Carrier>
 
-  /** Begins to connect. Throws when the certificate file of `ca` cannot be read. */
-  constructor({ target, origin, onDown, after = systemAfter }: SyslogOptions) {
-    const { host, port, transport, ca } = target
+  /** Throws when the certificate file of `ca` cannot be read. */
+  constructor({ target, origin, after = systemAfter, unacknowledged }: SyslogOptions) {
+    const { host, port, transport, format, ca } = target
     this.address = `${transport}://${isIPv6(host) ? `[${host}]` : host}:${port}`
+    this.identity = `syslog ${this.address} ${format}`
     this.#origin = origin
-    const common = { host, port, after, onDown: (reason: string) => onDown(this, reason) }
     const trusted = ca === undefined ? {} : { ca: readFileSync(ca, 'utf8') }
-    this.#sender =
+    const common = { host, port, after }
+    const stream = { ...common, ...(unacknowledged && { unacknowledged }) }
+    this.#open =
       transport === 'udp'
-        ? new UdpSender(common)
-        : new StreamSender(transport === 'tls' ? { ...common, tls: trusted } : common)
+        ? (listener) => openUdp(common, listener)
+        : (listener) => openStream(transport === 'tls' ? { ...stream, tls: trusted } : stream, listener)
   }
 
-  get queued(): number {
-    return this.#sender.queued
+  wants(): boolean {
+    return true
   }
 
-  get lost(): number {
-    return this.#sender.lost
-  }
-
-  send(event: StoredEvent): void {
-    this.#sender.send(rfc5424(event, this.#origin))
-  }
-
-  close(): Promise<void> {
-    return this.#sender.close()
+  async connect(listener: ConnectionListener): Promise<Connection> {
+    const carrier = await this.#open(listener)
+    return {
+      send: (events) =>
+        carrier.send(
+          events.map((event) => ({ sequence: event.sequence, bytes: rfc5424(event, this.#origin) })),
+        ),
+      close: () => carrier.close(),
+    }
   }
 }

@@ -1,94 +1,113 @@
-/** Syslog over UDP (RFC 5426): one message a datagram, no acknowledgement; what can be lost is lost. */
+/**
+ * Syslog over UDP (RFC 5426): one message a datagram, no acknowledgement. What the network drops is lost without a
+ * trace here; but a receiver whose system answers that nobody listens, or that no way leads to, is not sent more,
+ * and gets what was sent in the moment before again. A new connection tries one message first.
+ */
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
-import { type After, Presence } from '../sink.ts'
-import type { Sender } from './syslog.ts'
+import type { After, ConnectionListener } from '../sink.ts'
+import { Settling } from './settling.ts'
+import type { Carrier, Message } from './stream.ts'
 
-/** Datagrams that may be on their way into the network at once. */
-const MAX_IN_FLIGHT = 1000
+/** How long it takes at most until a refusal is here. */
+const SETTLE_MS = 500
+/** Datagrams that go out at once, and the pause behind them: a receiver's buffer is small. */
+const BURST = 20
+const BURST_PAUSE_MS = 5
 
 export interface UdpOptions {
   host: string
   port: number
   after: After
-  onDown: (reason: string) => void
 }
 
 /** The socket is connected, because only then does the system tell that nobody listens at the other end. */
-export class UdpSender implements Sender {
-  readonly #options: UdpOptions
-  readonly #presence: Presence
-  #socket: Socket | undefined
-  #connected = false
-  #closed = false
-  #waiting: Buffer[] = []
-  #inFlight = 0
-  lost = 0
+export function openUdp(options: UdpOptions, listener: ConnectionListener): Promise<Carrier> {
+  const { host, port } = options
+  const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
+  socket.unref()
+  return new Promise((resolve, reject) => {
+    socket.once('error', (error) => {
+      socket.close()
+      reject(error)
+    })
+    // not as connect's own callback: that one is called for failures too
+    socket.once('connect', () => {
+      socket.removeAllListeners('error')
+      resolve(new UdpCarrier(socket, options, listener))
+    })
+    socket.connect(port, host)
+  })
+}
 
-  constructor(options: UdpOptions) {
-    this.#options = options
-    this.#presence = new Presence(options.after, options.onDown)
+class UdpCarrier implements Carrier {
+  readonly #socket: Socket
+  readonly #after: After
+  readonly #listener: ConnectionListener
+  readonly #settling: Settling
+  #hasTried = false
+  #failure: Error | undefined
+  #isClosed = false
+
+  constructor(socket: Socket, { after }: UdpOptions, listener: ConnectionListener) {
+    this.#socket = socket
+    this.#after = after
+    this.#listener = listener
+    this.#settling = new Settling(after, SETTLE_MS, listener.settled)
+    socket.on('error', (error) => this.#failed(error))
   }
 
-  get queued(): number {
-    return this.#waiting.length + this.#inFlight
-  }
-
-  send(message: Buffer): void {
-    if (this.#closed || this.queued >= MAX_IN_FLIGHT) {
-      this.lost++
-      return
+  async send(messages: readonly Message[]): Promise<void> {
+    let rest = messages
+    if (!this.#hasTried) {
+      await this.#burst(messages.slice(0, 1))
+      await this.#pause(SETTLE_MS)
+      this.#hasTried = true
+      rest = messages.slice(1)
     }
-    this.#waiting.push(message)
-    if (!this.#socket) this.#connect()
-    else if (this.#connected) this.#flush(this.#socket)
+    for (let from = 0; from < rest.length; from += BURST) {
+      if (from > 0) await this.#pause(BURST_PAUSE_MS)
+      await this.#burst(rest.slice(from, from + BURST))
+    }
+    if (this.#failure) throw this.#failure
+    const last = messages.at(-1)
+    if (last) this.#settling.sent(last.sequence)
   }
 
   async close(): Promise<void> {
-    this.#closed = true
-    const socket = this.#socket
-    this.#socket = undefined
-    this.lost += this.#waiting.length
-    this.#waiting = []
-    if (socket) await new Promise<void>((resolve) => socket.close(() => resolve()))
-  }
-
-  #connect(): void {
-    const { host, port } = this.#options
-    const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
-    this.#socket = socket
-    socket.unref()
-    socket.on('error', (error) => this.#failed(socket, error))
-    // not as connect's own callback: that one is called for failures too
-    socket.on('connect', () => {
-      if (this.#socket !== socket) return
-      this.#connected = true
-      this.#flush(socket)
-    })
-    socket.connect(port, host)
-  }
-
-  #flush(socket: Socket): void {
-    for (const message of this.#waiting.splice(0)) {
-      this.#inFlight++
-      socket.send(message, (error) => {
-        this.#inFlight--
-        if (error) {
-          this.lost++
-          this.#presence.failed(error.message)
-        } else this.#presence.succeeded()
-      })
+    if (this.#isClosed) return
+    if (!this.#failure) {
+      await this.#pause(SETTLE_MS)
+      if (!this.#failure) this.#settling.proven()
     }
+    this.#isClosed = true
+    this.#settling.stop()
+    await new Promise<void>((resolve) => this.#socket.close(() => resolve()))
   }
 
-  /** Refused datagrams leave the socket as it is; a name that did not resolve is tried anew with the next message. */
-  #failed(socket: Socket, error: Error): void {
-    if (!this.#connected && this.#socket === socket) {
-      this.#socket = undefined
-      socket.close()
-      this.lost += this.#waiting.length
-      this.#waiting = []
-    }
-    this.#presence.failed(error.message)
+  async #burst(messages: readonly Message[]): Promise<void> {
+    if (this.#failure) throw this.#failure
+    await Promise.all(
+      messages.map(
+        ({ bytes }) =>
+          new Promise<void>((resolve) => {
+            this.#socket.send(bytes, (error) => {
+              if (error) this.#failed(error)
+              resolve()
+            })
+          }),
+      ),
+    )
+  }
+
+  #failed(error: Error): void {
+    if (this.#failure || this.#isClosed) return
+    this.#failure = error
+    this.#settling.stop()
+    this.#listener.broken(error.message)
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#after(ms, resolve))
   }
 }

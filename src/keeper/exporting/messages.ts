@@ -1,5 +1,6 @@
 /** What the broker and a thread that exports a recording say to each other: plain data. */
 import type { CatalogEntry } from '../../../recordings/catalog.ts'
+import type { Shown } from '../../../recordings/export/channel.ts'
 import type { ExportChoice } from '../../../recordings/export/formats.ts'
 
 export interface ExportJob {
@@ -14,6 +15,7 @@ export type ToExporter = 'more' | 'stop'
 
 /** First `open`, `nothing`, `graphic_session`, `ffmpeg_missing` or `failed`; then pieces as they are asked for, and `end` or `failed`. */
 export type FromExporter =
-  | { kind: 'open' | 'nothing' | 'graphic_session' | 'ffmpeg_missing' | 'end' }
+  | { kind: 'open'; shown: Shown }
+  | { kind: 'nothing' | 'graphic_session' | 'ffmpeg_missing' | 'end' }
   | { kind: 'piece'; bytes: Uint8Array }
   | { kind: 'failed'; reason: string }

@@ -5,6 +5,7 @@
 import { extname } from 'node:path'
 import { Readable } from 'node:stream'
 import { Worker } from 'node:worker_threads'
+import type { Shown } from '../../../recordings/export/channel.ts'
 import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recordings/export/formats.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 
@@ -15,6 +16,11 @@ const MAX_THREADS = 4
 /** A thread that was told to stop gets so long to end its ffmpeg. */
 const STOP_MS = 2000
 const MAX_HEAP_MIB = 256
+
+/** An export's bytes, and what of the session is in them. */
+export interface ExportStream extends Readable {
+  readonly shown?: Shown | undefined
+}
 
 /** As many exports as there may be are under way. */
 export class TooManyExports extends Error {
@@ -35,7 +41,10 @@ export class ExportThreads {
    * says that nobody wants it any more, as `gone` does until this resolves. Throws TooManyExports, what `prepare` and
    * what `openExport` throw.
    */
-  async open(prepare: (signal: AbortSignal) => Promise<ExportJob>, gone?: AbortSignal): Promise<Readable> {
+  async open(
+    prepare: (signal: AbortSignal) => Promise<ExportJob>,
+    gone?: AbortSignal,
+  ): Promise<ExportStream> {
     if (this.#streams.size + this.#preparing >= MAX_THREADS) throw new TooManyExports()
     const unwanted = AbortSignal.any([this.#stopping.signal, ...(gone ? [gone] : [])])
     this.#preparing++
@@ -74,7 +83,9 @@ export class ExportThreads {
 class ThreadStream extends Readable {
   readonly #worker: Worker
   readonly #session: string
-  readonly #channel: number | undefined
+  readonly #channel: number | 'all' | undefined
+  /** What of the session is in it, from `opened` on. */
+  shown: Shown | undefined
   /** Rejects when there will be no stream. */
   readonly opened: Promise<void>
   /** The thread has ended. */
@@ -122,6 +133,7 @@ class ThreadStream extends Readable {
   #heard(message: FromExporter): void {
     switch (message.kind) {
       case 'open':
+        this.shown = message.shown
         this.#open()
         return
       case 'piece':

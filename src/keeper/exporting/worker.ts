@@ -62,7 +62,7 @@ async function pour(stream: Readable): Promise<void> {
 async function run({ entry, key, choice }: ExportJob): Promise<void> {
   try {
     const stream = await openExport(entry, key, choice)
-    answer({ kind: 'open' })
+    answer({ kind: 'open', shown: stream.shown })
     await pour(stream)
     answer({ kind: 'end' })
   } catch (error) {

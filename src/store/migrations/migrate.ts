@@ -16,6 +16,10 @@ import * as recordingMode from './0009-recording-mode.ts'
 import * as terminals from './0010-terminals.ts'
 import * as vnc from './0011-vnc.ts'
 import * as rdp from './0012-rdp.ts'
+import * as progress from './0013-progress.ts'
+import * as handovers from './0014-handovers.ts'
+import * as sealedPasswords from './0016-sealed-passwords.ts'
+import * as apiKeys from './0018-api-keys.ts'
 
 export interface Migration {
   version: number
@@ -36,6 +40,10 @@ const MIGRATIONS: readonly Migration[] = [
   terminals,
   vnc,
   rdp,
+  progress,
+  handovers,
+  sealedPasswords,
+  apiKeys,
 ]
 
 /** Of a database that this program has opened. */

@@ -13,7 +13,7 @@ import { buildFastPathUpdate } from '../../../proxies/rdp/codec/fast-path-output
 import { buildFastPathInput, type InputEvent } from '../../../proxies/rdp/codec/input.ts'
 import type { Redirection } from '../../../proxies/rdp/codec/redirection.ts'
 import { buildShareData, type ShareData } from '../../../proxies/rdp/codec/share.ts'
-import type { Update } from '../../../proxies/rdp/codec/updates.ts'
+import { UPDATE, type Update } from '../../../proxies/rdp/codec/updates.ts'
 import { buildChunks, ChannelAssembler } from '../../../proxies/rdp/codec/virtual-channel.ts'
 import { BackConnection } from '../../../proxies/rdp/connection/back-connection.ts'
 import { FrontConnection } from '../../../proxies/rdp/connection/front-connection.ts'
@@ -88,6 +88,8 @@ export interface WorldOptions {
   channels?: string[]
   /** Of the Client Info. */
   flags?: number
+  /** The target has drawn nothing of its desktop. */
+  isBlank?: boolean
   redirect?: (world: World, redirection: Redirection) => Promise<RdpTarget>
 }
 
@@ -302,12 +304,20 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
   })
 }
 
-/** A world whose client has the target's desktop, and in which nothing has been heard yet. */
+/** All of a desktop in one bitmap, without a pixel: nobody here draws it. */
+export function wholeOf({ width, height }: { width: number; height: number }): Update {
+  const numbers = [1, 1, 0, 0, width - 1, height - 1, width, height, 32, 0x401, 0]
+  return { code: UPDATE.bitmap, data: Buffer.from(Uint16Array.from(numbers).buffer) }
+}
+
+/** A world whose client has the target's desktop, all of it where it is not blank, and in which nothing has been heard or recorded yet. */
 export async function newWorldWithDesktop(given?: WorldOptions): Promise<World> {
   const world = await newWorld(given)
   world.target.offer()
   world.client.confirm()
+  if (!given?.isBlank) world.target.draw(wholeOf(DESKTOP))
   world.client.heard()
   world.target.heard()
+  world.frames.splice(0, Infinity, ...world.frames.filter(([type]) => type !== FRAME.graphics))
   return world
 }

@@ -2,9 +2,11 @@
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { FIRST_UPDATE_MS, FLOOD_MARK, STALL_LOOK_MS } from '../../../proxies/limits.ts'
+import { buildDemandActive } from '../../../proxies/rdp/codec/active.ts'
+import { CAPABILITY } from '../../../proxies/rdp/codec/capabilities.ts'
 import { buildFastPathUpdate } from '../../../proxies/rdp/codec/fast-path-output.ts'
 import { buildFastPathInput, FAST_PATH_EVENTS, POINTER_FLAG } from '../../../proxies/rdp/codec/input.ts'
-import { buildErrorInfo, ERROR_INFO } from '../../../proxies/rdp/codec/session-pdus.ts'
+import { buildErrorInfo, buildRefreshRectangle, ERROR_INFO } from '../../../proxies/rdp/codec/session-pdus.ts'
 import {
   buildDeactivateAll,
   buildShare,
@@ -19,12 +21,14 @@ import { ByteWriter } from '../../../proxies/rdp/codec/writer.ts'
 import { CONFIRM_MS } from '../../../proxies/rdp/desktop-watch.ts'
 import { RedirectionRefusedError } from '../../../proxies/rdp/destination.ts'
 import { LogonWatch } from '../../../proxies/rdp/logon-watch.ts'
-import { READING_MS } from '../../../proxies/rdp/reading-watch.ts'
+import { CATCH_UP_MS, SETTLE_MS } from '../../../proxies/rdp/picture-gate.ts'
+import { AWAY_MS, READING_MS } from '../../../proxies/rdp/reading-watch.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { parseDesktopSize, parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
 import { message } from '../../recordings/graphics/rdp/updates.ts'
 import { hex } from '../stream-events.ts'
-import { DESKTOP, newWorld, newWorldWithDesktop, SHARE, type World } from './relay-world.ts'
+import { clientCapabilities } from './connection/target.ts'
+import { DESKTOP, newWorld, newWorldWithDesktop, SHARE, type World, wholeOf } from './relay-world.ts'
 
 const A = { kind: 'key', code: 30, extended: 0, isDown: true } as const
 /** The same on the slow path. */
@@ -71,8 +75,10 @@ describe('a desktop', () => {
     target.io(buildDeactivateAll(SHARE))
     client.input(A)
     expect(target.heard().fastPath).toEqual([])
-    target.offer({ ...DESKTOP, width: 1024, height: 768 })
+    const larger = { ...DESKTOP, width: 1024, height: 768 }
+    target.offer(larger)
     client.confirm()
+    target.draw(wholeOf(larger))
     client.input(A)
     expect(target.heard().fastPath).toHaveLength(1)
     expect(frames(world, FRAME.desktopSize).map((payload) => parseDesktopSize(payload))).toEqual([
@@ -103,7 +109,7 @@ describe('pictures', () => {
   })
 
   test('wait for their recording where it is strict', async () => {
-    const world = await newWorldWithDesktop({ opened: { isStrict: true } })
+    const world = await newWorldWithDesktop({ opened: { isStrict: true }, isBlank: true })
     let flushed = () => {}
     world.session.recording.flush = () => new Promise((resolve) => (flushed = resolve))
     world.target.draw(bitmap())
@@ -114,7 +120,7 @@ describe('pictures', () => {
   })
 
   test('are never shown when their recording has failed', async () => {
-    const world = await newWorldWithDesktop({ opened: { isStrict: true } })
+    const world = await newWorldWithDesktop({ opened: { isStrict: true }, isBlank: true })
     world.session.recording.flush = () => Promise.reject(new Error('no'))
     world.target.draw(bitmap())
     await new Promise((resolve) => setTimeout(resolve, 5))
@@ -246,16 +252,9 @@ describe('input', () => {
 })
 
 describe('back-pressure', () => {
-  test('a slow client, or target, is what the other side waits for', async () => {
-    const world = await newWorldWithDesktop()
-    const { client, target } = world
+  test('a slow target is what the client waits for', async () => {
+    const { client, target } = await newWorldWithDesktop()
     expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
-    client.pipe.congested = true
-    target.draw(bitmap())
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, true])
-    client.pipe.congested = false
-    client.pipe.onDrain?.()
-    expect(target.pipe.paused).toBe(false)
     target.pipe.congested = true
     client.input(A)
     expect([client.pipe.paused, target.pipe.paused]).toEqual([true, false])
@@ -263,6 +262,58 @@ describe('back-pressure', () => {
     target.pipe.queued = FLOOD_MARK + 1
     target.pipe.onDrain?.()
     expect([client.pipe.paused, target.pipe.paused]).toEqual([false, true])
+  })
+
+  test('a slow client does without bitmaps, which are recorded all the same', async () => {
+    const world = await newWorldWithDesktop()
+    const { client, target } = world
+    client.pipe.congested = true
+    target.draw(bitmap())
+    target.draw({ code: UPDATE.pointerHidden, data: Buffer.alloc(0) })
+    target.data({ type: DATA_PDU.update, body: bitmap().data })
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
+    const heard = client.heard()
+    expect(heard.fastPath.map((pdu) => pdu[3]! & 0xf)).toEqual([UPDATE.pointerHidden])
+    expect(heard.io).toEqual([])
+    expect(hex(world.graphics())).toBe(
+      recorded(bitmap()) +
+        recorded({ code: UPDATE.pointerHidden, data: Buffer.alloc(0) }) +
+        recorded(bitmap()),
+    )
+  })
+
+  test('what cannot be left out for a client is what the target waits for in the end', async () => {
+    const { client, target } = await newWorldWithDesktop()
+    client.pipe.congested = true
+    client.pipe.queued = FLOOD_MARK + 1
+    target.draw(bitmap())
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([true, true])
+    client.pipe.congested = false
+    client.pipe.queued = 0
+    client.pipe.onDrain?.()
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
+  })
+
+  test('a target that draws nothing again waits for its client', async () => {
+    const { client, target } = await newWorld()
+    const capabilities = clientCapabilities(DESKTOP).map(({ type, body }) => {
+      const copy = Buffer.from(body)
+      if (type === CAPABILITY.general) copy[18] = 0
+      return { type, body: copy }
+    })
+    target.io(buildDemandActive({ shareId: SHARE, capabilities }))
+    client.confirm()
+    target.draw(wholeOf(DESKTOP))
+    client.pipe.congested = true
+    target.draw(bitmap())
+    target.heard()
+    client.input(A)
+    expect(target.pipe.paused).toBe(true)
+    expect(target.heard().fastPath).toEqual([])
+    client.pipe.congested = false
+    client.pipe.onDrain?.()
+    expect(target.pipe.paused).toBe(false)
+    expect(target.heard().fastPath).toHaveLength(1)
   })
 
   test('a recording that takes no more is what both sides wait for', async () => {
@@ -332,7 +383,7 @@ describe('the end', () => {
   })
 
   test('of a strict session whose recording has failed shows nothing in the middle of an update', async () => {
-    const world = await newWorldWithDesktop({ opened: { isStrict: true } })
+    const world = await newWorldWithDesktop({ opened: { isStrict: true }, isBlank: true })
     let fails = false
     Object.defineProperty(world.session.recording, 'hasFailed', { get: () => fails })
     world.target.fastPath(Buffer.from('0008210300aabbcc', 'hex'))
@@ -393,7 +444,7 @@ describe('the end', () => {
     world.target.draw(bitmap())
     world.target.pipe.onClose?.()
     expect((await lastWords(world)).reason).toBe('the target closed the connection')
-    const other = await newWorldWithDesktop()
+    const other = await newWorldWithDesktop({ isBlank: true })
     other.target.pipe.onClose?.()
     expect((await lastWords(other)).reason).toContain('as soon as the desktop was agreed on')
   })
@@ -439,13 +490,13 @@ describe('a target that sends the session on', () => {
     second!.end.offer()
     expect(types(world.client.heard().io)).toEqual([CONTROL_PDU.demandActive])
     world.client.confirm()
+    second!.end.draw(wholeOf(DESKTOP))
     world.client.input(A)
     const heard = second!.end.heard()
     expect(types(heard.io)).toEqual([CONTROL_PDU.confirmActive])
     expect(heard.fastPath).toHaveLength(1)
-    second!.end.draw(bitmap())
     expect(world.client.heard().fastPath).toHaveLength(1)
-    expect(hex(world.graphics())).toBe(recorded(bitmap()))
+    expect(hex(world.graphics())).toBe(recorded(wholeOf(DESKTOP)))
     world.target.pipe.onData?.(Buffer.from('ff', 'hex'))
     expect(world.lastWords).toEqual([])
   })
@@ -522,25 +573,135 @@ describe('time', () => {
     expect(world.lastWords).toEqual([])
   })
 
-  test('a client that does not read does nothing that nobody sees; a slow one goes on', async () => {
+  test('nobody acts before all of the desktop is drawn, and nothing is lost', async () => {
+    const world = await newWorldWithDesktop({ isBlank: true })
+    const { client, target } = world
+    const upper = { ...DESKTOP, height: 300 }
+    client.input(A)
+    client.io(
+      buildShareData({ shareId: SHARE, type: DATA_PDU.input, body: Buffer.from(SLOW_A, 'hex') }, 1010),
+    )
+    vi.advanceTimersByTime(20_000)
+    target.draw({ code: UPDATE.pointerHidden, data: Buffer.alloc(0) })
+    target.draw(wholeOf(upper))
+    expect([target.heard().fastPath, frames(world, FRAME.key)]).toEqual([[], []])
+    target.draw(wholeOf(DESKTOP))
+    const heard = target.heard()
+    expect([heard.fastPath.length, heard.io.length, frames(world, FRAME.key).length]).toEqual([1, 1, 2])
+    expect(world.lastWords).toEqual([])
+  })
+
+  test('the rest of a desktop that is not drawn is not waited for', async () => {
+    const { client, target } = await newWorldWithDesktop({ isBlank: true })
+    target.draw(wholeOf({ width: 700, height: 600 }))
+    client.input(A)
+    vi.advanceTimersByTime(SETTLE_MS - 1)
+    expect(target.heard().fastPath).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(target.heard().fastPath).toHaveLength(1)
+  })
+
+  test('input that waits is bounded', async () => {
+    const { client, target } = await newWorldWithDesktop({ isBlank: true })
+    const keys = buildFastPathInput(Array(FAST_PATH_EVENTS).fill(A))
+    client.fastPath(keys)
+    expect(client.pipe.paused).toBe(false)
+    for (let n = 0; n < 200; n++) client.fastPath(keys)
+    expect(client.pipe.paused).toBe(true)
+    target.draw(wholeOf(DESKTOP))
+    expect(client.pipe.paused).toBe(false)
+    expect(target.heard().fastPath).toHaveLength(201)
+  })
+
+  test('a client that does not read does nothing that nobody sees, however little it takes', async () => {
+    const { client, target } = await newWorldWithDesktop()
+    client.pipe.queued = 100_000
+    target.draw(bitmap())
+    for (let passed = 0; passed < READING_MS; passed += 250) vi.advanceTimersByTime(250)
+    for (let tries = 0; tries < 20; tries++) {
+      client.input(A)
+      client.pipe.queued -= 100
+      vi.advanceTimersByTime(500)
+    }
+    expect(target.heard().fastPath).toEqual([])
+    // The target goes on, because it is not for want of a client that reads.
+    expect(target.pipe.paused).toBe(false)
+    client.pipe.queued = 0
+    client.pipe.onDrain?.()
+    expect(target.heard().fastPath).toHaveLength(20)
+    expect(client.pipe.paused).toBe(false)
+  })
+
+  test('of a client that takes nothing at all the target is not read, and draws all anew afterwards', async () => {
+    const { client, target } = await newWorldWithDesktop()
+    client.pipe.queued = 100_000
+    target.draw(bitmap())
+    vi.advanceTimersByTime(AWAY_MS + 1_000)
+    expect(target.pipe.paused).toBe(true)
+    client.input(A)
+    client.pipe.queued = 0
+    client.pipe.onDrain?.()
+    expect(target.pipe.paused).toBe(false)
+    await vi.advanceTimersByTimeAsync(0)
+    const heard = target.heard()
+    expect([heard.io.map(parseShareDataType), heard.fastPath]).toEqual([[DATA_PDU.refreshRectangle], []])
+    target.draw(wholeOf(DESKTOP))
+    expect(target.heard().fastPath).toHaveLength(1)
+  })
+
+  test('a client that waits itself, for a target that takes nothing, is not taken to be away', async () => {
+    const { client, target } = await newWorldWithDesktop()
+    client.pipe.queued = 100_000
+    target.pipe.congested = true
+    target.draw(bitmap())
+    for (let passed = 0; passed < 2 * AWAY_MS; passed += 500) {
+      vi.advanceTimersByTime(500)
+      target.draw(bitmap())
+    }
+    expect([client.pipe.paused, target.pipe.paused]).toEqual([true, false])
+  })
+
+  test('what a slow client did not get is drawn again once it takes more, and no more often', async () => {
     const { client, target } = await newWorldWithDesktop()
     client.pipe.congested = true
-    client.pipe.queued = 300_000
-    target.draw(bitmap())
-    for (let left = 5; left > 0; left--) {
-      client.pipe.queued -= 10_000
-      vi.advanceTimersByTime(READING_MS)
-      expect(client.pipe.paused).toBe(false)
-    }
-    vi.advanceTimersByTime(READING_MS)
-    expect(client.pipe.paused).toBe(true)
-    client.pipe.queued -= 10_000
-    vi.advanceTimersByTime(READING_MS)
-    expect(client.pipe.paused).toBe(false)
-    vi.advanceTimersByTime(READING_MS)
+    target.draw(wholeOf({ width: 100, height: 50 }))
+    target.draw(wholeOf({ width: 30, height: 200 }))
+    vi.advanceTimersByTime(10 * CATCH_UP_MS)
+    expect(target.heard().io).toEqual([])
     client.pipe.congested = false
-    client.pipe.onDrain?.()
-    expect(client.pipe.paused).toBe(false)
+    vi.advanceTimersByTime(10 * CATCH_UP_MS)
+    const area = { left: 0, top: 0, width: 100, height: 200 }
+    await vi.advanceTimersByTimeAsync(0)
+    const [refresh, ...more] = target.heard().io
+    expect(more).toEqual([])
+    expect(parseShareData(parseShare(refresh!)[0]!)).toEqual(buildRefreshRectangle(SHARE, area))
+    client.heard()
+    target.draw(wholeOf(area))
+    expect(client.heard().fastPath).toHaveLength(1)
+  })
+
+  test('what is done last is recorded before the session ends, whoever ends it', async () => {
+    for (const end of ['client', 'bastion', 'protocol']) {
+      const world = await newWorldWithDesktop()
+      const { client, target, session } = world
+      client.input(A)
+      vi.advanceTimersByTime(400)
+      if (end === 'bastion') session.stop('killed', 'because')
+      else if (end === 'protocol') client.pipe.say(Buffer.from('0403e0', 'hex'))
+      else {
+        client.pipe.closed = true
+        client.pipe.onClose?.()
+      }
+      vi.advanceTimersByTime(500)
+      client.input(A)
+      target.draw(bitmap())
+      expect(hex(world.graphics()), end).toBe(recorded(bitmap()))
+      expect([world.closed, frames(world, FRAME.key).length], end).toEqual([[], 1])
+      await vi.advanceTimersByTimeAsync(200)
+      expect(world.closed, end).toHaveLength(1)
+      expect(world.closed[0]!.result).toBe({ client: 'success', bastion: 'killed', protocol: 'failure' }[end])
+      expect(target.pipe.closed, end).toBe(true)
+    }
   })
 
   test('a target that has drawn may be silent', async () => {
@@ -551,7 +712,7 @@ describe('time', () => {
   })
 
   test('a line of the bastion is shown, is not in the recording, and is taken away again', async () => {
-    const world = await newWorldWithDesktop()
+    const world = await newWorldWithDesktop({ isBlank: true })
     const { client, target, session } = world
     session.onTell?.('this session ends in 1 minute')
     await vi.advanceTimersByTimeAsync(1_000)

@@ -1,5 +1,6 @@
 /** Virtual channels of a session, by its rights: what passes, and what the audit log, the recording and the user are told. */
 import { Buffer } from 'node:buffer'
+import { hash } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { channelPolicy, isDynamicAllowed } from '../../../proxies/rdp/channel-rights.ts'
 import { planChannels } from '../../../proxies/rdp/channels/plan.ts'
@@ -135,10 +136,18 @@ describe('the clipboard', () => {
     world.target.channel('cliprdr', REQUEST)
     world.client.channel('cliprdr', TEXT)
     expect(world.target.heard().channels.at(-1)).toEqual(['cliprdr', TEXT])
-    expect(json(world, FRAME.clipboard)).toEqual([{ direction: 'up', bytes: 2, text: 'hi' }])
+    expect(json(world, FRAME.clipboard)).toEqual([
+      { direction: 'up', format: 'text', bytes: 2, sha256: hash('sha256', 'hi'), text: 'hi' },
+    ])
     await vi.waitFor(() =>
       expect(events(world, 'clipboard')).toEqual([
-        { subprotocol: 'RDP_CLIPBOARD_UP', direction: 'up', size: 2 },
+        {
+          subprotocol: 'RDP_CLIPBOARD_UP',
+          direction: 'up',
+          format: 'text',
+          size: 2,
+          sha256: hash('sha256', 'hi'),
+        },
       ]),
     )
   })
@@ -183,7 +192,9 @@ describe('the clipboard', () => {
         buildClipboard(CLIPBOARD_MESSAGE.fileContentsResponse, CLIPBOARD_FLAG.ok, body),
       )
     }
-    expect(json(world, FRAME.clipboard)).toEqual([{ direction: 'up', bytes: 8, text: 'plan.txt' }])
+    expect(json(world, FRAME.clipboard)).toMatchObject([
+      { direction: 'up', format: 'files', bytes: 8, text: 'plan.txt' },
+    ])
     expect(json(world, FRAME.file)).toEqual([
       { operation: 'copy', path: 'plan.txt', direction: 'up', size: 1234, result: 'ok' },
     ])
@@ -345,13 +356,15 @@ describe('dynamic channels', () => {
     Buffer.concat([Buffer.from([0x10, channel]), Buffer.from(`${name}\0`)])
   const created = (channel: number) => Buffer.from([0x10, channel, 0, 0, 0, 0])
   const data = (channel: number, bytes: Uint8Array) => Buffer.concat([Buffer.from([0x30, channel]), bytes])
-  const layout = (monitors: number) => {
+  const layout = (monitors: number, size = { width: 1024, height: 768 }, scale = 100) => {
     const writer = new ByteWriter()
       .uint32(2)
       .uint32(16 + 40 * monitors)
       .uint32(40)
       .uint32(monitors)
-    for (let left = monitors; left > 0; left--) writer.uint32(1).zeros(8).uint32(1024).uint32(768).zeros(20)
+    for (let left = monitors; left > 0; left--) {
+      writer.uint32(1).zeros(8).uint32(size.width).uint32(size.height).zeros(12).uint32(scale).uint32(100)
+    }
     return writer.finish()
   }
 
@@ -381,6 +394,29 @@ describe('dynamic channels', () => {
     world.client.channel('drdynvc', data(3, Buffer.from('garbage')))
     world.client.channel('drdynvc', data(3, Buffer.concat([layout(1), Buffer.from('more')])))
     expect(world.target.heard().channels).toEqual([['drdynvc', data(3, layout(1))]])
+  })
+
+  test('a size that nothing could be seen on, or at a scale at which nothing fits, is made a better one', async () => {
+    const world = await newWorldWithDesktop()
+    world.target.channel('drdynvc', create(3, DISPLAY_CONTROL))
+    world.client.channel('drdynvc', created(3))
+    world.target.heard()
+    for (const [size, scale] of [
+      [{ width: 200, height: 200 }, 100],
+      [{ width: 200, height: 2000 }, 500],
+      [{ width: 1024, height: 768 }, 500],
+      [{ width: 3840, height: 2160 }, 300],
+    ] as const) {
+      world.client.channel('drdynvc', data(3, layout(1, size, scale)))
+    }
+    expect(world.target.heard().channels).toEqual(
+      [
+        layout(1, { width: 512, height: 384 }),
+        layout(1, { width: 512, height: 2000 }),
+        layout(1, { width: 1024, height: 768 }, 200),
+        layout(1, { width: 3840, height: 2160 }, 300),
+      ].map((one) => ['drdynvc', data(3, one)]),
+    )
   })
 
   test('tell how large a desktop can be, and carry nothing else to the client', async () => {

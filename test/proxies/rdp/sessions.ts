@@ -127,6 +127,7 @@ export function takeDesktop(target: RdpTarget): Desktop {
         seen.updates.push(update)
         watch?.update(update)
       },
+      skips: () => false,
       input: () => true,
       sessionInfo: (info) => watch?.sessionInfo(info),
       errorInfo: (code) => {

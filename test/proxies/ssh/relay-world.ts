@@ -4,6 +4,7 @@ import { buildChannelOpen, buildChannelOpenConfirmation } from '../../../proxies
 import { MSG, parseChannelOpen, parseChannelOpenConfirmation } from '../../../proxies/ssh/codec/messages.ts'
 import { Relay } from '../../../proxies/ssh/relay.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
+import { OpenSizes } from '../../../proxies/ssh/sftp/open-sizes.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
@@ -65,6 +66,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     options: { ...SSH_OPTIONS, ...options },
     target: { device: 'srv1', protocol: 'SSH' },
     fileRules: new FileJudge([]),
+    openSizes: new OpenSizes(),
     filtersSftp: !new Set(rights).has('SFTP_SESSION'),
     granted: async ({ right }: { right: Right }) => void opened.push(right),
     forwards: async (right: Right, destination?: string) =>

@@ -24,6 +24,7 @@ import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../proxie
 import type { ChannelRecorder } from '../../../proxies/ssh/recorder/recorder.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import { SessionChannel } from '../../../proxies/ssh/session-channel.ts'
+import { OpenSizes } from '../../../proxies/ssh/sftp/open-sizes.ts'
 import { TAKING_MS } from '../../../proxies/ssh/taking-watch.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
@@ -59,6 +60,7 @@ function newChannel(
       return recorder
     },
     fileRules: new FileJudge([]),
+    openSizes: new OpenSizes(),
     filtersSftp: false,
     bytesIn: 0,
     bytesOut: 0,

@@ -80,6 +80,8 @@ export async function newWorld(
     onLastWords: (last, reason) => void lastWords.push([last, reason]),
     onEnd: () => undefined,
   })
+  // Where the viewer has asked for nothing the target is told what the bastion asks for.
+  if ((state.encodings ?? []).length === 0) target.take()
   connected.onBroken = (error) => relay.broken(error)
   const graphics = () =>
     Buffer.concat(frames.filter(([type]) => type === FRAME.graphics).map(([, payload]) => payload))

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { hash } from 'node:crypto'
 import { deflateSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { FIRST_UPDATE_MS, STALL_LOOK_MS, STALL_MS, STRICT_HELD } from '../../../proxies/limits.ts'
@@ -22,15 +23,11 @@ import {
   encodeDesktopName,
   encodeDesktopSize,
   encodeExtendedDesktopSize,
+  encodeExtendedServerCutText,
 } from '../../../proxies/vnc/codec/server-encoder.ts'
 import { FRAME } from '../../../recordings/frames.ts'
 import { parseKey, parsePointer } from '../../../recordings/graphics/events.ts'
-import {
-  encodeEndOfContinuousUpdates,
-  encodeExtendedServerCutText,
-  encodeServerCutText,
-  encodeServerFence,
-} from './codec/encoders.ts'
+import { encodeEndOfContinuousUpdates, encodeServerCutText, encodeServerFence } from './codec/encoders.ts'
 import { rectangle, update } from './codec/streams.ts'
 import { newWorld } from './relay-world.ts'
 
@@ -63,9 +60,20 @@ test('the first request is for everything, whatever the viewer has of its own sc
   const { viewer, target } = await newWorld([])
   viewer.say(encodeUpdateRequest(true, ONE), encodeUpdateRequest(true, ONE))
   expect(target.take()).toEqual(
-    Buffer.concat([encodeUpdateRequest(false, ALL), encodeUpdateRequest(true, ONE)]),
+    Buffer.concat([encodeUpdateRequest(false, ALL), encodeUpdateRequest(true, ALL)]),
   )
 })
+
+/** What the bastion asks a target for, whatever the viewer asks for. */
+const OWN = [ENCODING.FENCE, ENCODING.DESKTOP_SIZE]
+
+/** A viewer that has asked for its picture. */
+async function newWorldWithPicture(...of: Parameters<typeof newWorld>) {
+  const world = await newWorld(...of)
+  world.viewer.say(encodeUpdateRequest(false, ALL))
+  world.target.take()
+  return world
+}
 
 test('what the viewer has asked for before the relay is asked of the target', async () => {
   const { viewer, target, frames } = await newWorld(
@@ -94,7 +102,7 @@ test('encodings that the recording cannot be drawn from are not asked for', asyn
   const { viewer, target } = await newWorld([])
   // CoRRE, H.264, QEMU's audio, and the clipboard, which nobody may use here.
   viewer.say(encodeSetEncodings([ENCODING.TIGHT, 4, 50, -259, ENCODING.EXTENDED_CLIPBOARD, -32]))
-  expect(target.take()).toEqual(encodeSetEncodings([ENCODING.TIGHT, -32, ENCODING.FENCE]))
+  expect(target.take()).toEqual(encodeSetEncodings([ENCODING.TIGHT, -32, ...OWN]))
 })
 
 describe('another pixel format', () => {
@@ -125,7 +133,10 @@ describe('another pixel format', () => {
 
   test('holds from the end of continuous updates on', async () => {
     const { viewer, target, graphics } = await newWorld([])
-    viewer.say(encodeSetEncodings([ENCODING.CONTINUOUS_UPDATES]), encodeContinuousUpdates(true, ALL))
+    viewer.say(encodeSetEncodings([ENCODING.CONTINUOUS_UPDATES]))
+    target.say(encodeEndOfContinuousUpdates())
+    viewer.take()
+    viewer.say(encodeContinuousUpdates(true, ALL))
     viewer.say(encodeContinuousUpdates(false, ALL), encodeSetPixelFormat(BGR16))
     const sent = Buffer.concat([pixel(4), pixel(4), encodeEndOfContinuousUpdates(), pixel(2), encodeBell()])
     target.say(sent)
@@ -139,7 +150,9 @@ describe('another pixel format, of a target that may do anything', () => {
 
   test('is recorded behind what came in the same piece', async () => {
     const { viewer, target, frames } = await newWorld([])
-    viewer.say(encodeContinuousUpdates(true, ALL), encodeSetEncodings([ENCODING.CONTINUOUS_UPDATES]))
+    viewer.say(encodeSetEncodings([ENCODING.CONTINUOUS_UPDATES]))
+    target.say(encodeEndOfContinuousUpdates())
+    viewer.say(encodeContinuousUpdates(true, ALL))
     viewer.say(encodeContinuousUpdates(false, ALL), encodeSetPixelFormat(BGR16))
     target.say(pixel(4), encodeEndOfContinuousUpdates())
     expect(frames.slice(2).map(([type]) => type)).toEqual([FRAME.graphics, FRAME.pixelFormat])
@@ -174,7 +187,7 @@ describe('messages are built anew, so that the target reads what was read here',
   const confirmed = update(rectangle({ x: 0, y: 0, width: 0, height: 0 }, MORE))
 
   test('a pointer’s bit 7 says nothing while the target has not confirmed more buttons', async () => {
-    const { viewer, target } = await newWorld([])
+    const { viewer, target } = await newWorldWithPicture([])
     viewer.say(back)
     expect(target.take()).toEqual(back)
     viewer.say(encodeSetEncodings([MORE]))
@@ -184,12 +197,12 @@ describe('messages are built anew, so that the target reads what was read here',
   })
 
   test('and once it has, every SetEncodings has them', async () => {
-    const { viewer, target } = await newWorld([])
+    const { viewer, target } = await newWorldWithPicture([])
     viewer.say(encodeSetEncodings([MORE]))
     target.say(confirmed)
     target.take()
     viewer.say(encodeSetEncodings([ENCODING.TIGHT]))
-    expect(target.take()).toEqual(encodeSetEncodings([ENCODING.TIGHT, ENCODING.FENCE, MORE]))
+    expect(target.take()).toEqual(encodeSetEncodings([ENCODING.TIGHT, ...OWN, MORE]))
     viewer.say(Buffer.concat([back, Buffer.of(2)]), encodePointer(1, 1, 1))
     expect(target.take()).toEqual(Buffer.concat([back, Buffer.of(2), encodePointer(1, 1, 1)]))
   })
@@ -199,8 +212,7 @@ describe('messages are built anew, so that the target reads what was read here',
     viewer.say(encodeUpdateRequest(false, ALL))
     target.take()
     viewer.say(Buffer.from('030600010002000300040477ffff00000061', 'hex'))
-    const area = { x: 1, y: 2, width: 3, height: 4 }
-    expect(target.take()).toEqual(Buffer.concat([encodeUpdateRequest(true, area), encodeKey(true, 0x61)]))
+    expect(target.take()).toEqual(Buffer.concat([encodeUpdateRequest(true, ALL), encodeKey(true, 0x61)]))
   })
 
   test('a wish for another size goes to a target that knows of such wishes', async () => {
@@ -212,14 +224,14 @@ describe('messages are built anew, so that the target reads what was read here',
     expect(target.take()).toHaveLength(0)
     expect(viewer.take()).toEqual(update(encodeExtendedDesktopSize(1, 1, 100, 80, [screen])))
     target.say(update(encodeExtendedDesktopSize(0, 0, 100, 80, [screen])))
-    viewer.say(encodeSetDesktopSize(10, 10, []))
-    expect(target.take()).toEqual(encodeSetDesktopSize(10, 10, []))
+    viewer.say(encodeUpdateRequest(false, ALL), encodeSetDesktopSize(320, 200, []))
+    expect(target.take().subarray(10)).toEqual(encodeSetDesktopSize(320, 200, []))
   })
 })
 
 describe('keys and the pointer', () => {
   test('pass, and are recorded without which keys they were', async () => {
-    const { viewer, target, frames } = await newWorld([])
+    const { viewer, target, frames } = await newWorldWithPicture([])
     const sent = Buffer.concat([encodeKey(true, 0x61), encodePointer(5, 6, 1)])
     viewer.say(sent)
     expect(target.take()).toEqual(sent)
@@ -269,18 +281,20 @@ describe('the clipboard', () => {
     }
   })
 
-  test('is an event with its size, and a frame with its text', async () => {
+  test('is an event with its size and its hash, and a frame with its text', async () => {
     const { viewer, target, events, frames } = await newWorld(['VNC_CLIPBOARD_UP', 'VNC_CLIPBOARD_DOWN'])
     viewer.say(encodeClientCutText(Buffer.from('Gr\xfcn', 'latin1')))
     target.say(encodeServerCutText(Buffer.from('rot')))
+    const green = { format: 'text', size: 5, sha256: hash('sha256', 'Grün') }
+    const red = { format: 'text', size: 3, sha256: hash('sha256', 'rot') }
     await vi.waitFor(() => expect(events).toHaveLength(2))
     expect(events).toEqual([
-      ['clipboard', { subprotocol: 'VNC_CLIPBOARD_UP', direction: 'up', size: 5 }],
-      ['clipboard', { subprotocol: 'VNC_CLIPBOARD_DOWN', direction: 'down', size: 3 }],
+      ['clipboard', { subprotocol: 'VNC_CLIPBOARD_UP', direction: 'up', ...green }],
+      ['clipboard', { subprotocol: 'VNC_CLIPBOARD_DOWN', direction: 'down', ...red }],
     ])
     expect(frames.slice(2).map(([type, payload]) => [type, JSON.parse(payload.toString())])).toEqual([
-      [FRAME.clipboard, { direction: 'up', bytes: 5, text: 'Grün' }],
-      [FRAME.clipboard, { direction: 'down', bytes: 3, text: 'rot' }],
+      [FRAME.clipboard, { direction: 'up', format: 'text', bytes: 5, sha256: green.sha256, text: 'Grün' }],
+      [FRAME.clipboard, { direction: 'down', format: 'text', bytes: 3, sha256: red.sha256, text: 'rot' }],
     ])
   })
 
@@ -306,7 +320,9 @@ describe('the clipboard', () => {
     expect(events.map(([code]) => code)).toEqual(['clipboard', 'channel.denied'])
     expect(JSON.parse(frames.find(([type]) => type === FRAME.clipboard)![1].toString())).toEqual({
       direction: 'down',
+      format: 'text',
       bytes: 3,
+      sha256: hash('sha256', 'a\nb'),
       text: 'a\nb',
     })
   })
@@ -370,7 +386,7 @@ describe('back-pressure', () => {
 
 test('in a strict session what the viewer gets is on the disk first', async () => {
   const proofs: (() => void)[] = []
-  const { viewer, target, session, graphics } = await newWorld([], {}, {}, { isStrict: true })
+  const { viewer, target, session, graphics } = await newWorldWithPicture([], {}, {}, { isStrict: true })
   session.recording.flush = () => new Promise((resolve) => proofs.push(resolve))
   target.say(pixel(), encodeBell())
   viewer.say(encodeKey(true, 0x61))

@@ -78,7 +78,7 @@ test('exports tell of events and leave out pixels, keys only where all is told',
     { time: 5, channel: 1, type: 'clipboard', data: { direction: 'up', bytes: 3, text: 'a\x1bb' } },
   ])
   let text = ''
-  for await (const piece of exportText(all(), 1)) text += piece
+  for await (const piece of exportText(all(), { channel: 1, place: 1, count: 1 })) text += piece
   expect(text).toBe(
     '[2.000 desktop_size width=800 height=600]\n[5.000 clipboard direction=up bytes=3 text=a\\u001bb]\n',
   )

@@ -185,6 +185,7 @@ describe.each(['vnc', 'rdp'] as const)('%s', (kind) => {
       root: made.root,
       unwrap: async () => made.grant.key,
       stdout: new Writable({ write: (_piece, _encoding, done) => done() }),
+      tell: () => undefined,
     }
     await expect(playRecording(commands, SESSION, { speed: 1 })).rejects.toThrow(
       `recordings export ${SESSION} --format png`,

@@ -1,21 +1,23 @@
 /** The clipboard, held to rights. */
 import { Buffer } from 'node:buffer'
+import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import {
   ClipboardFilter,
   type ClipboardRights,
   type ClipboardVisitor,
 } from '../../../../proxies/rdp/channels/clipboard-filter.ts'
+import { FORMAT } from '../../../../proxies/rdp/codec/clipboard-formats.ts'
 import {
   buildClipboard,
   CLIPBOARD_FLAG,
   CLIPBOARD_LIMIT,
   CLIPBOARD_MESSAGE,
-  FORMAT,
   parseClipboard,
   parseClipboardCapabilities,
   parseFormatList,
 } from '../../../../proxies/rdp/codec/cliprdr.ts'
+import { buildChunks } from '../../../../proxies/rdp/codec/virtual-channel.ts'
 import { ByteWriter } from '../../../../proxies/rdp/codec/writer.ts'
 import { hex } from '../../stream-events.ts'
 import { betweenEnds, type Ends } from './harness.ts'
@@ -67,6 +69,7 @@ function open(rights: ClipboardRights): Ends {
   return ends
 }
 const nothing = { client: [], target: [] }
+const sha256 = (bytes: Uint8Array) => hash('sha256', bytes)
 
 describe.each([
   ['up', 'client', 'target'],
@@ -133,7 +136,7 @@ describe.each([
     say(giver, list([FORMAT.dib, ''], [0xc123, 'PNG']))
     say(taker, ask(0xc123))
     expect(say(giver, picture)[taker]).toEqual([hex(picture)])
-    expect(heard).toEqual([['data', direction, 'PNG', 300_000]])
+    expect(heard).toEqual([['data', direction, 'png', 300_000, sha256(Buffer.alloc(300_000, 3))]])
   })
 })
 
@@ -331,4 +334,167 @@ test('who may take nothing locks nothing', () => {
   const lock = buildClipboard(CLIPBOARD_MESSAGE.lock, 0, Buffer.alloc(4))
   expect(say('client', lock)).toEqual(nothing)
   expect(say('target', lock).client).toHaveLength(1)
+})
+
+describe('formats', () => {
+  const offered = (ends: Ends, ...formats: [number, string][]) =>
+    ends
+      .say('client', list(...formats))
+      .target.flatMap((message) => parseFormatList(parseClipboard(Buffer.from(message, 'hex')), true))
+
+  test.each<[string, [number, string][], boolean]>([
+    [
+      'texts',
+      [
+        [FORMAT.unicodeText, ''],
+        [0xc001, 'HTML Format'],
+        [0xc002, 'rich text format'],
+      ],
+      true,
+    ],
+    [
+      'pictures',
+      [
+        [FORMAT.dib, ''],
+        [FORMAT.dibV5, ''],
+        [0xc003, 'PNG'],
+        [0xc004, 'image/jpeg'],
+      ],
+      true,
+    ],
+    [
+      'metafiles',
+      [
+        [3, ''],
+        [14, ''],
+      ],
+      true,
+    ],
+    ['what nobody knows', [[0xc005, 'Backup 7']], false],
+    ['objects', [[0xc006, 'Embed Source']], false],
+    ['sound', [[12, '']], false],
+    ['a private number', [[0x201, '']], false],
+    ['a number without its name', [[0xc007, '']], false],
+    ['a known number under another name', [[FORMAT.unicodeText, 'FileContents']], false],
+    ['a known number under a name of its own', [[FORMAT.unicodeText, 'whatever']], false],
+    ['a known name with more behind it', [[0xc008, 'PNG ']], false],
+  ])('%s take the right to files or not', (_name, formats, isFree) => {
+    const without = open({ ...ALL, files: false })
+    expect(offered(without, ...formats)).toEqual(isFree ? formats.map(([id, name]) => ({ id, name })) : [])
+    expect(without.heard).toEqual(isFree ? [] : [['denied', 'up', 'files']])
+    const [[id]] = formats as [[number, string]]
+    expect(without.say('target', ask(id))[isFree ? 'client' : 'target']).toHaveLength(1)
+    expect(offered(open(ALL), ...formats)).toHaveLength(formats.length)
+  })
+
+  test('that a program offers beside a text are left out, which is nobody’s loss', () => {
+    const ends = open({ ...ALL, files: false })
+    expect(offered(ends, [0xc009, 'Object Descriptor'], [FORMAT.unicodeText, ''])).toEqual([
+      { id: FORMAT.unicodeText, name: '' },
+    ])
+    expect(ends.heard).toEqual([])
+    expect(offered(ends, [0xc009, 'Preferred DropEffect'], [FORMAT.unicodeText, ''])).toHaveLength(1)
+    expect(ends.heard).toEqual([['denied', 'up', 'files']])
+  })
+
+  test('of one number are what the first says', () => {
+    const ends = open(ALL)
+    expect(offered(ends, [0xc010, 'PNG'], [0xc010, 'FileGroupDescriptorW'])).toEqual([
+      { id: 0xc010, name: 'PNG' },
+    ])
+  })
+
+  test('are told by what they are called, their size and their hash', () => {
+    const { say, heard } = open(ALL)
+    say('client', list([0xc011, 'Rich Text Format'], [0xc012, `${'x'.repeat(80)}`], [12, '']))
+    const body = Buffer.from('{\\rtf1}')
+    const labels = [
+      [0xc011, 'rtf'],
+      [0xc012, 'x'.repeat(64)],
+      [12, 'format 12'],
+    ] as const
+    for (const [format, label] of labels) {
+      say('target', ask(format))
+      say('client', buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, body))
+      expect(heard.splice(0)).toEqual([['data', 'up', label, body.length, sha256(body)]])
+    }
+  })
+
+  test('that do not come whole are told by what has gone, without a hash', () => {
+    const { heard, close, ...ends } = open(ALL)
+    ends.say('client', list([FORMAT.dib, '']))
+    ends.say('target', ask(FORMAT.dib))
+    const picture = buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, Buffer.alloc(100_000, 3))
+    ends.sayChunks('client', buildChunks(picture).slice(0, 3))
+    expect(heard).toEqual([])
+    close()
+    expect(heard).toEqual([['data', 'up', 'dib', 3 * 1600 - 8, undefined]])
+  })
+
+  test('whose names are said to be short after they were long are read as before', () => {
+    const { say } = open(ALL)
+    const without = Buffer.from(capabilities)
+    without[20] = 0
+    expect(say('client', without)).toEqual(nothing)
+    expect(say('client', capabilities).target).toHaveLength(1)
+    const long = list([0xc013, 'PNG'])
+    expect(say('client', long).target).toEqual([hex(long)])
+  })
+})
+
+describe('a list of files that is locked', () => {
+  const lock = (type: number, id: number) => buildClipboard(type, 0, new ByteWriter(4).uint32(id).finish())
+  const listOf = (name: string) => {
+    const descriptor = Buffer.alloc(592)
+    descriptor.writeUInt32LE(10, 68)
+    descriptor.write(name, 72, 'utf16le')
+    return buildClipboard(
+      formatDataResponse,
+      CLIPBOARD_FLAG.ok,
+      Buffer.concat([Buffer.from([1, 0, 0, 0]), descriptor]),
+    )
+  }
+  const partOf = (stream: number, id: number) =>
+    buildClipboard(
+      CLIPBOARD_MESSAGE.fileContentsRequest,
+      0,
+      new ByteWriter().uint32(stream).uint32(0).uint32(2).zeros(8).uint32(65536).uint32(id).finish(),
+    )
+
+  test('stays what it is under its number, whatever is offered after it', () => {
+    const { say, heard } = open(ALL)
+    const offer = (name: string, id: number) => {
+      say('client', list([FILES, 'FileGroupDescriptorW']))
+      say('target', lock(CLIPBOARD_MESSAGE.lock, id))
+      say('target', ask(FILES))
+      say('client', listOf(name))
+    }
+    offer('first', 1)
+    offer('second', 2)
+    heard.length = 0
+    for (const [stream, id] of [
+      [1, 1],
+      [2, 2],
+      [3, 0],
+    ] as const) {
+      say('target', partOf(stream, id))
+      say('client', given(stream, Buffer.alloc(10)))
+    }
+    const gone = heard.map(([, , file]) => (file as { name: string }).name)
+    expect(gone).toEqual(['first', 'second'])
+    say('target', lock(CLIPBOARD_MESSAGE.unlock, 1))
+    say('target', partOf(4, 1))
+    heard.length = 0
+    say('client', given(4, Buffer.alloc(10)))
+    expect(heard).toEqual([])
+  })
+
+  test('of the last list nothing passes before its names are known', () => {
+    const { say } = open(ALL)
+    say('client', list([FILES, 'FileGroupDescriptorW']))
+    say('target', ask(FILES))
+    say('client', listOf('first'))
+    say('client', list([FILES, 'FileGroupDescriptorW']))
+    expect(say('target', partOf(1, 0))).toEqual({ ...nothing, target: ['090002000400000001000000'] })
+  })
 })

@@ -231,3 +231,163 @@ test('packets of the wrong side, and of printers without the right, do not pass'
     say('target', buildDeviceMessage(DEVICE_PACKET.serverAnnounce, Buffer.alloc(8))).client,
   ).toHaveLength(1)
 })
+
+describe('what passes is counted by what it carries', () => {
+  const opened = (file: number) => new ByteWriter().uint32(file).uint8(0).finish()
+  const isRefused = ({ client, target }: { client: string[]; target: string[] }): boolean =>
+    client.length === 0 && target.length === 1
+  /** With a file of that name open as 77 on the drive. */
+  function file(name = '\\plan.txt'): Ends {
+    const ends = open(ALL)
+    ends.say('client', announce())
+    ends.say('target', request(4, 1, IO.create, create(name, 1)))
+    ends.say('client', completion(4, 1, 0, opened(77)))
+    ends.heard.length = 0
+    return ends
+  }
+  const drive = { type: DEVICE_TYPE.drive, name: 'home' }
+  const answer = (claimed: number, carried: number) =>
+    new ByteWriter().uint32(claimed).bytes(Buffer.alloc(carried, 7)).finish()
+  const asked = (claimed: number, carried: number) =>
+    new ByteWriter().uint32(claimed).zeros(28).bytes(Buffer.alloc(carried, 7)).finish()
+  const sizeOf = ([message]: string[]) => Buffer.from(message ?? '', 'hex').length
+
+  test('a read that is said to have failed', () => {
+    const { say, heard, close } = file()
+    say('target', request(4, 2, IO.read, Buffer.alloc(32), 77))
+    expect(sizeOf(say('client', completion(4, 2, 0xc0000022, answer(5000, 5000))).target)).toBe(16 + 4 + 5000)
+    close()
+    expect(heard).toEqual([['transferred', drive, '\\plan.txt', 'up', 5000]])
+  })
+
+  test('and what is behind what a message says that it has stays here', () => {
+    const { say, heard, close } = file()
+    say('target', request(4, 2, IO.read, Buffer.alloc(32), 77))
+    expect(sizeOf(say('client', completion(4, 2, 0, answer(10, 5000))).target)).toBe(16 + 4 + 10)
+    expect(sizeOf(say('target', request(4, 3, IO.write, asked(20, 5000), 77)).client)).toBe(24 + 32 + 20)
+    expect(sizeOf(say('client', completion(4, 3, 0, Buffer.alloc(5000))).target)).toBe(16 + 5)
+    expect(sizeOf(say('target', request(4, 4, IO.close, Buffer.alloc(5000), 77)).client)).toBe(24 + 32)
+    expect(sizeOf(say('client', completion(4, 4, 0, Buffer.alloc(5000))).target)).toBe(16 + 5)
+    const path = Buffer.concat([create('\\b', 1), Buffer.alloc(5000)])
+    expect(sizeOf(say('target', request(4, 5, IO.create, path)).client)).toBe(24 + create('\\b', 1).length)
+    close()
+    expect(heard).toEqual([
+      ['transferred', drive, '\\plan.txt', 'up', 10],
+      ['transferred', drive, '\\plan.txt', 'down', 20],
+    ])
+  })
+
+  test('a read that is answered once its file is closed, and its number another file’s', () => {
+    const { say, heard, close } = file()
+    say('target', request(4, 2, IO.read, Buffer.alloc(32), 77))
+    say('target', request(4, 3, IO.close, Buffer.alloc(32), 77))
+    say('client', completion(4, 3, 0, Buffer.alloc(4)))
+    say('target', request(4, 4, IO.create, create('\\harmless', 1)))
+    say('client', completion(4, 4, 0, opened(77)))
+    heard.length = 0
+    say('client', completion(4, 2, 0, answer(300, 300)))
+    close()
+    expect(heard).toEqual([['transferred', drive, '\\plan.txt', 'up', 300]])
+  })
+
+  test('a control request, and more than any property of a file has', () => {
+    const { say, heard, close } = file()
+    const control = new ByteWriter().uint32(9000).uint32(700).zeros(24).bytes(Buffer.alloc(700)).finish()
+    say('target', request(4, 2, IO.deviceControl, control, 77))
+    say('client', completion(4, 2, 0xc0000010, answer(9000, 9000)))
+    say('target', request(4, 3, IO.queryInformation, Buffer.alloc(32), 77))
+    say('client', completion(4, 3, 0, answer(600, 600)))
+    say('target', request(4, 4, IO.directory, Buffer.alloc(32), 77))
+    say('client', completion(4, 4, 0, answer(1024 + 5, 1024 + 5)))
+    close()
+    expect(heard).toEqual([
+      ['transferred', drive, '\\plan.txt', 'up', 9005],
+      ['transferred', drive, '\\plan.txt', 'down', 700],
+    ])
+  })
+
+  test('a card, which has no files', () => {
+    const { say, heard, close } = open(ALL)
+    say('client', announce())
+    heard.length = 0
+    const control = new ByteWriter().uint32(0).uint32(40).zeros(24).bytes(Buffer.alloc(40)).finish()
+    say('target', request(5, 1, IO.deviceControl, control))
+    say('client', completion(5, 1, 0, answer(60, 60)))
+    expect(isRefused(say('target', request(5, 2, IO.write, write(900))))).toBe(true)
+    close()
+    const card = { type: DEVICE_TYPE.smartCard, name: 'SCARD' }
+    expect(heard).toEqual([
+      ['transferred', card, '', 'up', 60],
+      ['transferred', card, '', 'down', 40],
+    ])
+  })
+
+  test('what nobody knows is refused: requests, changes of a file, and packets', () => {
+    const { say } = file()
+    for (const major of [0x7, 0x8, 0x14, 0x15, 0x99]) {
+      expect(isRefused(say('target', request(4, 9, major, Buffer.alloc(5000), 77)))).toBe(true)
+    }
+    for (const change of [11, 64, 65, 72]) {
+      const details = new ByteWriter().uint32(change).zeros(28).finish()
+      expect(isRefused(say('target', request(4, 9, IO.setInformation, details, 77)))).toBe(true)
+    }
+    expect(say('target', Buffer.from('53504350aabbccdd', 'hex'))).toEqual(nothing)
+    expect(say('target', Buffer.from('52505a5aaabbccdd', 'hex'))).toEqual(nothing)
+    expect(say('client', Buffer.from('52504350aabbccdd', 'hex'))).toEqual(nothing)
+  })
+
+  test('settings of printers, either way, and no more than a flag about XPS', () => {
+    const { say, heard, close } = open(ALL)
+    const printer = new ByteWriter().uint32(1).uint32(DEVICE_TYPE.printer).uint32(3)
+    printer
+      .bytes(Buffer.from('PRN3'.padEnd(8, '\0')))
+      .uint32(3000)
+      .zeros(3000)
+    say('client', buildDeviceMessage(DEVICE_PACKET.deviceListAnnounce, printer.finish()))
+    const cached = Buffer.concat([Buffer.from('52504350', 'hex'), Buffer.alloc(4000)])
+    expect(say('target', cached).client).toHaveLength(1)
+    const xps = Buffer.concat([Buffer.from('52504355', 'hex'), Buffer.alloc(4000)])
+    expect(sizeOf(say('target', xps).client)).toBe(12)
+    heard.length = 0
+    close()
+    const settings = { type: DEVICE_TYPE.printer, name: 'printer settings' }
+    expect(heard).toEqual([
+      ['transferred', settings, '', 'up', 3000 - 1024],
+      ['transferred', settings, '', 'down', 4000],
+    ])
+  })
+
+  test('what is behind the packets of a begin stays here, and a device whose name is none', () => {
+    const { say, heard } = open(ALL)
+    for (const [from, packet, length] of [
+      ['target', DEVICE_PACKET.serverAnnounce, 8],
+      ['client', DEVICE_PACKET.clientIdConfirm, 8],
+      ['client', DEVICE_PACKET.clientName, 1024],
+      ['target', DEVICE_PACKET.userLoggedOn, 0],
+    ] as const) {
+      const passed = say(from, buildDeviceMessage(packet, Buffer.alloc(5000)))
+      expect(sizeOf(passed[from === 'client' ? 'target' : 'client'])).toBe(4 + length)
+    }
+    const large = new ByteWriter().uint32(1).uint32(DEVICE_TYPE.drive).uint32(4)
+    large
+      .bytes(Buffer.from('home'.padEnd(8, '\0')))
+      .uint32(3000)
+      .zeros(3000)
+    say('client', buildDeviceMessage(DEVICE_PACKET.deviceListAnnounce, large.finish()))
+    expect(heard).toEqual([['denied', drive]])
+  })
+
+  test('a file that is gone once it is closed is told of as removed', () => {
+    const { say, heard } = open(ALL)
+    say('client', announce())
+    heard.length = 0
+    const details = Buffer.from(create('\\gone.txt', 1))
+    details.writeUInt32LE(0x1000, 24)
+    say('target', request(4, 1, IO.create, details))
+    say('client', completion(4, 1, 0, opened(78)))
+    expect(heard).toEqual([
+      ['opened', 'home', '\\gone.txt', true],
+      ['deleted', 'home', '\\gone.txt'],
+    ])
+  })
+})

@@ -7,6 +7,8 @@ import { type Event, hex, keep } from '../../stream-events.ts'
 export interface Ends {
   /** Sends a message in chunks through the filter, and returns what each side gets for it, in hex. */
   say(from: Side, message: Uint8Array): { client: string[]; target: string[] }
+  /** The same of chunks, which need not be a whole message. */
+  sayChunks(from: Side, chunks: readonly Uint8Array[]): { client: string[]; target: string[] }
   /** What each side gets for something else. */
   during(act: () => void): { client: string[]; target: string[] }
   heard: Event[]
@@ -46,13 +48,15 @@ export function betweenEnds<T>(
     act()
     return { client: got.client, target: got.target }
   }
+  const sayChunks: Ends['sayChunks'] = (from, chunks) =>
+    during(() => {
+      for (const chunk of chunks) filter.receive(from, chunk)
+    })
   return {
     heard,
     during,
     close: () => filter.close?.(),
-    say: (from, message) =>
-      during(() => {
-        for (const chunk of buildChunks(message)) filter.receive(from, chunk)
-      }),
+    sayChunks,
+    say: (from, message) => sayChunks(from, buildChunks(message)),
   }
 }

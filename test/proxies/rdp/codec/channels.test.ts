@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/malformed.ts'
+import { FORMAT, kindOfFormat } from '../../../../proxies/rdp/codec/clipboard-formats.ts'
 import {
   buildClipboardCapabilities,
   buildFileRefusal,
@@ -9,8 +10,6 @@ import {
   CLIPBOARD_CAPABILITY,
   CLIPBOARD_MESSAGE,
   clipboardText,
-  FORMAT,
-  isFileFormat,
   parseClipboard,
   parseClipboardCapabilities,
   parseFileContentsRequest,
@@ -37,8 +36,8 @@ import {
   parseIoCompletion,
   parseIoRequest,
   parseSetInformation,
-  parseTransfer,
 } from '../../../../proxies/rdp/codec/rdpdr.ts'
+import { measureRequest } from '../../../../proxies/rdp/codec/rdpdr-measure.ts'
 import { ByteWriter } from '../../../../proxies/rdp/codec/writer.ts'
 import { hex } from '../../stream-events.ts'
 
@@ -75,8 +74,8 @@ describe('the clipboard (MS-RDPECLIP, section 4)', () => {
       [FORMAT.dib, ''],
       [FORMAT.dibV5, ''],
     ])
-    expect(hex(buildFormatList(formats, 0))).toBe(hex(list))
-    const some = parseFormatList(parseClipboard(buildFormatList(formats.slice(2), 0)), true)
+    expect(hex(buildFormatList(formats, true, 0))).toBe(hex(list))
+    const some = parseFormatList(parseClipboard(buildFormatList(formats.slice(2), true, 0)), true)
     expect(some.map(({ id }) => id)).toEqual([FORMAT.dib, FORMAT.dibV5])
   })
 
@@ -85,15 +84,15 @@ describe('the clipboard (MS-RDPECLIP, section 4)', () => {
     [4, Buffer.from('FileContents'.padEnd(32, '\0')), 'FileContents'],
   ])('formats with short names, flags %i', (flags, name, read) => {
     const body = Buffer.concat([bytes('05 c0 00 00'), name])
-    expect(parseFormatList({ type: CLIPBOARD_MESSAGE.formatList, flags, body }, false)).toMatchObject([
-      { id: 0xc005, name: read },
-    ])
+    const formats = parseFormatList({ type: CLIPBOARD_MESSAGE.formatList, flags, body }, false)
+    expect(formats).toEqual([{ id: 0xc005, name: read }])
+    expect(hex(parseClipboard(buildFormatList(formats, false, flags)).body)).toBe(hex(body))
   })
 
   test('formats of files', () => {
-    expect(isFileFormat({ id: 0xc0bc, name: 'FileGroupDescriptorW' })).toBe(true)
-    expect(isFileFormat({ id: FORMAT.files, name: '' })).toBe(true)
-    expect(isFileFormat({ id: FORMAT.unicodeText, name: '' })).toBe(false)
+    expect(kindOfFormat({ id: 0xc0bc, name: 'FileGroupDescriptorW' })).toBe('files')
+    expect(kindOfFormat({ id: FORMAT.files, name: '' })).toBe('files')
+    expect(kindOfFormat({ id: FORMAT.unicodeText, name: '' })).toBe('text')
   })
 
   test('text', () => {
@@ -190,11 +189,19 @@ describe('dynamic channels (MS-RDPEDYC, section 4)', () => {
 test('a desktop of another size is asked for within bounds', () => {
   const layout = (width: number, height: number) => {
     const writer = new ByteWriter().uint32(2).uint32(56).uint32(40).uint32(1)
-    writer.uint32(1).uint32(0xffffffff).uint32(0).uint32(width).uint32(height).zeros(20)
+    writer
+      .uint32(1)
+      .uint32(0xffffffff)
+      .uint32(0)
+      .uint32(width)
+      .uint32(height)
+      .zeros(12)
+      .uint32(150)
+      .uint32(140)
     return writer.finish()
   }
   expect(parseMonitorLayout(layout(1280, 800))).toEqual([
-    { isPrimary: true, left: -1, top: 0, width: 1280, height: 800 },
+    { isPrimary: true, left: -1, top: 0, width: 1280, height: 800, scales: [150, 140] },
   ])
   expect(parseMonitorLayout(bytes('05 00 00 00 14 00 00 00'))).toBeUndefined()
   expect(() => parseMonitorLayout(layout(65535, 65535))).toThrow(MalformedError)
@@ -225,7 +232,8 @@ describe('devices (MS-RDPEFS)', () => {
     expect(hex(buildDevices(devices))).toBe(hex(announced))
     const left = buildDevices(devices.filter(({ type }) => type !== DEVICE_TYPE.drive))
     expect(hex(left)).toBe(hex(Buffer.concat([bytes('72 44 41 44 01 00 00 00'), printer])))
-    expect(parseDeviceMessage(bytes('52 50 43 50')).packet).toBeUndefined()
+    expect(parseDeviceMessage(bytes('52 50 43 50'))).toMatchObject({ component: 'printer', packet: 0x5043 })
+    expect(parseDeviceMessage(bytes('53 50 43 50')).component).toBe('unknown')
   })
 
   const create = (access: number, disposition: number, options: number, path: string) => {
@@ -240,8 +248,8 @@ describe('devices (MS-RDPEFS)', () => {
     ['makes a file', create(0x120089, 3, 0, '\\b'), { path: '\\b', isFolder: false, isWriting: true }],
     ['deletes', create(0x100080, 1, 0x1000, '\\b'), { path: '\\b', isFolder: false, isWriting: true }],
     ['lists a folder', create(0x100001, 1, 0x21, '\\d'), { path: '\\d', isFolder: true, isWriting: false }],
-  ])('a file is opened by who %s', (_, details, request) => {
-    expect(parseCreate(details)).toEqual(request)
+  ])('a file is opened by who %s', (name, details, request) => {
+    expect(parseCreate(details)).toEqual({ ...request, isRemoved: name === 'deletes' })
   })
 
   test('requests, and their refusal', () => {
@@ -249,7 +257,7 @@ describe('devices (MS-RDPEFS)', () => {
     body.uint32(4).uint32(5).uint32(0).zeros(20).bytes(Buffer.from('text'))
     const request = parseIoRequest(body.finish())
     expect(request).toMatchObject({ device: 1, file: 9, completion: 77, major: IO.write, minor: 0 })
-    expect(parseTransfer(request.details)).toEqual({ length: 4, offset: 5 })
+    expect(measureRequest(request)).toEqual({ length: 36, content: 4 })
     const { packet, body: refusal } = parseDeviceMessage(buildIoRefusal(request))
     expect(packet).toBe(DEVICE_PACKET.ioCompletion)
     expect(parseIoCompletion(refusal)).toMatchObject({ device: 1, completion: 77, status: 0xc0000022 })
@@ -278,7 +286,6 @@ describe('devices (MS-RDPEFS)', () => {
       () => parseDevices(Buffer.concat([bytes('01 00 00 00'), Buffer.alloc(20, 0xff)])),
     ],
     ['a path beyond the message', () => parseCreate(Buffer.alloc(32, 1))],
-    ['a transfer of gigabytes', () => parseTransfer(Buffer.alloc(32, 0xff))],
   ])('%s: malformed', (_, read) => {
     expect(read).toThrow(MalformedError)
   })

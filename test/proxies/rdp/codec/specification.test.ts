@@ -8,7 +8,7 @@ import {
   stripConfirm,
   takesFastPath,
 } from '../../../../proxies/rdp/codec/capabilities.ts'
-import { buildTargetBlocks, parseClientData } from '../../../../proxies/rdp/codec/client-data.ts'
+import { buildTargetBlocks, parseClientData, scaleFor } from '../../../../proxies/rdp/codec/client-data.ts'
 import {
   buildClientInfo,
   forTarget,
@@ -63,6 +63,8 @@ import * as example from './examples.ts'
 const USER = 1007
 const SHARE = 0x000103ea
 
+const DESKTOP = { width: 1280, height: 1024, depth: 24 }
+
 describe('the connection is initiated', () => {
   test('the request', () => {
     const request = { cookie: 'Cookie: mstshash=eltons', negotiation: { flags: 0, protocols: 0 } }
@@ -116,6 +118,11 @@ describe('settings are exchanged', () => {
     expect(told.channels).toEqual([{ name: 'cliprdr', options: 0xc0a00000 }])
     const in32 = parseClientData(buildTargetBlocks(client, { ...view, colourDepth: 32 }))
     expect(in32.core).toMatchObject({ colourDepth: 32, earlyFlags: 0x3, width: 1280 })
+    const small = parseClientData(buildTargetBlocks(client, { ...view, size: { width: 1, height: 8000 } }))
+    expect(small.core).toMatchObject({ width: 512, height: 8000 })
+    expect([100, 0, 501, 500, 250].map((scale) => scaleFor({ width: 1024, height: 1024 }, scale))).toEqual([
+      100, 100, 100, 200, 200,
+    ])
   })
 
   test("the server's, whose conference has a wrong length", () => {
@@ -202,14 +209,14 @@ describe('capabilities are exchanged', () => {
     const { shareId, capabilities } = parseConfirmActive(pdu!.body)
     expect(shareId).toBe(SHARE)
     expect(capabilities).toHaveLength(18)
-    expect(readDesktop(capabilities)).toEqual({ width: 1280, height: 1024, depth: 24 })
+    expect(readDesktop(capabilities)).toEqual(DESKTOP)
     expect(takesFastPath(capabilities)).toBe(true)
   })
 
   test('of them a target learns nothing but bitmaps and pointers', () => {
     const { capabilities } = parseConfirmActive(pdu!.body)
     const before = hex(example.CONFIRM_ACTIVE)
-    const stripped = stripConfirm(capabilities)
+    const stripped = stripConfirm(capabilities, DESKTOP)
     const types = stripped.map(({ type }) => type)
     for (const gone of [CAPABILITY.offscreenCache, CAPABILITY.nineGrid, CAPABILITY.gdiPlus]) {
       expect(types).not.toContain(gone)
@@ -221,14 +228,17 @@ describe('capabilities are exchanged', () => {
     expect(hex(findCapability(stripped, CAPABILITY.virtualChannel))).toBe('0000000040060000')
     expect(hex(findCapability(stripped, CAPABILITY.general))).toBe('0100030000020000000015040000000000000000')
     expect(hex(findCapability(stripped, CAPABILITY.pointer))).toBe('010014001500')
-    const many = stripConfirm([{ type: CAPABILITY.pointer, body: Buffer.from('01008000ffff', 'hex') }])
+    const many = stripConfirm(
+      [{ type: CAPABILITY.pointer, body: Buffer.from('01008000ffff', 'hex') }],
+      DESKTOP,
+    )
     expect(hex(findCapability(many, CAPABILITY.pointer))).toBe('010080008000')
     expect(hex(example.CONFIRM_ACTIVE)).toBe(before)
   })
 
   test('of them a target learns no more pointers than a recording keeps', () => {
     const told = (body: string) => {
-      const [pointer] = stripConfirm([{ type: CAPABILITY.pointer, body: Buffer.from(body, 'hex') }])
+      const [pointer] = stripConfirm([{ type: CAPABILITY.pointer, body: Buffer.from(body, 'hex') }], DESKTOP)
       return hex(pointer!.body)
     }
     expect(told('0100ffff8100')).toBe('010080008000')

@@ -138,6 +138,7 @@ function serve(
                 const payload = message(code, data)
                 drawn.at(-1)!.apply({ type: FRAME.graphics, payload })
               },
+              skips: () => false,
               input: (events) => input.push(...events.map(({ kind }) => kind)) > 0,
               sessionInfo: () => {},
               errorInfo: () => {},

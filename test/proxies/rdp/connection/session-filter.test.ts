@@ -30,7 +30,7 @@ import { clientCapabilities } from './target.ts'
 const SHARE = 0x000103ea
 const USER = 1010
 
-function open(passes = true): { filter: SessionFilter; heard: Event[] } {
+function open(passes = true, skips = () => false): { filter: SessionFilter; heard: Event[] } {
   const heard: Event[] = []
   const note =
     (kind: string) =>
@@ -42,6 +42,7 @@ function open(passes = true): { filter: SessionFilter; heard: Event[] } {
       deactivated: note('deactivated'),
       confirmed: note('confirmed'),
       update: ({ code, data }) => note('update')(code, hex(data)),
+      skips,
       input: (events) => {
         note('input')(events)
         return passes
@@ -203,8 +204,17 @@ test('a client cannot have the target stop drawing while it works on', () => {
   const { filter } = openInSession()
   const suppress = (body: string) => data(DATA_PDU.suppressOutput, Buffer.from(body, 'hex'))
   for (const never of ['00000000', '02000000']) expect(filter.fromClient(suppress(never))).toEqual([])
-  const again = suppress('010000000000000020035802')
-  expect(filter.fromClient(again).map(hex)).toEqual([hex(again)])
+  const ofUser = (type: number, body: string) =>
+    hex(buildShareData({ shareId: SHARE, type, body: Buffer.from(body, 'hex') }, USER))
+  const whole = ofUser(DATA_PDU.suppressOutput, '01000000000000001f035702')
+  for (const part of ['010000000000000020035802', '010000000000000000000000', '01']) {
+    expect(filter.fromClient(suppress(part)).map(hex)).toEqual([whole])
+  }
+  const refresh = (body: string) => data(DATA_PDU.refreshRectangle, Buffer.from(body, 'hex'))
+  const all = ofUser(DATA_PDU.refreshRectangle, '01000000000000001f035702')
+  for (const part of ['01000000050005000500ffff', '00', '']) {
+    expect(filter.fromClient(refresh(part)).map(hex)).toEqual([all])
+  }
 })
 
 test('input stays here where it may not pass', () => {

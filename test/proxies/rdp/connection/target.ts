@@ -38,7 +38,7 @@ export function clientCapabilities({ width, height, depth }: Desktop): Capabilit
   const input = Buffer.alloc(84)
   input.writeUInt16LE(0x35)
   return [
-    { type: CAPABILITY.general, body: words(1, 3, 0x200, 0, 0, 0x40d, 0, 0, 0, 0) },
+    { type: CAPABILITY.general, body: words(1, 3, 0x200, 0, 0, 0x40d, 0, 0, 0, 0x101) },
     { type: CAPABILITY.bitmap, body: words(depth, 1, 1, 1, width, height, 0, 1, 1, 0x0a00, 1, 0) },
     { type: CAPABILITY.order, body: order },
     { type: CAPABILITY.pointer, body: words(1, 20, 20) },

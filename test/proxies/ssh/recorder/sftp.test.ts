@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FXP } from '../../../../proxies/ssh/codec/sftp.ts'
-import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
 import { recorderFor } from '../../../../proxies/ssh/recorder/factory.ts'
 import { Notes } from './support/notes.ts'
 import { type Capture, pieceSizes, replay, sha256, Workshop } from './support/real.ts'
+import { packet, READ, Wire, WRITE } from './support/wire.ts'
 
 function inspect(capture: Capture, size?: () => number): Notes {
   const notes = new Notes()
@@ -194,72 +194,6 @@ server.wait()
   }, 60_000)
 })
 
-/** A client and a target that do as they like. */
-class Wire {
-  readonly notes = new Notes()
-  readonly recorder = recorderFor({ kind: 'sftp' }, this.notes.options())
-
-  begin(): this {
-    this.recorder.fromClient(packet(FXP.init, (w) => w.uint32(3)))
-    this.recorder.fromTarget(
-      packet(FXP.version, (w) => w.uint32(3)),
-      false,
-    )
-    return this
-  }
-
-  ask(type: number, id: number, body: (writer: Writer) => Writer): this {
-    this.recorder.fromClient(packet(type, (w) => body(w.uint32(id))))
-    return this
-  }
-
-  answer(type: number, id: number, body: (writer: Writer) => Writer): this {
-    this.recorder.fromTarget(
-      packet(type, (w) => body(w.uint32(id))),
-      false,
-    )
-    return this
-  }
-
-  open(id: number, path: string, flags: number, handle: string): this {
-    return this.ask(FXP.open, id, (w) => w.string(path).uint32(flags).uint32(0)).answer(FXP.handle, id, (w) =>
-      w.string(handle),
-    )
-  }
-
-  read(id: number, handle: string, offset: number, length: number): this {
-    return this.ask(FXP.read, id, (w) => w.string(handle).uint64(BigInt(offset)).uint32(length))
-  }
-
-  write(id: number, handle: string, offset: number, data: string): this {
-    return this.ask(FXP.write, id, (w) => w.string(handle).uint64(BigInt(offset)).string(data))
-  }
-
-  resize(id: number, handle: string, size: number): this {
-    return this.ask(FXP.fsetstat, id, (w) => w.string(handle).uint32(1).uint64(BigInt(size)))
-  }
-
-  data(id: number, data: string): this {
-    return this.answer(FXP.data, id, (w) => w.string(data))
-  }
-
-  status(id: number, code: number): this {
-    return this.answer(FXP.status, id, (w) => w.uint32(code).string('').string(''))
-  }
-
-  close(id: number, handle: string, code = 0): this {
-    return this.ask(FXP.close, id, (w) => w.string(handle)).status(id, code)
-  }
-}
-
-function packet(type: number, body: (writer: Writer) => Writer): Buffer {
-  const bytes = body(new Writer().byte(type)).finish()
-  return new Writer().string(bytes).finish()
-}
-
-const READ = 1
-const WRITE = 2 | 8 | 16
-
 describe('answers that are short or overtake each other', () => {
   it('hashes a file whose replies come in any order', () => {
     const order = fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6, maxLength: 6 })
@@ -308,19 +242,14 @@ describe('answers that are short or overtake each other', () => {
         .read(4, 'h', 8, 1)
         .status(4, 1)
         .close(3, 'h'),
-      new Wire().begin().open(1, '/f', WRITE, 'h').write(2, 'h', 0, 'abcd').resize(4, 'h', 3).close(3, 'h'),
-      new Wire().begin().open(1, '/f', WRITE, 'h').write(2, 'h', 0, 'abcd').resize(4, 'h', 5).close(3, 'h'),
-      new Wire().begin().open(1, '/f', WRITE, 'h').write(2, 'h', 9, 'abcd').status(2, 0).close(3, 'h'),
-      new Wire()
-        .begin()
-        .open(1, '/f', WRITE, 'h')
-        .write(2, 'h', 0, 'abcd')
-        .write(4, 'h', 2, 'x')
-        .close(3, 'h'),
+      new Wire().begin().open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd').resize(4, 'h', 3).close(3, 'h'),
+      new Wire().begin().open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd').resize(4, 'h', 5).close(3, 'h'),
+      new Wire().begin().open(1, '/f', WRITE, 'h').put(2, 'h', 9, 'abcd').close(3, 'h'),
+      new Wire().begin().open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd').put(4, 'h', 2, 'x').close(3, 'h'),
       new Wire()
         .begin()
         .open(1, '/f', 2 | 4, 'h')
-        .write(2, 'h', 0, 'abcd')
+        .put(2, 'h', 0, 'abcd')
         .close(3, 'h'),
     ]
     for (const { notes } of parts) {
@@ -350,8 +279,8 @@ describe('answers that are short or overtake each other', () => {
 
   it('stops hashing a file that waits for more than the reorder buffer', () => {
     const wire = new Wire().begin().open(1, '/f', WRITE, 'h')
-    for (let id = 0; id < 80; id++) wire.write(1000 + id, 'h', 1 + id * 30_000, 'x'.repeat(30_000))
-    wire.write(2000, 'h', 0, 'y').close(3, 'h')
+    for (let id = 0; id < 80; id++) wire.put(1000 + id, 'h', 1 + id * 30_000, 'x'.repeat(30_000))
+    wire.put(2000, 'h', 0, 'y').close(3, 'h')
     expect(wire.notes.transfers).toMatchObject([
       { size: 80 * 30_000 + 1, result: expect.stringMatching(/^ok, no hash/) },
     ])

@@ -16,6 +16,7 @@ import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
 import { MAX_WINDOW } from '../../../../proxies/ssh/limits.ts'
 import type { SshSession } from '../../../../proxies/ssh/session.ts'
 import { SessionChannel } from '../../../../proxies/ssh/session-channel.ts'
+import { OpenSizes } from '../../../../proxies/ssh/sftp/open-sizes.ts'
 import type { Transport } from '../../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../src/model/file-rules.ts'
@@ -79,6 +80,7 @@ class Scene {
       deniedFile: () => void this.denials++,
       recorder: () => undefined,
       fileRules: new FileJudge(rules.map(parseFileRule)),
+      openSizes: new OpenSizes(),
       filtersSftp: true,
     }
     const host: ChannelHost = {

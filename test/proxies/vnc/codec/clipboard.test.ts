@@ -5,11 +5,11 @@ import { MalformedError } from '../../../../proxies/malformed.ts'
 import {
   ACTION,
   type ClipboardMessage,
+  encodeClipboard,
   FORMAT,
   parseClipboard,
 } from '../../../../proxies/vnc/codec/clipboard.ts'
 import { CLIPBOARD_DATA_LIMIT } from '../../../../proxies/vnc/codec/limits.ts'
-import { encodeClipboard } from './encoders.ts'
 
 const MESSAGES: ClipboardMessage[] = [
   {

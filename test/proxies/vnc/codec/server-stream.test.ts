@@ -10,13 +10,9 @@ import {
   encodeDesktopName,
   encodeDesktopSize,
   encodeExtendedDesktopSize,
-} from '../../../../proxies/vnc/codec/server-encoder.ts'
-import {
-  encodeEndOfContinuousUpdates,
   encodeExtendedServerCutText,
-  encodeServerCutText,
-  encodeServerFence,
-} from './encoders.ts'
+} from '../../../../proxies/vnc/codec/server-encoder.ts'
+import { encodeEndOfContinuousUpdates, encodeServerCutText, encodeServerFence } from './encoders.ts'
 import { compactLength, rectangle, tell, uint32, update } from './streams.ts'
 
 const SCREEN = { width: 100, height: 80 }

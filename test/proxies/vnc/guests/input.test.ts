@@ -14,6 +14,7 @@ function setting(isViewOnly: boolean) {
         recorded.push([Number(isDown), keysym, participant]),
     },
     onPointer: () => {},
+    watch: { acts: () => {} },
     onSign: () => {},
   } as unknown as UpstreamOptions)
   return { upstream, sent, recorded }

@@ -2,9 +2,11 @@
 import { Buffer } from 'node:buffer'
 import { Quota } from '../../../../../proxies/quota.ts'
 import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
+import { Changes } from '../../../../../proxies/ssh/recorder/changes.ts'
 import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
 import type { FileDenial } from '../../../../../proxies/ssh/sftp/filter.ts'
+import { OpenSizes } from '../../../../../proxies/ssh/sftp/open-sizes.ts'
 import {
   type ChannelOpen,
   type FileOperation,
@@ -26,6 +28,8 @@ export class Notes implements FrameSink {
   readonly violations: string[] = []
   readonly commands: Command[] = []
   readonly piped: string[] = []
+  /** Of the session; recorders that share them are its channels. */
+  changes = new Changes()
   admissions = 0
   /** The recorder's clock: milliseconds. */
   now = 0
@@ -43,6 +47,8 @@ export class Notes implements FrameSink {
       now: () => this.now,
       sink: this,
       channel: 7,
+      changes: this.changes,
+      sizes: new OpenSizes(),
       quota,
       terminalQuota: quota,
       events: {

@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { FXP } from '../../../../../proxies/ssh/codec/sftp.ts'
 import { type FileDenial, SftpFilter } from '../../../../../proxies/ssh/sftp/filter.ts'
+import { OpenSizes } from '../../../../../proxies/ssh/sftp/open-sizes.ts'
 import { FileJudge } from '../../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../../src/model/file-rules.ts'
 import type { Right } from '../../../../../src/model/rights.ts'
@@ -16,7 +17,8 @@ export class Talk {
   #toClient: Buffer[] = []
   #toTarget: Buffer[] = []
 
-  constructor(target: Target, rights: Right[], rules: string[] = []) {
+  /** `sizes`: of the session, where it has more channels. */
+  constructor(target: Target, rights: Right[], rules: string[] = [], sizes = new OpenSizes()) {
     this.target = target
     const talk = this
     const toTarget = (bytes: Uint8Array) => void this.#toTarget.push(Buffer.from(bytes))
@@ -25,6 +27,7 @@ export class Talk {
       {
         rights: new Set(rights),
         rules: new FileJudge(rules.map(parseFileRule)),
+        sizes,
         explain: (right) => `the right ${right} is missing`,
       },
       {

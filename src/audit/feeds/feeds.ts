@@ -1,0 +1,230 @@
+/**
+ * All receivers of events, each with a feed and a position of its own. Policies:
+ *
+ * - one without a position is new: it gets what comes from now on, and `sink.begin` says from which row;
+ * - one whose position is not readable, or is about another log, gets the newest rows again, and that is said;
+ * - one that is no longer configured has its position removed, and `sink.end` says what it has not had.
+ */
+import type { AuditRepository } from '../../store/store.ts'
+import type { Audit } from '../catalogue.ts'
+import type { StoredEvent } from '../chain.ts'
+import { type After, type Sink, systemAfter } from '../sink.ts'
+import { Feed } from './feed.ts'
+import { Positions } from './position.ts'
+import { RecentRows } from './recent.ts'
+
+/** How often it is looked for rows of other processes: a command line beside the broker. */
+export const LOOK_MS = 1000
+/** A position is written at most this often: what came since is sent twice after a hard stop. */
+const WRITE_MS = 200
+/** Rows that are sent again to a receiver whose position is lost. */
+const SENT_AGAIN = 1000
+
+export interface FeedsOptions {
+  repository: Pick<AuditRepository, 'range' | 'last'>
+  /** Where positions are kept. */
+  folder: string
+  audit: Pick<Audit, 'record'>
+  onError: (error: Error) => void
+  after?: After
+}
+
+interface Fed {
+  name: string
+  feed: Feed
+  /** Cancels the write that is due. */
+  due: (() => void) | undefined
+  writing: Promise<void>
+}
+
+export class Feeds {
+  readonly #options: FeedsOptions
+  readonly #positions: Positions
+  readonly #rows: RecentRows
+  readonly #after: After
+  #fed: Fed[] = []
+  #looks: NodeJS.Timeout | undefined
+
+  constructor(options: FeedsOptions) {
+    this.#options = options
+    this.#after = options.after ?? systemAfter
+    this.#positions = new Positions(options.folder)
+    this.#rows = new RecentRows(options.repository)
+  }
+
+  /** In the order of the configuration. */
+  get feeds(): readonly Feed[] {
+    return this.#fed.map(({ feed }) => feed)
+  }
+
+  /** The last row that all receivers have; undefined: there is no receiver. */
+  get slowest(): number | undefined {
+    return this.#fed.length === 0 ? undefined : Math.min(...this.#fed.map(({ feed }) => feed.position))
+  }
+
+  /** Feeds these receivers. `begin`: the row behind which new ones begin; absent: the last one there is. */
+  async open(sinks: readonly Sink[], begin?: number): Promise<void> {
+    await this.#rows.look()
+    const told = await this.#begin(sinks, begin ?? this.#rows.head)
+    this.#looks = setInterval(() => void this.#look(), LOOK_MS)
+    this.#looks.unref()
+    for (const tell of told) await tell()
+  }
+
+  /**
+   * The old ones get what there is, as far as they can be reached now; then these are fed. `begin`: as for `open`.
+   */
+  async replace(sinks: readonly Sink[], begin = this.#rows.head): Promise<void> {
+    await this.#end()
+    for (const tell of await this.#begin(sinks, begin)) await tell()
+  }
+
+  /** The last row that is known of. */
+  get head(): number {
+    return this.#rows.head
+  }
+
+  /** Events that this process has stored, in their order. */
+  stored(events: readonly StoredEvent[]): void {
+    this.#rows.add(events)
+    for (const { feed } of this.#fed) feed.wake()
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#looks)
+    await this.#end()
+  }
+
+  async #look(): Promise<void> {
+    const before = this.#rows.head
+    await this.#rows.look().catch(this.#options.onError)
+    if (this.#rows.head > before) for (const { feed } of this.#fed) feed.wake()
+  }
+
+  async #end(): Promise<void> {
+    const ending = this.#fed
+    this.#fed = []
+    await Promise.all(
+      ending.map(async (fed) => {
+        await fed.feed.close()
+        fed.due?.()
+        await fed.writing
+        await this.#write(fed)
+      }),
+    )
+  }
+
+  /** Answers with what is to be told of it. */
+  async #begin(sinks: readonly Sink[], begin: number): Promise<(() => Promise<void>)[]> {
+    const told: (() => Promise<void>)[] = []
+    const names = this.#positions.names()
+    const fed: Fed[] = []
+    for (const sink of sinks) {
+      const name = this.#positions.nameOf(
+        `${sink.identity}${fed.filter((one) => one.feed.sink.identity === sink.identity).length || ''}`,
+      )
+      const { sequence, why } = await this.#placeOf(name, begin)
+      const one = this.#feedOf(name, sink, sequence)
+      fed.push(one)
+      if (why === undefined) continue
+      await this.#write(one)
+      const object = `row ${sequence + 1}`
+      told.push(() =>
+        this.#options.audit.record('sink.begin', {
+          object_type: sink.type,
+          object: sink.address,
+          reason: `${why}: it gets events from ${object} on`,
+        }),
+      )
+    }
+    this.#fed = fed
+    for (const name of names.filter((one) => !fed.some((other) => other.name === one))) {
+      told.push(() => this.#forget(name))
+    }
+    for (const { feed } of fed) feed.start()
+    return told
+  }
+
+  #feedOf(name: string, sink: Sink, position: number): Fed {
+    const about = { object_type: sink.type, object: sink.address }
+    const record = (...event: Parameters<Audit['record']>) => {
+      this.#options.audit.record(...event).catch(this.#options.onError)
+    }
+    const one: Fed = {
+      name,
+      due: undefined,
+      writing: Promise.resolve(),
+      feed: new Feed({
+        sink,
+        rows: this.#rows,
+        position,
+        after: this.#after,
+        onPosition: () => this.#writeSoon(one),
+        onDown: (reason) => record('sink.down', { ...about, reason }),
+        onUp: (count) => record('sink.up', { ...about, count }),
+        onMissed: (first, last) =>
+          record('sink.missed', {
+            ...about,
+            count: last - first + 1,
+            reason: `rows ${first} to ${last} were removed from the audit log before it had them`,
+          }),
+      }),
+    }
+    return one
+  }
+
+  /** Where a receiver goes on; `why`: its position is not what it should be, and that is to be told. */
+  async #placeOf(name: string, begin: number): Promise<{ sequence: number; why?: string }> {
+    const found = this.#positions.read(name)
+    if (found === 'missing') return { sequence: begin, why: 'it is new here' }
+    const again = Math.max(0, this.#rows.head - SENT_AGAIN)
+    if (found === 'unreadable') return { sequence: again, why: 'its position could not be read' }
+    const { sequence, hash } = found
+    if (sequence > this.#rows.head) {
+      return { sequence: again, why: `its position was row ${sequence}, which the audit log does not have` }
+    }
+    const row = await this.#hashOf(sequence)
+    if (row !== undefined && row !== hash) {
+      return { sequence: again, why: `its position was in another audit log, at row ${sequence}` }
+    }
+    return { sequence }
+  }
+
+  /** undefined: there is no such row any more. */
+  async #hashOf(sequence: number): Promise<string | undefined> {
+    if (sequence === 0) return ''
+    const [row] = await this.#options.repository.range(sequence, 1)
+    return row?.sequence === sequence ? Buffer.from(row.hash).toString('hex') : undefined
+  }
+
+  /** A receiver that is no longer configured. */
+  async #forget(name: string): Promise<void> {
+    const found = this.#positions.read(name)
+    if (typeof found === 'object') {
+      const { type, address, sequence } = found
+      await this.#options.audit.record('sink.end', {
+        object_type: type,
+        object: address,
+        count: Math.max(0, this.#rows.head - sequence),
+      })
+    }
+    this.#positions.remove(name)
+  }
+
+  #writeSoon(fed: Fed): void {
+    fed.due ??= this.#after(WRITE_MS, () => {
+      fed.due = undefined
+      fed.writing = fed.writing.then(() => this.#write(fed))
+    })
+  }
+
+  async #write({ name, feed }: Fed): Promise<void> {
+    try {
+      const sequence = feed.position
+      const hash = (await this.#hashOf(sequence)) ?? ''
+      await this.#positions.write(name, feed.sink, { sequence, hash })
+    } catch (error) {
+      this.#options.onError(error as Error)
+    }
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * The newest rows of the audit log, and all the others behind them: what feeds read from. Events that this process
+ * has just stored are kept for a moment, so that a feed that keeps up asks the database for nothing.
+ */
+import type { AuditRepository } from '../../store/store.ts'
+import { EVENTS } from '../catalogue.ts'
+import type { StoredEvent } from '../chain.ts'
+
+const MAX_RECENT = 500
+
+/** A piece of the log. */
+export interface Piece {
+  /** Those of its rows that a sink can be given. */
+  events: StoredEvent[]
+  /** Its first and last row. */
+  first: number
+  last: number
+  /** Rows that are not what the broker writes: `audit verify` names them. */
+  unreadable: number
+}
+
+export class RecentRows {
+  readonly #repository: Pick<AuditRepository, 'range' | 'last'>
+  /** One after the other, without a gap. */
+  #recent: StoredEvent[] = []
+  #head = 0
+
+  constructor(repository: Pick<AuditRepository, 'range' | 'last'>) {
+    this.#repository = repository
+  }
+
+  /** The last row that is known of. */
+  get head(): number {
+    return this.#head
+  }
+
+  /** Events that this process has stored, in their order. */
+  add(events: readonly StoredEvent[]): void {
+    for (const event of events) {
+      const last = this.#recent.at(-1)
+      if (last && last.sequence + 1 !== event.sequence) this.#recent = []
+      this.#recent.push(event)
+      this.#head = Math.max(this.#head, event.sequence)
+    }
+    if (this.#recent.length > 2 * MAX_RECENT) this.#recent = this.#recent.slice(-MAX_RECENT)
+  }
+
+  /** Looks for rows that other processes have stored. */
+  async look(): Promise<void> {
+    this.#head = Math.max(this.#head, (await this.#repository.last())?.sequence ?? 0)
+  }
+
+  /** The rows behind `sequence`, at most `limit` of them; undefined: there are none. */
+  async after(sequence: number, limit: number): Promise<Piece | undefined> {
+    if (sequence >= this.#head) return undefined
+    const first = this.#recent[0]
+    if (first && first.sequence <= sequence + 1) {
+      const from = sequence + 1 - first.sequence
+      const events = this.#recent.slice(from, from + limit)
+      const last = events.at(-1)
+      if (last) return { events, first: sequence + 1, last: last.sequence, unreadable: 0 }
+    }
+    const rows = await this.#repository.range(sequence + 1, limit)
+    const [begin] = rows
+    const end = rows.at(-1)
+    if (!begin || !end) return undefined
+    const events = rows.flatMap(({ json }) => eventOf(json) ?? [])
+    return { events, first: begin.sequence, last: end.sequence, unreadable: rows.length - events.length }
+  }
+}
+
+function eventOf(json: string): StoredEvent | undefined {
+  try {
+    const event = JSON.parse(json) as StoredEvent
+    return Object.hasOwn(EVENTS, event.code) && event.fields !== undefined ? event : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Handing the beginning of the audit log over: rows up to a checkpoint are removed, and an event `audit.handover`
+ * says so for ever. Its `signature` is over this statement (docs/events.md, "Retention"), so that nobody else can let
+ * the log begin later than it does:
+ *
+ *        19  ASCII `sallyport-handover` and 0x01
+ *         8  the last row that is removed
+ *         8  how many rows are
+ *        32  the hash of that last row
+ *
+ * All numbers are big-endian.
+ */
+import { Buffer } from 'node:buffer'
+import { type KeyObject, sign, verify } from 'node:crypto'
+import { signerId } from '../../recordings/format/header.ts'
+import { publicKeyOf, rawPublicKey } from '../../recordings/format/signature.ts'
+import type { AuditRepository } from '../store/store.ts'
+import { FIRST, type Head } from './chain.ts'
+import type { EventFields } from './fields.ts'
+
+const PREFIX = Buffer.from('sallyport-handover\x01', 'latin1')
+const HASH = /^[0-9a-f]{64}$/
+
+export interface Handover {
+  /** The last row that is removed. */
+  last: Head
+  /** Rows that are. */
+  count: number
+}
+
+function statementOf({ last, count }: Handover): Buffer {
+  const numbers = Buffer.alloc(16)
+  numbers.writeBigUInt64BE(BigInt(last.sequence), 0)
+  numbers.writeBigUInt64BE(BigInt(count), 8)
+  return Buffer.concat([PREFIX, numbers, last.hash])
+}
+
+/** The fields of its event, signed with the Ed25519 key. */
+export function handoverFields(handover: Handover, key: KeyObject) {
+  const { last, count } = handover
+  return {
+    object: String(last.sequence),
+    digest: Buffer.from(last.hash).toString('hex'),
+    count,
+    signature: sign(null, statementOf(handover), key).toString('base64'),
+    signer: signerId(rawPublicKey(key)),
+  }
+}
+
+/** undefined: the fields are no handover that one of these raw Ed25519 keys has signed; without keys any counts. */
+export function handoverOf(fields: EventFields, trusted?: readonly Uint8Array[]): Handover | undefined {
+  const { object, digest, count, signature, signer } = fields
+  const sequence = Number(object)
+  const isWhole =
+    Number.isSafeInteger(sequence) && sequence > 0 && Number.isSafeInteger(count) && Number(count) > 0
+  if (!isWhole || !HASH.test(String(digest))) return undefined
+  const handover = { last: { sequence, hash: Buffer.from(String(digest), 'hex') }, count: Number(count) }
+  if (!trusted) return handover
+  const key = trusted.find((one) => signerId(one) === signer)
+  const signed = Buffer.from(String(signature ?? ''), 'base64')
+  return key && verify(null, statementOf(handover), publicKeyOf(key), signed) ? handover : undefined
+}
+
+/** Of the handovers in the log the one that reaches farthest; without keys any counts. */
+export async function farthestHandover(
+  repository: Pick<AuditRepository, 'handovers'>,
+  trusted?: readonly Uint8Array[],
+): Promise<Handover | undefined> {
+  let farthest: Handover | undefined
+  for (const { json } of await repository.handovers()) {
+    const handover = handoverIn(json, trusted)
+    if (handover && handover.last.sequence > (farthest?.last.sequence ?? 0)) farthest = handover
+  }
+  return farthest
+}
+
+/**
+ * The handover behind which a log begins whose first row is `first`; undefined: it has to begin with its first. Rows
+ * up to there that still stand are about to be removed.
+ */
+export async function beginningOf(
+  repository: Pick<AuditRepository, 'handovers'>,
+  first: number,
+  trusted?: readonly Uint8Array[],
+): Promise<Handover | undefined> {
+  if (first <= FIRST) return undefined
+  const farthest = await farthestHandover(repository, trusted)
+  return farthest && farthest.last.sequence >= first - 1 ? farthest : undefined
+}
+
+function handoverIn(json: string, trusted: readonly Uint8Array[] | undefined): Handover | undefined {
+  try {
+    const { fields } = JSON.parse(json) as { fields?: EventFields }
+    return fields && handoverOf(fields, trusted)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,33 @@
+/** What differs between two configurations: the names of keys, never their values. */
+import { Secret } from '../model/secret.ts'
+import type { Config } from './config.ts'
+
+/** Names that are told; how many more there are is told as a number. */
+const MAX_NAMES = 40
+
+/** `syslog[0].port, recordings.keep_days`; empty: nothing differs. */
+export function configChanges(before: Config, after: Config): string {
+  const names = [...difference('', before, after)]
+  const more = names.length - MAX_NAMES
+  return names.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
+function* difference(path: string, before: unknown, after: unknown): Generator<string> {
+  if (before instanceof Secret && after instanceof Secret) {
+    if (!before.equals(after)) yield path
+  } else if (isPlain(before) && isPlain(after) && Array.isArray(before) === Array.isArray(after)) {
+    const keys = new Set([...Object.keys(before), ...Object.keys(after)])
+    for (const key of keys) yield* difference(nameOf(path, key, before), before[key], after[key])
+  } else if (before !== after) yield path
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !(value instanceof Secret)
+}
+
+/** As the key is written in the file. */
+function nameOf(path: string, key: string, inside: object): string {
+  if (Array.isArray(inside)) return `${path}[${key}]`
+  const name = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  return path === '' ? name : `${path}.${name}`
+}

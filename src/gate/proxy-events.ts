@@ -1,0 +1,75 @@
+/**
+ * What proxies may say in events, by code. Who acted, from where and upon which target is set by the broker, from what
+ * it knows of the session: a proxy that claims any of it has been taken over, or is wrong.
+ */
+import { EVENTS } from '../audit/catalogue.ts'
+import { cleanValue } from '../audit/clean.ts'
+import { type EventField, type EventFields, NUMERIC_FIELDS } from '../audit/fields.ts'
+import type { BrokerField, ProxyEventCode } from './messages.ts'
+
+/** Exhaustive by its type. */
+const CODES: Readonly<Record<ProxyEventCode, true>> = {
+  'session.redirect': true,
+  'channel.open': true,
+  'channel.denied': true,
+  'channel.unrecorded': true,
+  command: true,
+  'file.transfer': true,
+  clipboard: true,
+  'file.denied': true,
+  // By a rule of the session, which the proxy applies.
+  'session.kill': true,
+}
+
+const OF_BROKER: Readonly<Record<BrokerField, true>> = {
+  session: true,
+  user: true,
+  profile: true,
+  api_key: true,
+  client_ip: true,
+  client_port: true,
+  method: true,
+  protocol: true,
+  account: true,
+  domain: true,
+  device: true,
+  service: true,
+  target_host: true,
+  authorization: true,
+  changes: true,
+  signature: true,
+  signer: true,
+}
+
+/** A proxy has said what is not its to say. */
+export class ForeignFieldError extends Error {
+  override readonly name = 'ForeignFieldError'
+}
+
+/** The fields of the catalogue that a proxy may set in events of this code. */
+export function fieldsOfProxy(code: ProxyEventCode): readonly EventField[] {
+  const fields: readonly EventField[] = EVENTS[code].fields
+  return fields.filter((field) => !Object.hasOwn(OF_BROKER, field))
+}
+
+/**
+ * What a proxy has said, bounded and clean.
+ * @throws ForeignFieldError for a code or a field that is not its to tell, and for a value of another type
+ */
+export function proxyFields(code: string, fields: Readonly<Record<string, unknown>>): EventFields {
+  if (!Object.hasOwn(CODES, code)) throw new ForeignFieldError(`a proxy does not report ${cleanValue(code)}`)
+  const allowed = fieldsOfProxy(code as ProxyEventCode)
+  const said: EventFields = {}
+  for (const [name, value] of Object.entries(fields)) {
+    const field = allowed.find((one) => one === name)
+    if (field === undefined) {
+      throw new ForeignFieldError(`a proxy does not say ${cleanValue(name)} in ${code}`)
+    }
+    if (value === undefined) continue
+    const isNumeric = NUMERIC_FIELDS.some((one) => one === field)
+    if (isNumeric && typeof value === 'number' && Number.isFinite(value)) said[field] = value
+    else if (!isNumeric && typeof value === 'string') said[field] = cleanValue(value)
+    else throw new ForeignFieldError(`expected ${isNumeric ? 'a number' : 'text'} as ${field} of ${code}`)
+  }
+  return said
+}

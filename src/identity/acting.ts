@@ -1,0 +1,17 @@
+/** Whom an API key may act for, by X-Auth-User. */
+import type { ApiKey, User } from '../model/objects.ts'
+import { covers, type ProfileRights } from '../model/profiles.ts'
+
+/**
+ * Whether the key may act for this user, whose profile has `rights`: it names them or one of their groups, or names
+ * nobody, and nobody goes beyond who has said so.
+ */
+export function mayActFor(
+  { actsFor, reach }: Pick<ApiKey, 'actsFor' | 'reach'>,
+  user: Pick<User, 'id' | 'groupIds'>,
+  rights: ProfileRights,
+): boolean {
+  if (reach && !covers(reach, rights)) return false
+  if (!actsFor) return true
+  return actsFor.userIds.includes(user.id) || user.groupIds.some((id) => actsFor.groupIds.includes(id))
+}

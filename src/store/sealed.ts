@@ -1,0 +1,50 @@
+import type { StoreContext } from './schema.ts'
+import type { SealedRepository } from './store.ts'
+
+export function sealedRepository({ db }: StoreContext): SealedRepository {
+  return {
+    async all() {
+      const credentials = await db.selectFrom('account_credentials').selectAll().execute()
+      const authorities = await db.selectFrom('domain_authorities').selectAll().execute()
+      const users = await db
+        .selectFrom('users')
+        .select(['id', 'sealed_password_hash as sealed'])
+        .where('sealed_password_hash', 'is not', null)
+        .execute()
+      const settings = await db.selectFrom('settings').selectAll().execute()
+      return [
+        ...credentials.map(({ account_id, type, sealed }) => ({
+          place: { table: 'account_credentials', id: account_id, field: type },
+          sealed,
+        })),
+        ...authorities.map(({ domain_id, sealed }) => ({
+          place: { table: 'domain_authorities', id: domain_id, field: 'ca_private_key' },
+          sealed,
+        })),
+        ...users.flatMap(({ id, sealed }) =>
+          sealed ? [{ place: { table: 'users', id, field: 'password_hash' }, sealed }] : [],
+        ),
+        ...settings.map(({ name, value }) => ({
+          place: { table: 'settings', id: name, field: 'value' },
+          sealed: value,
+        })),
+      ]
+    },
+
+    async replace({ place: { table, id, field }, sealed }) {
+      if (table === 'account_credentials') {
+        const row = db
+          .updateTable('account_credentials')
+          .where('account_id', '=', id)
+          .where('type', '=', field)
+        await row.set({ sealed }).execute()
+      } else if (table === 'domain_authorities') {
+        await db.updateTable('domain_authorities').where('domain_id', '=', id).set({ sealed }).execute()
+      } else if (table === 'users') {
+        await db.updateTable('users').where('id', '=', id).set({ sealed_password_hash: sealed }).execute()
+      } else {
+        await db.updateTable('settings').where('name', '=', id).set({ value: sealed }).execute()
+      }
+    },
+  }
+}

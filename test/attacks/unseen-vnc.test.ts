@@ -1,0 +1,248 @@
+/**
+ * Nothing is done unseen: viewers that do not take the picture of what they do, at a real Xvnc. In a terminal somebody
+ * presses Return, and its screen turns red: either that did not happen, or the recording shows it.
+ */
+import { Buffer } from 'node:buffer'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Pipe } from '../../proxies/pipe.ts'
+import { openVncTarget } from '../../proxies/vnc/back.ts'
+import {
+  encodeContinuousUpdates,
+  encodeKey,
+  encodeSetDesktopSize,
+  encodeSetEncodings,
+  encodeSetPixelFormat,
+  encodeUpdateRequest,
+} from '../../proxies/vnc/codec/client-encoder.ts'
+import { ENCODING } from '../../proxies/vnc/codec/encodings.ts'
+import { RGB888 } from '../../proxies/vnc/codec/pixel-format.ts'
+import { type Desktop, startDesktop } from '../e2e/desktops.ts'
+import { sallyport } from '../e2e/recorded.ts'
+import { readPng } from '../peers/live-desktop.ts'
+import { type Daemon, startDaemon } from '../peers/process.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { type Picture, pictureOf, SCREEN_PEERS, shows } from '../peers/screen.ts'
+import { XVNC_PEERS } from '../peers/vnc/servers.ts'
+import { trustingGate, vncSession } from '../proxies/vnc/sessions.ts'
+import { until } from '../until.ts'
+
+const WIDTH = 800
+const HEIGHT = 600
+const ALL = { x: 0, y: 0, width: WIDTH, height: HEIGHT }
+const ONE = { x: 0, y: 0, width: 1, height: 1 }
+const RETURN = Buffer.concat([encodeKey(true, 0xff0d), encodeKey(false, 0xff0d)])
+/** Longer than the picture of anything may be missing. */
+const WHILE_MS = 2_500
+
+/** How much of the picture is of that colour. */
+function part(picture: Picture, is: (red: number, green: number, blue: number) => boolean): number {
+  let count = 0
+  for (let at = 0; at < picture.rgb.length; at += 3)
+    if (is(picture.rgb[at]!, picture.rgb[at + 1]!, picture.rgb[at + 2]!)) count++
+  return (3 * count) / picture.rgb.length
+}
+
+const isRed = (picture: Picture) => part(picture, (red, green, blue) => red > 150 && green + blue < 60) > 0.5
+const isWhite = (picture: Picture) => part(picture, (...colours) => colours.every((one) => one > 200)) > 0.5
+
+describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SCREEN_PEERS, 'xterm'], () => {
+  let desktop: Desktop
+  let folder: string
+  let count = 0
+  const pipes: Pipe[] = []
+  const programs: Daemon[] = []
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sallyport-unseen-'))
+    desktop = await startDesktop({ target: { width: WIDTH, height: HEIGHT } })
+  })
+  afterAll(async () => {
+    await desktop.stop()
+    rmSync(folder, { recursive: true })
+  })
+  afterEach(async () => {
+    for (const pipe of pipes.splice(0)) pipe.destroy()
+    for (const program of programs.splice(0)) await program.stop()
+    await until('no session', async () => {
+      const rows = await desktop.broker.must<unknown[]>('GET', '/sessions?status=current')
+      return rows.length === 0 || undefined
+    })
+  })
+
+  /** A terminal over the whole desktop, which turns red with the first Return. Returns what it has done then. */
+  async function terminal(): Promise<string> {
+    const { display } = desktop.xvnc!
+    const done = join(folder, `done-${count++}`)
+    const script = `read line; printf '\\033[41m\\033[2J'; touch ${done}; exec sleep 1000`
+    const args = ['-bg', 'white', '-geometry', '200x60+0+0', '-e', 'sh', '-c', script]
+    const env = { ...process.env, DISPLAY: display }
+    programs.push(await startDaemon(findProgram('xterm'), args, () => true, { env }))
+    await shows(display, isWhite)
+    return done
+  }
+
+  /** A viewer that says what it is told to, and reads what comes. */
+  async function view(): Promise<Pipe> {
+    const { port, login, password } = desktop
+    const viewer = vncSession({ port, login, password, types: ['tlsplain'] })
+    const signal = new AbortController().signal
+    const { pipe } = await openVncTarget(viewer, { gate: trustingGate(), signal, isShared: true })
+    pipes.push(pipe)
+    pipe.onData = () => undefined
+    pipe.paused = false
+    // Until then what it does is for the bastion's own screens.
+    await sleep(500)
+    return pipe
+  }
+
+  /** The last picture of the session that has ended last. */
+  async function recorded(sessions: number): Promise<Picture> {
+    const { id } = (await desktop.closedSessions(sessions)).at(-1)!
+    const done = await sallyport(desktop.broker, ['recordings', 'export', id, '--format', 'png'])
+    return readPng(done.bytes)
+  }
+
+  const heard = async (pipe: Pipe, what: string, byte: number) => {
+    let isHeard = false
+    pipe.onData = (bytes) => {
+      isHeard ||= bytes.includes(byte)
+    }
+    await until(what, () => isHeard || undefined)
+  }
+
+  const attacks: [string, { runs: boolean; typed(pipe: Pipe): Promise<void> | void }][] = [
+    [
+      'looks at it',
+      {
+        runs: true,
+        typed: async (pipe) => {
+          pipe.onData = () => void pipe.write(encodeUpdateRequest(true, ALL))
+          pipe.write(encodeUpdateRequest(false, ALL))
+          await sleep(500)
+          pipe.write(RETURN)
+        },
+      },
+    ],
+    ['asks for no picture', { runs: true, typed: (pipe) => pipe.write(RETURN) }],
+    [
+      'asks for one picture, and for no more',
+      {
+        runs: true,
+        typed: async (pipe) => {
+          pipe.write(encodeUpdateRequest(false, ALL))
+          await sleep(500)
+          pipe.write(RETURN)
+        },
+      },
+    ],
+    [
+      'asks for a single pixel',
+      {
+        runs: true,
+        typed: async (pipe) => {
+          pipe.onData = () => void pipe.write(encodeUpdateRequest(false, ONE))
+          pipe.write(encodeUpdateRequest(false, ONE))
+          await sleep(500)
+          pipe.write(RETURN)
+        },
+      },
+    ],
+    [
+      'has a single pixel sent continuously',
+      {
+        runs: true,
+        typed: async (pipe) => {
+          pipe.write(encodeSetEncodings([ENCODING.CONTINUOUS_UPDATES, ENCODING.FENCE]))
+          await heard(pipe, 'the end of continuous updates', 150)
+          pipe.write(Buffer.concat([encodeUpdateRequest(false, ALL), encodeContinuousUpdates(true, ONE)]))
+          await sleep(500)
+          pipe.write(RETURN)
+        },
+      },
+    ],
+    [
+      'keeps the fences of the target',
+      {
+        runs: true,
+        typed: async (pipe) => {
+          pipe.write(encodeSetEncodings([ENCODING.FENCE]))
+          const asked = Buffer.concat([encodeUpdateRequest(false, ALL), encodeUpdateRequest(true, ALL)])
+          pipe.onData = () => void pipe.write(encodeUpdateRequest(true, ALL))
+          pipe.write(asked)
+          await sleep(500)
+          pipe.write(RETURN)
+        },
+      },
+    ],
+    [
+      'reads nothing any more',
+      {
+        runs: false,
+        typed: async (pipe) => {
+          pipe.paused = true
+          for (let asked = 0; asked < 30; asked++) {
+            pipe.write(encodeUpdateRequest(false, ALL))
+            await sleep(100)
+          }
+          pipe.write(RETURN)
+        },
+      },
+    ],
+    [
+      'makes the desktop as small as it goes',
+      {
+        runs: true,
+        typed: async (pipe) => {
+          pipe.write(encodeSetEncodings([ENCODING.EXTENDED_DESKTOP_SIZE]))
+          pipe.write(encodeUpdateRequest(false, ALL))
+          await sleep(500)
+          const screen = { id: 0, x: 0, y: 0, width: 1, height: 1, flags: 0 }
+          pipe.write(encodeSetDesktopSize(1, 1, [screen]))
+          await sleep(500)
+          pipe.write(RETURN)
+        },
+      },
+    ],
+    [
+      'has all colours but two left out',
+      {
+        runs: false,
+        typed: (pipe) => {
+          pipe.write(encodeSetPixelFormat({ ...RGB888, redMax: 1, greenMax: 1, blueMax: 1 }))
+          pipe.write(Buffer.concat([encodeUpdateRequest(false, ALL), RETURN]))
+        },
+      },
+    ],
+  ]
+
+  test.each(attacks)('of a viewer that %s', async (_what, { runs, typed }) => {
+    const before = (await desktop.closedSessions()).length
+    const done = await terminal()
+    const pipe = await view()
+    await typed(pipe)
+    await sleep(WHILE_MS)
+    expect(existsSync(done)).toBe(runs)
+    expect(isRed(await pictureOf(desktop.xvnc!.display))).toBe(runs)
+    pipe.destroy()
+    const last = await recorded(before + 1)
+    expect(isRed(last)).toBe(runs)
+    // Not even behind the end.
+    expect(existsSync(done)).toBe(runs)
+  })
+
+  test('of a viewer that leaves as soon as it has typed', async () => {
+    const before = (await desktop.closedSessions()).length
+    const done = await terminal()
+    const pipe = await view()
+    pipe.write(RETURN)
+    await until('it is sent', () => pipe.queued === 0 || undefined)
+    pipe.end()
+    const last = await recorded(before + 1)
+    await until('it is done', () => existsSync(done) || undefined)
+    expect(isRed(last)).toBe(true)
+  })
+})

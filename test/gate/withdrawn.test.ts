@@ -1,0 +1,486 @@
+/** What was taken away is gone: connections, sessions, tickets and invitations end with what they rest on. */
+import { randomBytes } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { AuthenticateAnswer, GateNotice } from '../../src/gate/messages.ts'
+import { Authorities, type LaterFlaw } from '../../src/identity/authorities.ts'
+import type { Basis } from '../../src/identity/basis.ts'
+import type { ApiKey, User } from '../../src/model/objects.ts'
+import { FACTORY_PROFILES } from '../../src/model/profiles.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { vncAuthResponse } from '../../src/model/vnc-auth.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { opensshKey, signedData } from '../identity/keys.ts'
+import { newUser } from '../store/fixture.ts'
+import { SOURCE, type VncWorld, vncWorld } from './desktop-world.ts'
+
+const KEY = opensshKey('ed25519')
+const LATER = 60_000
+
+let world: VncWorld
+let store: Store
+let user: User
+let notices: GateNotice[]
+beforeEach(async () => {
+  world = await vncWorld()
+  store = world.temporary.store
+  user = await store.users.update(world.estate.user.id, {
+    userAuths: ['local_password', 'local_sshkey'],
+    sshPublicKeys: [KEY.line],
+  })
+  notices = []
+  world.gate.onNotice((notice) => notices.push(notice))
+})
+afterEach(() => world.temporary.remove())
+
+const events = async (code: string) =>
+  (await world.events()).filter(([one]) => one === code).map(([, fields]) => fields)
+
+const tokenOf = (answer: AuthenticateAnswer): string => {
+  if (answer.result !== 'accepted') throw new Error(answer.result)
+  return answer.identity.token
+}
+
+async function byKey(login = world.login): Promise<string> {
+  const data = signedData(login, 'ssh-ed25519', KEY.blob)
+  const signed = { data, signature: KEY.sign(data, 'ssh-ed25519') }
+  const proof = { method: 'publickey', key: KEY.blob, signed } as const
+  return tokenOf(await world.gate.authenticate({ protocol: 'VNC', source: SOURCE, login, proof }))
+}
+
+/** Signs in as a viewer that knows a ticket's password only. */
+const byTicket = (password: string) => {
+  const challenge = randomBytes(16)
+  const proof = { method: 'ticket', challenge, response: vncAuthResponse(challenge, password) } as const
+  return world.gate.authenticate({ protocol: 'VNC', source: SOURCE, login: '', proof })
+}
+
+/** A ticket that was asked for upon this. */
+async function ticket(basis: Basis = world.basis()): Promise<string> {
+  const target = 'root@local:srv1:vnc'
+  const asked = { user, basis, target, protocol: 'VNC', address: SOURCE.address } as const
+  const answer = await world.gate.tickets.issue(asked)
+  if (answer.result !== 'issued') throw new Error(answer.result)
+  return answer.password.revealText()
+}
+
+async function opened(identity: string): Promise<string> {
+  const answer = await world.open({ identity })
+  if (answer.result !== 'opened') throw new Error(JSON.stringify(answer))
+  return answer.session.id
+}
+
+async function apiKey(more: Partial<ApiKey> = {}): Promise<{ key: ApiKey; basis: Basis }> {
+  const key = await store.apiKeys.create({
+    keyName: 'gateway',
+    profile: 'product_administrator',
+    ipSource: [],
+    createdAt: 0,
+    ...more,
+  })
+  const proof = { method: 'api_key', id: key.id, name: key.keyName } as const
+  return { key, basis: { userId: user.id, address: '203.0.113.5', proof } }
+}
+
+const setPassword = () => world.identities.setPassword(user.id, Secret.of('another one'))
+const update = (change: Partial<User>) => store.users.update(user.id, change)
+
+const ANY: [string, () => Promise<unknown>][] = [
+  ['the user is disabled', () => update({ isDisabled: true })],
+  ['the user is given an end that has come', () => update({ expirationDate: world.clock.now })],
+  ['the user may come from elsewhere only', () => update({ ipSource: ['10.0.0.0/8'] })],
+  ['the user is removed', () => store.users.remove(user.id)],
+  ['the user is in the group no longer', () => update({ groupIds: [] })],
+  ['the authorization is removed', () => store.authorizations.remove(world.estate.authorization.id)],
+]
+const OF_PASSWORD: typeof ANY = [
+  ['the password is replaced', setPassword],
+  ['passwords are no longer a way in', () => update({ userAuths: ['local_sshkey'] })],
+]
+const OF_KEY: typeof ANY = [
+  ['the key is taken away', () => update({ sshPublicKeys: [] })],
+  ['keys are no longer a way in', () => update({ userAuths: ['local_password'] })],
+]
+
+describe.each([
+  ['password', () => world.signIn('ops1'), [...ANY, ...OF_PASSWORD]],
+  ['key', () => byKey('ops1'), [...ANY, ...OF_KEY]],
+] as const)('somebody in the menu, who came by %s', (_, signIn, changes) => {
+  test.each(changes)('is out when %s', async (__, change) => {
+    const identity = await signIn()
+    expect(await world.gate.targets({ identity, protocol: 'VNC' })).toMatchObject({ total: 1 })
+    await world.gate.review()
+    expect(notices).toEqual([])
+    await change()
+    await world.gate.review()
+    expect(notices).toMatchObject([{ type: 'leave', identity, reason: expect.any(String) }])
+    await expect(world.gate.targets({ identity, protocol: 'VNC' })).rejects.toThrow('no longer signed in')
+    await expect(world.open({ identity, target: 'root@local:srv1:vnc' })).rejects.toThrow()
+    const told = { user: 'ops1', client_ip: SOURCE.address, protocol: 'VNC', reason: expect.any(String) }
+    expect(await events('auth.withdraw')).toMatchObject([told])
+    // told again, for the connection may not have been there yet, and written once
+    await world.gate.review()
+    expect(notices).toHaveLength(2)
+    expect(await events('auth.withdraw')).toHaveLength(1)
+    await world.gate.leave({ identity })
+    await world.gate.review()
+    expect(notices).toHaveLength(2)
+  })
+
+  test('stays when somebody else’s is taken away, and when what it does not rest on is', async () => {
+    const other = await store.users.create(newUser('ops2'))
+    const identity = await signIn()
+    await world.gate.targets({ identity, protocol: 'VNC' })
+    await store.users.remove(other.id)
+    await update({ displayName: 'Ops One', profile: 'auditor' })
+    await world.gate.review()
+    expect(notices).toEqual([])
+  })
+})
+
+describe.each([
+  ['password', () => world.signIn(), [...ANY, ...OF_PASSWORD]],
+  ['key', () => byKey(), [...ANY, ...OF_KEY]],
+  [
+    'a ticket that a cookie got',
+    async () => tokenOf(await byTicket(await ticket())),
+    [...ANY, ...OF_PASSWORD],
+  ],
+] as const)('a running session of somebody who came by %s', (_, signIn, changes) => {
+  test.each(changes)('ends when %s', async (__, change) => {
+    const session = await opened(await signIn())
+    await world.gate.review()
+    expect(notices).toEqual([])
+    await change()
+    await world.gate.review()
+    expect(notices).toContainEqual({ type: 'stop', session, reason: expect.any(String) })
+    expect(await events('session.kill')).toMatchObject([{ session, reason: expect.any(String) }])
+  })
+})
+
+test('who came by key keeps the session when the password is replaced, and the other way about', async () => {
+  const [key, password] = [await opened(await byKey()), await opened(await world.signIn())]
+  await setPassword()
+  await world.gate.review()
+  expect(notices.map((notice) => notice.type === 'stop' && notice.session)).toContain(password)
+  expect(notices.map((notice) => notice.type === 'stop' && notice.session)).not.toContain(key)
+})
+
+describe('a one-time ticket', () => {
+  test.each([...ANY, ...OF_PASSWORD])('is good no longer when %s', async (_, change) => {
+    const password = await ticket()
+    await change()
+    await world.gate.review()
+    expect(await events('ticket.withdraw')).toMatchObject([{ user: 'ops1', device: 'srv1' }])
+    expect(await byTicket(password)).toEqual({ result: 'rejected' })
+  })
+
+  test('is refused at once, before any review', async () => {
+    const password = await ticket()
+    await setPassword()
+    expect(await byTicket(password)).toEqual({ result: 'rejected' })
+  })
+
+  test('ends with the right by which it was had, and so does its session', async () => {
+    const needs = { feature: 'targets', level: 'view' } as const
+    const [first, second] = [
+      await ticket({ ...world.basis(), needs }),
+      await ticket({ ...world.basis(), needs }),
+    ]
+    const session = await opened(tokenOf(await byTicket(first)))
+    const { id } = await store.profiles.create({
+      profileName: 'reduced',
+      description: '',
+      rights: FACTORY_PROFILES.user,
+      isFactory: false,
+    })
+    await update({ profile: 'reduced' })
+    await world.gate.review()
+    expect(notices).toEqual([])
+    await store.profiles.update(id, { rights: { ...FACTORY_PROFILES.user, targets: 'none' } })
+    await world.gate.review()
+    expect(notices).toContainEqual({
+      type: 'stop',
+      session,
+      reason: 'the right "targets: view" was taken away',
+    })
+    expect(await byTicket(second)).toEqual({ result: 'rejected' })
+  })
+
+  test.each<[string, (key: ApiKey) => Promise<unknown>]>([
+    ['is removed', ({ id }) => store.apiKeys.remove(id)],
+    ['has expired', ({ id }) => store.apiKeys.update(id, { expirationDate: world.clock.now })],
+    ['may not come from there any more', ({ id }) => store.apiKeys.update(id, { ipSource: ['10.0.0.0/8'] })],
+    [
+      'acts for others only',
+      ({ id }) => store.apiKeys.update(id, { actsFor: { userIds: [], groupIds: [] } }),
+    ],
+    [
+      'has a lower profile',
+      ({ id }) => store.apiKeys.update(id, { profile: 'sallyport_access_manager_audit' }),
+    ],
+    ['acts for a user who has got beyond its maker', () => update({ profile: 'product_administrator' })],
+  ])('that an API key got ends when the key %s, and its session names the key', async (_, change) => {
+    const { key, basis } = await apiKey({ reach: FACTORY_PROFILES.operator })
+    const needs = { feature: 'targets', level: 'view' } as const
+    const [used, unused] = [await ticket({ ...basis, needs }), await ticket({ ...basis, needs })]
+    const session = await opened(tokenOf(await byTicket(used)))
+    const { gate } = world
+    await gate.event({ session, code: 'channel.open', fields: { subprotocol: 'VNC' } })
+    await gate.review()
+    expect(notices).toEqual([])
+    await change(key)
+    await gate.review()
+    expect(notices).toContainEqual({ type: 'stop', session, reason: expect.stringContaining('') })
+    expect(await byTicket(unused)).toEqual({ result: 'rejected' })
+    await gate.close({ session, result: 'killed', bytesIn: 0, bytesOut: 0, rightsUsed: ['VNC'] })
+    const named = { user: 'ops1', api_key: 'gateway' }
+    for (const code of [
+      'session.open',
+      'channel.open',
+      'session.close',
+      'recording.failed',
+      'ticket.withdraw',
+    ]) {
+      expect([code, await events(code)]).toMatchObject([code, [named]])
+    }
+    expect(await events('auth.success')).toMatchObject([named])
+    expect(await store.sessions.find(session)).toMatchObject({ apiKey: 'gateway' })
+    // nobody has ended it: the key that opened it least of all
+    for (const kill of await events('session.kill')) expect(kill).not.toHaveProperty('api_key')
+  })
+})
+
+describe('an invitation', () => {
+  const needs = { feature: 'sessions', level: 'execute' } as const
+  let session: string
+  let admin: User
+  let basis: Basis
+  const KILLERS = 'killers'
+
+  beforeEach(async () => {
+    session = await opened(await world.signIn())
+    await store.profiles.create({
+      profileName: KILLERS,
+      description: '',
+      rights: { ...FACTORY_PROFILES.user, sessions: 'execute' },
+      isFactory: false,
+    })
+    admin = await store.users.create(newUser('boss', { profile: KILLERS }))
+    basis = { userId: admin.id, address: '203.0.113.5', proof: { method: 'password', revision: 0 }, needs }
+  })
+
+  const invite = (by: Basis = basis): { id: string; password: string } => {
+    const request = { name: 'Bob', mode: 'view', by: 'boss', basis: by, duration: LATER } as const
+    const answer = world.gate.invite(session, request)
+    if (answer.result !== 'invited') throw new Error(answer.result)
+    return { id: answer.invitation.id, password: answer.password.revealText() }
+  }
+
+  const GIVERS: [string, () => Promise<unknown>][] = [
+    ['is disabled', () => store.users.update(admin.id, { isDisabled: true })],
+    ['has another password', () => world.identities.setPassword(admin.id, Secret.of('another one'))],
+    ['has a lower profile', () => store.users.update(admin.id, { profile: 'user' })],
+    [
+      'has a profile that lost the right',
+      async () =>
+        store.profiles.update((await store.profiles.find(KILLERS))!.id, { rights: FACTORY_PROFILES.user }),
+    ],
+    ['is removed', () => store.users.remove(admin.id)],
+  ]
+
+  test.each(GIVERS)('is good no longer when who gave it %s', async (_, change) => {
+    const { password } = invite()
+    await world.gate.review()
+    expect(world.gate.invitations(session)).toHaveLength(1)
+    await change()
+    await world.gate.review()
+    expect(world.gate.invitations(session)).toEqual([])
+    expect(await byTicket(password)).toEqual({ result: 'rejected' })
+    expect(await events('session.invite_withdraw')).toMatchObject([
+      { session, user: 'boss', object: 'Bob', reason: expect.any(String) },
+    ])
+    expect(notices).toEqual([])
+  })
+
+  test.each(GIVERS)('its guest has to leave when who gave it %s', async (_, change) => {
+    const { id, password } = invite()
+    expect(await byTicket(password)).toMatchObject({ result: 'accepted' })
+    await change()
+    await world.gate.review()
+    await world.gate.review()
+    expect(notices).toEqual([
+      { type: 'guest', session, invitation: id, change: { out: 'boss may not invite you any more' } },
+    ])
+    expect(await events('session.invite_withdraw')).toHaveLength(1)
+  })
+
+  test('lets nobody in whose giver may not invite any more, before any review', async () => {
+    const { password } = invite()
+    await store.users.update(admin.id, { profile: 'user' })
+    expect(await byTicket(password)).toEqual({ result: 'rejected' })
+    expect(await events('session.guest_join')).toEqual([])
+  })
+
+  test('falls with who has let the guest do more, too', async () => {
+    const { id } = invite(world.basis())
+    world.gate.setGuestMode(id, 'control', 'boss', basis)
+    await store.users.update(admin.id, { isDisabled: true })
+    await world.gate.review()
+    expect(world.gate.invitations(session)).toEqual([])
+  })
+
+  test('of a session that is being ended lets nobody in', async () => {
+    const { password } = invite()
+    await world.gate.kill(session, 'enough', 'admin')
+    expect(await byTicket(password)).toEqual({ result: 'rejected' })
+  })
+
+  test('from an API key names it', async () => {
+    const { key, basis: byApiKey } = await apiKey()
+    const { password } = invite({ ...byApiKey, userId: undefined, needs })
+    await byTicket(password)
+    expect(await events('session.guest_join')).toMatchObject([{ user: 'boss', api_key: 'gateway' }])
+    await store.apiKeys.remove(key.id)
+    await world.gate.review()
+    expect(await events('session.invite_withdraw')).toMatchObject([{ api_key: 'gateway' }])
+  })
+})
+
+describe('between the sign-in and the session', () => {
+  class Revoked extends Authorities {
+    isRevoked = false
+    override flawSince(): LaterFlaw | undefined {
+      return this.isRevoked ? 'revoked' : undefined
+    }
+  }
+
+  test('a key that was revoked opens nothing', async () => {
+    const authorities = new Revoked()
+    world.identities.authorities = authorities
+    const identity = await byKey()
+    authorities.isRevoked = true
+    expect(await world.open({ identity })).toMatchObject({ result: 'denied' })
+    expect(await events('session.denied')).toMatchObject([{ reason: expect.stringContaining('revoked') }])
+    expect(world.gate.running).toBe(0)
+  })
+
+  test.each([
+    ['password', setPassword],
+    ['key', () => update({ sshPublicKeys: [] })],
+  ])('a %s that was taken away opens nothing', async (method, change) => {
+    const identity = method === 'key' ? await byKey() : await world.signIn()
+    await change()
+    expect(await world.open({ identity })).toMatchObject({ result: 'denied' })
+  })
+
+  test('what goes while the session is being opened is no credential’s way out', async () => {
+    const identity = await world.signIn()
+    const { create } = store.sessions
+    store.sessions.create = async (record) => {
+      await create(record)
+      await setPassword()
+    }
+    const answer = await world.open({ identity })
+    if (answer.result !== 'opened') throw new Error(answer.result)
+    expect(answer.session.credentials).toEqual([])
+    expect(notices).toMatchObject([{ type: 'stop', session: answer.session.id }])
+  })
+
+  test('a session that was ended while it opens gets no host key accepted', async () => {
+    const session = await opened(await world.signIn())
+    await world.gate.kill(session, 'enough', 'admin')
+    expect(await world.gate.hostKey({ session, key: KEY.blob })).toEqual({
+      result: 'refused',
+      message: 'ended by admin: enough',
+    })
+  })
+
+  test('a password that is replaced while its sign-in is written to the audit signs in nobody', async () => {
+    const { append } = store.audit
+    store.audit.append = async (rows) => {
+      await append(rows)
+      if (rows.some(({ code }) => code === 'auth.success')) await setPassword()
+    }
+    await expect(world.signIn()).rejects.toThrow('rejected')
+    expect(await events('auth.withdraw')).toHaveLength(1)
+  })
+})
+
+test('a change that comes while others are reviewed is looked at again, for all', async () => {
+  const [first, second] = [await opened(await world.signIn()), await opened(await byKey())]
+  const { sessionTargets } = store.access
+  let changed: Promise<unknown> | undefined
+  store.access.sessionTargets = async (...asked) => {
+    const rows = await sessionTargets(...asked)
+    // the first session has passed when the second is asked about
+    changed ??= setPassword().then(() => world.gate.review())
+    return rows
+  }
+  await world.gate.review()
+  await changed
+  const ended = notices.map((notice) => notice.type === 'stop' && notice.session)
+  expect(ended).toContain(first)
+  expect(ended).not.toContain(second)
+})
+
+describe('a look', () => {
+  /** The same database as another process has it open. */
+  async function elsewhere<T>(work: (other: Store) => Promise<T>): Promise<T> {
+    const other = await openStore({ path: world.temporary.path })
+    try {
+      return await work(other)
+    } finally {
+      await other.close()
+    }
+  }
+
+  test('finds what another process has changed, and asks nothing when nothing was', async () => {
+    const session = await opened(await world.signIn())
+    await world.gate.look()
+    let asked = 0
+    const { find } = store.users
+    store.users.find = (name) => {
+      asked++
+      return find(name)
+    }
+    await world.gate.look()
+    expect(asked).toBe(0)
+    await elsewhere(({ users }) => users.update(user.id, { isDisabled: true }))
+    await world.gate.look()
+    expect(notices).toContainEqual({ type: 'stop', session, reason: 'the user is disabled' })
+  })
+
+  test('finds who has expired meanwhile, and whose API key has', async () => {
+    await update({ expirationDate: world.clock.now + LATER })
+    const session = await opened(await world.signIn())
+    const menu = await world.signIn('ops1')
+    await world.gate.look()
+    world.clock.now += LATER
+    await world.gate.look()
+    expect(notices).toContainEqual({ type: 'stop', session, reason: 'the user has expired' })
+    expect(notices).toContainEqual({ type: 'leave', identity: menu, reason: 'the user has expired' })
+    await update({ expirationDate: undefined })
+    const { basis } = await apiKey({ expirationDate: world.clock.now + LATER })
+    const other = await opened(tokenOf(await byTicket(await ticket(basis))))
+    await world.gate.look()
+    world.clock.now += LATER
+    await world.gate.look()
+    expect(notices).toContainEqual({ type: 'stop', session: other, reason: 'the API key has expired' })
+  })
+
+  test('finds a key that was revoked, of a session and of somebody in the menu', async () => {
+    const authorities = new (class extends Authorities {
+      isRevoked = false
+      override flawSince(): LaterFlaw | undefined {
+        return this.isRevoked ? 'revoked' : undefined
+      }
+    })()
+    world.identities.authorities = authorities
+    const menu = await byKey('ops1')
+    await world.gate.look()
+    authorities.isRevoked = true
+    await world.gate.look()
+    expect(notices).toMatchObject([{ type: 'leave', identity: menu }])
+  })
+})

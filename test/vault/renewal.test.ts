@@ -1,0 +1,126 @@
+import { Buffer } from 'node:buffer'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { auditAnchor } from '../../src/audit/anchor.ts'
+import { openHash, sealHash } from '../../src/identity/hashes.ts'
+import { openRecordingKeys, renewRecordingKeys } from '../../src/keeper/keeper.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { openVault } from '../../src/vault/credentials.ts'
+import { loadMasterKey, rotateMasterKeyFile } from '../../src/vault/keyfile.ts'
+import { MasterKeyError, newMasterKey, WRAPPED_KEY } from '../../src/vault/masterkey.ts'
+import { renewDataKey } from '../../src/vault/renewal.ts'
+import { type Estate, smallEstate } from '../store/fixture.ts'
+import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+
+let temp: TemporaryStore
+let estate: Estate
+let file: string
+beforeEach(async () => {
+  temp = await temporaryStore()
+  estate = await smallEstate(temp.store)
+  file = join(dirname(temp.path), 'master.key')
+  const vault = await openVault(temp.store, { file })
+  await vault.setCredentials(estate.account.id, [
+    { type: 'password', password: Secret.of('hunter2') },
+    { type: 'enable', password: Secret.of('hunter3') },
+  ])
+  const { domainId } = estate.account
+  await vault.setAuthority(domainId, { pkcs8: Secret.of('a key'), publicKey: 'ssh-ed25519 AAAA' })
+  await temp.store.users.setPasswordHash(estate.user.id, sealHash(vault, estate.user.id, '$argon2id$'))
+  await openRecordingKeys(temp.store.settings, vault)
+  await auditAnchor({ ...temp.store, vault }).note({ sequence: 0, hash: Buffer.alloc(32) })
+})
+afterEach(() => temp.remove())
+
+const renew = () =>
+  rotateMasterKeyFile(file, temp.store.settings, async (old, fresh) => {
+    await temp.store.transaction(async (within) => {
+      await renewDataKey(within, old, fresh)
+    })
+  })
+
+/** Id of the data key in use. */
+async function keyId(): Promise<Buffer> {
+  const wrapped = JSON.parse(Buffer.from((await temp.store.settings.get(WRAPPED_KEY))!).toString())
+  return Buffer.from(wrapped.id, 'hex')
+}
+
+/** Tables and columns in which a value stands that was sealed under that key, whatever the code thinks of them. */
+function sealedUnder(id: Buffer): string[] {
+  const database = new DatabaseSync(temp.path, { readOnly: true })
+  try {
+    const tables = database.prepare("select name from sqlite_schema where type = 'table'").all()
+    return tables.flatMap(({ name: table }) =>
+      database
+        .prepare(`select * from "${table}"`)
+        .all()
+        .flatMap((row) => Object.entries(row))
+        .filter(([, value]) => value instanceof Uint8Array && Buffer.from(value).subarray(1, 9).equals(id))
+        .map(([column]) => `${table}.${column}`),
+    )
+  } finally {
+    database.close()
+  }
+}
+
+describe('a new data key', () => {
+  test('opens all that the old one had sealed, and nothing is left under the old one', async () => {
+    const before = await keyId()
+    const places = sealedUnder(before)
+    expect(new Set(places)).toEqual(
+      new Set([
+        'account_credentials.sealed',
+        'domain_authorities.sealed',
+        'settings.value',
+        'users.sealed_password_hash',
+      ]),
+    )
+    await renew()
+    const after = await keyId()
+    expect(after.equals(before)).toBe(false)
+    expect(sealedUnder(before)).toEqual([])
+    expect(sealedUnder(after)).toEqual(places)
+
+    const vault = await openVault(temp.store, { file })
+    const texts = (await vault.credentials(estate.account.id)).map((one) =>
+      one.type === 'ssh_key' ? '' : one.password.revealText(),
+    )
+    expect(texts).toEqual(['hunter2', 'hunter3'])
+    expect((await vault.authorityKey(estate.account.domainId))?.revealText()).toBe('a key')
+    const { passwordHash } = await temp.store.users.secretsOf(estate.user.id)
+    expect(openHash(vault, estate.user.id, passwordHash!)).toBe('$argon2id$')
+    expect(await auditAnchor({ ...temp.store, vault }).read()).toMatchObject({ sequence: 0 })
+  })
+
+  test('is not made with a master key that is not the one of the database', async () => {
+    const before = await keyId()
+    await expect(renewDataKey(temp.store, newMasterKey(), newMasterKey())).rejects.toThrow(MasterKeyError)
+    expect(await keyId()).toEqual(before)
+  })
+
+  test('is not made when a value does not open: all stays as it was, the master key too', async () => {
+    const before = await keyId()
+    const own = await loadMasterKey({ file }, temp.store.settings)
+    const sealed = await temp.store.accounts.sealedCredentials(estate.account.id)
+    const damaged = sealed.map((one) => ({
+      ...one,
+      sealed: Buffer.concat([one.sealed.subarray(0, -4), Buffer.alloc(4)]),
+    }))
+    await temp.store.accounts.setSealedCredentials(estate.account.id, damaged)
+    await expect(renew()).rejects.toThrow('was changed or belongs elsewhere')
+    expect(await keyId()).toEqual(before)
+    expect((await loadMasterKey({ file }, temp.store.settings)).equals(own)).toBe(true)
+  })
+})
+
+test('new recording keys: those of before go on verifying and opening', async () => {
+  const vault = await openVault(temp.store, { file })
+  const first = await openRecordingKeys(temp.store.settings, vault)
+  const second = await renewRecordingKeys(temp.store.settings, vault)
+  const third = await renewRecordingKeys(temp.store.settings, vault)
+  expect(third.trusted).toEqual([third.signer, second.signer, first.signer])
+  const texts = third.identities.map((identity) => identity.revealText())
+  expect(texts).toEqual([third, second, first].map(({ identities }) => identities[0]!.revealText()))
+  expect(new Set(texts).size).toBe(3)
+})
