@@ -28,7 +28,7 @@ const MAX_GROUPS = 100
 /** What may be told one by one: of a session, of a network, and of all networks together. */
 const OF_SESSION = { burst: 100, perSecond: 2 }
 const OF_NETWORK = { burst: 60, perSecond: 1 / 3 }
-const OF_ALL_NETWORKS = { burst: 300, perSecond: 1 }
+const OF_ALL_NETWORKS = { burst: 1000, perSecond: 1 }
 const MAX_ALLOWANCES = 2000
 /** Fields that several refusals of one session, or network, have in common. */
 const SHARED: readonly EventField[] = [

@@ -10,6 +10,7 @@ import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ADMIN_PASSWORD } from '../peers/broker.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { until } from '../until.ts'
 import {
   AUTH,
   authRequest,
@@ -212,7 +213,12 @@ describeWithPeers('credentials', PEERS, () => {
       for (let n = 0; n < 4; n++) await byApi(from, 'VICTIM', 'wrong')
       expect(await events(from)).toEqual([])
       await bySsh(from, 'victim', 'wrong')
-      expect(await events(from)).toEqual([expect.objectContaining({ user: 'victim', client_ip: from })])
+      // the log is written behind the answer
+      const locked = await until('the lock-out', async () => {
+        const found = await events(from)
+        return found.length > 0 ? found : undefined
+      })
+      expect(locked).toEqual([expect.objectContaining({ user: 'victim', client_ip: from })])
       expect(await good(from, bySsh, 'victim', PASSWORD)).toBe(false)
       expect(await good(from, byPrompt, 'victim', PASSWORD)).toBe(false)
       expect(await good(from, byApi, 'victim', PASSWORD)).toBe(false)
