@@ -139,14 +139,15 @@ describe('a whole configuration', () => {
   it.each(CSV_NAMES)('%s: what is exported changes nothing when it is imported', async (name) => {
     for (const separator of [';', ',', 'tab', '|', '%2B']) {
       const before = await everything()
-      const events = (await h.events()).length
+      const changes = async () => (await h.events()).filter(({ event }) => event !== 'object.export').length
+      const events = await changes()
       const table = await give(name, `?separator=${separator}`)
       const answer = await take(name, table, `?separator=${separator}`)
       expect(answer.status, answer.text).toBe(200)
       expect(answer.body.length).toBeGreaterThan(0)
       expect(new Set(results(answer))).toEqual(new Set(['unchanged']))
       expect(await everything()).toBe(before)
-      expect((await h.events()).length).toBe(events)
+      expect(await changes()).toBe(events)
     }
   })
 
