@@ -95,17 +95,28 @@ const KEYS_LOCK = 'sallyport.keys.lock'
  * function that lets go. Throws while they are being replaced.
  */
 export function shareKeys(path: string): () => void {
-  return lockKeys(path, 'begin; select count(*) from sqlite_schema', 'its keys are being replaced: try again')
+  const how = 'begin; select count(*) from sqlite_schema'
+  return lock(path, KEYS_LOCK, how, 'its keys are being replaced: try again')
 }
 
 /** Holds the keys for their replacement: nobody may write what is sealed under the old ones afterwards. */
 export function holdKeys(path: string): () => void {
-  return lockKeys(path, 'begin exclusive', 'a broker or a command uses its keys: stop the broker first')
+  return lock(
+    path,
+    KEYS_LOCK,
+    'begin exclusive',
+    'a broker or a command uses its keys: stop the broker first',
+  )
+}
+
+/** One replacement of the master key at a time: two would each remove what the other has just written. */
+export function holdRotation(path: string): () => void {
+  return lock(path, 'sallyport.rotation.lock', 'begin exclusive', 'its master key is being replaced already')
 }
 
 /** By a lock of the kernel that dies with the process, as in `holdDataFolder`. */
-function lockKeys(path: string, how: string, refusal: string): () => void {
-  const lock = new DatabaseSync(join(path, KEYS_LOCK))
+function lock(path: string, file: string, how: string, refusal: string): () => void {
+  const lock = new DatabaseSync(join(path, file))
   try {
     lock.exec(how)
   } catch (error) {

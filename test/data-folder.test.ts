@@ -2,8 +2,8 @@ import { X509Certificate } from 'node:crypto'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
-import { openDataFolder, tlsFiles } from '../src/data-folder.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { holdKeys, holdRotation, openDataFolder, shareKeys, tlsFiles } from '../src/data-folder.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-data-folder-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -38,4 +38,28 @@ test('the self-signed certificate is no authority: its key can vouch for no othe
   expect(made.ca).toBe(false)
   expect(made.checkHost('bastion.example.com')).toBe('bastion.example.com')
   expect(made.verify(made.publicKey)).toBe(true)
+})
+
+describe('the keys of a data folder', () => {
+  const path = join(folder, 'keys')
+  beforeAll(() => openDataFolder(path))
+
+  test('are used by any number of processes, and replaced by one that is alone with them', () => {
+    const releases = [shareKeys(path), shareKeys(path)]
+    expect(() => holdKeys(path)).toThrow('stop the broker first')
+    for (const release of releases) release()
+    const release = holdKeys(path)
+    expect(() => shareKeys(path)).toThrow('its keys are being replaced')
+    release()
+    shareKeys(path)()
+  })
+
+  test('have one replacement at a time, whoever uses them', () => {
+    const users = shareKeys(path)
+    const release = holdRotation(path)
+    expect(() => holdRotation(path)).toThrow('its master key is being replaced already')
+    release()
+    holdRotation(path)()
+    users()
+  })
 })

@@ -6,7 +6,7 @@ import { SIGNING_KEY } from '../audit/checkpoint.ts'
 import { AuditLog } from '../audit/log.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
-import { holdKeys, openDataFolder } from '../data-folder.ts'
+import { holdKeys, holdRotation, openDataFolder } from '../data-folder.ts'
 import { renewRecordingKeys } from '../keeper/keeper.ts'
 import type { Secret } from '../model/secret.ts'
 import { openStore } from '../store/open.ts'
@@ -38,7 +38,8 @@ export const rotateMasterKey: Command = {
     }
     openDataFolder(config.dataDir)
     const isWhole = options['data-key'] === true
-    const release = isWhole ? holdKeys(config.dataDir) : undefined
+    const releases = [holdRotation(config.dataDir)]
+    if (isWhole) releases.push(holdKeys(config.dataDir))
     const store = await openStore({ path: config.database.file })
     try {
       if (isWhole) {
@@ -56,7 +57,7 @@ export const rotateMasterKey: Command = {
       return 0
     } finally {
       await store.close()
-      release?.()
+      for (const release of releases) release()
     }
   },
 }

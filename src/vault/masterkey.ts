@@ -76,14 +76,16 @@ export async function openDataKey(settings: SettingRepository, master: Secret): 
 /**
  * Wraps the data key with another master key. It is one write to the database: after a crash it is wrapped
  * with the one or with the other, and the sealed values stay as they are.
- * @throws MasterKeyError when `old` is not the key of this database
+ * @throws MasterKeyError when `old` is not the key of this database, or is no longer
  */
 export async function rotate(settings: SettingRepository, old: Secret, fresh: Secret): Promise<void> {
   const stored = await settings.get(WRAPPED_KEY)
   if (!stored) throw new MasterKeyError('the database has no data key yet: start the broker once before')
   const key = unwrap(stored, old)
-  await settings.set(WRAPPED_KEY, wrap(key, fresh))
+  const isStill = await settings.replace(WRAPPED_KEY, stored, wrap(key, fresh))
   key.key.wipe()
+  if (!isStill)
+    throw new MasterKeyError('the data key was replaced meanwhile, by somebody else: nothing was changed')
 }
 
 /**
