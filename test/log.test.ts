@@ -112,5 +112,6 @@ test('says why its last line could not be written', () => {
   const log = openLog({ level: 'info', file: '/dev/full' }, ({ message }) => failures.push(message))
   log.logger.info('nowhere')
   expect(log.failure()?.message).toMatch(/ENOSPC/)
-  expect(failures).toHaveLength(1)
+  // the line is tried again
+  expect(failures.at(-1)).toMatch(/ENOSPC/)
 })

@@ -54,36 +54,30 @@ describeWithPeers('a login that is asked for', PEERS, () => {
     return terminal
   }
 
-  test('the right is withdrawn while it is asked: nothing is connected', async () => {
+  test('the right is withdrawn while it is asked: the connection ends, and nothing is connected', async () => {
     const before = (await bastion.events('session.open')).length
     const terminal = await inTheMenu()
     const path = await authorization()
     await changed(path, { authorize_sessions: false }, { authorize_sessions: true }, async () => {
-      terminal.send(`${bastion.account.name}\r${bastion.account.password}\r`)
-      expect(await terminal.expect(MENU)).toContain('does not exist, or you may not open it')
+      await terminal.expect('nothing is left that you may open')
     })
-    terminal.send('q\r')
     await terminal.exit()
     expect((await bastion.events('session.open')).length).toBe(before)
   })
 
-  test('the target is gone from the group while it is asked: no other in its place', async () => {
+  test('the target is gone from the group while it is asked: the connection ends', async () => {
     const terminal = await inTheMenu()
     await changed('/targetgroups/interactive', hold([]), hold(['srv1:ssh']), async () => {
-      terminal.send(`${bastion.account.name}\r${bastion.account.password}\r`)
-      expect(await terminal.expect(MENU)).toContain('does not exist, or you may not open it')
+      await terminal.expect('nothing is left that you may open')
     })
-    terminal.send('q\r')
     await terminal.exit()
   })
 
-  test('the user is disabled while it is asked', async () => {
+  test('the user is disabled while it is asked: the connection ends', async () => {
     const terminal = await inTheMenu()
     await changed('/users/asked', { is_disabled: true }, { is_disabled: false }, async () => {
-      terminal.send(`${bastion.account.name}\r${bastion.account.password}\r`)
-      expect(await terminal.expect(MENU)).toContain('does not exist, or you may not open it')
+      await terminal.expect('the user is disabled')
     })
-    terminal.send('q\r')
     await terminal.exit()
   })
 

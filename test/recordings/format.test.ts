@@ -147,7 +147,7 @@ describe('checkpoints', () => {
   test.each(checkpoints)('a signer can read what it signs: $kind', (checkpoint) => {
     const place = { session: SESSION, sequence: 9, offset: 77_777, head: randomBytes(32) }
     const body = encodeCheckpoint(checkpoint)
-    expect(parseStatement(encodeStatement(place, body))).toEqual({ ...place, checkpoint })
+    expect(parseStatement(encodeStatement(place, body))).toEqual({ ...place, checkpoint, body })
     expect(parseCheckpoint(Buffer.concat([body, Buffer.alloc(64, 1)]))?.checkpoint).toEqual(checkpoint)
   })
 
