@@ -32,6 +32,7 @@ export async function openFoundation(config: Config): Promise<Foundation> {
     store = await openStore({ path: config.database.file })
     const vault = await openVault(store, config.masterKey)
     await sealClearHashes(store.users, vault)
+    await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const identities = new Identities(store.users, passwords, new Lockout(), Date.now, vault)
     const { objectStore } = config.recordings

@@ -6,12 +6,14 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { jsonText } from '../model/json-text.ts'
 import type { Listed } from '../store/store.ts'
-import { callerOf } from './caller.ts'
+import { callerOf, holderOf } from './caller.ts'
+import { addTo, type Holder } from './connections.ts'
 import { Turns } from './csv/turns.ts'
 import { ApiError } from './errors.ts'
 import {
   ANSWER_STALL,
   ANSWER_TIME,
+  LONG_ANSWERS_KEPT,
   MAX_LONG_ANSWERS,
   MAX_LONG_ANSWERS_OF_HOLDER,
   PIECE_LENGTH,
@@ -20,36 +22,58 @@ import {
 /** Objects whose names are looked up together. */
 const TOGETHER = 50
 
-/** Long answers that are under way, by whose they are; one more than may be waits for one of its own to end. */
+/**
+ * Long answers that are under way: so many of each user and API key, one more than that waits for one of theirs to end.
+ * A part of the places is kept for those who administrate.
+ */
 export class LongAnswers {
-  readonly #byHolder = new Map<string, { running: number; waiting: (() => void)[] }>()
+  readonly #byHolder = new Map<string, number>()
+  #waiting: { holder: Holder; go: () => void }[] = []
   #count = 0
+  /** Of those who do not administrate. */
+  #common = 0
 
   /** Resolves with what ends it. @throws ApiError `busy` when others have all that there may be */
-  async begin(holder: string): Promise<() => void> {
-    const own = this.#byHolder.get(holder) ?? { running: 0, waiting: [] }
-    this.#byHolder.set(holder, own)
-    if (MAX_LONG_ANSWERS_OF_HOLDER <= own.running) {
+  async begin(holder: Holder): Promise<() => void> {
+    if (this.#hasOwnPlace(holder)) {
+      if (!this.#hasPlace(holder)) throw new ApiError('busy')
+      this.#add(holder, 1)
+    } else {
       // whoever ends hands its place over
-      await new Promise<void>((resolve) => own.waiting.push(resolve))
-    } else if (MAX_LONG_ANSWERS <= this.#count) throw new ApiError('busy')
-    else {
-      own.running++
-      this.#count++
+      await new Promise<void>((go) => this.#waiting.push({ holder, go }))
     }
     let isOver = false
     return () => {
       if (isOver) return
       isOver = true
-      const next = own.waiting.shift()
-      if (next) {
-        next()
-        return
-      }
-      this.#count--
-      own.running--
-      if (own.running === 0) this.#byHolder.delete(holder)
+      this.#add(holder, -1)
+      this.#handOver()
     }
+  }
+
+  /** To those who have waited longest, and may go on. */
+  #handOver(): void {
+    this.#waiting = this.#waiting.filter(({ holder, go }) => {
+      if (!this.#hasOwnPlace(holder) || !this.#hasPlace(holder)) return true
+      this.#add(holder, 1)
+      go()
+      return false
+    })
+  }
+
+  #hasOwnPlace({ ids }: Holder): boolean {
+    return ids.every((id) => (this.#byHolder.get(id) ?? 0) < MAX_LONG_ANSWERS_OF_HOLDER)
+  }
+
+  #hasPlace({ isAdministrator }: Holder): boolean {
+    if (MAX_LONG_ANSWERS <= this.#count) return false
+    return isAdministrator || this.#common < MAX_LONG_ANSWERS - LONG_ANSWERS_KEPT
+  }
+
+  #add({ ids, isAdministrator }: Holder, more: 1 | -1): void {
+    this.#count += more
+    if (!isAdministrator) this.#common += more
+    for (const id of ids) addTo(this.#byHolder, id, more)
   }
 }
 
@@ -64,10 +88,10 @@ export async function sendList<T>(
   { items, total, pieces }: Listed<T>,
   show: (objects: readonly T[]) => Promise<readonly object[]> | readonly object[],
 ): Promise<FastifyReply> {
-  const { user, key } = callerOf(request)
+  const holder = holderOf(callerOf(request))
   let end: (() => void) | undefined
   const begin = async () => {
-    end ??= await answers.begin(user?.id ?? key?.id ?? '')
+    end ??= await answers.begin(holder)
   }
   const texts = jsonPieces(pieces ?? [items], show)
   reply.header('x-total-count', total).type('application/json; charset=utf-8')

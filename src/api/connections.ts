@@ -1,8 +1,9 @@
 /**
  * The connections that there are: so many in all, and no address, user or API key has more than its share of them.
  * Nobody is known before their first request, so until then a connection is its network's (an address; of IPv6 one
- * /64), and when there is no room left, the one that has most gives up its oldest. From then on it is its user's and
- * its key's. A part of the room is kept for those who administrate. Connections are known by the client's address and
+ * /64). One that has its share gives up its oldest for a newcomer, or whoever is silent there would keep its
+ * administrators out; when there is no room left, the one that has most does. From then on it is its user's and its
+ * key's. A part of the room is kept for those who administrate. Connections are known by the client's address and
  * port, for TLS has another socket than TCP.
  */
 import type { Server, Socket } from 'node:net'
@@ -22,7 +23,7 @@ export interface ConnectionLimits {
   refusals: number
 }
 
-/** Whose a connection is: none while nobody has signed in. */
+/** Whose a connection, or a long answer, is: of a connection none while nobody has signed in. */
 export interface Holder {
   /** Of the user and of the key. */
   ids: readonly string[]
@@ -107,11 +108,17 @@ export class Connections {
   #makeRoom(network: string): boolean {
     const { total, anonymous, perNetwork } = this.#limits
     const own = this.#networks.get(network) ?? 0
-    if (perNetwork <= own) return false
+    if (perNetwork <= own) return this.#closeStranger(network)
     if (this.#anonymous < anonymous && this.#all.size < total) return true
     const [most, count] = largest(this.#networks)
     if (own < count) return this.#close((one) => !one.holder && one.network === most)
     return this.#anonymous < anonymous && this.#closeIdle()
+  }
+
+  /** The network's oldest without a holder, those that wait for an answer last: somebody may be signing in there. */
+  #closeStranger(network: string): boolean {
+    const isMeant = (one: Connection) => !one.holder && one.network === network
+    return this.#close((one, key) => isMeant(one) && !this.#isBusy(key)) || this.#close(isMeant)
   }
 
   #hasRoomFor(holder: Holder, own: Connection): boolean {
@@ -160,21 +167,21 @@ export class Connections {
   #count({ network, holder }: Connection): void {
     if (!holder) {
       this.#anonymous++
-      add(this.#networks, network, 1)
+      addTo(this.#networks, network, 1)
       return
     }
     if (!holder.isAdministrator) this.#common++
-    for (const id of holder.ids) add(this.#holders, id, 1)
+    for (const id of holder.ids) addTo(this.#holders, id, 1)
   }
 
   #uncount({ network, holder }: Connection): void {
     if (!holder) {
       this.#anonymous--
-      add(this.#networks, network, -1)
+      addTo(this.#networks, network, -1)
       return
     }
     if (!holder.isAdministrator) this.#common--
-    for (const id of holder.ids) add(this.#holders, id, -1)
+    for (const id of holder.ids) addTo(this.#holders, id, -1)
   }
 }
 
@@ -192,7 +199,8 @@ function isSame(a: Holder | undefined, b: Holder): boolean {
   )
 }
 
-function add(counts: Map<string, number>, key: string, more: 1 | -1): void {
+/** Counts; whoever has none is not kept. */
+export function addTo(counts: Map<string, number>, key: string, more: 1 | -1): void {
   const count = (counts.get(key) ?? 0) + more
   if (count > 0) counts.set(key, count)
   else counts.delete(key)

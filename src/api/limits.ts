@@ -14,10 +14,11 @@ export const MAX_REFUSED = 6
 export const REQUEST_TIMEOUT = 30_000
 export const HEADERS_TIMEOUT = 10_000
 export const HANDSHAKE_TIMEOUT = 10_000
-/** Long lists: characters of a piece, how many are under way of one user or key and in all, how long a client may take nothing, and take in all. */
+/** Long lists: characters of a piece, how many are under way of one user and of one key, in all, and of those kept for administrators, how long a client may take nothing, and take in all. */
 export const PIECE_LENGTH = 64 * 1024
 export const MAX_LONG_ANSWERS_OF_HOLDER = 8
 export const MAX_LONG_ANSWERS = 48
+export const LONG_ANSWERS_KEPT = 8
 export const ANSWER_STALL = 30_000
 export const ANSWER_TIME = 10 * 60_000
 /** A connection on which nothing moves, also in the middle of an answer. */

@@ -51,6 +51,7 @@ import { killFields, type RunningSession, RunningSessions, sessionFields } from 
 import { SignIns, whoFields } from './signins.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
+import type { Telling, Withdrawals } from './withdrawals.ts'
 
 export interface GateOptions {
   store: Store
@@ -86,8 +87,8 @@ export class BrokerGate implements Gate {
     this.#review = new Review({
       ...options,
       running: this.#running,
-      stop: (session, reason) => this.#end(session, reason),
-      others: (grounds) => this.#reviewOthers(grounds),
+      stop: (session, reason) => this.#stop(session, reason),
+      others: (grounds, withdrawals) => this.#reviewOthers(grounds, withdrawals),
       bases: () => this.#bases(),
     })
     const grounds = () => this.#review.grounds()
@@ -263,7 +264,7 @@ export class BrokerGate implements Gate {
 
   /**
    * Ends what may not go on after what was changed: sessions, connections without one, tickets, invitations. Resolves
-   * when the proxies were told.
+   * when the proxies were told and it is written; rejects when anything of it failed, and the rest is done.
    */
   review(): Promise<void> {
     return this.#review.run()
@@ -274,10 +275,10 @@ export class BrokerGate implements Gate {
     return this.#review.look()
   }
 
-  async #reviewOthers(grounds: Grounds): Promise<void> {
-    await this.#signIns.review(grounds)
-    await this.tickets.review(grounds)
-    await this.#invitations.review(grounds)
+  async #reviewOthers(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
+    await this.#signIns.review(grounds, withdrawals)
+    await this.tickets.review(grounds, withdrawals)
+    await this.#invitations.review(grounds, withdrawals)
   }
 
   *#bases(): Iterable<Basis> {
@@ -294,10 +295,16 @@ export class BrokerGate implements Gate {
 
   /** Ends a session that has lost its right, whatever the audit says; who was told already is told again. */
   async #end(session: RunningSession, reason: string): Promise<void> {
+    await this.#stop(session, reason)?.()
+  }
+
+  /** The same, and answers with what writes it; undefined: it was written before. */
+  #stop(session: RunningSession, reason: string): Telling | undefined {
     const isNew = session.stopped === undefined
     session.stopped ??= reason
     this.#notify({ type: 'stop', session: session.id, reason: session.stopped })
-    if (isNew) await this.#options.audit.record('session.kill', { ...killFields(session), reason })
+    if (!isNew) return undefined
+    return () => this.#options.audit.record('session.kill', { ...killFields(session), reason })
   }
 
   /** From now on no session is opened; `reason` is what a user reads. */

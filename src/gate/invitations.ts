@@ -13,6 +13,7 @@ import { vncAuthResponse } from '../model/vnc-auth.ts'
 import type { GateNotice, GuestIdentity, Source } from './messages.ts'
 import { newTicketPassword, sameBytes } from './one-time.ts'
 import { type RunningSession, targetFields } from './running.ts'
+import type { Withdrawals } from './withdrawals.ts'
 
 /** Invitations of a session that wait, or whose guest is in. */
 export const MAX_INVITATIONS = 8
@@ -176,14 +177,14 @@ export class Invitations {
     else this.#forget(kept)
   }
 
-  /** Withdraws those that somebody has given who may not any more; rejects when that could not be told. */
-  async review(grounds: Grounds): Promise<void> {
-    for (const kept of [...this.#kept.values()]) {
+  /** Withdraws those that somebody has given who may not any more. */
+  async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
+    await withdrawals.each(this.#kept.values(), async (kept) => {
       const reason = kept.isWithdrawn ? undefined : await flawOf(kept, grounds)
-      if (reason === undefined || this.#kept.get(kept.id) !== kept) continue
+      if (reason === undefined || this.#kept.get(kept.id) !== kept) return undefined
       this.withdraw(kept.id, `${kept.by} may not invite you any more`)
-      await this.#record('session.invite_withdraw', kept, { reason })
-    }
+      return () => this.#record('session.invite_withdraw', kept, { reason })
+    })
   }
 
   /** What all of them rest on. */

@@ -3,34 +3,33 @@
  * passes too and another process may write to the store. Whoever is disabled, whoever lost the right, and whose
  * password, key or certificate is no longer theirs is out.
  */
-import { setImmediate as aside } from 'node:timers/promises'
 import { type Target, targetsOf } from '../access/targets.ts'
 import { type Basis, flawOfKey, Grounds, type GroundsOptions, keyOf } from '../identity/basis.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
+import { type Telling, Withdrawals } from './withdrawals.ts'
 
 /** Milliseconds between reviews of everything when nothing is known to have changed. */
 export const REVIEW_INTERVAL_MS = 5000
 /** Milliseconds between looks whether something has changed that only time or another process can change. */
 export const LOOK_INTERVAL_MS = 1000
-/** Milliseconds that a review goes on before others have their turn. */
-const SLICE_MS = 2
 
 export interface ReviewOptions extends GroundsOptions {
   store: GroundsOptions['store'] & Pick<Store, 'access' | 'dataVersion'>
   running: RunningSessions
-  /** Ends the session; it may have been told before. */
-  stop: (session: RunningSession, reason: string) => Promise<void>
+  /** Ends the session, which may have been told before; answers with what writes so. */
+  stop: (session: RunningSession, reason: string) => Telling | undefined
   /** Reviews what else rests on sign-ins, after the sessions. */
-  others: (grounds: Grounds) => Promise<void>
+  others: (grounds: Grounds, withdrawals: Withdrawals) => Promise<void>
   /** All that rests on a sign-in, the sessions too. */
   bases: () => Iterable<Basis>
 }
 
 export class Review {
   readonly #options: ReviewOptions
-  #current: Promise<void> | undefined
+  /** Of the round under way, when everybody was told. */
+  #current: Promise<Withdrawals> | undefined
   #next: Promise<void> | undefined
   #version: number | undefined
   /** When the first of the users and API keys expires that were looked at since the last round began. */
@@ -41,15 +40,16 @@ export class Review {
   }
 
   /**
-   * Resolves when all that runs now was asked, after what has been written until now. Many who ask at once are served
-   * by one round.
+   * Resolves when all that runs now was asked, after what has been written until now, and what ended stands in the
+   * audit log. Many who ask at once are served by one round. Rejects when somebody could not be judged, or something
+   * not be written: all others were told.
    */
   run(): Promise<void> {
     if (!this.#current) {
       this.#current = this.#round().finally(() => {
         this.#current = undefined
       })
-      return this.#current
+      return this.#current.then((withdrawals) => withdrawals.tell())
     }
     // the round under way may have passed what was changed since it began
     this.#next ??= this.#current
@@ -94,34 +94,24 @@ export class Review {
     )
   }
 
-  async #round(): Promise<void> {
+  async #round(): Promise<Withdrawals> {
     const { running, stop, others } = this.#options
     this.#due = Number.POSITIVE_INFINITY
     const grounds = this.grounds()
-    let failure: unknown
     const targets = new TargetLook(this.#options.store)
+    const withdrawals = new Withdrawals()
     // what people are comes first: it is asked of each once, and their targets take a query each
     for (const flawOf of [
       ({ basis, source }: RunningSession) => grounds.flawOf(basis, source.address),
       (session: RunningSession) => targets.flawOf(session),
     ]) {
-      let since = performance.now()
-      for (const session of [...running]) {
-        if (performance.now() - since > SLICE_MS) {
-          await aside()
-          since = performance.now()
-        }
+      await withdrawals.each(running, async (session) => {
         const reason = await flawOf(session)
-        if (reason === undefined || !running.find(session.id)) continue
-        await stop(session, reason).catch((error: unknown) => {
-          failure = error
-        })
-      }
+        return reason === undefined || !running.find(session.id) ? undefined : stop(session, reason)
+      })
     }
-    await others(grounds).catch((error: unknown) => {
-      failure = error
-    })
-    if (failure !== undefined) throw failure
+    await others(grounds, withdrawals)
+    return withdrawals
   }
 }
 

@@ -23,6 +23,7 @@ import type {
   Source,
 } from './messages.ts'
 import type { Ticket, Tickets } from './tickets.ts'
+import type { Withdrawals } from './withdrawals.ts'
 
 /** Challenges that wait for their answers; fronts bound those of their clients long before. */
 export const MAX_CHALLENGES = 10_000
@@ -269,23 +270,24 @@ export class SignIns {
 
   /**
    * Signs out those whose sign-in rests on what was taken away, and those who have chosen from a list of targets of
-   * which none is left. Rejects when that could not be told.
+   * which none is left.
    */
-  async review(grounds: Grounds): Promise<void> {
-    for (const [token, signedIn] of [...this.#byToken]) {
+  async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
+    await withdrawals.each(this.#byToken, async ([token, signedIn]) => {
       const reason = signedIn.withdrawn ?? (await this.#flawOf(signedIn, grounds))
-      if (reason === undefined || this.#byToken.get(token) !== signedIn) continue
+      if (reason === undefined || this.#byToken.get(token) !== signedIn) return undefined
+      const isNew = signedIn.withdrawn === undefined
+      signedIn.withdrawn = reason
+      if (isNew) wipe(signedIn.kept)
       // who was told already is told again: the connection may not have been known yet
       this.#options.onWithdrawn(token, reason)
-      if (signedIn.withdrawn !== undefined) continue
-      signedIn.withdrawn = reason
-      wipe(signedIn.kept)
-      await this.#tellWithdrawn(signedIn, reason)
-    }
-    for (const [id, { signedIn }] of [...this.#asked]) {
+      return isNew ? () => this.#tellWithdrawn(signedIn, reason) : undefined
+    })
+    await withdrawals.each(this.#asked, async ([id, { signedIn }]) => {
       if ((await grounds.flawOf(signedIn.basis, signedIn.source.address)) !== undefined)
         this.#asked.delete(id)
-    }
+      return undefined
+    })
   }
 
   /** What all of them rest on. */

@@ -7,6 +7,7 @@ import type { Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import type { Ticket, TicketProtocol, Tickets } from './tickets.ts'
+import type { Withdrawals } from './withdrawals.ts'
 
 export const TICKET_LIFETIME_MS = 300_000
 
@@ -93,24 +94,28 @@ export class TicketOffice {
     this.#options.tickets.take(id)
   }
 
-  /** Takes back the tickets of those who may not use them any more; rejects when that could not be told. */
-  async review(grounds: Grounds): Promise<void> {
-    const { tickets, audit } = this.#options
-    for (const ticket of tickets.waiting) {
+  /** Takes back the tickets of those who may not use them any more. */
+  async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
+    const { tickets } = this.#options
+    await withdrawals.each(tickets.waiting, async (ticket) => {
       const reason = await this.#flawOf(ticket, grounds)
-      if (reason === undefined || !tickets.take(ticket.id)) continue
-      const { user, basis, protocol, target, address } = ticket
-      const apiKey = apiKeyOf(basis)
-      await audit.record('ticket.withdraw', {
-        user,
-        ...(apiKey !== undefined && { api_key: apiKey }),
-        protocol,
-        ...target,
-        object_type: 'address',
-        object: address,
-        reason,
-      })
-    }
+      if (reason === undefined || !tickets.take(ticket.id)) return undefined
+      return () => this.#tellWithdrawn(ticket, reason)
+    })
+  }
+
+  async #tellWithdrawn(ticket: Ticket, reason: string): Promise<void> {
+    const { user, basis, protocol, target, address } = ticket
+    const apiKey = apiKeyOf(basis)
+    await this.#options.audit.record('ticket.withdraw', {
+      user,
+      ...(apiKey !== undefined && { api_key: apiKey }),
+      protocol,
+      ...target,
+      object_type: 'address',
+      object: address,
+      reason,
+    })
   }
 
   async #flawOf(

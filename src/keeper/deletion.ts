@@ -17,14 +17,17 @@ const ASIDE = 'deleted'
 /** How long what was asked for can be confirmed, in milliseconds. */
 export const RELEASE_MS = 24 * 60 * 60 * 1000
 
-/** `asked`: a second person has to confirm it. */
-export type ReleaseAnswer = 'released' | 'asked'
+/** `asked`: a second person has to confirm it; `person_required`: whoever wishes it is none, and nothing was done. */
+export type ReleaseAnswer = 'released' | 'asked' | 'person_required'
 
 /**
  * Writes the event before anything is changed: of a release that was asked for, or of one that is done, which was asked
  * for by somebody else before where `asked` says so.
  */
-export type TellRelease = (answer: ReleaseAnswer, asked?: ReleaseWish) => Promise<void>
+export type TellRelease = (
+  answer: Exclude<ReleaseAnswer, 'person_required'>,
+  asked?: ReleaseWish,
+) => Promise<void>
 
 export type DeleteAnswer = 'deleted' | 'not_found' | 'still_recording' | 'on_hold'
 
@@ -93,13 +96,15 @@ export class Deletion {
 
   /**
    * Ends the hold, or asks for that: where it takes two, somebody else than the one who has asked has to wish it too,
-   * within RELEASE_MS. A session that is not held is released already.
+   * within RELEASE_MS, and both have to be persons who have signed in themselves. A session that is not held is released
+   * already.
    */
-  release(session: Id, wish: ReleaseWish, tell: TellRelease): Promise<ReleaseAnswer> {
+  release(session: Id, wish: ReleaseWish, isPerson: boolean, tell: TellRelease): Promise<ReleaseAnswer> {
     return this.#inTurn(async () => {
       const { sessions } = this.#options
       const held = (await sessions.find(session))?.legalHold
       if (!held) return 'released'
+      if (this.holdRelease === 'two' && !isPerson) return 'person_required'
       const asked = held.release && isFresh(held.release, wish.since) ? held.release : undefined
       if (this.holdRelease === 'two' && (!asked || asked.userId === wish.userId)) {
         if (asked) return 'asked'

@@ -107,6 +107,8 @@ export interface UserSecrets {
 export interface UserRepository extends Repository<User> {
   /** Who has that name, or one that shows as it does (model/look-alikes.ts). */
   lookingLike(name: string): Promise<User | undefined>
+  /** Notes how names show that an earlier version has left without; answers how many these were. */
+  noteLooks(): Promise<number>
   secretsOf(id: Id): Promise<UserSecrets>
   setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Another hash of the same password, if `before` is still the one that is kept. */

@@ -56,6 +56,25 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
       return row && find(db, row.id)
     },
 
+    async noteLooks() {
+      // a name in ASCII shows as itself
+      const rows = await db
+        .selectFrom('users')
+        .select(['id', 'user_name'])
+        .where('look', 'is', null)
+        .where(sql<boolean>`user_name glob ${'*[^\u0001-\u007f]*'}`)
+        .execute()
+      const looks = rows.flatMap(({ id, user_name }) => {
+        const look = lookOf(user_name)
+        return look === null ? [] : [{ id, user_name, look }]
+      })
+      for (const { id, user_name, look } of looks) {
+        const one = db.updateTable('users').set({ look }).where('id', '=', id)
+        await one.where('user_name', '=', user_name).execute()
+      }
+      return looks.length
+    },
+
     create: (object) =>
       write(db, { type: TYPE, name: object.userName }, async (tx) => {
         await requireOwnLook(tx, object.userName)

@@ -3,7 +3,13 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { LongAnswers, sendList } from '../../src/api/answers.ts'
-import { ANSWER_STALL, ANSWER_TIME, MAX_LONG_ANSWERS_OF_HOLDER } from '../../src/api/limits.ts'
+import {
+  ANSWER_STALL,
+  ANSWER_TIME,
+  LONG_ANSWERS_KEPT,
+  MAX_LONG_ANSWERS,
+  MAX_LONG_ANSWERS_OF_HOLDER,
+} from '../../src/api/limits.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -35,7 +41,7 @@ function ask(answers: LongAnswers, user: string) {
       if (state.sent instanceof Readable) state.sent.destroy()
     },
   }
-  const request = { method: 'GET', caller: { user: { id: user } }, raw: { socket } }
+  const request = { method: 'GET', caller: { user: { id: user }, rights: {} }, raw: { socket } }
   const reply = {
     header: () => reply,
     type: () => reply,
@@ -92,5 +98,39 @@ describe('a long answer', () => {
     await next.done
     expect(next.state.sent).toBeInstanceOf(Readable)
     for (const one of [...own, next, other]) (one.state.sent as Readable).destroy()
+  })
+
+  const of = (ids: string[], isAdministrator = false) => ({ ids, isAdministrator })
+
+  it('is its API key’s too, for whomever that acts, and begins when one of the key’s ends', async () => {
+    const answers = new LongAnswers()
+    const ends: (() => void)[] = []
+    for (let n = 0; n < MAX_LONG_ANSWERS_OF_HOLDER; n++)
+      ends.push(await answers.begin(of([`user ${n % 6}`, 'key k'])))
+    const begun: string[] = []
+    for (const user of ['user 6', 'user 7'])
+      void answers.begin(of([user, 'key k'])).then(() => begun.push(user))
+    await answers.begin(of(['user 6']))
+    await settled()
+    expect(begun).toEqual([])
+    ends[0]!()
+    ends[0]!()
+    await settled()
+    expect(begun).toEqual(['user 6'])
+    ends[1]!()
+    await settled()
+    expect(begun).toEqual(['user 6', 'user 7'])
+  })
+
+  it('finds places kept when it is an administrator’s, and others find none in the end', async () => {
+    const answers = new LongAnswers()
+    const ends: (() => void)[] = []
+    for (let n = 0; n < MAX_LONG_ANSWERS - LONG_ANSWERS_KEPT; n++)
+      ends.push(await answers.begin(of([`user ${n}`])))
+    await expect(answers.begin(of(['user a']))).rejects.toThrow()
+    for (let n = 0; n < LONG_ANSWERS_KEPT; n++) await answers.begin(of(['user root'], true))
+    await expect(answers.begin(of(['user boss'], true))).rejects.toThrow()
+    ends[0]!()
+    await answers.begin(of(['user a']))
   })
 })

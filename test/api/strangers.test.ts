@@ -62,7 +62,24 @@ describe('connections without sign-in', () => {
     expect(open()).toBe(MAX_ANONYMOUS_PER_ADDRESS)
     expect((await ask('127.0.0.7', `Cookie: ${cookie}\r\n`, signedIn.socket)).status).toBe(200)
     expect((await ask('127.0.0.8', `Cookie: ${cookie}\r\n`)).status).toBe(200)
-    await expect(ask('127.0.0.7', `Cookie: ${cookie}\r\n`)).rejects.toThrow()
+    // and whoever comes from there has their turn
+    expect((await ask('127.0.0.7', `Cookie: ${cookie}\r\n`)).status).toBe(200)
+    expect(open()).toBeLessThanOrEqual(MAX_ANONYMOUS_PER_ADDRESS)
+  })
+
+  it('of one network that has its share give way to its newcomers: the oldest, those in work last', () => {
+    const { come, gone, busy, connections } = table({ perNetwork: 3 })
+    connections.signedIn(come('192.0.2.1', 1), USER)
+    come('192.0.2.9', 2)
+    for (const port of [3, 4, 5]) come('192.0.2.1', port)
+    busy.add('192.0.2.1 3')
+    come('192.0.2.1', 6)
+    expect(gone).toEqual(['192.0.2.1 4'])
+    for (const port of [5, 6]) busy.add(`192.0.2.1 ${port}`)
+    come('192.0.2.1', 7)
+    busy.add('192.0.2.1 7')
+    expect(gone).toEqual(['192.0.2.1 4', '192.0.2.1 3'])
+    expect(connections.size).toEqual({ all: 5, anonymous: 4 })
   })
 
   it('of all addresses together make room, at the cost of who has most', () => {

@@ -424,6 +424,78 @@ test('a change that comes while others are reviewed is looked at again, for all'
   expect(ended).not.toContain(second)
 })
 
+describe('when all is taken away at once', () => {
+  /** Two sessions, one of them with a guest, two in the menu, and two tickets. */
+  async function everything() {
+    const sessions = [await opened(await world.signIn()), await opened(await world.signIn())]
+    const menus = [await world.signIn('ops1'), await world.signIn('ops1')]
+    const tickets = [await ticket(), await ticket()]
+    const asked = { name: 'Bob', mode: 'control', by: 'ops1', basis: world.basis(), duration: LATER } as const
+    const guest = world.gate.invite(sessions[0]!, asked)
+    if (guest.result !== 'invited') throw new Error(guest.result)
+    expect(await byTicket(guest.password.revealText())).toMatchObject({ result: 'accepted' })
+    return { sessions, menus, tickets, invitation: guest.invitation.id }
+  }
+
+  /** They were all told, and no ticket is any good. */
+  async function expectOut({ sessions, menus, tickets, invitation }: Awaited<ReturnType<typeof everything>>) {
+    for (const session of sessions) expect(notices).toContainEqual(expect.objectContaining({ session }))
+    for (const identity of menus) expect(notices).toContainEqual(expect.objectContaining({ identity }))
+    expect(notices).toContainEqual(expect.objectContaining({ type: 'guest', invitation }))
+    await update({ isDisabled: false })
+    for (const password of tickets) expect(await byTicket(password)).toEqual({ result: 'rejected' })
+  }
+
+  test('everybody is told before anything is written', async () => {
+    const all = await everything()
+    const { promise: written, resolve: write } = Promise.withResolvers<void>()
+    const { append } = store.audit
+    const seen = Promise.withResolvers<number>()
+    store.audit.append = async (rows) => {
+      seen.resolve(notices.length)
+      await written
+      await append(rows)
+    }
+    await update({ isDisabled: true })
+    const review = world.gate.review()
+    // the sessions, the four who have signed in, and the guest
+    expect(await seen.promise).toBeGreaterThanOrEqual(7)
+    // while the log hangs, others are reviewed all the same
+    const before = notices.length
+    const again = world.gate.review()
+    await expect.poll(() => notices.length).toBeGreaterThan(before)
+    write()
+    await Promise.all([review, again])
+    expect(await events('session.kill')).toHaveLength(2)
+    expect(await events('ticket.withdraw')).toHaveLength(2)
+    await expectOut(all)
+  })
+
+  test('all of it goes though nothing can be written, and the failure is told', async () => {
+    const all = await everything()
+    const { append } = store.audit
+    store.audit.append = () => Promise.reject(new Error('disk full'))
+    await update({ isDisabled: true })
+    await expect(world.gate.review()).rejects.toThrow('the audit log could not be written')
+    store.audit.append = append
+    await expectOut(all)
+  })
+
+  test('all of it goes but what cannot be judged', async () => {
+    const all = await everything()
+    const { sessionTargets } = store.access
+    let isFirst = true
+    store.access.sessionTargets = async (...asked) => {
+      if (!isFirst) return await sessionTargets(...asked)
+      isFirst = false
+      throw new Error('disk I/O error')
+    }
+    await update({ isDisabled: true })
+    await expect(world.gate.review()).rejects.toThrow('disk I/O error')
+    await expectOut(all)
+  })
+})
+
 describe('a look', () => {
   /** The same database as another process has it open. */
   async function elsewhere<T>(work: (other: Store) => Promise<T>): Promise<T> {

@@ -75,8 +75,27 @@ describe('a deletion', () => {
     expect(await Promise.all([isThere(1), isThere(2), isThere(3)])).toEqual([true, true, true])
     expect(await here.deletion.remove(idOf(4), request())).toBe('not_found')
     const wish = { by: 'auditor', userId: 'a', since: BEGIN, reason: 'closed' }
-    expect(await here.deletion.release(idOf(2), wish, async () => {})).toBe('released')
+    expect(await here.deletion.release(idOf(2), wish, false, async () => {})).toBe('released')
     expect(await here.deletion.remove(idOf(2), request())).toBe('deleted')
+  })
+
+  test('of a hold is no key’s to release where it takes two persons, though it was set just before', async () => {
+    await here.session(1)
+    here.deletion.holdRelease = 'two'
+    const hold = { by: 'auditor', since: BEGIN, reason: 'case 7' }
+    const wish = { by: 'key:k', userId: '', since: BEGIN, reason: 'closed' }
+    const told: string[] = []
+    const release = (isPerson: boolean) =>
+      here.deletion.release(idOf(1), wish, isPerson, async (what) => void told.push(what))
+    expect(await release(false)).toBe('released')
+    const holding = here.deletion.hold(idOf(1), hold, async () => {})
+    expect(await release(false)).toBe('person_required')
+    await holding
+    expect(told).toEqual([])
+    expect((await here.store.sessions.find(idOf(1)))?.legalHold).toEqual(hold)
+    expect(await release(true)).toBe('asked')
+    expect(await release(false)).toBe('person_required')
+    expect(told).toEqual(['asked'])
   })
 
   test('and a hold come one after the other, whichever is first', async () => {

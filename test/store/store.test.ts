@@ -47,6 +47,30 @@ describe('a store', () => {
   })
 })
 
+describe('names of users that were there before their look was kept', () => {
+  it('are found when somebody would show as they do', async () => {
+    const { users } = temp.store
+    for (const name of ['сор', 'ВОВ', 'müller', 'ops1']) await users.create(newUser(name))
+    const looks = () => {
+      const other = new DatabaseSync(temp.path)
+      const rows = other.prepare('select user_name as name, look from users order by id').all()
+      other.close()
+      return rows.map(({ name, look }) => [name, look])
+    }
+    const kept = looks()
+    const other = new DatabaseSync(temp.path)
+    other.exec('update users set look = null')
+    other.close()
+    expect(await users.lookingLike('cop')).toBeUndefined()
+    const lost = kept.filter(([, look]) => look !== null).length
+    expect(await users.noteLooks()).toBe(lost)
+    expect(looks()).toEqual(kept)
+    expect((await users.lookingLike('cop'))?.userName).toBe('сор')
+    await expect(users.create(newUser('BOB'))).rejects.toThrow(DuplicateError)
+    expect(await users.noteLooks()).toBe(0)
+  })
+})
+
 describe('objects', () => {
   it('are read back as they were written, every field', async () => {
     const { store } = temp

@@ -64,15 +64,13 @@ export function registerRetention(app: Api, { deps }: Context): void {
   })
 
   app.post('/sessions/:ref/release', { schema: releasing }, async (request, reply) => {
-    const { id, legalHold } = await found(request)
+    const { id } = await found(request)
     const caller = callerOf(request)
     const { reason } = request.body
     // Who holds a key may act for many: none of them is a second person.
-    if (deletion.holdRelease === 'two' && legalHold && (caller.key || !caller.user)) {
-      throw new ApiError('person_required')
-    }
+    const isPerson = !caller.key && caller.user !== undefined
     const wish = { by: caller.name, userId: caller.user?.id ?? '', since: clock(), reason }
-    const answer = await deletion.release(id, wish, (what, before) =>
+    const answer = await deletion.release(id, wish, isPerson, (what, before) =>
       what === 'asked'
         ? record(audit, request, 'recording.release_request', {
             ...actor(caller),
@@ -87,6 +85,7 @@ export function registerRetention(app: Api, { deps }: Context): void {
             reason,
           }),
     )
+    if (answer === 'person_required') throw new ApiError(answer)
     return reply.code(answer === 'asked' ? 202 : 204).send(null)
   })
 
