@@ -89,7 +89,7 @@ export class SortError extends StoreError {
   }
 }
 
-/** As many long lists are read at this moment as may be: to be tried again. */
+/** As many long lists are read at this moment as may be, or as there is room for: to be tried again. */
 export class StoreBusyError extends StoreError {
   override readonly name = 'StoreBusyError'
 

@@ -48,7 +48,7 @@ export interface Listed<T> {
   /** How many there are on all pages. */
   total: number
   /**
-   * Of a page `inPieces`, whose `items` are empty. What they hold is of the moment when the first is asked for; they
+   * Of a page `inPieces`, whose `items` are empty. What they hold is of one moment after the first was asked for; they
    * are to be read soon, or given up (`return`).
    */
   pieces?: AsyncGenerator<T[]>

@@ -1,12 +1,16 @@
 /** Lists that are long, and asked for by somebody who does not read them. */
+import { readdirSync, readlinkSync, statSync, truncateSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { connect, type TLSSocket } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Harness, startHarness } from '../api/harness.ts'
 import { until } from '../until.ts'
 
 const SESSIONS = 20_000
 const MIB = 1024 * 1024
+/** How a whole answer in chunks ends. */
+const END = '\r\n0\r\n\r\n'
 
 let h: Harness
 let port: number
@@ -19,8 +23,10 @@ beforeAll(async () => {
   cookie = await h.signIn()
   fill()
 })
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+})
 afterAll(async () => {
-  for (const socket of sockets) socket.destroy()
   await h.close()
 })
 
@@ -41,6 +47,30 @@ function fill(): void {
   database.exec('commit')
   database.close()
 }
+
+/** All that comes until the answer or the connection ends. */
+function rest(socket: TLSSocket): Promise<string> {
+  return new Promise((resolve) => {
+    let all = ''
+    socket.on('data', (data) => {
+      all += data
+      if (all.endsWith(END)) resolve(all)
+    })
+    socket.once('close', () => resolve(all))
+    socket.resume()
+  })
+}
+
+/** Files of lists that this process has open, by the names that they have there. */
+const spools = () =>
+  readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      const path = `/proc/self/fd/${fd}`
+      return readlinkSync(path).startsWith(`${h.database}-list-`) ? [path] : []
+    } catch {
+      return []
+    }
+  })
 
 /** Asks, and reads nothing of the answer. */
 async function unread(path: string): Promise<TLSSocket> {
@@ -100,6 +130,47 @@ describe('a list of all', () => {
     expect(after.body).toEqual([{ user: 'changed' }])
   })
 
+  it('holds the log of the database for nobody who reads slowly, and is whole when he has read it', async () => {
+    const slow = [await unread('/sessions?limit=-1&sort=id'), await unread('/sessions?limit=-1&sort=-begin')]
+    for (const socket of slow) await until('its beginning', () => socket.readableLength > 0 || undefined)
+    const beside = new DatabaseSync(h.database, { timeout: 5000 })
+    try {
+      for (let round = 0; round < 2; round++) {
+        await h.store.sessions.update(idOf(round), { bytesIn: 100 + round })
+        // one that begins before the other ends, as he would go on
+        const next = await unread('/sessions?limit=-1')
+        await until('its beginning', () => next.readableLength > 0 || undefined)
+        slow.shift()!.destroy()
+        slow.push(next)
+        await until('the log to begin anew', () => {
+          const { busy } = beside.prepare('pragma wal_checkpoint(truncate)').get() as { busy: number }
+          return (busy === 0 && statSync(`${h.database}-wal`).size === 0) || undefined
+        })
+      }
+    } finally {
+      beside.close()
+    }
+    // whoever lists the folder sees nothing of it
+    expect(spools().length).toBeGreaterThan(0)
+    expect(readdirSync(dirname(h.database)).filter((name) => name.includes('-list-'))).toEqual([])
+    const whole = await rest(slow[0]!)
+    expect(whole.endsWith(END)).toBe(true)
+    for (let n = 0; n < SESSIONS; n += 997) expect(whole).toContain(idOf(n))
+    for (const socket of slow) socket.destroy()
+    await until('no file of a list', () => spools().length === 0 || undefined)
+  }, 90_000)
+
+  it('that cannot be read to its end has none', async () => {
+    const socket = await unread('/sessions?limit=-1&sort=id')
+    await until('its beginning', () => socket.readableLength > 0 || undefined)
+    await until('its file, and no other', () => spools().length === 1 || undefined)
+    truncateSync(spools()[0]!, 2 * MIB)
+    const text = await rest(socket)
+    expect(text).toContain(idOf(0))
+    expect(text).not.toContain(idOf(SESSIONS - 1))
+    expect(text.endsWith(END)).toBe(false)
+  })
+
   it('with an unknown field or a bad order is an error, and none that has begun', async () => {
     for (const query of ['sort=nothing', 'fields=nothing', 'q=nothing=1']) {
       expect((await h.call('GET', `/sessions?limit=-1&${query}`, { cookie })).status).toBe(400)
@@ -120,5 +191,5 @@ describe('a list of all', () => {
     }
     // as whole texts the forty would be 340 MiB
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB)
-  })
+  }, 90_000)
 })

@@ -6,12 +6,14 @@ export interface ReadingData {
 }
 
 export type ReadingCall =
-  | { type: 'open'; cursor: number; sql: string; parameters: readonly unknown[] }
-  /** The next rows, `rows` at most. */
-  | { type: 'read'; cursor: number; rows: number }
+  /** A list that is answered in pieces of `rows` at most. */
+  | { type: 'open'; cursor: number; sql: string; parameters: readonly unknown[]; rows: number }
+  /** Its next piece. */
+  | { type: 'read'; cursor: number }
   | { type: 'close'; cursor: number }
   | { type: 'end' }
 
 export type ReadingAnswer =
   | { cursor: number; rows: unknown[]; isLast: boolean }
-  | { cursor: number; failure: string }
+  /** `isBusy`: another time there may be room for it. */
+  | { cursor: number; failure: string; isBusy: boolean }

@@ -9,7 +9,7 @@ import type { ReadingAnswer, ReadingCall, ReadingData } from './messages.ts'
 
 /** In the package that was built it is JavaScript, beside this file as it is here. */
 const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
-/** Lists that are read at the same time: each holds the write-ahead log back as it was when it began. */
+/** Lists that are under way at the same time: each has a file (spool.ts), or its rows in memory. */
 export const MAX_CURSORS = 64
 const MAX_HEAP_MIB = 256
 
@@ -31,8 +31,8 @@ export class ReadingThread {
   }
 
   /**
-   * The rows of a query as they are when the first is asked for, in pieces of `most` at most; none is read before it is
-   * asked for.
+   * The rows of a query, all as they are at one moment after the first is asked for, in pieces of `most` at most. The
+   * first comes when all have been read: what is wrong with the query, or finds no room, is told before any.
    * @throws StoreBusyError
    */
   async *rows(sql: string, parameters: readonly unknown[], most: number): AsyncGenerator<unknown[]> {
@@ -44,13 +44,13 @@ export class ReadingThread {
     // it keeps the process alive only as long as something is read
     worker.ref()
     const tell = (call: ReadingCall) => worker.postMessage(call)
-    tell({ type: 'open', cursor, sql, parameters })
+    tell({ type: 'open', cursor, sql, parameters, rows: most })
     try {
       for (;;) {
         const { rows, isLast } = await new Promise<Parameters<Waiting['resolve']>[0]>((resolve, reject) => {
           if (this.#worker !== worker) throw new Error('the reading thread has ended')
           this.#cursors.set(cursor, { resolve, reject })
-          tell({ type: 'read', cursor, rows: most })
+          tell({ type: 'read', cursor })
         })
         if (rows.length > 0) yield rows
         if (isLast) return
@@ -83,7 +83,8 @@ export class ReadingThread {
       const waiting = this.#cursors.get(answer.cursor)
       if (!waiting) return
       this.#cursors.set(answer.cursor, undefined)
-      if ('failure' in answer) waiting.reject(new Error(answer.failure))
+      if ('failure' in answer)
+        waiting.reject(answer.isBusy ? new StoreBusyError() : new Error(answer.failure))
       else waiting.resolve(answer)
     })
     worker.on('error', (error) => {
