@@ -11,7 +11,7 @@ import { type Sink, systemAfter } from '../../src/audit/sink.ts'
 import { openStream } from '../../src/audit/sinks/stream.ts'
 
 const TIMES = 10_000
-/** A race for each of them would leave more than ten times that. */
+/** A race for each of them would leave three to twelve times that. */
 const BYTES_EACH = 100
 
 setFlagsFromString('--expose-gc')
