@@ -12,6 +12,7 @@ import { createApi } from './api/server.ts'
 import { auditAnchor } from './audit/anchor.ts'
 import type { StoredEvent } from './audit/chain.ts'
 import { Feeds } from './audit/feeds/feeds.ts'
+import { sealedRegister } from './audit/feeds/register.ts'
 import { AuditLog } from './audit/log.ts'
 import { Refusals } from './audit/refusals.ts'
 import type { Sink } from './audit/sink.ts'
@@ -141,6 +142,7 @@ export class Broker {
     this.#feeds = new Feeds({
       repository: parts.store.audit,
       folder: join(options.config.dataDir, 'sinks'),
+      register: sealedRegister(parts.store.settings, parts.vault),
       audit: this.#audit,
       onError: (error) => options.logger.error({ error }, 'a receiver of events could not be accounted for'),
     })

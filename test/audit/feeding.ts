@@ -6,6 +6,7 @@ import type { EventCode } from '../../src/audit/catalogue.ts'
 import type { StoredEvent } from '../../src/audit/chain.ts'
 import type { Feed } from '../../src/audit/feeds/feed.ts'
 import { Feeds } from '../../src/audit/feeds/feeds.ts'
+import { freshRegister, type Register } from '../../src/audit/feeds/register.ts'
 import type { EventFields } from '../../src/audit/fields.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import { type After, type Connection, type Sink, systemAfter } from '../../src/audit/sink.ts'
@@ -43,6 +44,21 @@ export interface FedOptions {
 }
 
 const folders: string[] = []
+/** By the folders of the positions. */
+const registers = new Map<string, Register>()
+
+function registerOf(folder: string): Register {
+  let kept = freshRegister()
+  const made: Register = {
+    read: async () => kept,
+    async write(registered) {
+      kept = registered
+    },
+  }
+  const register = registers.get(folder) ?? made
+  registers.set(folder, register)
+  return register
+}
 
 /** To be called when a test is over. */
 export function removeFolders(): void {
@@ -59,7 +75,14 @@ export async function feeding(sinks: readonly Sink[], options: FedOptions = {}):
   }
   const errors: Error[] = []
   const audit = new AuditLog({ repository, now: Date.now, onStored: (events) => feeds.stored(events) })
-  const feeds = new Feeds({ repository, folder, audit, onError: (error) => errors.push(error), after })
+  const feeds = new Feeds({
+    repository,
+    folder,
+    register: registerOf(folder),
+    audit,
+    onError: (error) => errors.push(error),
+    after,
+  })
   await feeds.open(sinks, begin)
   return {
     audit,

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { chainRows } from '../../src/audit/chain.ts'
 import { AuditLog } from '../../src/audit/log.ts'
@@ -207,7 +208,18 @@ describe('a position', () => {
       /could not be read/,
       502,
     ],
-    ['is missing', (file) => rmSync(file), /it is new here/, 1502],
+    ['is missing', (file) => rmSync(file), /its position is gone/, 502],
+    [
+      'has a check sum that anybody can make',
+      (file) => {
+        const { check, ...body } = JSON.parse(readFileSync(file, 'utf8'))
+        const forged = { ...body, sequence: body.sequence - 1 }
+        const sum = createHash('sha256').update(JSON.stringify(forged)).digest('hex')
+        writeFileSync(file, JSON.stringify({ ...forged, check: sum }))
+      },
+      /could not be read/,
+      502,
+    ],
     [
       'is behind the end of the log',
       (_, one) => one.repository.rows.splice(1400),
@@ -227,6 +239,55 @@ describe('a position', () => {
     const { two, sink } = await after(change)
     expect(two.events('sink.begin').at(-1)?.fields.reason).toMatch(reason)
     expect(sink.sequences[0]).toBe(first)
+    expect(two.events('sink.missed').map(({ fields }) => fields)).toEqual([
+      expect.objectContaining({ count: first - 1, reason: expect.stringMatching(reason) }),
+    ])
+  })
+
+  test('of another receiver counts for that one only', async () => {
+    const one = await fed([new MemorySink('ahead'), new MemorySink('behind')])
+    await record(one, 3)
+    await one.close()
+    const [to = '', from = ''] = readdirSync(one.folder)
+    writeFileSync(join(one.folder, to), readFileSync(join(one.folder, from)))
+    const { repository, folder } = one
+    const two = await fed([new MemorySink('ahead'), new MemorySink('behind')], { repository, folder })
+    expect(two.events('sink.begin').at(-1)?.fields.reason).toMatch(/could not be read/)
+    expect(two.events('sink.begin')).toHaveLength(3)
+    // all that there is goes out again: nothing is missed
+    expect(two.events('sink.missed')).toHaveLength(0)
+  })
+
+  test('that is removed with its receiver from the configuration does not hide it', async () => {
+    const one = await written()
+    rmSync(fileOf(one))
+    const { repository, folder } = one
+    const rows = last(one)
+    const two = await fed([new MemorySink('other')], { repository, folder })
+    expect(two.events('sink.end').map(({ fields }) => fields)).toEqual([
+      { object_type: 'syslog', object: 'memory', count: rows + 1 },
+    ])
+    await two.close()
+    const three = await fed([new MemorySink('other')], { repository, folder })
+    expect(three.events('sink.end')).toHaveLength(1)
+  })
+
+  test('counts for retention while receivers are replaced', async () => {
+    const stuck = new MemorySink('stuck')
+    stuck.isStuck = true
+    const one = await fed([stuck])
+    await record(one, 20)
+    const seen = new Set<number | undefined>()
+    let isReplaced = false
+    const replaced = one.feeds.replace([stuck]).then(() => {
+      isReplaced = true
+    })
+    while (!isReplaced) {
+      seen.add(one.feeds.slowest)
+      await setImmediate()
+    }
+    await replaced
+    expect([...seen]).toEqual([0])
   })
 
   test('is whole at every moment', async () => {

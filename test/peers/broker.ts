@@ -68,6 +68,8 @@ export interface Broker {
   must<T = unknown>(method: string, path: string, body?: unknown): Promise<T>
   /** SIGTERM, and wait for the end. */
   stop(): Promise<void>
+  /** Resolves to its exit code (null: ended by a signal). */
+  ended: Promise<number | null>
   /** SIGKILL in mid-work; the data folder stays. */
   kill(): Promise<void>
 }
@@ -162,6 +164,7 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
     dataFolder,
     configFile,
     log: daemon.log,
+    ended: daemon.ended,
     api,
     must: async <T>(method: string, path: string, body?: unknown) => {
       const answer = await api<T>(method, path, body)

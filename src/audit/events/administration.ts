@@ -120,7 +120,7 @@ export const ADMINISTRATION = {
     severity: 'warning',
     trap: true,
     meaning:
-      'a receiver of events is no longer in the configuration; `count` rows of the log had not reached it',
+      'a receiver of events is no longer in the configuration; `count` rows of the log had not reached it, all of them if its position was lost',
     fields: ['object_type', 'object', 'count'],
     sentence: (f) =>
       `the ${thing(f)} is no longer in the configuration, ${f.count ?? 0} rows of the audit log had not reached it`,
@@ -129,7 +129,7 @@ export const ADMINISTRATION = {
     severity: 'warning',
     trap: true,
     meaning:
-      'a receiver of events will not get `count` rows: retention had removed them from the log before it was back',
+      'a receiver of events will not get `count` rows: retention had removed them from the log before it was back, or its position was lost and nobody knows which of them it has had',
     fields: ['object_type', 'object', 'count', 'reason'],
     sentence: (f) => `the ${thing(f)} missed ${f.count ?? 0} rows of the audit log${because(f)}`,
   },

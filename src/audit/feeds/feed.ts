@@ -6,6 +6,7 @@
 import { kindOf } from '../catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
 import { type After, type Connection, Presence, type Sink } from '../sink.ts'
+import { Line } from './line.ts'
 import type { Piece, RecentRows } from './recent.ts'
 
 /** Rows that are read and sent at a time. */
@@ -90,7 +91,10 @@ export class Feed {
     const late = new Promise<void>((resolve) => {
       cancel = this.#options.after(DRAIN_MS, resolve)
     })
+    // Sockets and timers of receivers keep no process alive: this does, so that it ends behind them, and not amid.
+    const alive = setInterval(() => undefined, DRAIN_MS)
     await Promise.race([this.#running, late])
+    clearInterval(alive)
     cancel?.()
     this.#isOver = true
     this.#giveUp()
@@ -113,23 +117,22 @@ export class Feed {
 
   /** One connection, to its end. */
   async #serve(): Promise<void> {
-    const ended = Promise.withResolvers<never>()
-    ended.promise.catch(() => undefined)
+    const line = new Line()
     this.#handed = this.#settled
     this.#sent = this.#settled
     let isCurrent = true
-    this.#giveUp = () => ended.reject(new Error('the feed is closed'))
+    this.#giveUp = () => line.end(new Error('the feed is closed'))
     const connection = await this.#options.sink.connect({
       settled: (sequence) => {
         if (isCurrent && !this.#isOver) this.#settle(sequence)
       },
-      broken: (reason) => ended.reject(new Error(reason)),
+      broken: (reason) => line.end(new Error(reason)),
     })
     try {
       // what was late to connect has another feed by now
       if (this.#isOver) return
       this.#presence.succeeded()
-      while (await Promise.race([this.#next(connection, ended.promise), ended.promise]));
+      while (await this.#next(connection, line));
     } finally {
       await connection.close()
       isCurrent = false
@@ -137,15 +140,15 @@ export class Feed {
   }
 
   /** False: all is sent, and it closes. */
-  async #next(connection: Connection, ended: Promise<never>): Promise<boolean> {
+  async #next(connection: Connection, line: Line): Promise<boolean> {
     const woken = new Promise<void>((resolve) => {
       this.#wake = resolve
     })
     const { rows } = this.#options
-    const piece = await rows.after(this.#sent, ROWS_AT_A_TIME)
+    const piece = await line.wait(rows.after(this.#sent, ROWS_AT_A_TIME))
     if (!piece) {
       if (this.#isClosing) return false
-      await Promise.race([woken, ended])
+      await line.wait(woken)
       return true
     }
     this.#account(piece)
@@ -153,13 +156,13 @@ export class Feed {
     const last = wanted.at(-1)
     if (last) {
       this.#handed = last.sequence
-      await Promise.race([connection.send(wanted), ended])
+      await line.wait(connection.send(wanted))
       this.#backOff = FIRST_BACK_OFF_MS
     }
     this.#sent = piece.last
     this.#settle(this.#settled)
     const isFull = piece.last - piece.first + 1 >= ROWS_AT_A_TIME
-    if (isFull && this.#sent < rows.head) await Promise.race([this.#pause(CATCH_UP_PAUSE_MS), ended])
+    if (isFull && this.#sent < rows.head) await line.wait(this.#pause(CATCH_UP_PAUSE_MS))
     return true
   }
 

@@ -2,7 +2,8 @@
  * All receivers of events, each with a feed and a position of its own. Policies:
  *
  * - one without a position is new: it gets what comes from now on, and `sink.begin` says from which row;
- * - one whose position is not readable, or is about another log, gets the newest rows again, and that is said;
+ * - one whose position is lost, not readable, or about another log, gets the newest rows again, and that is said;
+ *   of the rows before those nobody knows whether it had them, and `sink.missed` counts them;
  * - one that is no longer configured has its position removed, and `sink.end` says what it has not had.
  */
 import type { AuditRepository } from '../../store/store.ts'
@@ -12,6 +13,7 @@ import { type After, type Sink, systemAfter } from '../sink.ts'
 import { Feed } from './feed.ts'
 import { Positions } from './position.ts'
 import { RecentRows } from './recent.ts'
+import type { Owner, Register } from './register.ts'
 
 /** How often it is looked for rows of other processes: a command line beside the broker. */
 export const LOOK_MS = 1000
@@ -24,6 +26,8 @@ export interface FeedsOptions {
   repository: Pick<AuditRepository, 'range' | 'last'>
   /** Where positions are kept. */
   folder: string
+  /** What positions are checked with. */
+  register: Register
   audit: Pick<Audit, 'record'>
   onError: (error: Error) => void
   after?: After
@@ -35,6 +39,16 @@ interface Fed {
   /** Cancels the write that is due. */
   due: (() => void) | undefined
   writing: Promise<void>
+  /** The position that was written last. */
+  written: number
+}
+
+interface Place {
+  sequence: number
+  /** Why it begins anew, which is to be told. */
+  why?: string
+  /** Its position should be there: rows that are not sent again are told, too. */
+  isLost?: boolean
 }
 
 export class Feeds {
@@ -48,7 +62,7 @@ export class Feeds {
   constructor(options: FeedsOptions) {
     this.#options = options
     this.#after = options.after ?? systemAfter
-    this.#positions = new Positions(options.folder)
+    this.#positions = new Positions(options.folder, options.register)
     this.#rows = new RecentRows(options.repository)
   }
 
@@ -57,7 +71,10 @@ export class Feeds {
     return this.#fed.map(({ feed }) => feed)
   }
 
-  /** The last row that all receivers have; undefined: there is no receiver. */
+  /**
+   * The last row that all receivers have; undefined: there is no receiver. While they are replaced, the ones of before
+   * count: what they have not had stays in the log.
+   */
   get slowest(): number | undefined {
     return this.#fed.length === 0 ? undefined : Math.min(...this.#fed.map(({ feed }) => feed.position))
   }
@@ -65,6 +82,9 @@ export class Feeds {
   /** Feeds these receivers. `begin`: the row behind which new ones begin; absent: the last one there is. */
   async open(sinks: readonly Sink[], begin?: number): Promise<void> {
     await this.#rows.look()
+    await this.#positions.open()
+    // The backup that was restored knows the receivers, and has none of their positions.
+    if (begin !== undefined) await this.#positions.own({})
     const told = await this.#begin(sinks, begin ?? this.#rows.head)
     this.#looks = setInterval(() => void this.#look(), LOOK_MS)
     this.#looks.unref()
@@ -93,6 +113,7 @@ export class Feeds {
   async close(): Promise<void> {
     clearInterval(this.#looks)
     await this.#end()
+    this.#fed = []
   }
 
   async #look(): Promise<void> {
@@ -102,13 +123,11 @@ export class Feeds {
   }
 
   async #end(): Promise<void> {
-    const ending = this.#fed
-    this.#fed = []
     await Promise.all(
-      ending.map(async (fed) => {
+      this.#fed.map(async (fed) => {
         await fed.feed.close()
-        fed.due?.()
         await fed.writing
+        fed.due?.()
         await this.#write(fed)
       }),
     )
@@ -123,24 +142,39 @@ export class Feeds {
       const name = this.#positions.nameOf(
         `${sink.identity}${fed.filter((one) => one.feed.sink.identity === sink.identity).length || ''}`,
       )
-      const { sequence, why } = await this.#placeOf(name, begin)
+      const { sequence, why, isLost } = await this.#placeOf(name, begin)
       const one = this.#feedOf(name, sink, sequence)
       fed.push(one)
       if (why === undefined) continue
       await this.#write(one)
-      const object = `row ${sequence + 1}`
+      const about = { object_type: sink.type, object: sink.address }
       told.push(() =>
         this.#options.audit.record('sink.begin', {
-          object_type: sink.type,
-          object: sink.address,
-          reason: `${why}: it gets events from ${object} on`,
+          ...about,
+          reason: `${why}: it gets events from row ${sequence + 1} on`,
         }),
       )
+      const { first, count } = await this.#rowsUpTo(sequence)
+      if (!isLost || count === 0) continue
+      const reason = `${why}: nobody knows which of the rows ${first} to ${sequence} it has had`
+      told.push(() => this.#options.audit.record('sink.missed', { ...about, count, reason }))
     }
     this.#fed = fed
-    for (const name of names.filter((one) => !fed.some((other) => other.name === one))) {
-      told.push(() => this.#forget(name))
-    }
+    const owners = Object.fromEntries(
+      fed.map(({ name, feed: { sink } }): [string, Owner] => [
+        name,
+        { type: sink.type, address: sink.address },
+      ]),
+    )
+    const gone = names.filter((one) => !Object.hasOwn(owners, one))
+    const known = gone.flatMap((name): [string, Owner][] => {
+      const owner = this.#positions.ownerOf(name)
+      return owner ? [[name, owner]] : []
+    })
+    // Those that are gone are known until it is told.
+    await this.#own({ ...owners, ...Object.fromEntries(known) })
+    for (const name of gone) told.push(() => this.#forget(name))
+    told.push(() => this.#own(owners))
     for (const { feed } of fed) feed.start()
     return told
   }
@@ -154,6 +188,7 @@ export class Feeds {
       name,
       due: undefined,
       writing: Promise.resolve(),
+      written: position,
       feed: new Feed({
         sink,
         rows: this.#rows,
@@ -173,21 +208,37 @@ export class Feeds {
     return one
   }
 
-  /** Where a receiver goes on; `why`: its position is not what it should be, and that is to be told. */
-  async #placeOf(name: string, begin: number): Promise<{ sequence: number; why?: string }> {
+  /** Where a receiver goes on. */
+  async #placeOf(name: string, begin: number): Promise<Place> {
     const found = this.#positions.read(name)
     if (found === 'missing') return { sequence: begin, why: 'it is new here' }
-    const again = Math.max(0, this.#rows.head - SENT_AGAIN)
-    if (found === 'unreadable') return { sequence: again, why: 'its position could not be read' }
+    const lost = (why: string): Place => ({
+      sequence: Math.max(0, this.#rows.head - SENT_AGAIN),
+      why,
+      isLost: true,
+    })
+    if (found === 'lost') return lost('its position is gone')
+    if (found === 'unreadable') return lost('its position could not be read')
     const { sequence, hash } = found
     if (sequence > this.#rows.head) {
-      return { sequence: again, why: `its position was row ${sequence}, which the audit log does not have` }
+      return lost(`its position was row ${sequence}, which the audit log does not have`)
     }
     const row = await this.#hashOf(sequence)
     if (row !== undefined && row !== hash) {
-      return { sequence: again, why: `its position was in another audit log, at row ${sequence}` }
+      return lost(`its position was in another audit log, at row ${sequence}`)
     }
     return { sequence }
+  }
+
+  /** What the log has of the rows up to this one. */
+  async #rowsUpTo(sequence: number): Promise<{ first: number; count: number }> {
+    const [row] = await this.#options.repository.range(0, 1)
+    const first = row?.sequence ?? sequence + 1
+    return { first, count: Math.max(0, sequence - first + 1) }
+  }
+
+  async #own(owners: Record<string, Owner>): Promise<void> {
+    await this.#positions.own(owners).catch(this.#options.onError)
   }
 
   /** undefined: there is no such row any more. */
@@ -200,12 +251,14 @@ export class Feeds {
   /** A receiver that is no longer configured. */
   async #forget(name: string): Promise<void> {
     const found = this.#positions.read(name)
-    if (typeof found === 'object') {
-      const { type, address, sequence } = found
+    const owner = typeof found === 'object' ? found : this.#positions.ownerOf(name)
+    if (owner) {
+      // Without a position that counts, it may have had none.
+      const { count } = await this.#rowsUpTo(this.#rows.head)
       await this.#options.audit.record('sink.end', {
-        object_type: type,
-        object: address,
-        count: Math.max(0, this.#rows.head - sequence),
+        object_type: owner.type,
+        object: owner.address,
+        count: typeof found === 'object' ? Math.max(0, this.#rows.head - found.sequence) : count,
       })
     }
     this.#positions.remove(name)
@@ -213,14 +266,19 @@ export class Feeds {
 
   #writeSoon(fed: Fed): void {
     fed.due ??= this.#after(WRITE_MS, () => {
-      fed.due = undefined
-      fed.writing = fed.writing.then(() => this.#write(fed))
+      // The next one is due behind this one: a disk that is slow to sync gets no queue.
+      fed.writing = this.#write(fed).then(() => {
+        fed.due = undefined
+        if (fed.feed.position > fed.written) this.#writeSoon(fed)
+      })
     })
   }
 
-  async #write({ name, feed }: Fed): Promise<void> {
+  async #write(fed: Fed): Promise<void> {
+    const { name, feed } = fed
     try {
       const sequence = feed.position
+      fed.written = sequence
       const hash = (await this.#hashOf(sequence)) ?? ''
       await this.#positions.write(name, feed.sink, { sequence, hash })
     } catch (error) {

@@ -1,21 +1,16 @@
 /**
  * How far a receiver has come in the audit log, in a file of its own: `data_dir/sinks/NAME.json`. It is replaced as a
- * whole, and bears a check sum, so that it is either what was written or seen not to be. The hash of the row tells
- * whether the log is still the one that it was about.
+ * whole, is on the disk before it counts, and bears a keyed check sum over its name too, so that it is either what
+ * was written there or seen not to be. The hash of the row tells whether the log is still the one that it was about.
  */
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { rename, writeFile } from 'node:fs/promises'
+import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freshRegister, type Owner, type Register } from './register.ts'
 
 const SUFFIX = '.json'
 const MAX_BYTES = 16 * 1024
-
-/** Whose position it is, for people. */
-export interface Owner {
-  type: string
-  address: string
-}
 
 export interface Position {
   /** The last row that the receiver has; 0: none. */
@@ -24,18 +19,38 @@ export interface Position {
   hash: string
 }
 
-/** `unreadable`: there is a file, which is not what was written. */
-export type ReadPosition = (Owner & Position) | 'missing' | 'unreadable'
-
-const checkOf = (body: object): string => createHash('sha256').update(JSON.stringify(body)).digest('hex')
+/** `missing`: it never had one. `lost`: it had one that is gone. `unreadable`: there is a file, which is not what was written. */
+export type ReadPosition = (Owner & Position) | 'missing' | 'lost' | 'unreadable'
 
 export class Positions {
   readonly #folder: string
+  readonly #register: Register
+  #registered = freshRegister()
 
   /** Makes the folder. */
-  constructor(folder: string) {
+  constructor(folder: string, register: Register) {
     this.#folder = folder
+    this.#register = register
     mkdirSync(folder, { recursive: true, mode: 0o700 })
+  }
+
+  /** Reads the key and the owners of positions; before all else. */
+  async open(): Promise<void> {
+    this.#registered = await this.#register.read()
+  }
+
+  /** undefined: no receiver had a position of this name. */
+  ownerOf(name: string): Owner | undefined {
+    const { owners } = this.#registered
+    return Object.hasOwn(owners, name) ? owners[name] : undefined
+  }
+
+  /** Notes that these have positions, and no others. */
+  async own(owners: Record<string, Owner>): Promise<void> {
+    const before = this.#registered
+    if (JSON.stringify(owners) === JSON.stringify(before.owners)) return
+    this.#registered = { ...before, owners }
+    await this.#register.write(this.#registered)
   }
 
   /** A file's name has to be one wherever the receiver is. */
@@ -43,11 +58,12 @@ export class Positions {
     return createHash('sha256').update(identity).digest('hex').slice(0, 32)
   }
 
-  /** Names that have a position, whatever it is. */
+  /** Names that have a position, whatever it is, or had one. */
   names(): string[] {
-    return readdirSync(this.#folder)
+    const files = readdirSync(this.#folder)
       .filter((name) => name.endsWith(SUFFIX))
       .map((name) => name.slice(0, -SUFFIX.length))
+    return [...new Set([...files, ...Object.keys(this.#registered.owners)])]
   }
 
   read(name: string): ReadPosition {
@@ -55,12 +71,13 @@ export class Positions {
     try {
       text = readFileSync(this.#path(name), 'utf8')
     } catch (error) {
-      return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'missing' : 'unreadable'
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return 'unreadable'
+      return this.ownerOf(name) ? 'lost' : 'missing'
     }
     try {
       const { check, ...body } = JSON.parse(text.slice(0, MAX_BYTES))
       const { type, address, sequence, hash } = body
-      const isWhole = check === checkOf(body) && Number.isSafeInteger(sequence) && sequence >= 0
+      const isWhole = check === this.#checkOf(name, body) && Number.isSafeInteger(sequence) && sequence >= 0
       return isWhole ? { type, address, sequence, hash } : 'unreadable'
     } catch {
       return 'unreadable'
@@ -70,13 +87,25 @@ export class Positions {
   async write(name: string, { type, address }: Owner, { sequence, hash }: Position): Promise<void> {
     const body = { type, address, sequence, hash }
     const path = this.#path(name)
-    await writeFile(`${path}.new`, `${JSON.stringify({ ...body, check: checkOf(body) })}\n`, { mode: 0o600 })
+    const file = await open(`${path}.new`, 'w', 0o600)
+    try {
+      await file.writeFile(`${JSON.stringify({ ...body, check: this.#checkOf(name, body) })}\n`)
+      await file.datasync()
+    } finally {
+      await file.close()
+    }
     await rename(`${path}.new`, path)
   }
 
   remove(name: string): void {
     rmSync(this.#path(name), { force: true })
     rmSync(`${this.#path(name)}.new`, { force: true })
+  }
+
+  #checkOf(name: string, body: object): string {
+    return createHmac('sha256', Buffer.from(this.#registered.key, 'hex'))
+      .update(JSON.stringify([name, body]))
+      .digest('hex')
   }
 
   #path(name: string): string {

@@ -80,6 +80,8 @@ class StreamCarrier implements Carrier {
   readonly #options: StreamOptions
   readonly #settling: Settling
   readonly #closed = Promise.withResolvers<void>()
+  /** Ends the wait for what is being written. */
+  #written: () => void = () => undefined
   #isOver = false
   #isClosing = false
   #lastSent = 0
@@ -100,6 +102,8 @@ class StreamCarrier implements Carrier {
       if (this.#isClosing && !hadError && socket.readableEnded) this.#settling.proven()
       this.#settling.stop()
       this.#closed.resolve()
+      // A callback of a socket that is destroyed need not come.
+      this.#written()
       listener.broken(reason)
     })
   }
@@ -109,7 +113,9 @@ class StreamCarrier implements Carrier {
     if (!last || this.#isOver) return
     const socket = this.#socket
     this.#lastSent = last.sequence
-    const written = new Promise<void>((resolve) => {
+    // Not a race against the connection's end: each would leave its reactions there.
+    await new Promise<void>((resolve) => {
+      this.#written = resolve
       socket.cork()
       for (const { bytes } of messages) {
         socket.write(`${bytes.length} `)
@@ -117,8 +123,6 @@ class StreamCarrier implements Carrier {
       }
       socket.uncork()
     })
-    // A callback of a socket that is destroyed need not come.
-    await Promise.race([written, this.#closed.promise])
     await this.#acknowledged()
     if (this.#isOver) throw new Error('the connection is over')
     this.#settling.sent(last.sequence)
