@@ -49,7 +49,9 @@ describeAttacks('a flood of refused sign-ins', (setting) => {
   const countOf = (events: Record<string, unknown>[]) =>
     events.reduce((sum, event) => sum + Number(event['count'] ?? 1), 0)
 
-  test('cuts nobody off, is counted to the last one, and makes a few rows', async () => {
+  test('cuts nobody off, is counted to the last one, and makes a few rows', {
+    timeout: 120_000,
+  }, async () => {
     const worker = await setting.arrive()
     const channel = await begin(worker, 'cat')
     let echoed = 0

@@ -56,6 +56,7 @@ class Guesser {
 
   async #connect(): Promise<TLSSocket> {
     const tcp = connectTcp({ host: '127.0.0.1', port: broker.ports.https, localAddress: this.#from })
+    tcp.on('error', () => undefined)
     const ca = readFileSync(join(broker.dataFolder, 'tls', 'cert.pem'))
     const socket = connect({ socket: tcp, ca, checkServerIdentity: () => undefined })
     socket.on('error', () => undefined)

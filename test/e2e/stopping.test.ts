@@ -39,15 +39,13 @@ async function mutePort(): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-test.each<[string, 'udp' | 'tcp', string, () => Promise<number>]>([
-  ['nobody listens over UDP', 'udp', '127.0.0.1', () => udpPort(false)],
-  ['somebody listens over UDP', 'udp', '127.0.0.1', () => udpPort(true)],
-  ['a receiver over TCP never reads', 'tcp', '127.0.0.1', mutePort],
-  // RFC 5737: no answer comes from there
-  ['a receiver over TCP does not answer', 'tcp', '192.0.2.1', async () => 514],
-])('when %s', { timeout: 90_000 }, async (_, transport, host, port) => {
+test.each<[string, 'udp' | 'tcp', () => Promise<number>]>([
+  ['nobody listens over UDP', 'udp', () => udpPort(false)],
+  ['somebody listens over UDP', 'udp', () => udpPort(true)],
+  ['a receiver over TCP never reads', 'tcp', mutePort],
+])('when %s', { timeout: 90_000 }, async (_, transport, port) => {
   const dataFolder = join(folder, 'data')
-  const syslog = [{ host, port: await port(), transport }]
+  const syslog = [{ host: '127.0.0.1', port: await port(), transport }]
   const broker = await startBroker({ dataFolder, config: { syslog } })
   const pidFile = join(dataFolder, 'sallyport.pid')
   expect(existsSync(pidFile)).toBe(true)
