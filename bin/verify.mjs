@@ -475,18 +475,22 @@ function gather(sessions, { code, time, fields }) {
     if (fields.digest !== undefined) change({ closed: { size: fields.size, digest: fields.digest } })
   }
   if (code === 'recording.deleted') {
-    // A tombstone stands for the recording whose digest it names, and for no other that was put in its place.
-    const { deleted: _, ...rest } = known
-    const isWhole = rest.closed
-      ? rest.closed.digest === fields.digest
-      : (fields.size ?? 0) >= (rest.noted?.size ?? 0)
-    // What was never closed and is gone was not there to be deleted.
-    const isGone = rest.lost !== undefined && !rest.closed
-    const stands = fields.result !== 'failure' && isWhole && !isGone
-    const by = fields.user ?? fields.method
-    const deleted = `deleted ${new Date(time).toISOString()} by ${by}: ${fields.reason ?? '?'}`
-    sessions.set(fields.session, stands ? { ...rest, deleted } : rest)
+    const { digest, size = 0, user, method, reason } = fields
+    const sentence = `deleted ${new Date(time).toISOString()} by ${user ?? method}: ${reason ?? '?'}`
+    change({ tombstone: fields.result === 'failure' ? undefined : { digest, size, sentence } })
   }
+  // Rows that were removed are said again behind a tombstone that was made when they were there.
+  if (code === 'recording.deleted' || code === 'audit.kept') change({ deleted: sentenceOf(known) })
+}
+
+/** What a tombstone says, when it stands: for the recording whose digest it names, and for no other in its place. */
+function sentenceOf({ tombstone, closed, noted, lost }) {
+  if (!tombstone) return undefined
+  // What was never closed and is gone was not there to be deleted.
+  const stands = closed
+    ? closed.digest === tombstone.digest
+    : lost === undefined && tombstone.size >= (noted?.size ?? 0)
+  return stands ? tombstone.sentence : undefined
 }
 
 /**
