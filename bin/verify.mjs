@@ -3,7 +3,8 @@
  * Verifies recordings and exported audit logs of Sallyport, for somebody who trusts neither the bastion nor its
  * programs: one file, Node 20 or newer, nothing else. It is written from docs/recording-format.md and
  * docs/events.md ("Proof"), shares no code with the bastion, and needs no secret: only the public key that signs,
- * which the auditor got by another way than the files (`sallyport audit key` prints it).
+ * which the auditor got by another way than the files (`sallyport audit key` prints it). With several, the first --key is
+ * the present one, which has to have signed the end of the log; the others are those that it came in the place of.
  *
  *     node verify.mjs --key KEY [--audit EXPORT] [--head ROW:HASH] [--json] [RECORDING | FOLDER]…
  *
@@ -506,6 +507,8 @@ export function verifyAudit(path, { keys, heads = [] }) {
   let previous = begin?.hash ?? Buffer.alloc(32)
   /** Id of the key that has to sign from here on, once the log says which. */
   let signer
+  /** Id of the key that has signed the last checkpoint. */
+  let last
   let gap
   /** When the log begins, in milliseconds since 1970, where that is not its first row: it knows no session before. */
   let since
@@ -544,6 +547,7 @@ export function verifyAudit(path, { keys, heads = [] }) {
       if (event.code === 'audit.checkpoint') {
         checkAuditCheckpoint(event, previous, keys, signer)
         signed = next
+        last = event.fields.signer
       }
       if (event.code === 'secret.change' && event.fields.object_type === 'signing_key')
         signer = event.fields.signer
@@ -557,6 +561,10 @@ export function verifyAudit(path, { keys, heads = [] }) {
     const unseen = heads.find(({ sequence }) => sequence >= next)
     if (unseen)
       throw new Fault('cut_tail', `the log ends before row ${next}, but it had row ${unseen.sequence}`)
+    if (last !== undefined && last !== keys[0]?.id) {
+      const message = `the last checkpoint is signed by ${last}, which ${keys[0]?.id} has come in the place of`
+      throw new Fault('unknown_signer', message)
+    }
     // One without any row is none: the broker's first event is its own start.
     if (signed === before || signed !== next - 1)
       throw new Fault('cut_tail', 'the log does not end with a checkpoint, as an export does')
