@@ -13,6 +13,7 @@ export interface VerifierEvidence {
   noted?: { size: number; digest: string; milliseconds: number }
   lost?: string
   ended?: boolean
+  deleted?: string
 }
 export function keyOf(raw: Uint8Array): VerifierKey
 export function verifyRecording(
@@ -30,4 +31,12 @@ export function verifyRecording(
 export function verifyAudit(
   path: string,
   options: { keys: VerifierKey[]; heads?: { sequence: number; hash: string }[] },
-): { ok: boolean; rows: number; removed?: number; head: string; since?: number; fault?: VerifierFault }
+): {
+  ok: boolean
+  rows: number
+  removed?: number
+  head: string
+  sessions: Map<string, VerifierEvidence>
+  since?: number
+  fault?: VerifierFault
+}

@@ -3,7 +3,8 @@
  * Verifies recordings and exported audit logs of Sallyport, for somebody who trusts neither the bastion nor its
  * programs: one file, Node 20 or newer, nothing else. It is written from docs/recording-format.md and
  * docs/events.md ("Proof"), shares no code with the bastion, and needs no secret: only the public key that signs,
- * which the auditor got by another way than the files (`sallyport audit key` prints it).
+ * which the auditor got by another way than the files (`sallyport audit key` prints it). With several, the first --key is
+ * the present one, which has to have signed the end of the log; the others are those that it came in the place of.
  *
  *     node verify.mjs --key KEY [--audit EXPORT] [--head ROW:HASH] [--json] [RECORDING | FOLDER]…
  *
@@ -475,18 +476,22 @@ function gather(sessions, { code, time, fields }) {
     if (fields.digest !== undefined) change({ closed: { size: fields.size, digest: fields.digest } })
   }
   if (code === 'recording.deleted') {
-    // A tombstone stands for the recording whose digest it names, and for no other that was put in its place.
-    const { deleted: _, ...rest } = known
-    const isWhole = rest.closed
-      ? rest.closed.digest === fields.digest
-      : (fields.size ?? 0) >= (rest.noted?.size ?? 0)
-    // What was never closed and is gone was not there to be deleted.
-    const isGone = rest.lost !== undefined && !rest.closed
-    const stands = fields.result !== 'failure' && isWhole && !isGone
-    const by = fields.user ?? fields.method
-    const deleted = `deleted ${new Date(time).toISOString()} by ${by}: ${fields.reason ?? '?'}`
-    sessions.set(fields.session, stands ? { ...rest, deleted } : rest)
+    const { digest, size = 0, user, method, reason } = fields
+    const sentence = `deleted ${new Date(time).toISOString()} by ${user ?? method}: ${reason ?? '?'}`
+    change({ tombstone: fields.result === 'failure' ? undefined : { digest, size, sentence } })
   }
+  // Rows that were removed are said again behind a tombstone that was made when they were there.
+  if (code === 'recording.deleted' || code === 'audit.kept') change({ deleted: sentenceOf(known) })
+}
+
+/** What a tombstone says, when it stands: for the recording whose digest it names, and for no other in its place. */
+function sentenceOf({ tombstone, closed, noted, lost }) {
+  if (!tombstone) return undefined
+  // What was never closed and is gone was not there to be deleted.
+  const stands = closed
+    ? closed.digest === tombstone.digest
+    : lost === undefined && tombstone.size >= (noted?.size ?? 0)
+  return stands ? tombstone.sentence : undefined
 }
 
 /**
@@ -502,6 +507,8 @@ export function verifyAudit(path, { keys, heads = [] }) {
   let previous = begin?.hash ?? Buffer.alloc(32)
   /** Id of the key that has to sign from here on, once the log says which. */
   let signer
+  /** Id of the key that has signed the last checkpoint. */
+  let last
   let gap
   /** When the log begins, in milliseconds since 1970, where that is not its first row: it knows no session before. */
   let since
@@ -540,6 +547,7 @@ export function verifyAudit(path, { keys, heads = [] }) {
       if (event.code === 'audit.checkpoint') {
         checkAuditCheckpoint(event, previous, keys, signer)
         signed = next
+        last = event.fields.signer
       }
       if (event.code === 'secret.change' && event.fields.object_type === 'signing_key')
         signer = event.fields.signer
@@ -553,6 +561,10 @@ export function verifyAudit(path, { keys, heads = [] }) {
     const unseen = heads.find(({ sequence }) => sequence >= next)
     if (unseen)
       throw new Fault('cut_tail', `the log ends before row ${next}, but it had row ${unseen.sequence}`)
+    if (last !== undefined && last !== keys[0]?.id) {
+      const message = `the last checkpoint is signed by ${last}, which ${keys[0]?.id} has come in the place of`
+      throw new Fault('unknown_signer', message)
+    }
     // One without any row is none: the broker's first event is its own start.
     if (signed === before || signed !== next - 1)
       throw new Fault('cut_tail', 'the log does not end with a checkpoint, as an export does')

@@ -132,7 +132,7 @@ export class Broker {
       repository: parts.store.audit,
       now: Date.now,
       onStored: (events) => this.#stored(events),
-      refusals: new Refusals({ now: Date.now }),
+      refusals: new Refusals({ now: Date.now, monotonic: () => performance.now() }),
       checkpoints: {
         key: parts.keeper.keys.signing,
         anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
@@ -212,7 +212,7 @@ export class Broker {
       keeper: parts.keeper,
       audit: this.#audit,
       checkpoint: () => this.#audit.checkpoint(),
-      now: Date.now,
+      monotonic: () => performance.now(),
     })
     this.#space = new SpaceWatch(
       { folder: parts.keeper.root, alarm: alarmFree, minimum: minFree },

@@ -2,11 +2,13 @@
  * Refusals that repeat become one event with a count, so that nobody fills the audit log, and the queue before it,
  * with sign-ins that fail. The first of a kind is told at once; what is like it (the same but for the client's port)
  * is counted, and told when its window is over: 10 s, growing to 60 while it goes on. Who varies what he is refused for is
- * counted together per session, or per network, once he has used up what may be told one by one.
+ * counted together per session, or per network, once he has used up what may be told one by one: that takes nothing from
+ * sessions, and little from networks elsewhere.
  */
-import { networkOf } from '../model/networks.ts'
+import { neighbourhoodOf, networkOf } from '../model/networks.ts'
+import { Allowances } from './allowances.ts'
 import type { AuditEvent, EventCode } from './catalogue.ts'
-import type { EventField, EventFields } from './fields.ts'
+import type { EventFields } from './fields.ts'
 import { type After, systemAfter } from './sink.ts'
 
 const REFUSALS: ReadonlySet<EventCode> = new Set([
@@ -22,70 +24,111 @@ const MAX_WINDOW_MS = 60_000
 const SWEEP_MS = 1000
 /** Of a kind that are told one by one. */
 const ONE_BY_ONE = 10
-/** Kinds that are told apart, and sessions and networks; beyond, what is alike in the code alone is counted together. */
-const MAX_KINDS = 300
-const MAX_GROUPS = 100
-/** What may be told one by one: of a session, of a network, and of all networks together. */
+/**
+ * Kinds that are told apart: of one session, or of one neighbourhood of networks, and of all sessions, or all networks.
+ * Where there is no room for a kind it is told one by one as long as the rates below allow.
+ */
+const KINDS = { each: 50, all: 300 }
+/** Sessions, or networks, that are counted together; beyond, their neighbourhood is, then what is alike in the code. */
+const GROUPS = { each: 5, all: 100 }
+const WITHOUT_BOUNDS = { each: Number.POSITIVE_INFINITY, all: Number.POSITIVE_INFINITY }
+/** What may be told one by one: of each code in a session, of a network, of its neighbourhood, of all networks. */
 const OF_SESSION = { burst: 100, perSecond: 2 }
-const OF_NETWORK = { burst: 60, perSecond: 1 / 3 }
-const OF_ALL_NETWORKS = { burst: 1000, perSecond: 1 }
-const MAX_ALLOWANCES = 2000
-/** Fields that several refusals of one session, or network, have in common. */
-const SHARED: readonly EventField[] = [
-  'session',
-  'user',
-  'client_ip',
-  'protocol',
-  'account',
-  'domain',
-  'device',
-]
-
-interface Rate {
-  burst: number
-  perSecond: number
-}
-
-/** What is still left of a rate. */
-interface Allowance {
-  left: number
-  at: number
-}
+const OF_NETWORK = { burst: 60, perSecond: 1 / 10 }
+const OF_NEIGHBOURHOOD = { burst: 120, perSecond: 1 / 6 }
+const OF_ALL_NETWORKS = { burst: 600, perSecond: 1 }
 
 interface Counted {
   code: EventCode
+  /** Whose room it takes. */
+  owner: string
+  /** Of a group, what all have in common that were counted. */
   fields: EventFields
+  /** Several kinds: why they are counted together, told when they are not the same. */
+  group?: string
+  /** Whether fields are left out, since they differ. */
+  differ: boolean
   count: number
   /** How many more of it are told one by one. */
   left: number
+  /** Milliseconds since the epoch. */
   first: number
   last: number
   window: number
-  /** When it is told. */
+  /** When it is told, on the monotonic clock. */
   until: number
+}
+
+const TOO_MANY = 'several, too many to be told one by one'
+const FROM_SEVERAL = 'several, from several networks or sessions'
+
+/** What is counted, in bounds: `each` of one owner, `all` together. */
+class Table {
+  readonly counted = new Map<string, Counted>()
+  readonly #bounds: { each: number; all: number }
+  readonly #owned = new Map<string, number>()
+
+  constructor(bounds: { each: number; all: number }) {
+    this.#bounds = bounds
+  }
+
+  hasRoom(owner: string): boolean {
+    return this.counted.size < this.#bounds.all && (this.#owned.get(owner) ?? 0) < this.#bounds.each
+  }
+
+  add(name: string, counted: Counted): Counted {
+    this.counted.set(name, counted)
+    this.#owned.set(counted.owner, (this.#owned.get(counted.owner) ?? 0) + 1)
+    return counted
+  }
+
+  remove(name: string, { owner }: Counted): void {
+    this.counted.delete(name)
+    const left = (this.#owned.get(owner) ?? 0) - 1
+    if (left > 0) this.#owned.set(owner, left)
+    else this.#owned.delete(owner)
+  }
+
+  clear(): void {
+    this.counted.clear()
+    this.#owned.clear()
+  }
+}
+
+/** Sessions have their own tables, which nobody outside of them can fill. */
+class Side {
+  readonly kinds = new Table(KINDS)
+  readonly groups = new Table(GROUPS)
+  /** One for each code at most. */
+  readonly rest = new Table(WITHOUT_BOUNDS)
 }
 
 export interface RefusalsOptions {
   /** Milliseconds since the epoch. */
   now: () => number
+  /** Milliseconds since any moment, never decreasing. */
+  monotonic: () => number
   after?: After
 }
 
 export class Refusals {
   readonly #now: () => number
+  readonly #monotonic: () => number
   readonly #after: After
-  readonly #counted = new Map<string, Counted>()
-  readonly #allowances = new Map<string, Allowance>()
-  readonly #strangers: Allowance
-  #kinds = 0
+  readonly #sessions = new Side()
+  readonly #networks = new Side()
+  readonly #ofSession = new Allowances(OF_SESSION)
+  readonly #ofNetwork = new Allowances(OF_NETWORK)
+  readonly #ofNeighbourhood = new Allowances(OF_NEIGHBOURHOOD)
+  readonly #ofAllNetworks = new Allowances(OF_ALL_NETWORKS)
   #sweeping = false
   /** Is handed what was counted, when it is due. */
   tell: (event: AuditEvent) => void = () => undefined
 
-  constructor({ now, after = systemAfter }: RefusalsOptions) {
+  constructor({ now, monotonic, after = systemAfter }: RefusalsOptions) {
     this.#now = now
+    this.#monotonic = monotonic
     this.#after = after
-    this.#strangers = { left: OF_ALL_NETWORKS.burst, at: now() }
   }
 
   /** Whether events of this kind are refusals at all. */
@@ -95,90 +138,94 @@ export class Refusals {
 
   /** True: it is counted, and told later. False: it is to be told now. */
   takes(event: AuditEvent): boolean {
-    if (!REFUSALS.has(event.code)) return false
+    const { code, fields } = event
+    if (!REFUSALS.has(code)) return false
+    const { kinds } = this.#sideOf(fields)
     const kind = kindOf(event)
-    const known = this.#counted.get(kind)
+    const known = kinds.counted.get(kind)
     if (known) {
       if (known.left > 0 && this.#allows(event)) {
         known.left--
         return false
       }
       known.left = 0
-      this.#add(known, event)
+      add(known, event)
       return true
     }
-    if (this.#kinds >= MAX_KINDS || !this.#allows(event)) {
+    if (!this.#allows(event)) {
       this.count(event)
       return true
     }
-    this.#kinds++
-    const { client_port: _, ...fields } = event.fields
-    this.#counted.set(kind, { ...this.#fresh(event.code, fields), left: ONE_BY_ONE - 1 })
-    this.#sweepSoon()
+    const owner = ownerOf(fields)
+    if (kinds.hasRoom(owner)) {
+      const { client_port: _, ...same } = fields
+      kinds.add(kind, { ...this.#fresh(code, owner), fields: same, left: ONE_BY_ONE - 1 })
+      this.#sweepSoon()
+    }
     return false
   }
 
   /** Counts it with others of its session or network. */
   count(event: AuditEvent): void {
-    const { code, fields } = event
-    const group = `${code} ${groupOf(fields)}`
-    let counted = this.#counted.get(group)
-    if (!counted && this.#counted.size - this.#kinds < MAX_GROUPS) {
-      counted = this.#fresh(code, sharedOf(fields))
-      this.#counted.set(group, counted)
-    }
-    counted ??= this.#counted.get(code)
-    if (!counted) {
-      counted = this.#fresh(code, { reason: 'several, from several networks or sessions' })
-      this.#counted.set(code, counted)
-    }
-    this.#add(counted, event)
+    add(this.#groupOf(event), event)
     this.#sweepSoon()
+  }
+
+  #groupOf({ code, fields }: AuditEvent): Counted {
+    const { groups, rest } = this.#sideOf(fields)
+    const owner = ownerOf(fields)
+    const own = `${code} ${groupOf(fields)}`
+    const near = `${code} near ${owner}`
+    const known = groups.counted.get(own) ?? groups.counted.get(near)
+    if (known) return known
+    const fresh = this.#fresh(code, owner)
+    if (groups.hasRoom(owner)) return groups.add(own, { ...fresh, group: TOO_MANY })
+    // The neighbourhood has room of its own, one for each code.
+    if (groups.hasRoom(near)) return groups.add(near, { ...fresh, owner: near, group: TOO_MANY })
+    return rest.counted.get(code) ?? rest.add(code, { ...fresh, group: FROM_SEVERAL })
   }
 
   /** All that is counted, to be told now. */
   takeAll(): AuditEvent[] {
-    const all = [...this.#counted.values()].filter(({ count }) => count > 0)
-    this.#counted.clear()
-    this.#kinds = 0
-    return all.map((one) => this.#eventOf(one))
+    return this.#tables().flatMap((table) => {
+      const all = [...table.counted.values()].filter(({ count }) => count > 0)
+      table.clear()
+      return all.map((one) => this.#eventOf(one))
+    })
   }
 
-  #fresh(code: EventCode, fields: EventFields): Counted {
-    const now = this.#now()
+  #sideOf({ session }: EventFields): Side {
+    return session === undefined ? this.#networks : this.#sessions
+  }
+
+  #tables(): Table[] {
+    return [this.#sessions, this.#networks].flatMap(({ kinds, groups, rest }) => [kinds, groups, rest])
+  }
+
+  #fresh(code: EventCode, owner: string): Counted {
     return {
       code,
-      fields,
+      owner,
+      fields: {},
+      differ: false,
       count: 0,
       left: 0,
-      first: now,
-      last: now,
+      first: 0,
+      last: 0,
       window: FIRST_WINDOW_MS,
-      until: now + FIRST_WINDOW_MS,
+      until: this.#monotonic() + FIRST_WINDOW_MS,
     }
   }
 
-  /** One that was folded already, and could not be stored, counts for as many. */
-  #add(counted: Counted, { time, fields }: AuditEvent): void {
-    if (counted.count === 0) counted.first = time
-    counted.count += Number(fields.count ?? 1)
-    counted.last = time
-  }
-
-  #allows({ fields }: AuditEvent): boolean {
-    const isSession = fields.session !== undefined
+  #allows({ code, fields }: AuditEvent): boolean {
+    const now = this.#monotonic()
     const group = groupOf(fields)
-    const now = this.#now()
-    const rate = isSession ? OF_SESSION : OF_NETWORK
-    let own = this.#allowances.get(group)
-    if (!own) {
-      const [oldest] = this.#allowances.keys()
-      if (this.#allowances.size >= MAX_ALLOWANCES && oldest !== undefined) this.#allowances.delete(oldest)
-      own = { left: rate.burst, at: now }
-      this.#allowances.set(group, own)
-    }
-    if (!take(own, rate, now)) return false
-    return isSession || take(this.#strangers, OF_ALL_NETWORKS, now)
+    if (fields.session !== undefined) return this.#ofSession.take(`${code} ${group}`, now)
+    return (
+      this.#ofNetwork.take(group, now) &&
+      this.#ofNeighbourhood.take(ownerOf(fields), now) &&
+      this.#ofAllNetworks.take('', now)
+    )
   }
 
   #sweepSoon(): void {
@@ -186,18 +233,18 @@ export class Refusals {
     this.#sweeping = true
     this.#after(SWEEP_MS, () => {
       this.#sweeping = false
-      this.#sweep()
-      if (this.#counted.size > 0) this.#sweepSoon()
+      const tables = this.#tables()
+      for (const table of tables) this.#sweep(table)
+      if (tables.some(({ counted }) => counted.size > 0)) this.#sweepSoon()
     })
   }
 
-  #sweep(): void {
-    const now = this.#now()
-    for (const [key, counted] of this.#counted) {
+  #sweep(table: Table): void {
+    const now = this.#monotonic()
+    for (const [name, counted] of table.counted) {
       if (now < counted.until) continue
       if (counted.count === 0) {
-        this.#counted.delete(key)
-        if (key.startsWith('{')) this.#kinds--
+        table.remove(name, counted)
         continue
       }
       const event = this.#eventOf(counted)
@@ -208,20 +255,46 @@ export class Refusals {
     }
   }
 
-  #eventOf({ code, fields, count, first, last }: Counted): AuditEvent {
+  #eventOf({ code, fields, group, differ, count, first, last }: Counted): AuditEvent {
     const [from, to] = [first, last].map((time) => new Date(time).toISOString())
-    return { time: this.#now(), code, fields: { ...fields, count, first: from!, last: to! } }
+    const reason = differ ? group : undefined
+    return {
+      time: this.#now(),
+      code,
+      fields: { ...fields, ...(reason !== undefined && { reason }), count, first: from!, last: to! },
+    }
   }
 }
 
-/** Whether there was something left. */
-function take(allowance: Allowance, { burst, perSecond }: Rate, now: number): boolean {
-  const gained = (Math.max(0, now - allowance.at) / 1000) * perSecond
-  allowance.left = Math.min(burst, allowance.left + gained)
-  allowance.at = now
-  if (allowance.left < 1) return false
-  allowance.left--
-  return true
+/** One that was folded already, and could not be stored, counts for as many. */
+function add(counted: Counted, { time, fields }: AuditEvent): void {
+  const isFirst = counted.count === 0
+  if (isFirst) counted.first = time
+  counted.count += Number(fields.count ?? 1)
+  counted.last = time
+  if (counted.group === undefined) return
+  const { client_port: _, count: __, first: ___, last: ____, ...said } = fields
+  if (isFirst) {
+    counted.fields = said
+    counted.differ = false
+  } else keepCommon(counted, said)
+}
+
+/** Leaves out what differs, but for the address where all are from one network or its neighbours. */
+function keepCommon(counted: Counted, said: EventFields): void {
+  const { fields } = counted
+  const names = Object.keys(fields) as (keyof EventFields)[]
+  if (Object.keys(said).length !== names.length) counted.differ = true
+  for (const name of names) {
+    if (said[name] === fields[name]) continue
+    counted.differ = true
+    if (name !== 'client_ip' || counted.group === FROM_SEVERAL) delete fields[name]
+  }
+}
+
+/** A session, or else the neighbourhood of the network that the client is in. */
+function ownerOf({ session, client_ip: address }: EventFields): string {
+  return session === undefined ? neighbourhoodOf(String(address ?? '')) : `session ${session}`
 }
 
 /** A session, or else the network that the client is in. */
@@ -229,17 +302,7 @@ function groupOf({ session, client_ip: address }: EventFields): string {
   return session === undefined ? networkOf(String(address ?? '')) : `session ${session}`
 }
 
-/** Begins with a brace, which no group does. */
 function kindOf({ code, fields }: AuditEvent): string {
   const { client_port: _, client_ip: address, count: _count, first: _first, last: _last, ...rest } = fields
   return JSON.stringify({ code, network: networkOf(String(address ?? '')), ...rest })
-}
-
-function sharedOf(fields: EventFields): EventFields {
-  const isSession = fields.session !== undefined
-  const shared = SHARED.filter((field) => isSession || field === 'client_ip' || field === 'protocol')
-  const some = Object.fromEntries(
-    shared.flatMap((field) => (fields[field] === undefined ? [] : [[field, fields[field]]])),
-  )
-  return { ...some, reason: 'several, too many to be told one by one' }
 }

@@ -3,6 +3,7 @@
  * through what was noted elsewhere. It names the first fault exactly and stops there.
  */
 import { Buffer } from 'node:buffer'
+import { signerId } from '../../recordings/format/header.ts'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import { chainHash, FIRST, GENESIS, type Head, type StoredEvent } from './chain.ts'
 import { CHECKPOINT_ROWS, judgeCheckpoint, SIGNING_KEY } from './checkpoint.ts'
@@ -45,7 +46,10 @@ export interface AuditVerdict {
 }
 
 export interface AuditVerifyOptions {
-  /** Raw Ed25519 keys that sign; absent: checkpoints are not tried. */
+  /**
+   * Raw Ed25519 keys: the one that signs now, then those that it came in the place of, which sign nothing at the end of
+   * a log. Absent: checkpoints are not tried.
+   */
   trusted?: readonly Uint8Array[]
   /** Rows that the log is known to have, in any order. */
   known?: readonly Head[]
@@ -73,6 +77,8 @@ class AuditVerifier {
   #signed = FIRST - 1
   /** Id of the key that has to sign from here on, once the log says which. */
   #signer: string | undefined
+  /** Id of the key that has signed the last checkpoint. */
+  #last: string | undefined
 
   constructor(options: AuditVerifyOptions) {
     this.#options = options
@@ -131,6 +137,7 @@ class AuditVerifier {
     if (isCheckpoint) {
       this.#checkpoints++
       this.#signed = row.sequence
+      this.#last = String(event.fields.signer)
     }
     if (event.code === 'secret.change' && event.fields.object_type === SIGNING_KEY) {
       this.#signer = String(event.fields.signer)
@@ -169,6 +176,13 @@ class AuditVerifier {
     for (const { sequence } of this.#options.known ?? []) {
       if (sequence < this.#next) continue
       throw new Fault('cut_tail', `the log ends before row ${this.#next}, but it had row ${sequence} already`)
+    }
+    const [present] = this.#options.trusted ?? []
+    if (present && this.#last !== undefined && this.#last !== signerId(present)) {
+      throw new Fault(
+        'unknown_signer',
+        `the last checkpoint is signed by ${this.#last}, which ${signerId(present)} has come in the place of`,
+      )
     }
     const unsigned = this.#next - 1 - this.#signed
     if (this.#options.trusted && unsigned > MAX_UNSIGNED) {

@@ -32,9 +32,18 @@ const CLOSING: ReadonlySet<EventCode> = new Set([
   'recording.found',
 ])
 
+/** Which recording a tombstone was made for. */
+interface Tombstone {
+  digest: string | undefined
+  size: number
+  sentence: string
+}
+
 /** Gathers from the events of the log, in their order, what they say of recordings. */
 export class Evidence {
   readonly sessions = new Map<string, SessionEvidence>()
+  /** The last one of each session, whether it stands or not. */
+  readonly #tombstones = new Map<string, Tombstone>()
   /** When the log begins, in milliseconds since the epoch: of sessions before that it says nothing any more. */
   #since: number | undefined
 
@@ -66,6 +75,8 @@ export class Evidence {
       ...(digest !== undefined && { closed: { size: Number(size), digest: String(digest) } }),
       ...(sha256 !== undefined && { stored: String(sha256) }),
     })
+    // A tombstone before this one was made when those rows were there: it was judged without them.
+    this.#judge(session)
   }
 
   /** Whether the log is too young to know a session that began then, in milliseconds since the epoch. */
@@ -87,23 +98,36 @@ export class Evidence {
     this.#change(session, { closed: { size: Number(fields.size), digest: String(fields.digest) } })
   }
 
-  /** It stands for the recording whose digest it names, and for no other that was put in its place. */
   #tombstone(session: string, event: StoredEvent): void {
     const { result, digest, size, user, method, reason } = event.fields
+    if (result === 'failure') this.#tombstones.delete(session)
+    else {
+      this.#tombstones.set(session, {
+        digest: digest === undefined ? undefined : String(digest),
+        size: Number(size ?? 0),
+        sentence: `deleted ${timestampOf(event)} by ${user ?? method}: ${reason ?? '?'}`,
+      })
+    }
+    this.#judge(session)
+  }
+
+  /** A tombstone stands for the recording whose digest it names, and for no other that was put in its place. */
+  #judge(session: string): void {
     const { deleted: _, ...known } = this.sessions.get(session) ?? {}
-    const isWhole = known.closed
-      ? known.closed.digest === digest
-      : Number(size ?? 0) >= (known.noted?.size ?? 0)
-    // What was never closed and is gone was not there to be deleted.
-    const isGone = known.lost !== undefined && !known.closed
-    const deleted = `deleted ${timestampOf(event)} by ${user ?? method}: ${reason ?? '?'}`
-    const stands = result !== 'failure' && isWhole && !isGone
-    this.sessions.set(session, { ...known, ...(stands && { deleted }) })
+    const tombstone = this.#tombstones.get(session)
+    const stands = tombstone !== undefined && standsFor(tombstone, known)
+    this.sessions.set(session, { ...known, ...(stands && { deleted: tombstone.sentence }) })
   }
 
   #change(session: string, change: SessionEvidence): void {
     this.sessions.set(session, { ...this.sessions.get(session), ...change })
   }
+}
+
+function standsFor({ digest, size }: Tombstone, { closed, noted, lost }: SessionEvidence): boolean {
+  if (closed) return closed.digest === digest
+  // What was never closed and is gone was not there to be deleted.
+  return lost === undefined && size >= (noted?.size ?? 0)
 }
 
 const ROWS_AT_A_TIME = 1000

@@ -128,8 +128,8 @@ export interface KeeperOptions {
   minimumFree: number
   /** Where copies of the recordings go, if they go anywhere. */
   bucket?: Bucket
-  /** Milliseconds since the epoch; absent: the system's clock. */
-  now?: () => number
+  /** Milliseconds since any moment, never decreasing; absent: the system's. */
+  monotonic?: () => number
 }
 
 export class RecordingKeeper {
@@ -222,7 +222,7 @@ export class RecordingKeeper {
     if (!open) throw new Error('expected the checkpoint of a recording that is being written')
     open.signed.require(parsed)
     const signature = sign(null, bytes, this.#options.keys.signing)
-    open.signed.add(parsed, signature, this.#options.now?.() ?? Date.now())
+    open.signed.add(parsed, signature, this.#options.monotonic?.() ?? performance.now())
     return signature
   }
 

@@ -30,8 +30,8 @@ export interface ProgressOptions {
   audit: Audit
   /** Signs the audit log up to here. */
   checkpoint: () => Promise<void>
-  /** Milliseconds since the epoch. */
-  now: () => number
+  /** Milliseconds since any moment, never decreasing: the clock of the keeper. */
+  monotonic: () => number
 }
 
 interface Note {
@@ -61,8 +61,8 @@ export class Progress {
   }
 
   async #look(): Promise<void> {
-    const { keeper, audit, checkpoint, now } = this.#options
-    const at = now()
+    const { keeper, audit, checkpoint, monotonic } = this.#options
+    const at = monotonic()
     const noted = new Map<string, Note>()
     const turns: { session: string; recording: OpenRecording; size: number }[] = []
     for (const [session, recording] of keeper.open) {

@@ -35,7 +35,7 @@ export interface SignedEnd {
 interface Signed {
   statement: Statement
   signature: Buffer
-  /** Milliseconds since the epoch. */
+  /** Milliseconds on the keeper's monotonic clock. */
   at: number
   /** Made when it is asked for. */
   reached?: Reached
@@ -75,7 +75,7 @@ export class SignedRecording {
     return flawBehind(reachedOf(last), statement)
   }
 
-  /** A statement that `require` has let through was signed `at` this moment, in milliseconds since the epoch. */
+  /** A statement that `require` has let through was signed `at` this moment of a monotonic clock, in milliseconds. */
   add(statement: Statement, signature: Buffer, at: number): void {
     if (statement.checkpoint.kind !== 'failed') this.#settled = this.#latest ?? this.#settled
     this.#latest = { statement, signature, at }

@@ -28,15 +28,18 @@ function pass(ms: number): void {
   }
 }
 
+/** How far the wall clock was set back, in milliseconds. */
+let set: number
 let refusals: Refusals
 let folded: AuditEvent[]
 let atOnce: number
 beforeEach(() => {
   time = 1_795_000_000_000
   due = []
+  set = 0
   folded = []
   atOnce = 0
-  refusals = new Refusals({ now: () => time, after })
+  refusals = new Refusals({ now: () => time - set, monotonic: () => time, after })
   refusals.tell = (event) => folded.push(event)
 })
 function refuse(code: EventCode, fields: EventFields): void {
@@ -132,6 +135,65 @@ describe('refusals', () => {
         fields: expect.objectContaining({ ...inside, count: 900 }),
       }),
     ])
+  })
+
+  test('from many networks with invented names do not take from a session, nor from a network elsewhere', () => {
+    for (let i = 0; i < 3000; i++) {
+      refuse('auth.failure', { ...wrong, user: `user${i % 50}`, client_ip: `203.0.113.${i % 6}` })
+    }
+    const six = atOnce
+    for (let i = 0; i < 6000; i++) {
+      const address = `2001:db8:7:${i.toString(16)}::1`
+      refuse('auth.failure', { ...wrong, user: `user${i}`, client_ip: address })
+    }
+    expect(six).toBeLessThanOrEqual(120)
+    expect(atOnce - six).toBeLessThanOrEqual(120)
+    const inside = { session: '01A', user: 'ops1', client_ip: '203.0.113.1', protocol: 'SFTP' }
+    const now = [
+      refusals.takes({ time, code: 'file.denied', fields: { ...inside, path: '/etc/shadow' } }),
+      refusals.takes({ time, code: 'auth.failure', fields: { ...wrong, user: 'admin' } }),
+    ]
+    expect(now).toEqual([false, false])
+    pass(10_000)
+    // Five networks of the neighbourhood, and the others of it together.
+    expect(folded.filter(({ fields }) => fields.client_ip?.toString().startsWith('2001:'))).toHaveLength(6)
+  })
+
+  test('the first of its code in a session is told at once, whatever else was refused there, and in how many others', () => {
+    const inside = { user: 'ops1', client_ip: '192.0.2.7', protocol: 'SSH' }
+    for (let i = 0; i < 20_000; i++) {
+      refuse('file.denied', { ...inside, session: `0${i % 400}`, path: `/etc/${i}`, reason: 'rule' })
+    }
+    const fields = { ...inside, session: '01', reason: 'no right' }
+    expect(refusals.takes({ time, code: 'channel.denied', fields })).toBe(false)
+    expect(refusals.takes({ time, code: 'file.denied', fields: { ...fields, session: '0new' } })).toBe(false)
+  })
+
+  test('keep what they have in common when they are counted together', () => {
+    for (let i = 0; i < 60; i++) refuse('auth.failure', { ...wrong, user: `user${i}` })
+    for (let i = 0; i < 9; i++) refuse('auth.failure', { ...wrong, user: 'admin', client_port: i })
+    pass(10_000)
+    const [{ fields }] = folded as [AuditEvent]
+    expect(fields).toMatchObject({ ...wrong, user: 'admin', count: 9 })
+    refuse('auth.failure', { ...wrong, user: 'admin' })
+    for (let i = 0; i < 9; i++) refuse('auth.failure', { ...wrong, user: 'admin', reason: `flaw ${i}` })
+    pass(60_000)
+    expect(folded[1]?.fields).toMatchObject({
+      user: 'admin',
+      method: 'password',
+      reason: expect.stringMatching(/^several/),
+    })
+  })
+
+  test('are told in time though the clock is set back', () => {
+    for (let i = 0; i < 20; i++) refuse('auth.failure', wrong)
+    set = 86_400_000
+    pass(11_000)
+    expect(counts()).toBe(10)
+    pass(30_000)
+    for (let i = 0; i < 20; i++) refuse('auth.failure', { ...wrong, user: 'other' })
+    pass(11_000)
+    expect(counts()).toBe(20)
   })
 
   test('are what is folded, and nothing else', () => {

@@ -299,6 +299,9 @@ describe('exported audit logs: both verifiers find', () => {
     }
     await write(fresh, { object_type: 'signing_key', signer }, 'secret.change')
     expect(await bothFindIn(repository.rows, [], keys)).toBe('ok')
+    // A log that nothing but the replaced key has signed: a thief of it leaves out the event.
+    expect(await bothFindIn(rows, [], keys)).toBe('unknown_signer')
+    expect(await bothFindIn(repository.rows, [], [...keys].reverse())).toBe('unknown_signer')
     await write(fresh, { object: 'ls' }, 'command')
     expect(await bothFindIn(repository.rows, [], keys)).toBe('ok')
     await write(key, { object: 'by a thief of the old key' }, 'command')

@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { keyOf, verifyAudit as standAloneAudit } from '../../bin/verify.mjs'
 import { rawPublicKey } from '../../recordings/format/signature.ts'
+import type { EventCode } from '../../src/audit/catalogue.ts'
 import { chainRows, type Head } from '../../src/audit/chain.ts'
 import { exportAudit } from '../../src/audit/export.ts'
+import type { EventFields } from '../../src/audit/fields.ts'
 import { handoverFields } from '../../src/audit/handover.ts'
 import { type AuditVerdict, verifyAudit } from '../../src/audit/verify.ts'
 import { type AuditLimits, AuditRetention } from '../../src/keeper/audit-retention.ts'
@@ -201,6 +203,68 @@ describe('retention of the audit log', () => {
       { code: 'missing_session', session: idOf(3) },
     ])
   })
+
+  const digest = { a: 'a'.repeat(64), b: 'b'.repeat(64) }
+  test.each<[string, EventCode, EventFields, EventFields, boolean]>([
+    [
+      'of what was sealed stands',
+      'recording.sealed',
+      { digest: digest.a, size: 500 },
+      { digest: digest.a },
+      true,
+    ],
+    [
+      'of what was put in its place does not',
+      'recording.sealed',
+      { digest: digest.a, size: 500 },
+      { digest: digest.b },
+      false,
+    ],
+    [
+      'of what was lost does not',
+      'recording.failed',
+      { result: 'lost', reason: 'cut' },
+      { digest: digest.b },
+      false,
+    ],
+    [
+      'of less than was noted does not',
+      'recording.progress',
+      { object: `${idOf(7)}:500:${digest.a}:1000` },
+      { size: 400 },
+      false,
+    ],
+    [
+      'of all that was noted stands',
+      'recording.progress',
+      { object: `${idOf(7)}:500:${digest.a}:1000` },
+      { size: 500 },
+      true,
+    ],
+  ])(
+    'a tombstone %s, though the rows that it was held against are removed',
+    async (_, code, had, gone, stands) => {
+      const session = idOf(7)
+      await here.audit.record('session.open', { session })
+      await here.audit.record(code, code === 'recording.progress' ? had : { session, ...had })
+      await days(6)
+      await here.audit.record('recording.deleted', { session, method: 'age', reason: 'old', ...gone })
+      await days(1)
+      const deleted = async () => {
+        const { deleted: says } = (await gatherEvidence(here.store.audit, undefined)).sessions.get(session)!
+        await verdict()
+        const there = standAloneAudit(join(folder, 'export.jsonl'), { keys: [keyOf(raw())] })
+        expect(there.sessions.get(session)?.deleted).toBe(says)
+        return says !== undefined
+      }
+      expect(await deleted()).toBe(stands)
+      await retain({ keepDays: 3 }).enforce()
+      expect(errors).toEqual([])
+      expect(await here.events(code)).toEqual([])
+      expect(await here.events('recording.deleted')).toHaveLength(1)
+      expect(await deleted()).toBe(stands)
+    },
+  )
 
   test.each<[string, () => Promise<void>]>([
     [

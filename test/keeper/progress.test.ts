@@ -19,6 +19,8 @@ const signer = makeSigner()
 let here: Setting
 let keeper: RecordingKeeper
 let progress: Progress
+/** On the monotonic clock, in milliseconds. */
+let time: number
 beforeEach(async () => {
   here = await startSetting(signer)
   const keys = {
@@ -28,14 +30,14 @@ beforeEach(async () => {
     identities: [identity],
     recipient,
   }
-  const now = () => here.clock.now
+  time = 0
   keeper = new RecordingKeeper({
     root: here.root,
     keys,
     recipients: [],
     brokerKey: true,
     minimumFree: 0,
-    now,
+    monotonic: () => time,
   })
   progress = newProgress()
 })
@@ -47,7 +49,7 @@ const newProgress = (): Progress =>
     keeper,
     audit: here.audit,
     checkpoint: () => here.audit.checkpoint(),
-    now: () => here.clock.now,
+    monotonic: () => time,
   })
 
 interface Running {
@@ -94,6 +96,7 @@ const noted = async () =>
   )
 const look = async (after: number): Promise<void> => {
   here.clock.now += after
+  time += after
   await progress.look()
 }
 const faults = async () =>
@@ -146,6 +149,16 @@ describe('a recording that runs', () => {
     expect(await faults()).toEqual([])
   })
 
+  test('is noted as before when the clock goes back', async () => {
+    const { output, path } = await running(1)
+    await output('one')
+    await look(2000)
+    here.clock.now -= 3_600_000
+    await output('two')
+    for (let waited = 0; waited < 9; waited++) await look(1000)
+    expect((await noted()).at(-1)).toMatchObject([{ noted: { size: readFileSync(path).length } }])
+  })
+
   test('is not noted beyond what the file has', async () => {
     const { output, path } = await running(1)
     await output('one')
@@ -177,7 +190,7 @@ describe('a recording that runs', () => {
       keeper,
       audit: { record: (...event) => (fails ? Promise.reject(new Error('full')) : audit.record(...event)) },
       checkpoint: () => audit.checkpoint(),
-      now: () => here.clock.now,
+      monotonic: () => time,
     })
     await expect(look(2000)).rejects.toThrow('full')
     fails = false
