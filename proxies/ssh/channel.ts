@@ -358,6 +358,7 @@ export abstract class Channel {
           return channel.stage === 'passing'
         },
         deliver: (payload) => channel.fromTarget(payload),
+        goOn: () => channel.host.guarded(() => channel.goOn()),
       },
     )
   }

@@ -278,6 +278,7 @@ export class SessionChannel extends Channel {
         rights: session.rights,
         rules: session.fileRules,
         sizes: session.openSizes,
+        turns: session.turns,
         explain: (missing) => missingRight(missing, session.target.device),
       },
       {

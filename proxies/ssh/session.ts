@@ -17,6 +17,7 @@ import { WITHOUT_HASH } from './recorder/sftp-file.ts'
 import { asSent, commandText, type MainRequest } from './request.ts'
 import type { FileDenial } from './sftp/filter.ts'
 import { OpenSizes } from './sftp/open-sizes.ts'
+import { Turns } from './sftp/turns.ts'
 
 const now = () => performance.now()
 
@@ -27,6 +28,7 @@ export class SshSession extends ProxySession {
   readonly fileRules: FileJudge
   /** Of files that its channels have open, where there are rules for them. */
   readonly openSizes = new OpenSizes()
+  readonly turns = new Turns()
   readonly #changes = new Changes()
   readonly #quota: Quota
   readonly #terminalQuota: Quota

@@ -32,20 +32,31 @@ export function onWindows(path: Path): readonly Path[] {
  */
 export function hasExtension({ extensions, action }: FileRule, path: Path): boolean {
   if (extensions === undefined) return true
-  const readings = extensionKey(path.at(-1) ?? '')
-    .split(/[:\\]/)
-    .map(withoutEnd)
+  const name = path.at(-1) ?? ''
+  const key = extensionKey(name)
+  const readings = key.split(/[:\\]/).map(withoutEnd)
   const isOne = (name: string) => extensions.some((extension) => name.endsWith(`.${extension}`))
-  if (action === 'allow') return readings.every((name) => isOne(name) && !isCutShort(name))
+  if (action === 'allow')
+    return marksOf(key) === marksOf(name) && readings.every((one) => isOne(one) && !isCutShort(one))
   return readings.some((name) => isOne(name) || extensions.some((extension) => mayBeShort(name, extension)))
 }
 
-/** What extensions and the names that end in them are compared by: HFS+ does not look at invisible characters either. */
+/**
+ * What extensions and the names that end in them are compared by: HFS+ does not look at invisible characters either, and
+ * where case makes no difference `ſ` is an `s`, and a ligature is its letters.
+ */
 export function extensionKey(name: string): string {
   return name
     .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
-    .normalize('NFC')
+    .normalize('NFKC')
+    .toUpperCase()
     .toLowerCase()
+    .replaceAll('ς', 'σ')
+}
+
+/** How many characters part a name; others, such as a wide dot, only look like them. */
+function marksOf(name: string): number {
+  return name.match(/[.:\\ ]/g)?.length ?? 0
 }
 
 function withoutEnd(name: string): string {

@@ -58,6 +58,9 @@ const NAMES = new Set([
   'api.service.softlayer.com',
 ])
 
+/** Between the colons of an IPv6 address: `1:2:3:4:5:6:7::` has nine. */
+const MOST_GROUPS = 9
+
 /** What inet_aton(3) reads as an IPv4 address: `127.1`, `0x7f000001`, `017700000001`. Not one to be taken for a name. */
 export const NUMERIC = /^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+)){0,3}$/
 
@@ -186,5 +189,16 @@ function embeddedIn(name: string): string[] {
   return [
     ...quads.map(([, a, , b, c, d]) => [a, b, c, d].map(Number).join('.')),
     ...hexes.map(([, hex = '']) => dotted(Number.parseInt(hex, 16))),
+    ...name.split('.').flatMap(dashedIn),
   ]
+}
+
+/** IPv6 addresses with `-` for `:` within a label: `fd00-ec2--254`, behind or before other words too. */
+function dashedIn(label: string): string[] {
+  const parts = label.split('-')
+  return parts.flatMap((_, begin) =>
+    Array.from({ length: MOST_GROUPS }, (_, more) => parts.slice(begin, begin + more + 1).join(':')).filter(
+      isIPv6,
+    ),
+  )
 }

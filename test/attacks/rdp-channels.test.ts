@@ -96,7 +96,7 @@ function announce(): Buffer {
   }
   return writer.finish()
 }
-const request = (device: number, file: number, id: number, major: number, details: Uint8Array) =>
+const request = (device: number, file: number, id: number, major: number, details: Uint8Array, minor = 0) =>
   new ByteWriter()
     .uint16(0x4472)
     .uint16(0x4952)
@@ -104,7 +104,7 @@ const request = (device: number, file: number, id: number, major: number, detail
     .uint32(file)
     .uint32(id)
     .uint32(major)
-    .uint32(0)
+    .uint32(minor)
     .bytes(details)
     .finish()
 const answer = (device: number, id: number, status: number, details: Uint8Array) =>
@@ -118,14 +118,15 @@ const answer = (device: number, id: number, status: number, details: Uint8Array)
     .finish()
 const numbers = (...all: number[]) => all.reduce((writer, one) => writer.uint32(one), new ByteWriter())
 
+const create = (path: Uint8Array) => numbers(1, 0, 0, 0, 0, 1, 0x40, path.length).bytes(path).finish()
+
 /** With a file on the drive and a job of the printer open, each as 7. */
 async function sharing(options?: WorldOptions): Promise<World> {
   const world = await newWorldWithDesktop({ rights: EVERYTHING, ...options })
   world.client.channel('rdpdr', announce())
   const path = Buffer.from('\\plan.txt\0', 'utf16le')
-  const create = numbers(1, 0, 0, 0, 0, 1, 0x40, path.length).bytes(path).finish()
   for (const device of [DRIVE, PRINTER]) {
-    world.target.channel('rdpdr', request(device, 0, 1, 0, create))
+    world.target.channel('rdpdr', request(device, 0, 1, 0, create(path)))
     world.client.channel('rdpdr', answer(device, 1, 0, numbers(7).finish()))
   }
   world.client.heard()
@@ -209,7 +210,55 @@ test.each(Object.keys(WAYS))('what passes by %s is told', async (way) => {
   const sum = sizes.reduce((all, size) => all + size, 0)
   // Versions and numbers, which are looted too.
   expect(passed - sum).toBeLessThanOrEqual(16)
-  expect(sum).toBeLessThanOrEqual(passed)
+  // The names that the file and the job were opened by.
+  expect(sum).toBeLessThanOrEqual(passed + 40)
+})
+
+const text = (value: string) => Buffer.from(`${value}\0`, 'utf16le')
+const change = (kind: number, content: Uint8Array) =>
+  numbers(kind, content.length, 0, 0, 0, 0, 0, 0).bytes(content).finish()
+const rename = (path: Uint8Array, behind: Uint8Array = Buffer.alloc(0)) =>
+  change(10, new ByteWriter().uint16(0).uint32(path.length).bytes(path).bytes(behind).finish())
+const query = (path: Uint8Array) =>
+  new ByteWriter().uint32(1).uint8(1).uint32(path.length).zeros(23).bytes(path).finish()
+const BEHIND = Buffer.concat([text('\\plan.txt'), LOOT])
+
+test.each<[string, number, Uint8Array, number?]>([
+  ['a path that is opened', 0, create(BEHIND)],
+  ['half a character', 0, create(Buffer.alloc(3, 'A'))],
+  ['a new path', 6, rename(BEHIND)],
+  ['a new path’s end', 6, rename(text('\\new.txt'), LOOT)],
+  ['a change of dates', 6, change(4, LOOT)],
+  ['a change of size', 6, change(20, LOOT)],
+  ['a removal', 6, change(13, LOOT)],
+  ['names that are asked for', 12, query(BEHIND), 1],
+  ['a pattern of megabytes', 12, query(Buffer.alloc(3_000_000, 'A')), 1],
+])('nothing goes to a drive behind %s', async (_what, major, details, minor) => {
+  const { client, target } = await sharing()
+  target.channel('rdpdr', request(DRIVE, 7, 2, major, details, minor))
+  expect(client.heard().channels).toEqual([])
+})
+
+test.each<[string, number, (name: Uint8Array) => Uint8Array, number, number?]>([
+  ['a file that is not there', 0, create, FAILED],
+  ['a file that is opened, and not read', 0, create, 0],
+  ['files that are not there', 12, query, FAILED, 1],
+])('what names of %s say is told', async (_what, major, details, status, minor) => {
+  const world = await sharing()
+  const name = Buffer.from(`\\${'c2VjcmV0'.repeat(20)}\0`, 'utf16le')
+  for (let id = 10; id < 40; id++) {
+    world.target.channel('rdpdr', request(DRIVE, 7, id, major, details(name), minor))
+    world.client.channel('rdpdr', answer(DRIVE, id, status, numbers(id, 0).finish()))
+  }
+  expect(world.client.heard().channels.length).toBeGreaterThan(0)
+  world.client.pipe.closed = true
+  world.client.pipe.onClose?.()
+  await vi.waitFor(() => expect(world.closed).toHaveLength(1))
+  // Once a drive, not once a name.
+  const [one, ...others] = told(world, 'file.transfer').filter(({ path }) => path !== 'PRN3')
+  expect(others).toEqual([])
+  expect(one).toMatchObject({ path: 'home:', direction: 'down' })
+  expect(one!.size).toBeGreaterThanOrEqual(30 * name.length)
 })
 
 test('what has passed when the target sends the session on is told', async () => {
@@ -220,8 +269,8 @@ test('what has passed when the target sends the session on is told', async () =>
   packet.uint32(address.length).bytes(address)
   world.target.io(buildShare(CONTROL_PDU.serverRedirection, 1002, packet.finish()))
   await vi.waitFor(() =>
-    expect(told(world, 'file.transfer')).toEqual([
+    expect(told(world, 'file.transfer')).toContainEqual(
       expect.objectContaining({ path: 'home:\\plan.txt', direction: 'down', size: LOOT.length }),
-    ]),
+    ),
   )
 })

@@ -202,6 +202,24 @@ describe('the rules', () => {
     expect(isDenied(['allow up /** ext=txt', 'deny up /**'], name)).toEqual([true])
   })
 
+  test.each([
+    ['sh', ['/x.\u017fh', '/x.\uff33\uff28', '/x\uff0esh']],
+    ['diff', ['/x.di\ufb00', '/x.DI\ufb00']],
+    ['tiff', ['/x.ti\ufb00']],
+    ['key', ['/x.\u212aey']],
+    ['\u03b1\u03c3', ['/x.\u0391\u03a3', '/x.\u03b1\u03c2']],
+    ['\u03c3', ['/x.\u03a3', '/x.\u03c2']],
+  ])('an extension is forbidden where a target folds letters to it: %s', (extension, names) => {
+    expect(isDenied([`deny up /** ext=${extension}`], ...names)).toEqual(names.map(() => true))
+  })
+
+  test('a wide dot begins no extension that is allowed', () => {
+    expect(isDenied(['allow up /** ext=txt', 'deny up /**'], '/x.exe\uff0etxt', '/x.TXT')).toEqual([
+      true,
+      false,
+    ])
+  })
+
   test('an extension is not seen where none is', () => {
     const names = [
       '/in/exe',

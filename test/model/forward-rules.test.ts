@@ -171,6 +171,11 @@ describe("a cloud's metadata service", () => {
     'www-169-254-169-254.sslip.io',
     'a9fea9fe.nip.io',
     'x.0xa9fea9fe.example.com',
+    'fd00-ec2--254.sslip.io',
+    '--ffff-a9fe-a9fe.sslip.io',
+    'www-fd00-ec2--254-x.sslip.io',
+    'fd00-ec2-0-0-0-0-0-254.sslip.io',
+    'x.2002-a9fe-a9fe--.example.com',
   ]
 
   test.each(WAYS)('as %s is reached by no connection without a rule, nor by a rule for anything', (host) => {

@@ -17,9 +17,11 @@ import {
   parseCreate,
   parseDeviceMessage,
   parseDevices,
+  parseDirectoryQuery,
   parseIoCompletion,
   parseIoRequest,
   parseSetInformation,
+  QUERY_DIRECTORY,
   RDPDR,
   SET_INFORMATION,
 } from '../codec/rdpdr.ts'
@@ -68,7 +70,8 @@ export interface DeviceVisitor {
   opened(drive: string, path: string, isWriting: boolean): void
   /**
    * So many bytes of a file went to the target (`up`) or came from it; told when it is closed, and of what comes later
-   * when it comes. Of a printer, a port or a card the path is empty; of a card it is told when that is gone.
+   * when it comes. Of a printer, a port or a card the path is empty; of a card it is told when that is gone. So it is
+   * with an empty path of the names that a drive was asked for, where nothing else tells them.
    */
   transferred(device: Pick<Device, 'type' | 'name'>, path: string, direction: Direction, bytes: number): void
   /** Told when the target asks for it. */
@@ -88,6 +91,8 @@ interface OpenFile {
   /** Bytes. */
   up: number
   down: number
+  /** Bytes of its path, while nothing tells it. */
+  untold: number
   isClosed: boolean
 }
 
@@ -99,6 +104,10 @@ interface Pending {
   path?: string
   isWriting?: boolean
   isRemoved?: boolean
+  /** A path that it has is told. */
+  isNamed?: boolean
+  /** Bytes of data. */
+  content?: number
 }
 
 const createFile = (device: OpenFile['device'], path: string): OpenFile => ({
@@ -106,6 +115,7 @@ const createFile = (device: OpenFile['device'], path: string): OpenFile => ({
   path,
   up: 0,
   down: 0,
+  untold: 0,
   isClosed: false,
 })
 
@@ -135,8 +145,8 @@ export class DeviceFilter {
   readonly #pending = new Map<string, Pending>()
   /** Files that are open, by device and file. */
   readonly #files = new Map<string, OpenFile>()
-  /** Cards, by device: nothing is opened there. */
-  readonly #cards = new Map<number, OpenFile>()
+  /** What passes beside open files, by device: all of a card's, and paths. */
+  readonly #beside = new Map<number, OpenFile>()
   readonly #settings = createFile(SETTINGS, '')
   /** Files that are being opened. */
   #opening = 0
@@ -162,8 +172,8 @@ export class DeviceFilter {
   /** The channel is over, and so is every file that was open. */
   close(): void {
     for (const [key, file] of this.#files) this.#close(key, file)
-    for (const card of this.#cards.values()) this.#closed(card)
-    this.#cards.clear()
+    for (const beside of this.#beside.values()) this.#closed(beside)
+    this.#beside.clear()
     this.#closed(this.#settings)
   }
 
@@ -279,9 +289,9 @@ export class DeviceFilter {
     const begin = keyOf(device, '')
     for (const [key, pending] of this.#pending) if (key.startsWith(begin)) this.#settle(key, pending)
     for (const [key, file] of this.#files) if (key.startsWith(begin)) this.#close(key, file)
-    const card = this.#cards.get(device)
-    this.#cards.delete(device)
-    if (card) this.#closed(card)
+    const beside = this.#beside.get(device)
+    this.#beside.delete(device)
+    if (beside) this.#closed(beside)
   }
 
   #request(request: IoRequest, whole: Uint8Array): void {
@@ -297,7 +307,10 @@ export class DeviceFilter {
     this.#pending.set(key, pending)
     const { length, content } = measureRequest(request)
     // Whatever the client says that it has done with them, it has got them.
-    if (pending.open) this.#count(pending.open, 'down', content)
+    const isPath = request.major === IO.create || request.major === IO.directory
+    const open = isPath ? this.#besideOf(request.device, device) : pending.open
+    if (open && !pending.isNamed) this.#count(open, 'down', content)
+    pending.content = content
     this.#pass('target', whole.subarray(0, HEAD.message + HEAD.request + length))
   }
 
@@ -307,7 +320,7 @@ export class DeviceFilter {
     if (type === DEVICE_TYPE.smartCard) {
       // Nothing is opened there.
       return major === IO.deviceControl
-        ? { major, file, open: this.#card(device, { type, name }) }
+        ? { major, file, open: this.#besideOf(device, { type, name }) }
         : undefined
     }
     if (!isKnownRequest(major)) return undefined
@@ -315,11 +328,13 @@ export class DeviceFilter {
     if (major !== IO.create) {
       const open = this.#files.get(keyOf(device, file))
       if (!open) return undefined
-      const isFine = !isDrive || major !== IO.setInformation || this.#change(name, open.path, request)
-      return isFine ? { major, file, open } : undefined
+      if (isDrive && major === IO.directory) return this.#query(request, open)
+      if (!isDrive || major !== IO.setInformation) return { major, file, open }
+      return this.#change(name, open, request)
     }
     const create = isDrive ? parseCreate(request.details) : { path: '', isWriting: false, isRemoved: false }
     const { path, isWriting, isRemoved } = create
+    if (path === undefined) return undefined
     const isTooMuch =
       FILES_LIMIT <= this.#files.size + this.#opening ||
       PATH_LIMIT < path.length ||
@@ -330,22 +345,32 @@ export class DeviceFilter {
     return { major, file, path, isWriting, isRemoved }
   }
 
-  #card(id: number, device: OpenFile['device']): OpenFile {
-    const card = this.#cards.get(id) ?? createFile(device, '')
-    this.#cards.set(id, card)
-    return card
+  #besideOf(id: number, device: OpenFile['device']): OpenFile {
+    const beside = this.#beside.get(id) ?? createFile(device, '')
+    this.#beside.set(id, beside)
+    return beside
   }
 
-  /** Whether it passes. */
-  #change(drive: string, path: string, request: IoRequest): boolean {
+  /** Of names in a folder: all of them are no news. */
+  #query({ major, minor, file, details }: IoRequest, open: OpenFile): Pending | undefined {
+    if (minor !== QUERY_DIRECTORY) return { major, file, open }
+    const path = parseDirectoryQuery(details)
+    if (path === undefined || PATH_LIMIT < path.length) return undefined
+    return { major, file, open, isNamed: path === `${open.path.replace(/\\$/, '')}\\*` }
+  }
+
+  #change(drive: string, open: OpenFile, request: IoRequest): Pending | undefined {
     const { visitor } = this.#options
     const change = parseSetInformation(request.details)
-    if (!CHANGES.has(change.class)) return false
-    if (change.newPath !== undefined) {
-      if (PATH_LIMIT < change.newPath.length) return false
-      visitor.renamed(drive, path, change.newPath)
-    } else if (change.class === SET_INFORMATION.disposition) visitor.deleted(drive, path)
-    return true
+    if (change === undefined || !CHANGES.has(change.class)) return undefined
+    const pending = { major: request.major, file: request.file, open }
+    if (change.newPath === undefined) {
+      if (change.class === SET_INFORMATION.disposition) visitor.deleted(drive, open.path)
+      return pending
+    }
+    if (PATH_LIMIT < change.newPath.length) return undefined
+    visitor.renamed(drive, open.path, change.newPath)
+    return { ...pending, isNamed: true }
   }
 
   /** What answers no request does not pass. */
@@ -374,15 +399,19 @@ export class DeviceFilter {
   }
 
   #opened(device: number, pending: Pending, details: Uint8Array): void {
-    const { path = '', isWriting = false, isRemoved = false } = pending
+    const { path = '', isWriting = false, isRemoved = false, content = 0 } = pending
     const key = keyOf(device, new ByteReader(details, 'device create completion').uint32())
     const opened = this.#devices.get(device)
     if (!opened) return
     const known = this.#files.get(key)
     if (known) this.#close(key, known)
-    this.#files.set(key, createFile(opened, path))
+    const file = createFile(opened, path)
+    this.#files.set(key, file)
     this.#characters += path.length
     if (opened.type !== DEVICE_TYPE.drive) return
+    // Its path is told with what is done to it, if that is anything.
+    this.#besideOf(device, opened).down -= content
+    if (!isWriting) file.untold = content
     this.#options.visitor.opened(opened.name, path, isWriting)
     if (isRemoved) this.#options.visitor.deleted(opened.name, path)
   }
@@ -390,6 +419,7 @@ export class DeviceFilter {
   #close(key: string, file: OpenFile): void {
     this.#files.delete(key)
     this.#characters -= file.path.length
+    if (file.up + file.down === 0) this.#besideOf(Number.parseInt(key, 10), file.device).down += file.untold
     this.#closed(file)
   }
 }

@@ -3,13 +3,13 @@
  * files, jobs of printers, what goes to a port or a card. By what it carries, not by what it says of its success. What is
  * behind that means nothing to anybody, but for two that have agreed to use it.
  */
-import { DEVICE_PACKET, IO, type IoRequest } from './rdpdr.ts'
+import { DEVICE_PACKET, IO, type IoRequest, QUERY_DIRECTORY } from './rdpdr.ts'
 import { ByteReader } from './reader.ts'
 
 export interface Measure {
   /** Bytes of the details that belong to it. */
   length: number
-  /** Of those, bytes of data. */
+  /** Of those, bytes of data; paths among them, which are told of as such or count. */
   content: number
 }
 
@@ -24,8 +24,8 @@ export const PLAIN_LIMIT = 1024
 
 /** A lock of a range of a file, and the most that one request has. */
 const LOCK = { count: 8, length: 16, most: 64 } as const
-/** Minor function of `directory`: names are asked for. */
-const QUERY_DIRECTORY = 1
+/** What a change of a file has: dates and attributes, or a size. What is more than that is data. */
+const CHANGE_LENGTH = 40
 
 /** Where a request's details have the length of what is behind their head. */
 const LENGTH_AT: Readonly<Record<number, number>> = {
@@ -48,9 +48,16 @@ export function measureRequest({ major, minor, details }: IoRequest): Measure {
   const behind = behindHead(major, minor, details)
   const length = Math.min(details.length, REQUEST_HEAD + behind)
   const carried = Math.max(0, length - REQUEST_HEAD)
-  const isData = major === IO.write || major === IO.deviceControl
-  const isName = major === IO.create || major === IO.setInformation || major === IO.directory
-  return { length, content: isData ? carried : isName ? 0 : Math.max(0, carried - PLAIN_LIMIT) }
+  return { length, content: Math.max(0, carried - (PLAIN[major] ?? PLAIN_LIMIT)) }
+}
+
+/** Bytes that are no data, by request. */
+const PLAIN: Readonly<Record<number, number>> = {
+  [IO.create]: 0,
+  [IO.write]: 0,
+  [IO.directory]: 0,
+  [IO.deviceControl]: 0,
+  [IO.setInformation]: CHANGE_LENGTH,
 }
 
 function behindHead(major: number, minor: number, details: Uint8Array): number {

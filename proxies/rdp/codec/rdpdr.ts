@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
-import { ansiText, untilNul, utf16Text } from './utf16.ts'
+import { ansiText, utf16Text } from './utf16.ts'
 import { ByteWriter } from './writer.ts'
 
 /** Name of the static channel. */
@@ -200,8 +200,8 @@ const CREATE_FOLDER = 0x1
 const DELETE_ON_CLOSE = 0x1000
 
 export interface CreateRequest {
-  /** With backslashes, from the drive's root. */
-  path: string
+  /** With backslashes, from the drive's root; undefined: it is none. */
+  path: string | undefined
   isFolder: boolean
   /** Whether it asks to change the drive, or to be able to. */
   isWriting: boolean
@@ -218,28 +218,62 @@ export function parseCreate(details: Uint8Array): CreateRequest {
   const options = reader.uint32()
   const length = reader.uint32()
   if (PATH_LIMIT < length) reader.fail(`a path of at most ${PATH_LIMIT} bytes was expected, found ${length}`)
-  const path = untilNul(utf16Text(reader.bytes(length)))
   return {
-    path,
+    path: pathOf(reader.bytes(length)),
     isFolder: (options & CREATE_FOLDER) !== 0,
     isRemoved: (options & DELETE_ON_CLOSE) !== 0,
     isWriting: (access & WRITING) !== 0 || disposition !== OPEN_EXISTING || (options & DELETE_ON_CLOSE) !== 0,
   }
 }
 
-/** Details of a request of type `setInformation`: the class, and the new path where it is `rename`. */
-export function parseSetInformation(details: Uint8Array): { class: number; newPath?: string } {
+/** undefined: it is none, for something is behind its end, where only who looks for it finds it. */
+function pathOf(bytes: Uint8Array): string | undefined {
+  const text = utf16Text(bytes)
+  const path = text.endsWith('\0') ? text.slice(0, -1) : text
+  return bytes.length % 2 === 1 || path.includes('\0') ? undefined : path
+}
+
+/** Minor function of `directory`: names are asked for. */
+export const QUERY_DIRECTORY = 1
+
+/** Details of a request of type `directory` for names: a path with wildcards, or undefined where it is none. */
+export function parseDirectoryQuery(details: Uint8Array): string | undefined {
+  const reader = new ByteReader(details, 'device directory request')
+  reader.skip(4 + 1)
+  const length = reader.uint32()
+  if (PATH_LIMIT < length) return undefined
+  reader.skip(23)
+  return pathOf(reader.bytes(length))
+}
+
+/** Bytes that a change other than of a name has at most. */
+const CHANGE_LIMIT = 1024
+/** Of a rename, before its path; and zeros behind it, up to the next multiple of eight. */
+const RENAME = { head: 6, padding: 7 } as const
+
+export interface SetInformation {
+  class: number
+  /** Where the class is `rename`. */
+  newPath?: string
+}
+
+/** Details of a request of type `setInformation`; undefined: it has more than a change of its class, or no path. */
+export function parseSetInformation(details: Uint8Array): SetInformation | undefined {
   const reader = new ByteReader(details, 'device set information request')
   const fsClass = reader.uint32()
   const length = reader.uint32()
   reader.skip(24)
-  const buffer = new ByteReader(reader.bytes(length), 'device rename request')
-  if (fsClass !== SET_INFORMATION.rename) return { class: fsClass }
+  const content = reader.bytes(length)
+  if (fsClass !== SET_INFORMATION.rename) return length <= CHANGE_LIMIT ? { class: fsClass } : undefined
+  const buffer = new ByteReader(content, 'device rename request')
   buffer.skip(2)
   const pathLength = buffer.uint32()
   if (PATH_LIMIT < pathLength)
     buffer.fail(`a path of at most ${PATH_LIMIT} bytes was expected, found ${pathLength}`)
-  return { class: fsClass, newPath: untilNul(utf16Text(buffer.bytes(pathLength))) }
+  const newPath = pathOf(buffer.bytes(pathLength))
+  const isPadded =
+    length <= RENAME.head + pathLength + RENAME.padding && buffer.rest().every((byte) => byte === 0)
+  return newPath !== undefined && isPadded ? { class: fsClass, newPath } : undefined
 }
 
 export interface IoCompletion {

@@ -309,7 +309,15 @@ export class Checks {
     const whole = to[0] === SLASH[0] ? to : Buffer.concat([folderOf(link), SLASH, to])
     const source = yield* this.#places.find(whole, true)
     if ('message' in source) return unfound(source, aim)
-    return verdict(this.#refusal('up', destination, fresh) ?? this.#bothWays(source, aim))
+    const there = yield { type: FXP.stat, path: whole }
+    const isFile = there.kind === 'attributes' && there.isFolder === false
+    return verdict(
+      this.#refusal('up', destination, fresh) ??
+        this.#bothWays(source, aim) ??
+        (isFile
+          ? undefined
+          : (this.#refusalBelow('up', source, aim) ?? this.#refusalBelow('down', source, aim))),
+    )
   }
 
   #resize({ size }: SftpRequest, file: OpenFile): Verdict {

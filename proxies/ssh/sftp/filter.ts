@@ -46,6 +46,7 @@ import type { OpenFile, OpenSizes } from './open-sizes.ts'
 import { operationName } from './operation-name.ts'
 import { mayOffer, rightLacking } from './permits.ts'
 import type { Asking } from './places.ts'
+import type { Participant, Turn, Turns } from './turns.ts'
 
 /** Bytes of answers that a client has not taken from which on nothing more of it is looked at. */
 export const ANSWERS_LIMIT = 64 * 1024
@@ -73,6 +74,8 @@ export interface FilterPorts {
   passToClient(bytes: Uint8Array): void
   sendToClient(bytes: Uint8Array): void
   denied(denial: FileDenial): void
+  /** To be resumed, but not within this call. */
+  wake(): void
   /** Bytes toward the client that it has not taken. */
   readonly backlog: number
 }
@@ -82,6 +85,8 @@ export interface FilterPolicy {
   rules: FileJudge
   /** The session's. */
   sizes: OpenSizes
+  /** The session's. */
+  turns: Turns
   /** The line for the user when a right is missing. */
   explain(right: Right): string
 }
@@ -98,12 +103,15 @@ interface Waiting {
   closes?: OpenFile
   /** What it may make larger. */
   grows?: OpenFile
+  /** Ends with its answer. */
+  turn?: Turn
 }
 
 /** A request whose verdict waits for an answer of the target's. */
 interface Checking {
   asking: Asking<Verdict>
   id: number
+  turn: Turn
   request: SftpRequest
   packet: Buffer
 }
@@ -113,6 +121,16 @@ interface OwnAnswer {
   place: number
   packet: Buffer
 }
+
+/** Requests after which a name can lead elsewhere. */
+const NAME_CHANGES: readonly (number | string)[] = [
+  FXP.rename,
+  FXP.symlink,
+  FXP.remove,
+  FXP.rmdir,
+  'posix-rename@openssh.com',
+  'hardlink@openssh.com',
+]
 
 type WriteHead = ReturnType<typeof parseWriteHead>
 
@@ -129,6 +147,9 @@ export class SftpFilter {
   #answerBytes = 0
   #stage: 'init' | 'version' | 'open' = 'init'
   #checking: Checking | undefined
+  /** What waits for its turn. */
+  #queued: Omit<Checking, 'id'> | undefined
+  readonly #participant: Participant
   /** Requests without an answer, the oldest first. */
   readonly #waiting = new Map<number, Waiting>()
   #passed = 0
@@ -143,6 +164,7 @@ export class SftpFilter {
   constructor(policy: FilterPolicy, ports: FilterPorts) {
     this.#policy = policy
     this.#ports = ports
+    this.#participant = { wake: () => ports.wake() }
     this.#checks = policy.rules.isEmpty ? undefined : new Checks(policy.rules, policy.sizes)
     const filter = this
     this.#requests = new PacketSplitter({
@@ -172,6 +194,11 @@ export class SftpFilter {
     return this.#held.length
   }
 
+  /** A request waits here for its turn, or its verdict. */
+  get isChecking(): boolean {
+    return this.#checking !== undefined || this.#queued !== undefined
+  }
+
   fromClient(data: Uint8Array): void {
     const taken = this.#held.length > 0 ? 0 : this.#requests.feed(data)
     if (taken < data.length) this.#held.append(data.subarray(taken))
@@ -184,6 +211,7 @@ export class SftpFilter {
 
   /** Goes on with what waits; to be called when the client has taken something. */
   resume(): void {
+    if (this.#queued !== undefined) this.#begin(this.#queued)
     while (this.#held.length > 0 && !this.#isPaused) {
       this.#held.drop(this.#requests.feed(this.#held.first()))
     }
@@ -192,13 +220,13 @@ export class SftpFilter {
   /** The channel is over. */
   end(): void {
     this.#checks?.end()
+    this.#queued = undefined
+    this.#policy.turns.leave(this.#participant)
   }
 
   get #isPaused(): boolean {
     return (
-      this.#stage === 'version' ||
-      this.#checking !== undefined ||
-      this.#answerBytes + this.#ports.backlog > ANSWERS_LIMIT
+      this.#stage === 'version' || this.isChecking || this.#answerBytes + this.#ports.backlog > ANSWERS_LIMIT
     )
   }
 
@@ -231,8 +259,10 @@ export class SftpFilter {
     const handles = [request.handle, request.targetHandle].filter((handle) => handle !== undefined)
     const files = handles.map((handle) => this.#file(handle))
     const outcome = this.#checks.of(request, pathsOf(type, packet.subarray(PREFIX)), files)
-    if ('next' in outcome) this.#ask({ asking: outcome, request, packet })
-    else this.#decided(request, packet, outcome)
+    if ('next' in outcome) {
+      const turn = NAME_CHANGES.includes(request.extension ?? type) ? 'changes' : 'looks'
+      this.#begin({ asking: outcome, request, packet, turn })
+    } else this.#decided(request, packet, outcome)
   }
 
   /** A client that knows later versions is answered by version 3: their requests are not known here. */
@@ -278,12 +308,18 @@ export class SftpFilter {
     }
   }
 
+  #begin(check: Omit<Checking, 'id'>): void {
+    const isTurn = this.#policy.turns.begin(this.#participant, check.turn)
+    this.#queued = isTurn ? undefined : check
+    if (isTurn) this.#ask(check)
+  }
+
   /** Goes on with a check until it is decided or has a question for the target. */
   #ask(check: Omit<Checking, 'id'>, answer?: Answer): void {
     const step = answer === undefined ? check.asking.next() : check.asking.next(answer)
     if (step.done === true) {
       this.#checking = undefined
-      this.#decided(check.request, check.packet, step.value)
+      this.#decided(check.request, check.packet, step.value, check.turn)
       return
     }
     let id = FIRST_OWN_ID
@@ -292,14 +328,15 @@ export class SftpFilter {
     this.#ports.sendToTarget(buildPathRequest(step.value.type, id, step.value.path))
   }
 
-  #decided(request: SftpRequest, packet: Buffer, verdict: Verdict): void {
+  #decided(request: SftpRequest, packet: Buffer, verdict: Verdict, turn?: Turn): void {
     if (verdict.refusal !== undefined) {
+      if (turn !== undefined) this.#policy.turns.end(this.#participant, turn)
       this.#refuse(request, verdict.refusal)
       return
     }
     const { id, type, handle, offset, targetHandle } = request
     const file = handle === undefined ? undefined : this.#file(handle)
-    if (verdict.file !== undefined) this.#wait(id, { opens: verdict.file })
+    if (turn !== undefined) this.#wait(id, { turn, ...(verdict.file && { opens: verdict.file }) })
     else if (type === FXP.read) this.#wait(id, { reads: { file: file!, offset: offset! } })
     else if (type === FXP.close) this.#wait(id, { closes: file! })
     else if (type === FXP.fsetstat) this.#wait(id, { grows: file! })
@@ -368,8 +405,9 @@ export class SftpFilter {
 
   #answer(type: number, head: Uint8Array, rest: number): void {
     const id = uint32At(head, 0)
-    const { opens, reads, closes, grows } = this.#waiting.get(id) ?? {}
+    const { opens, reads, closes, grows, turn } = this.#waiting.get(id) ?? {}
     this.#waiting.delete(id)
+    if (turn !== undefined) this.#policy.turns.end(this.#participant, turn)
     if (grows !== undefined) grows.growing--
     if (closes !== undefined) this.#checks?.close(closes)
     if (opens !== undefined) {

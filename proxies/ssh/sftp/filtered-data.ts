@@ -26,6 +26,8 @@ export interface Surroundings {
   denied(denial: FileDenial): void
   /** A message of the target that had to wait. */
   deliver(payload: Buffer): void
+  /** What waits here may go on. */
+  goOn(): void
   /** The stream cannot be followed: the channel has to be cut. */
   broken(reason: string): void
 }
@@ -67,6 +69,8 @@ export class FilteredData {
       },
       sendToClient: (bytes) => toClient.write(bytes),
       denied: (denial) => around.denied(denial),
+      // Another channel's data may be in the buffers.
+      wake: () => queueMicrotask(() => around.goOn()),
       get backlog() {
         return toClient.waiting
       },
@@ -75,7 +79,7 @@ export class FilteredData {
 
   /** The target is to get more before the client's end may follow. */
   get isWaitingUp(): boolean {
-    return this.#filter.held + this.#toTarget.waiting > 0
+    return this.#filter.isChecking || this.#filter.held + this.#toTarget.waiting > 0
   }
 
   fromClient(data: Uint8Array): void {

@@ -5,6 +5,7 @@ import { MSG, parseChannelOpen, parseChannelOpenConfirmation } from '../../../pr
 import { Relay } from '../../../proxies/ssh/relay.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import { OpenSizes } from '../../../proxies/ssh/sftp/open-sizes.ts'
+import { Turns } from '../../../proxies/ssh/sftp/turns.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
 import type { Right } from '../../../src/model/rights.ts'
@@ -67,6 +68,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     target: { device: 'srv1', protocol: 'SSH' },
     fileRules: new FileJudge([]),
     openSizes: new OpenSizes(),
+    turns: new Turns(),
     filtersSftp: !new Set(rights).has('SFTP_SESSION'),
     granted: async ({ right }: { right: Right }) => void opened.push(right),
     forwards: async (right: Right, destination?: string) =>

@@ -25,6 +25,7 @@ import type { ChannelRecorder } from '../../../proxies/ssh/recorder/recorder.ts'
 import type { SshSession } from '../../../proxies/ssh/session.ts'
 import { SessionChannel } from '../../../proxies/ssh/session-channel.ts'
 import { OpenSizes } from '../../../proxies/ssh/sftp/open-sizes.ts'
+import { Turns } from '../../../proxies/ssh/sftp/turns.ts'
 import { TAKING_MS } from '../../../proxies/ssh/taking-watch.ts'
 import type { Transport } from '../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
@@ -61,6 +62,7 @@ function newChannel(
     },
     fileRules: new FileJudge([]),
     openSizes: new OpenSizes(),
+    turns: new Turns(),
     filtersSftp: false,
     bytesIn: 0,
     bytesOut: 0,

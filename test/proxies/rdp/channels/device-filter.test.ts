@@ -170,6 +170,8 @@ describe('what would not be told of is refused', () => {
     say('client', buildDeviceMessage(DEVICE_PACKET.deviceListRemove, gone))
     expect(heard).toEqual([
       ['transferred', { type: DEVICE_TYPE.drive, name: 'home' }, '\\plans.txt', 'down', 500],
+      // The name of a file that was never opened.
+      ['transferred', { type: DEVICE_TYPE.drive, name: 'home' }, '', 'down', 20],
     ])
     expect(say('client', announce([[DEVICE_TYPE.printer, 4, 'PRN4']])).target.map(announced)).toEqual([
       ['PRN4'],
@@ -274,6 +276,7 @@ describe('what passes is counted by what it carries', () => {
     expect(heard).toEqual([
       ['transferred', drive, '\\plan.txt', 'up', 10],
       ['transferred', drive, '\\plan.txt', 'down', 20],
+      ['transferred', drive, '', 'down', 6],
     ])
   })
 
@@ -287,7 +290,11 @@ describe('what passes is counted by what it carries', () => {
     heard.length = 0
     say('client', completion(4, 2, 0, answer(300, 300)))
     close()
-    expect(heard).toEqual([['transferred', drive, '\\plan.txt', 'up', 300]])
+    expect(heard).toEqual([
+      ['transferred', drive, '\\plan.txt', 'up', 300],
+      // The names of both, of which nothing was told when they were closed.
+      ['transferred', drive, '', 'down', 40],
+    ])
   })
 
   test('a control request, and more than any property of a file has', () => {

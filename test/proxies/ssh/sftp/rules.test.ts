@@ -1,7 +1,10 @@
 /** Rules for files against everything that gives a path another name. */
+
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { FXP } from '../../../../proxies/ssh/codec/sftp.ts'
+import { OpenSizes } from '../../../../proxies/ssh/sftp/open-sizes.ts'
+import { Turns } from '../../../../proxies/ssh/sftp/turns.ts'
 import {
   APPEND,
   attributes,
@@ -69,6 +72,8 @@ describe('a path that is denied', () => {
     ['a symbolic link to it', named(FXP.symlink, 1, '/etc/shadow', '/in/new')],
     ['a relative one', named(FXP.symlink, 1, '../etc/shadow', '/in/new')],
     ['one to a link', named(FXP.symlink, 1, 'way/shadow', '/in/new')],
+    ['a link to its folder', named(FXP.symlink, 1, '/etc', '/in/new')],
+    ['a link to what is above it', named(FXP.symlink, 1, '/', '/in/new')],
     ['a hard link', extended(1, 'hardlink@openssh.com', '/etc/shadow', '/in/new')],
     ['a hard link through a link', extended(1, 'hardlink@openssh.com', '/in/way/shadow', '/in/new')],
     ['another name', named(FXP.rename, 1, '/etc/shadow', '/in/new')],
@@ -111,6 +116,61 @@ describe('a path that is denied', () => {
     const one = talk(['deny any /etc/**'])
     expect(one.ask(open(1, '/in/f\0/etc', READ)).code).toBe(DENIED)
     expect(one.ask(open(2, `/${'x'.repeat(5000)}`, READ)).code).toBe(DENIED)
+  })
+})
+
+describe('between a check and what it was for', () => {
+  const rules = ['deny any /etc/**']
+  /** Two channels of one session. */
+  function pair(): [Talk, Talk] {
+    const [sizes, turns] = [new OpenSizes(), new Turns()]
+    const channel = () => new Talk(new Target(LINKS, {}), ['SFTP_SESSION'], rules, sizes, turns).begin()
+    return [channel(), channel()]
+  }
+  const opening = open(1, '/in/f', READ)
+
+  test.each([
+    ['rename', named(FXP.rename, 1, '/in/cur', '/in/old')],
+    ['posix-rename', extended(1, 'posix-rename@openssh.com', '/in/cur', '/in/old')],
+    ['symlink', named(FXP.symlink, 1, '/in/other', '/in/cur')],
+    ['hardlink', extended(1, 'hardlink@openssh.com', '/in/f', '/in/cur')],
+    ['remove', named(FXP.remove, 1, '/in/cur')],
+    ['rmdir', named(FXP.rmdir, 1, '/in/cur')],
+  ])('no other channel changes names: %s', (_, change) => {
+    const [one, other] = pair()
+    const changes = () => other.passed.filter((type) => type !== FXP.init)
+    one.filter.fromClient(opening)
+    for (let step = 0; one.woken + other.woken === 0; step++) {
+      expect(step).toBeLessThan(9)
+      if (step === 0) other.send(change)
+      else one.exchange()
+      other.filter.resume()
+      other.settle()
+      if (one.answers().length === 0) expect(changes()).toEqual([])
+    }
+    other.filter.resume()
+    other.settle()
+    expect(changes()).toHaveLength(1)
+    expect(other.answers()).toHaveLength(1)
+  })
+
+  test('nothing is looked for while a name changes, and a channel that ends holds nobody up', () => {
+    const [one, other] = pair()
+    one.filter.fromClient(named(FXP.remove, 1, '/in/cur'))
+    other.send(opening)
+    expect(other.target.got.map(({ type }) => type)).toEqual([FXP.init])
+    one.filter.end()
+    expect(other.woken).toBe(1)
+    other.filter.resume()
+    other.settle()
+    expect(other.answers()).toMatchObject([{ type: FXP.handle }])
+  })
+
+  test('channels look at the same time', () => {
+    const [one, other] = pair()
+    one.filter.fromClient(opening)
+    other.send(opening)
+    expect(other.answers()).toMatchObject([{ type: FXP.handle }])
   })
 })
 

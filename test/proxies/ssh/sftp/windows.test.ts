@@ -17,6 +17,7 @@ import { MAX_WINDOW } from '../../../../proxies/ssh/limits.ts'
 import type { SshSession } from '../../../../proxies/ssh/session.ts'
 import { SessionChannel } from '../../../../proxies/ssh/session-channel.ts'
 import { OpenSizes } from '../../../../proxies/ssh/sftp/open-sizes.ts'
+import { Turns } from '../../../../proxies/ssh/sftp/turns.ts'
 import type { Transport } from '../../../../proxies/ssh/transport.ts'
 import { FileJudge } from '../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../src/model/file-rules.ts'
@@ -81,6 +82,7 @@ class Scene {
       recorder: () => undefined,
       fileRules: new FileJudge(rules.map(parseFileRule)),
       openSizes: new OpenSizes(),
+      turns: new Turns(),
       filtersSftp: true,
     }
     const host: ChannelHost = {

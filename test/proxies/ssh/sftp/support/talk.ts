@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { FXP } from '../../../../../proxies/ssh/codec/sftp.ts'
 import { type FileDenial, SftpFilter } from '../../../../../proxies/ssh/sftp/filter.ts'
 import { OpenSizes } from '../../../../../proxies/ssh/sftp/open-sizes.ts'
+import { Turns } from '../../../../../proxies/ssh/sftp/turns.ts'
 import { FileJudge } from '../../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../../src/model/file-rules.ts'
 import type { Right } from '../../../../../src/model/rights.ts'
@@ -14,11 +15,19 @@ export class Talk {
   readonly target: Target
   /** What the client does not take. */
   backlog = 0
+  /** How often it may have become its turn. */
+  woken = 0
   #toClient: Buffer[] = []
   #toTarget: Buffer[] = []
 
-  /** `sizes`: of the session, where it has more channels. */
-  constructor(target: Target, rights: Right[], rules: string[] = [], sizes = new OpenSizes()) {
+  /** `sizes` and `turns`: of the session, where it has more channels. */
+  constructor(
+    target: Target,
+    rights: Right[],
+    rules: string[] = [],
+    sizes = new OpenSizes(),
+    turns = new Turns(),
+  ) {
     this.target = target
     const talk = this
     const toTarget = (bytes: Uint8Array) => void this.#toTarget.push(Buffer.from(bytes))
@@ -28,6 +37,7 @@ export class Talk {
         rights: new Set(rights),
         rules: new FileJudge(rules.map(parseFileRule)),
         sizes,
+        turns,
         explain: (right) => `the right ${right} is missing`,
       },
       {
@@ -35,6 +45,7 @@ export class Talk {
         sendToTarget: toTarget,
         passToClient: toClient,
         sendToClient: toClient,
+        wake: () => void this.woken++,
         denied: (denial) => void this.denials.push(denial),
         get backlog() {
           return talk.backlog
@@ -52,11 +63,14 @@ export class Talk {
   }
 
   settle(size: () => number = () => 32_768): void {
-    while (this.#toTarget.length > 0) {
-      const sent = Buffer.concat(this.#toTarget)
-      this.#toTarget = []
-      pieces(this.target.take(sent), size, (piece) => this.filter.fromTarget(piece))
-    }
+    while (this.#toTarget.length > 0) this.exchange(size)
+  }
+
+  /** The target answers what has reached it, and nothing that comes of that. */
+  exchange(size: () => number = () => 32_768): void {
+    const sent = Buffer.concat(this.#toTarget)
+    this.#toTarget = []
+    pieces(this.target.take(sent), size, (piece) => this.filter.fromTarget(piece))
   }
 
   /** What the client has got since the last time. */
