@@ -302,6 +302,53 @@ describeAttacks('who does not take the picture', (setting) => {
     })
   })
 
+  describe('by keys that a line editor would take otherwise:', () => {
+    const killed = async (path: string) => {
+      expect((await recorded()).row).toMatchObject({ result: 'killed' })
+      expect(existsSync(path)).toBe(false)
+    }
+
+    test.each([
+      ['^Z, over which it keeps the line', '', '\x1a'],
+      ['ESC ^, which is no answer of a terminal', '\x1b^', ''],
+      ['ESC ], which begins one', '\x1b]', ''],
+    ])('%s', async (_, before, after) => {
+      const client = await setting.arrive()
+      const { type, shown } = await terminal(client, { window: 1_000_000 })
+      type("PS1='re''ady$ '\r")
+      await until('the prompt', () => shown().includes('ready$ ') || undefined)
+      const path = mark()
+      type(`${before}echo forbidden > ${path}`)
+      await until('the line', () => shown().includes(path) || undefined)
+      type(after)
+      type('\r')
+      await killed(path)
+    })
+
+    test('the end of the input instead of Return', async () => {
+      const { type } = await plainShell()
+      const path = mark()
+      type(`echo forbidden > ${path}\x04\x04`)
+      await killed(path)
+    })
+
+    test('a paste that nobody has asked for in earnest', async () => {
+      const { type, say } = await plainShell()
+      await say("printf '\\033[?2004h'")
+      const path = mark()
+      type(`\x1b[200~\recho forbidden > ${path}\r`)
+      await killed(path)
+    })
+
+    test('what takes a line away in it, with the echo off', async () => {
+      const { type, say } = await plainShell()
+      await say('stty -echo')
+      const path = mark()
+      type(`echo forbidden > ${path} #\x01\x0b\r`)
+      await killed(path)
+    })
+  })
+
   describe.each([
     [0, 0],
     [1, 4],

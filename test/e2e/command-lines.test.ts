@@ -71,6 +71,23 @@ test('typed, recalled and searched lines are events and frames; passwords and ed
   expect(frames.map(({ line }) => line)).toEqual(commands.map(({ object }) => object))
 })
 
+test('passwords with arrow keys in them, suspended programs and pagers end no session', async () => {
+  const { terminal, say } = await shell()
+  await say('read -s -p "Password: " x; echo\r', /[^"]Password: /)
+  await say('Sup3r\x1b[DSecret\t\r')
+  await say('sleep 60\r', 'sleep 60\r\n')
+  await say('\x1a', /Stopped[^\n]*\n[^\n]*ready\$ /)
+  await say('kill %1; seq 100 | less\r', ':')
+  await say('\x1b[B q')
+  await say('echo after\r', /\rafter\r\n[^\n]*ready\$ /)
+  terminal.send('exit\r')
+  expect(await terminal.exit()).toBe(0)
+  const { id } = await ended()
+  const objects = (await commandsOf(id)).map(({ object }) => object)
+  expect(objects.slice(-4)).toEqual(['sleep 60', 'kill %1; seq 100 | less', 'echo after', 'exit'])
+  expect(bastion.broker.log()).not.toContain('Sup3r')
+})
+
 test('a rule that notifies: the event is a warning that names it, of a terminal and of an exec', async () => {
   const { terminal, say } = await shell()
   await say('echo sudo make\r', /\rsudo make\r\n[^\n]*ready\$ /)

@@ -24,7 +24,7 @@ export class Certainty {
     let sum = doubts
     if (continues) sum++
     if (!isKnown) sum += prompt !== '' && this.#seen.has(prompt) ? 1 : 2
-    if (line.isAhead) sum++
+    if (line.isAhead || line.isFound) sum++
     if (this.skipped) sum++
     if (this.resized) sum++
     if (screen.addressed || line.isBlind) sum += 2

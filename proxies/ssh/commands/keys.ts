@@ -12,8 +12,10 @@ export type Key =
   | 'return'
   /** A line's end within a bracketed paste: it becomes part of the line. */
   | 'newline'
-  /** ^C, ^\ and ^Z: the line is given up. */
+  /** ^C: the line is given up. */
   | 'interrupt'
+  /** ^\ and ^Z: a line editor keeps the line. */
+  | 'suspend'
   /** ^D: gives up an empty line, and edits one that is not. */
   | 'end'
   /** Anything else: arrows, completion, history, deletion of words. */
@@ -51,13 +53,15 @@ const DEL = 0x7f
 const BEL = 0x07
 const CSI = 0x5b
 const SS3 = 0x4f
-/** OSC, DCS, APC, PM and SOS: answers to questions for colours, versions and the like. */
-const STRINGS = [0x5d, 0x50, 0x5f, 0x5e, 0x58]
+/** OSC, DCS and APC: answers to questions for colours, versions and the like. No terminal answers with PM or SOS. */
+const STRINGS = [0x5d, 0x50, 0x5f]
 /**
  * Finals of CSI sequences that answer a question or report focus or a mouse: CPR, DA, focus in and out, DSR, window
  * reports, mouse (xterm's control sequences).
  */
 const REPORTS = [0x52, 0x63, 0x49, 0x4f, 0x6e, 0x74, 0x4d, 0x6d, 0x79]
+/** Of what stands before the final: parameters alone, or those of DECRPM. Shells take what follows others for text. */
+const REPORTED = /^[0-?]*$|^\?\d+;\d\$$/
 const TILDE = 0x7e
 const PASTE_BEGINS = '200'
 const PASTE_ENDS = '201'
@@ -122,6 +126,11 @@ export class KeyReader {
     return this.#runs
   }
 
+  /** Within a string, of which a terminal's answer has no Return in it. */
+  get isInString(): boolean {
+    return this.#state === 'string' || this.#state === 'stringEscape'
+  }
+
   /** A second one in the same state. */
   clone(): KeyReader {
     const copy = new KeyReader()
@@ -162,7 +171,8 @@ export class KeyReader {
     if (this.#pasting) return 'text'
     if (byte === SI) return 'return'
     if (byte === DEL || byte === BS) return 'erase'
-    if (byte === ETX || byte === FS || byte === SUB) return 'interrupt'
+    if (byte === ETX) return 'interrupt'
+    if (byte === FS || byte === SUB) return 'suspend'
     if (byte === EOT) return 'end'
     return byte < 0x20 ? this.#edits(CONTROLS.get(byte)) : 'text'
   }
@@ -209,7 +219,7 @@ export class KeyReader {
       return RETURN_TILDE.test(this.#sequence) ? 'return' : this.#edits(NUMBERED.get(this.#sequence))
     }
     if (byte === 0x75 && RETURN_U.test(this.#sequence)) return 'return'
-    if (REPORTS.includes(byte)) return 'none'
+    if (REPORTS.includes(byte) && REPORTED.test(this.#sequence)) return 'none'
     return this.#edits(this.#sequence === '' ? ARROWS.get(byte) : undefined)
   }
 

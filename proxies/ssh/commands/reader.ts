@@ -22,6 +22,7 @@ import { TerminalParser } from '../../../recordings/terminal-parser.ts'
 import { Bucket } from '../../bucket.ts'
 import { isReadable, readingSize } from '../terminal-size.ts'
 import { Certainty, MAX_PROMPTS } from './certainty.ts'
+import { CookedLine } from './cooked-line.ts'
 import { KeyReader } from './keys.ts'
 import { isContinuation, isMasked, isPrompt, mayEndPrompt, searched } from './prompt.ts'
 import { type Reading, readLine } from './reading.ts'
@@ -44,6 +45,8 @@ export interface CommandLine {
 export interface UnreadLine {
   /** By its keys, for the rules alone: it may be a secret. undefined: they do not tell it. */
   guess: string | undefined
+  /** The same by the keys as a terminal without a line editor takes them; undefined: they were shown. */
+  cooked: string | undefined
   /** Nothing was shown from its first key to Return. */
   isUnechoed: boolean
   /** Return went to the next row, as after a password. */
@@ -70,6 +73,7 @@ const MAX_WAITING = 32
 const MAX_FEEDS = 100
 /** More than the characters by which a prompt is known take, with their second cells. */
 const PROMPT_END_CELLS = 6
+const EOT = 0x04
 const ESC = 0x1b
 const LF = 0x0a
 
@@ -87,6 +91,9 @@ export class CommandReader {
   #line: TypedLine | undefined
   /** Keys that came before the prompt of the line. */
   #ahead: TypedLine | undefined
+  /** The screen when keys came that seemed to be none, while no line was typed. */
+  #maybe: TypedLine | undefined
+  readonly #cooked = new CookedLine()
   /** The first of those that wait, as it stood when the cursor left its row while the line editor was still on. */
   #tentative: { found: Reading; written: number } | undefined
   /** The row of the line that was read last. */
@@ -162,7 +169,10 @@ export class CommandReader {
   input(data: Uint8Array): void {
     this.#readUnread()
     this.#beginAnew()
-    for (const byte of data) this.#key(byte)
+    for (const byte of data) {
+      this.#key(byte)
+      this.#cooked.type(byte)
+    }
   }
 
   resize(columns: number, rows: number): void {
@@ -174,12 +184,27 @@ export class CommandReader {
     this.#certainty.resized = true
   }
 
-  /** Where the first Return is in these keys, were they to come next; -1: there is none, or it ends no line. */
-  findReturn(data: Uint8Array): number {
+  /**
+   * Where a line first may end in these keys, were they to come next; undefined: nowhere. Where that is by no Return, it
+   * is one only where no line editor is: a line's end in a paste, and ^D, the second of two where an editor seems to be.
+   */
+  findEnd(data: Uint8Array): { at: number; isReturn: boolean } | undefined {
     this.#readUnread()
-    if (this.#screen.alternate) return -1
+    const { alternate, bracketedPaste } = this.#screen
+    if (alternate) return undefined
     const keys = this.#keys.clone()
-    return data.findIndex((byte) => keys.read(byte, this.#screen.bracketedPaste) === 'return' || keys.runs)
+    let { isEnd } = this.#cooked
+    for (const [at, byte] of data.entries()) {
+      const { isInString } = keys
+      const key = keys.read(byte, bracketedPaste)
+      if (key === 'return' || keys.runs) {
+        if (isInString && at === 0) this.#lose()
+        return { at, isReturn: true }
+      }
+      if (key === 'newline' || (byte === EOT && (isEnd || !bracketedPaste))) return { at, isReturn: false }
+      isEnd = byte === EOT
+    }
+    return undefined
   }
 
   /** Returns went to the target and it has not answered yet. */
@@ -205,6 +230,27 @@ export class CommandReader {
   get guessAhead(): string | undefined {
     const ahead = this.#ahead?.guess
     return ahead && ahead + (this.#line?.guess ?? '')
+  }
+
+  /** What the keys say to a terminal without a line editor, for the rules alone. */
+  get cooked(): string {
+    return this.#cooked.text
+  }
+
+  /** Something was shown since the first key of the line. */
+  get isShown(): boolean {
+    return this.#line !== undefined && this.#line.firstWritten !== this.#screen.written
+  }
+
+  /** The line is, as far as can be told, one for a shell, and no password. */
+  get isAtPrompt(): boolean {
+    const line = this.#line
+    return line !== undefined && (line.isAtPrompt || line.isAhead || this.#prompts.includes(line.mark.prompt))
+  }
+
+  /** The line was told as one that could not be read. */
+  tell(): void {
+    if (this.#line) this.#line.isTold = true
   }
 
   /** Keys have put a line there that nothing shows: it can be known neither by the screen nor by the keys. */
@@ -246,7 +292,7 @@ export class CommandReader {
 
   /** The line as it stands before Return, and remembers that it was judged. */
   current(): { text: string; isContinuation: boolean } | undefined {
-    const line = this.#line
+    const line = this.#line ?? this.#find()
     if (line === undefined) return undefined
     const found = readLine(this.#screen, line, this.#prompts, line.text !== undefined)
     const text = found?.text ?? this.#searched()
@@ -287,13 +333,19 @@ export class CommandReader {
   // The keys ----------------------------------------------------------------------------------------------
 
   #key(byte: number): void {
+    const { isInString } = this.#keys
     const key = this.#keys.read(byte, this.#screen.bracketedPaste)
-    if (key === 'none' || this.#screen.alternate) return
+    if (this.#screen.alternate) return
+    if (key === 'none') {
+      if (!this.#line) this.#maybe ??= new TypedLine(this.#screen, this.#outputs)
+      return
+    }
     if (key === 'return') {
+      if (isInString) this.#lose()
       this.#return()
       return
     }
-    const line = this.#line ?? this.#begin()
+    const line = this.#line ?? this.#begin(this.#found())
     line.lastKeyAt = this.#now()
     line.outputs = this.#outputs
     switch (key) {
@@ -310,19 +362,23 @@ export class CommandReader {
       case 'edit':
         line.edit(this.#keys.edit)
         break
+      case 'suspend':
+        line.edit('unknown')
+        break
       case 'end':
         if (line.text === '') this.#line = undefined
+        else if (this.#cooked.isEnd && !line.mark.byEditor) this.#return()
         else line.edit('delete')
         break
       case 'interrupt':
-        this.#line = this.#ahead = undefined
+        this.#line = this.#ahead = this.#maybe = undefined
     }
   }
 
-  #begin(): TypedLine {
+  #begin(line = new TypedLine(this.#screen, this.#outputs)): TypedLine {
+    this.#maybe = undefined
     const [waiting] = this.#waiting
     if (waiting !== undefined && this.#tentative !== undefined) this.#take(waiting, this.#tentative.found)
-    const line = new TypedLine(this.#screen, this.#outputs)
     line.lastKeyAt = this.#now()
     this.#line = line
     this.#screen.addressed = false
@@ -339,6 +395,38 @@ export class CommandReader {
     return line
   }
 
+  /** What seemed to be an answer of the terminal has a Return in it: its keys have done what nobody knows. */
+  #lose(): void {
+    const line = this.#line ?? this.#begin(this.#maybe)
+    line.edit('unknown')
+  }
+
+  /** The line that keys which seemed to be none have put behind a prompt since. */
+  #found(): TypedLine | undefined {
+    const line = this.#maybe
+    if (!line?.isAtPrompt || !this.#isShownBehind(line.mark.prompt)) return undefined
+    line.find()
+    return line
+  }
+
+  /** The same, or any that stands behind a prompt, though no key is known for it: Return will run it. */
+  #find(): TypedLine | undefined {
+    if (this.#waiting.length > 0) return undefined
+    const found = this.#found()
+    if (found) return this.#begin(found)
+    const prompt = this.#prompts.find((one) => this.#isShownBehind(one))
+    if (prompt === undefined) return undefined
+    const line = this.#begin()
+    line.mark.prompt = prompt
+    line.find()
+    return line
+  }
+
+  #isShownBehind(prompt: string): boolean {
+    const shown = this.#screen.text(this.#screen.span(this.#screen.row), this.#screen.cursor)
+    return prompt !== '' && shown.startsWith(prompt) && shown.slice(prompt.length).trim() !== ''
+  }
+
   /** A line whose prompt is gone, and with the cursor at a prompt: its keys were for something else, or typed ahead. */
   #beginAnew(): void {
     const line = this.#line
@@ -352,8 +440,10 @@ export class CommandReader {
   }
 
   #return(): void {
-    const line = this.#line ?? this.#begin()
-    if (line.keys === 0 && this.#ahead) line.follow(this.#ahead)
+    const { isShown } = this
+    const line = this.#line ?? this.#find() ?? this.#begin()
+    if ((line.keys === 0 || line.isFound) && this.#ahead) line.follow(this.#ahead)
+    if (!isShown) line.cooked = this.#cooked.text
     this.#line = this.#ahead = undefined
     line.lastKeyAt = this.#now()
     line.outputs = this.#outputs
@@ -444,14 +534,14 @@ export class CommandReader {
 
   /** The target has taken the line, or never will, and nothing of it could be read. */
   #missed(line: TypedLine): void {
-    const { guess } = line
-    if (line.isTold || line.keys === 0 || guess === '') return
+    const { guess, cooked } = line
+    if (line.isTold || line.isEmpty) return
     // Where programs draw a whole screen, keys are for them.
     if (!line.isAtPrompt && this.#screen.addressed) return
     const isUnechoed = line.isQuiet
     if (!isUnechoed && (line.isAhead || !line.isAtPrompt)) return
     line.isTold = true
-    this.#onUnread({ guess, isUnechoed, isReturnEchoed: line.isReturnEchoed === true })
+    this.#onUnread({ guess, cooked, isUnechoed, isReturnEchoed: line.isReturnEchoed === true })
   }
 
   #searched(): string | undefined {

@@ -32,6 +32,8 @@ export class TypedLine {
   lastKeyAt = 0
   /** How many pieces of output had come by its first key, and by its last. */
   readonly firstOutputs: number
+  /** How many characters were written by its first key. */
+  readonly firstWritten: number
   outputs: number
   /** Characters that were written until Return. */
   written = 0
@@ -41,6 +43,10 @@ export class TypedLine {
   isBlind = false
   /** It was told as one that could not be read. */
   isTold = false
+  /** Keys that seemed to be none have put it there: only the screen tells it. */
+  isFound = false
+  /** What a terminal without a line editor makes of its keys, where nothing was shown of them. A secret as `guess` is. */
+  cooked: string | undefined
   /** Line feeds since Return. */
   feeds = 0
   /** Its text when Return was judged, if it was. */
@@ -48,9 +54,11 @@ export class TypedLine {
   /** undefined: it was edited, so its keys do not tell its text. */
   #bytes: number[] | undefined = []
   #guess = new LineGuess()
+  #hasText = false
 
   constructor(screen: Screen, outputs: number) {
     this.firstOutputs = this.outputs = outputs
+    this.firstWritten = screen.written
     const { cursor } = screen
     const span = screen.span(screen.row)
     const prompt = screen.text(span, cursor)
@@ -72,6 +80,11 @@ export class TypedLine {
     return this.#guess.text
   }
 
+  /** Nothing was typed: it has no keys, or those do nothing anywhere. */
+  get isEmpty(): boolean {
+    return this.keys === 0 || (this.guess === '' && (!this.#hasText || !this.cooked))
+  }
+
   /** It begins where a line editor, or a shell, waits for one. */
   get isAtPrompt(): boolean {
     return this.mark.byEditor || isPrompt(this.mark.prompt)
@@ -82,16 +95,24 @@ export class TypedLine {
     return this.firstOutputs === this.outputs
   }
 
+  /** It is not what was typed, nor known but by the screen. */
+  find(): void {
+    this.isFound = true
+    this.edit('unknown')
+  }
+
   /** Its keys were typed before its prompt was there. */
   follow(ahead: TypedLine): void {
     this.keys = ahead.keys
     this.isAhead = true
+    this.#hasText = ahead.#hasText
     this.#guess = ahead.#guess
     this.#bytes = undefined
   }
 
   type(byte: number): void {
     this.keys++
+    this.#hasText = true
     this.#guess.type(byte)
     if (this.#bytes && this.#bytes.push(byte) > MAX_TYPED) this.#bytes = undefined
   }

@@ -6,7 +6,8 @@
  * for long. A line that could not be read in time is judged by its keys, and again when the target takes it.
  *
  * Keys may be a password's: they are judged and told to nobody. A line that neither the screen nor its keys tell ends the
- * session: one out of the history, of which nothing is shown for HIDDEN_MS, or that was drawn where it cannot be read.
+ * session: one out of the history, of which nothing is shown at a prompt for HIDDEN_MS, or that was drawn where it cannot be
+ * read. Elsewhere it is a password with arrow keys in it, as far as can be told: it goes on, and is an event.
  */
 import type { CommandRules } from '../../../src/model/command-rules.ts'
 import { Bucket } from '../../bucket.ts'
@@ -89,8 +90,13 @@ export class CommandWatch {
   /** How many of these bytes may go to the target now; the rest has to wait for `onAdmit`. */
   admit(data: Uint8Array): number {
     if (this.#ended || !this.#rules.canKill) return data.length
-    const at = this.#reader.findReturn(data)
-    if (at < 0) return data.length
+    const end = this.#reader.findEnd(data)
+    if (end === undefined) return data.length
+    const { at, isReturn } = end
+    if (!isReturn) {
+      this.#release()
+      return at > 0 ? at : this.#judgeKeys([this.#reader.guess, this.#reader.cooked]) ? 1 : 0
+    }
     const isEarly = this.#reader.isWaiting && this.#reader.sinceReturn < HOLD_MS
     if (isEarly && !this.#holds.isEmpty) return this.#hold()
     if (at > 0) {
@@ -99,10 +105,13 @@ export class CommandWatch {
     }
     const isUnseen = this.#reader.sinceKey < HOLD_MS && !this.#reader.isSettled(QUIET_MS)
     if (isUnseen && !this.#holds.isEmpty) return this.#hold()
-    const { isBlind, isHidden } = this.#reader
-    if (isHidden && !isBlind && this.#reader.sinceKey < HIDDEN_MS) return this.#hold()
+    const { isBlind, isHidden, isAtPrompt } = this.#reader
+    if (isHidden && isAtPrompt && !isBlind && this.#reader.sinceKey < HIDDEN_MS) return this.#hold()
     this.#release()
-    if (isBlind || isHidden) {
+    if (isHidden && !isAtPrompt && !isBlind) {
+      this.#report({ line: '', confidence: 'unread', reason: HIDDEN })
+      this.#reader.tell()
+    } else if (isBlind || isHidden) {
       const reason = isBlind ? BLIND : HIDDEN
       this.#report({ line: '', confidence: 'unread', reason, kills: 'before' })
       return 0
@@ -174,9 +183,17 @@ export class CommandWatch {
       this.#report({ line: current.text, confidence: 'likely', rule: rule.text, kills: 'before' })
       return false
     }
-    const { guess, guessAhead } = this.#reader
-    const others = [guess === current?.text ? undefined : guess, guessAhead]
-    const other = others.map((one) => this.#findGuess(one)).find((one) => one?.action === 'kill')
+    const { guess, guessAhead, cooked, isShown } = this.#reader
+    return this.#judgeKeys([
+      guess === current?.text ? undefined : guess,
+      guessAhead,
+      isShown ? undefined : cooked,
+    ])
+  }
+
+  /** The same by what the keys may say. */
+  #judgeKeys(guesses: (string | undefined)[]): boolean {
+    const other = guesses.map((one) => this.#findGuess(one)).find((one) => one?.action === 'kill')
     if (!other) return true
     this.#report({ line: '', confidence: 'unread', reason: BY_KEYS, rule: other.text, kills: 'before' })
     return false
@@ -188,9 +205,10 @@ export class CommandWatch {
   }
 
   /** The target has taken a line that could not be read. */
-  #missed({ guess, isUnechoed, isReturnEchoed }: UnreadLine): void {
+  #missed({ guess, cooked, isUnechoed, isReturnEchoed }: UnreadLine): void {
     if (this.#ended) return
-    const rule = this.#findGuess(guess)
+    const rules = [this.#findGuess(guess), this.#findGuess(cooked)]
+    const rule = rules.find((one) => one?.action === 'kill') ?? rules[0] ?? rules[1]
     this.#before = guess === undefined ? '' : this.#joined(guess, this.#before.endsWith('\\'))
     // A password, as far as can be told.
     if (isUnechoed && isReturnEchoed && !rule) return

@@ -339,6 +339,112 @@ describe('a line that is not shown', () => {
   })
 })
 
+describe('a line whose keys tell nothing', () => {
+  test.each([
+    ['is kept by an editor over ^Z', 'rm x', '\x1a'],
+    ['is kept by an editor over ^\\', 'rm x', '\x1c'],
+    ['is typed behind ESC ^', '', '\x1b^rm x'],
+    ['is typed behind ESC X', '', '\x1bXrm x'],
+    ['is typed in an answer that does not end', '', '\x1b]rm x'],
+    ['is typed in an answer', '', '\x1b]rm x\x1b\\'],
+    ['is put there by what looks like a report', '', '\x1b[24 c'],
+  ])('%s', (_, first, then) => {
+    const { type, print, passed, commands } = typing('kill rm')
+    print('$ ')
+    type(first)
+    print(first)
+    type(then)
+    if (first === '') print('rm x')
+    vi.advanceTimersByTime(100)
+    passed()
+    type('\r')
+    vi.advanceTimersByTime(HOLD_MS + 20)
+    expect(passed()).toBe('')
+    expect(commands).toMatchObject([{ line: 'rm x', kills: 'before' }])
+  })
+
+  test('is an event where no rule kills, though no key of it was seen', () => {
+    const { type, print, commands } = typing()
+    print('$ ')
+    type('\x1b]id\x1b\\')
+    print('id')
+    type('\r')
+    print('\r\n')
+    expect(commands).toEqual([{ line: 'id', confidence: 'likely' }])
+  })
+
+  test('is none where a terminal has answered, and nothing stands behind the prompt', () => {
+    const { type, print, passed, commands } = typing('kill rm')
+    print('$ ')
+    const answers = '\x1b]11;rgb:00/00/00\x1b\\\x1b[?1;2c\x1b[?2026;2$y\x1b[I\r'
+    type(answers)
+    print('\r\n$ ')
+    expect(passed()).toBe(answers)
+    vi.advanceTimersByTime(UNECHOED_MS)
+    expect(commands).toEqual([])
+  })
+
+  test('at a password prompt goes on, and is an event without a text', () => {
+    const { type, print, passed, commands } = typing('kill rm')
+    print('$ su\r\nPassword: ')
+    type('hun\x1b[D\tter2\r')
+    vi.advanceTimersByTime(HOLD_MS + 20)
+    expect(passed()).toBe('hun\x1b[D\tter2\r')
+    print('\r\n# ')
+    type('ls')
+    expect(commands).toEqual([{ line: '', confidence: 'unread', reason: expect.any(String) }])
+  })
+})
+
+describe('a line for a program without a line editor', () => {
+  test.each([
+    ['behind a comment that an editor would take away', 'rm x #\x01\x0b', '\r'],
+    ['with the end of its input instead of Return', 'rm x', '\x04\x04'],
+    ['handed on with ^D, and not taken back', 'rm\x04\x15 x', '\r'],
+    ['with the end of its input in what looks like a paste', '\x1b[200~rm x', '\x04\x04'],
+    ['of a paste that nobody asked for in earnest', '\x1b[200~\rrm x', '\r'],
+  ])('is judged: %s', (_, keys, end) => {
+    const { type, print, passed, commands } = typing('kill rm x?')
+    print(keys.includes('200~') ? '\x1b[?2004h$ ' : '$ ')
+    type(keys + end)
+    vi.advanceTimersByTime(HOLD_MS + 20)
+    expect(passed()).not.toContain('rm x\r')
+    expect(passed()).not.toContain(end)
+    expect(commands).toMatchObject([{ line: '', confidence: 'unread', rule: 'kill rm x?', kills: 'before' }])
+  })
+
+  test('that is run by the end of its input is an event', () => {
+    const { type, print, commands } = typing()
+    print('$ ')
+    type('id')
+    print('id')
+    type('\x04\x04')
+    print('\r\n')
+    expect(commands).toMatchObject([{ line: 'id' }])
+  })
+
+  test('that an editor would have emptied is an event where nothing is shown', () => {
+    const { type, commands, watch } = typing()
+    type('id #\x01\x0b\r')
+    watch.end()
+    expect(commands).toEqual([{ line: '', confidence: 'unread', reason: 'it was typed without echo' }])
+  })
+
+  test('is not judged so where an editor shows what it did', () => {
+    const { type, print, passed, commands } = typing('kill rm')
+    print('\x1b[?2004h$ ')
+    type('rm x')
+    print('rm x')
+    type('\x01\x0b')
+    print('\r$ \x1b[K')
+    vi.advanceTimersByTime(100)
+    type('\r')
+    vi.advanceTimersByTime(HOLD_MS + 20)
+    expect(passed()).toBe('rm x\x01\x0b\r')
+    expect(commands).toEqual([])
+  })
+})
+
 describe('a terminal in which no line can be read', () => {
   test.each([
     [1, 4],
