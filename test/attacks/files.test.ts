@@ -278,6 +278,40 @@ describeAttacks('files', (setting) => {
     })
   })
 
+  test('two channels that race each other reach nothing forbidden, and each is served', async () => {
+    for (const [name, text] of [
+      ['cur', GOOD],
+      ['top', EVIL],
+    ] as const) {
+      mkdirSync(there(`${name}/etc`), { recursive: true })
+      writeFileSync(there(`${name}/etc/file`), text)
+    }
+    await run('chown', ['-hR', bastion.account.name, folder])
+    await rules(`deny any ${folder}/top/etc/**`)
+    const [one, other] = await channels()
+    const reader = async () => {
+      for (let turn = 0; turn < 40; turn++) {
+        const { type, body } = await one.ask((id) => open(id, there('cur/etc/file'), READ))
+        if (type !== FXP.handle) continue
+        const handle = body.toString('latin1', 8)
+        const content = await one.ask((id) => read(id, handle, 0, 1000))
+        expect(content.body.toString('latin1')).not.toContain(EVIL)
+        await one.close(handle)
+      }
+    }
+    const changer = async () => {
+      for (let turn = 0; turn < 40; turn++) {
+        await other.ask(
+          (id) => named(FXP.rename, id, there('cur'), there('old')),
+          (id) => named(FXP.symlink, id, there('top'), there('cur')),
+          (id) => named(FXP.remove, id, there('cur')),
+          (id) => named(FXP.rename, id, there('old'), there('cur')),
+        )
+      }
+    }
+    await Promise.all([reader(), changer()])
+  })
+
   test('who may write has no other way in than the folder that the rules allow', async () => {
     const ways = [
       '.ssh/authorized_keys',
