@@ -74,6 +74,8 @@ export abstract class Channel {
   #terminal: TerminalOutput | undefined
   /** The client was told that it is over: nothing passes between the two, and what the target still says is recorded. */
   #isDismissed = false
+  /** What the client sent last was held back, because it did not look. */
+  #wasHeld = false
   /** The target has closed it; the client is to get the rest of the output first. */
   #isClosing = false
   readonly #opener: ChannelEnd
@@ -196,7 +198,11 @@ export abstract class Channel {
         this.#settle()
       }
     } else {
-      const message = this.#isHeld || this.recorder?.isHolding ? this.#overtake(payload) : payload
+      const isHeld = this.#isHeld
+      // What was held may go since, and nobody has said so.
+      if (this.#wasHeld && !isHeld) this.drain()
+      this.#wasHeld = isHeld
+      const message = isHeld || this.recorder?.isHolding ? this.#overtake(payload) : payload
       const rest = message && this.#queue.isEmpty ? this.#step(message) : message
       if (rest !== undefined) this.#queue.push([rest])
     }
@@ -272,6 +278,7 @@ export abstract class Channel {
   goOn(): void {
     if (this.#terminal) {
       this.#terminal.resume()
+      this.target.grant(this.#down, 1)
       if (this.#isClosing) this.#closeWhenTaken()
     }
     this.#filtered?.resume()

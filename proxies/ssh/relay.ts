@@ -86,8 +86,7 @@ export class Relay implements ChannelHost {
     })
     client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
     target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
-    target.onDrain = session.onDrain = () => this.#balance()
-    client.onDrain = () => this.#clientTakes()
+    client.onDrain = target.onDrain = session.onDrain = () => this.#balance()
     // One after the other: data goes on until the peer has begun its part, and would wait for the other leg.
     client.mayRekey = () => !target.inKex
     target.mayRekey = () => !client.inKex
@@ -229,8 +228,10 @@ export class Relay implements ChannelHost {
     const full = this.session.isFull || (this.#proven?.isFull ?? false)
     // One that has gone takes nothing more, and nobody waits for it.
     const isCongested = client.congested && !this.#isDraining
-    if (isCongested) this.#taking.waits()
-    else this.#taking.took(false)
+    const wasStuck = this.#taking.isStuck
+    // Its connection's bytes are not counted: that it takes fewer than it may is as if one of them waited.
+    this.#taking.look(1, isCongested ? 1 : 0)
+    if (wasStuck && !isCongested) queueMicrotask(() => this.#goOn())
     // Legs that are in key exchanges at the same time would each wait for the end of the other's.
     target.paused = full || target.flooded || (isCongested && !target.inKex)
     client.paused =
@@ -241,10 +242,8 @@ export class Relay implements ChannelHost {
       (target.congested && !client.inKex)
   }
 
-  #clientTakes(): void {
-    const wasStuck = this.#taking.isStuck
-    this.#balance()
-    if (!wasStuck) return
+  /** What had to wait for the client goes on. */
+  #goOn(): void {
     this.guarded(() => {
       for (const channel of this.#channels.all()) channel.goOn()
     })
