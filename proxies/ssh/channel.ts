@@ -72,6 +72,10 @@ export abstract class Channel {
   #filtered: FilteredData | undefined
   /** Of a terminal, where only what is typed is a sign of the user. */
   #terminal: TerminalOutput | undefined
+  /** The client was told that it is over: nothing passes between the two, and what the target still says is recorded. */
+  #isDismissed = false
+  /** What the client sent last was held back, because it did not look. */
+  #wasHeld = false
   /** The target has closed it; the client is to get the rest of the output first. */
   #isClosing = false
   readonly #opener: ChannelEnd
@@ -107,7 +111,7 @@ export abstract class Channel {
         return channel.recorder
       },
       get isPassing() {
-        return channel.stage === 'passing'
+        return channel.stage === 'passing' && !channel.#isDismissed
       },
     })
   }
@@ -194,7 +198,11 @@ export abstract class Channel {
         this.#settle()
       }
     } else {
-      const message = this.#isHeld || this.recorder?.isHolding ? this.#overtake(payload) : payload
+      const isHeld = this.#isHeld
+      // What was held may go since, and nobody has said so.
+      if (this.#wasHeld && !isHeld) this.drain()
+      this.#wasHeld = isHeld
+      const message = isHeld || this.recorder?.isHolding ? this.#overtake(payload) : payload
       const rest = message && this.#queue.isEmpty ? this.#step(message) : message
       if (rest !== undefined) this.#queue.push([rest])
     }
@@ -220,7 +228,7 @@ export abstract class Channel {
         return
       case MSG.channelSuccess:
       case MSG.channelFailure:
-        this.replied(payload[0] === MSG.channelSuccess)
+        if (!this.#isDismissed) this.replied(payload[0] === MSG.channelSuccess)
         return
       case MSG.channelRequest:
         this.requestOfTarget(payload)
@@ -270,16 +278,34 @@ export abstract class Channel {
   goOn(): void {
     if (this.#terminal) {
       this.#terminal.resume()
+      this.target.grant(this.#down, 1)
       if (this.#isClosing) this.#closeWhenTaken()
     }
     this.#filtered?.resume()
     if (this.#filtered || this.#terminal) this.drain()
   }
 
-  /** The client has gone. Calls back when the recording has what the target says at once. */
+  /** The client has gone, or was dismissed. Calls back when the recording has what the target says at once. */
   leave(then: () => void): void {
     if (this.#terminal && this.stage === 'passing') this.#terminal.leave(this.recorder?.awaken?.(), then)
     else then()
+  }
+
+  /**
+   * Tells the client that it is over, and why; nothing of it goes to the target any more, and nothing to it. A terminal's
+   * target is not left yet: `leave` does that. All else ends here.
+   */
+  dismiss(reason: string): void {
+    if (this.#isDismissed) return
+    if (!this.#terminal || this.stage !== 'passing') {
+      this.refuse(reason)
+      return
+    }
+    this.#isDismissed = true
+    this.#queue.clear()
+    this.#terminal.drop()
+    if (!this.client.closedTo) this.explain(reason, true)
+    this.client.close()
   }
 
   /** A request of the client, in order; the subclass passes it on or answers it. */
@@ -365,7 +391,7 @@ export abstract class Channel {
 
   /** Goes on with what waits, as far as it may. */
   protected drain(): void {
-    if (this.stage !== 'over') this.#queue.drain((message) => this.#step(message))
+    if (this.stage !== 'over' && !this.#isDismissed) this.#queue.drain((message) => this.#step(message))
   }
 
   /** Handles one message of the client in order. Returns what of it has to wait. */

@@ -43,7 +43,10 @@ export class Relay implements ChannelHost {
   readonly #proven: ProvenOutput | undefined
   /** Of what waits on the client's connection. */
   readonly #taking = new TakingWatch()
-  #isClientGone = false
+  /** What the session ends with, once the client was told. */
+  #dismissal: { result: SessionResult; reason: string } | undefined
+  /** The targets of terminals are heard for the last time. */
+  #isDraining = false
   #deciding = 0
   #ended = false
 
@@ -67,7 +70,7 @@ export class Relay implements ChannelHost {
     this.#requests = new GlobalRequests(this)
     this.#channels = new Channels(this, this.#requests, firstId)
     this.#keepalive = new Keepalive([
-      { transport: client, onSilent: () => this.#over('failure', 'the client no longer answers') },
+      { transport: client, onSilent: () => this.#dismiss('failure', 'the client no longer answers') },
       {
         transport: target,
         onSilent: () => this.#over('failure', 'the target no longer answers'),
@@ -79,18 +82,17 @@ export class Relay implements ChannelHost {
         return session.signs
       },
       warn: (text) => this.#tell(text),
-      end: (reason) => this.#over('failure', reason),
+      end: (reason) => this.#dismiss('failure', reason),
     })
     client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
     target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
-    target.onDrain = session.onDrain = () => this.#balance()
-    client.onDrain = () => this.#clientTakes()
+    client.onDrain = target.onDrain = session.onDrain = () => this.#balance()
     // One after the other: data goes on until the peer has begun its part, and would wait for the other leg.
     client.mayRekey = () => !target.inKex
     target.mayRekey = () => !client.inKex
     client.onClose = () => this.#clientGone()
     target.onClose = () => this.#targetGone()
-    session.onStop = (result, reason) => this.#over(result, reason)
+    session.onStop = (result, reason) => this.#dismiss(result, reason)
     session.onTell = (text) => this.#tell(text)
     // A leg may have ended while nobody was listening.
     if (client.closed) this.#over('success')
@@ -150,12 +152,14 @@ export class Relay implements ChannelHost {
   }
 
   #broken(error: unknown, peer: string): void {
-    if (error instanceof MalformedError)
-      this.#over('failure', `${peer} broke the SSH protocol: ${error.message}`)
-    else this.#over('failure', 'internal error')
+    const isBreach = error instanceof MalformedError
+    const reason = isBreach ? `${peer} broke the SSH protocol: ${error.message}` : 'internal error'
+    if (peer === 'the client') this.#dismiss('failure', reason)
+    else this.#over('failure', reason)
   }
 
   #fromClient(payload: Buffer): void {
+    if (this.#dismissal) return
     switch (payload[0]) {
       case MSG.globalRequest:
         this.#globalRequest(parseGlobalRequest(payload))
@@ -177,6 +181,8 @@ export class Relay implements ChannelHost {
   }
 
   #fromTarget(payload: Buffer): void {
+    // There is no client any more to open one to.
+    if (this.#dismissal && payload[0] === MSG.channelOpen) return
     switch (payload[0]) {
       case MSG.globalRequest:
         // Answers come from here, if only failures: decisions.ts says why.
@@ -221,37 +227,67 @@ export class Relay implements ChannelHost {
     const { client, target } = this
     const full = this.session.isFull || (this.#proven?.isFull ?? false)
     // One that has gone takes nothing more, and nobody waits for it.
-    const isCongested = client.congested && !this.#isClientGone
-    if (isCongested) this.#taking.waits()
-    else this.#taking.took(false)
+    const isCongested = client.congested && !this.#isDraining
+    const wasStuck = this.#taking.isStuck
+    // Its connection's bytes are not counted: that it takes fewer than it may is as if one of them waited.
+    this.#taking.look(1, isCongested ? 1 : 0)
+    if (wasStuck && !isCongested) queueMicrotask(() => this.#goOn())
     // Legs that are in key exchanges at the same time would each wait for the end of the other's.
     target.paused = full || target.flooded || (isCongested && !target.inKex)
-    client.paused = full || this.#deciding > 0 || client.flooded || (target.congested && !client.inKex)
+    client.paused =
+      this.#dismissal !== undefined ||
+      full ||
+      this.#deciding > 0 ||
+      client.flooded ||
+      (target.congested && !client.inKex)
   }
 
-  #clientTakes(): void {
-    const wasStuck = this.#taking.isStuck
-    this.#balance()
-    if (!wasStuck) return
+  /** What had to wait for the client goes on. */
+  #goOn(): void {
     this.guarded(() => {
       for (const channel of this.#channels.all()) channel.goOn()
     })
   }
 
-  /** What the target still says in terminals is recorded before it is left. */
   #clientGone(): void {
-    if (this.#ended || this.#isClientGone) return
-    this.#isClientGone = true
+    if (!this.#ended) this.#drain()
+  }
+
+  /** The client is told why its session ends, and heard no more: whoever ends it, what it has just done is on record. */
+  #dismiss(result: SessionResult, reason: string): void {
+    if (this.#ended || this.#dismissal) return
+    this.#dismissal = { result, reason }
+    this.#limits.stop()
+    if (this.session.recording.hasFailed) {
+      this.#over(result, reason)
+      return
+    }
+    try {
+      for (const channel of this.#channels.all()) channel.dismiss(reason)
+    } catch {
+      this.#over('failure', 'internal error')
+      return
+    }
+    this.#drain()
+  }
+
+  /** What the target still says in terminals is recorded before it is left. */
+  #drain(): void {
+    if (this.#isDraining) return
+    this.#isDraining = true
     this.#keepalive.stop()
     const channels = this.#channels.all()
     let left = channels.length + 1
     const then = () => {
       if (--left === 0) this.#over('success')
     }
-    this.guarded(() => {
+    try {
       for (const channel of channels) channel.leave(then)
       then()
-    })
+    } catch {
+      this.#over('failure', 'internal error')
+    }
+    this.#balance()
   }
 
   #targetGone(): void {
@@ -261,9 +297,11 @@ export class Relay implements ChannelHost {
     this.#over(reason === undefined ? 'success' : 'failure', reason)
   }
 
-  #over(result: SessionResult, reason?: string): void {
+  /** A dismissal is its own reason, whatever comes of it. */
+  #over(because: SessionResult, why?: string): void {
     if (this.#ended) return
     this.#ended = true
+    const { result, reason } = this.#dismissal ?? { result: because, reason: why }
     this.#keepalive.stop()
     this.#limits.stop()
     if (this.#proven && this.session.recording.hasFailed) this.#proven.abandon()

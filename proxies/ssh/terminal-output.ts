@@ -31,6 +31,8 @@ export class TerminalOutput {
   readonly #flow: Flow
   readonly #taking = new TakingWatch()
   #pieces: Piece[] = []
+  /** Bytes that had to wait until now, whether they still do or not. */
+  #kept = 0
   /** Messages of the target that must not overtake what is kept. */
   #late: Buffer[] = []
   /** Nobody takes any more. */
@@ -52,9 +54,9 @@ export class TerminalOutput {
     target.grant(flow, 1)
   }
 
-  /** Output waits, and the client has taken none of it for a while. */
+  /** Output has waited for a while, or there is so much of it that the target is not read. */
   get isStuck(): boolean {
-    return this.#taking.isStuck
+    return this.#taking.isStuck || (this.#flow.credit === 0 && this.isWaiting)
   }
 
   /** Something was typed, and what comes of it is of interest. */
@@ -72,7 +74,6 @@ export class TerminalOutput {
       this.#client.pass(payload)
     } else {
       this.#keep(data, isError)
-      this.#taking.waits()
       this.resume()
     }
   }
@@ -96,7 +97,6 @@ export class TerminalOutput {
   /** Sends of what waits as much as the client takes now. */
   resume(): void {
     const flow = this.#flow
-    let sent = 0
     for (let piece = this.#pieces[0]; piece && flow.room > 0; piece = this.#pieces[0]) {
       const count = Math.min(flow.room, this.#client.maxPacket, piece.end - piece.begin)
       const part = piece.bytes.subarray(piece.begin, piece.begin + count)
@@ -104,11 +104,10 @@ export class TerminalOutput {
       this.#client.pass(build(0, part))
       flow.forwarded(count)
       flow.held -= count
-      sent += count
       piece.begin += count
       if (piece.begin === piece.end) this.#pieces.shift()
     }
-    if (sent > 0) this.#taking.took(this.#pieces.length > 0)
+    this.#taking.look(this.#kept, flow.held)
     if (this.#pieces.length > 0) return
     for (const payload of this.#late.splice(0)) this.#client.pass(payload)
   }
@@ -119,7 +118,7 @@ export class TerminalOutput {
     this.#pieces = []
     this.#late = []
     this.#flow.held = 0
-    this.#taking.took(false)
+    this.#taking.look(this.#kept, 0)
   }
 
   /**
@@ -163,6 +162,7 @@ export class TerminalOutput {
 
   #keep(data: Uint8Array, isError: boolean): void {
     this.#flow.held += data.length
+    this.#kept += data.length
     for (let rest = data; rest.length > 0; ) {
       const last = this.#lastFor(isError, rest.length)
       const part = rest.subarray(0, last.bytes.length - last.end)

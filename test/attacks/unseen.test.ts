@@ -7,6 +7,7 @@ import {
   buildChannelRequest,
   buildClose,
   buildData,
+  buildExtendedData,
   buildPtyRequest,
   buildShell,
   buildWindowAdjust,
@@ -113,6 +114,21 @@ describeAttacks('who does not take the picture', (setting) => {
     await client.next(MSG.channelClose)
     client.destroy()
     expect(outputOf((await recorded()).frames)).toMatch(/\rafter\r\n/)
+  })
+
+  test('by breaking the protocol over the command: what it says is on record', async () => {
+    const client = await setting.arrive()
+    const { id, type } = await terminal(client)
+    type("sleep 0.3; echo a''fter\r")
+    client.send(buildExtendedData(id, 'no client says this'))
+    await client.next(MSG.channelClose)
+    client.destroy()
+    const { row, frames } = await recorded()
+    expect(outputOf(frames)).toMatch(/\rafter\r\n/)
+    expect(row).toMatchObject({
+      result: 'failure',
+      reason: expect.stringMatching(/the client broke the SSH protocol/),
+    })
   })
 
   test('of what they did not take gets it when they do, in order, with the end behind it', async () => {

@@ -1,5 +1,6 @@
 /** A relay between two legs that are only lists of messages, with a session that grants what a test says. */
 import { Buffer } from 'node:buffer'
+import type { SessionResult } from '../../../proxies/session.ts'
 import { buildChannelOpen, buildChannelOpenConfirmation } from '../../../proxies/ssh/codec/build.ts'
 import { MSG, parseChannelOpen, parseChannelOpenConfirmation } from '../../../proxies/ssh/codec/messages.ts'
 import { Relay } from '../../../proxies/ssh/relay.ts'
@@ -50,7 +51,11 @@ export interface World extends Peers {
   readonly ended: string | undefined
   /** Bytes that were seen by the recorders of forwarded channels. */
   counted: { in: number; out: number }
+  /** Output of targets that recorders of sessions' channels have seen. */
+  readonly recorded: string
   openSession(): number
+  /** As an administrator, or a rule, does. */
+  kill(): void
   end(): void
 }
 
@@ -60,9 +65,10 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
   const denied: Denial[] = []
   const counted = { in: 0, out: 0 }
   let ended: string | undefined
+  let recorded = ''
   const legs = [newLeg(), newLeg()] as const
   const [client, target] = legs
-  const session = {
+  const session: SshSession = {
     rights: new Set(rights),
     options: { ...SSH_OPTIONS, ...options },
     target: { device: 'srv1', protocol: 'SSH' },
@@ -75,7 +81,16 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       void opened.push(destination === undefined ? right : `${right} ${destination}`),
     denied: (what: string, reason: string, destination?: string) =>
       void denied.push({ what, reason, destination }),
-    recorder: () => undefined,
+    recording: { hasFailed: false },
+    recorder: () => ({
+      fromClient: () => undefined,
+      fromTarget: (data: Uint8Array) => {
+        recorded += Buffer.from(data).toString()
+      },
+      resize: () => undefined,
+      exit: () => undefined,
+      end: () => undefined,
+    }),
     forwardRecorder: () => ({
       fromClient: (data: Uint8Array) => {
         counted.in += data.length
@@ -89,7 +104,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     bytesOut: 0,
     signs: 0,
     isFull: false,
-    stop: () => undefined,
+    stop: (result: SessionResult, reason: string) => session.onStop?.(result, reason),
     end: async (result: string, reason?: string) => {
       ended ??= reason ?? result
     },
@@ -109,6 +124,10 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     get ended() {
       return ended
     },
+    get recorded() {
+      return recorded
+    },
+    kill: () => session.stop('killed', 'somebody said so'),
     settle: () => new Promise((resolve) => setImmediate(resolve)),
     openSession: () => {
       client.say(open('session', 3))

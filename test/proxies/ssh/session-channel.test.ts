@@ -316,6 +316,34 @@ describe('a terminal', () => {
     expect(typed().join('')).toBe('ls\r')
   })
 
+  test('types nothing for one that takes a byte now and then, and again once it is not late', async () => {
+    await blind()
+    channel.fromTarget(buildData(7, Buffer.alloc(1_000, 'x')))
+    for (let taken = 0; taken < 5; taken++) {
+      channel.fromClient(buildWindowAdjust(7, 1))
+      channel.fromClient(buildData(7, 'i'))
+      expect(typed()).toEqual(taken < 1 ? [] : ['i', 'i'])
+      vi.advanceTimersByTime(TAKING_MS - 100)
+    }
+    const before = typed().join('').length
+    channel.fromClient(buildData(7, 'd'))
+    expect(typed().join('').length).toBe(before)
+    channel.fromClient(buildWindowAdjust(7, 2_000))
+    expect(typed().join('')).toBe('iiiiid')
+  })
+
+  test('types nothing while so much waits that its target is not read, however young it is', async () => {
+    await blind()
+    channel.fromClient(buildWindowAdjust(7, 10))
+    for (let left = HELD_OUTPUT; left > 0; left -= 16_384) {
+      channel.fromTarget(buildData(7, Buffer.alloc(16_384, 'x')))
+    }
+    channel.fromClient(buildData(7, 'id\r'))
+    expect(typed()).toEqual([])
+    channel.fromClient(buildData(7, '\x03'))
+    expect(typed()).toEqual(['\x03'])
+  })
+
   test.each(['\x03', '\x1a', '\x1c'])('passes an interrupt: %j', async (key) => {
     await blind()
     channel.fromClient(buildData(7, 'rm'))
