@@ -71,7 +71,7 @@ function watched(rules: readonly string[]) {
 }
 
 /** As the relay does: what is not admitted waits, and nothing overtakes it. */
-function type(watch: CommandWatch, time: { now: number }, data: Buffer): void {
+function type({ watch, time, commands }: ReturnType<typeof watched>, data: Buffer): void {
   let held = 0
   for (let rest = data; rest.length > 0; ) {
     const count = watch.admit(rest)
@@ -81,6 +81,9 @@ function type(watch: CommandWatch, time: { now: number }, data: Buffer): void {
       watch.fromClient(rest.subarray(0, count))
       rest = rest.subarray(count)
       held = 0
+    } else if (commands.some(({ kills }) => kills === 'before')) {
+      // the session is ended
+      return
     } else {
       time.now += 10
       held += 10
@@ -96,11 +99,12 @@ describe('random input and output', () => {
     (rules) => {
       fc.assert(
         fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-          const { time, commands, watch } = watched(rules)
+          const made = watched(rules)
+          const { time, commands, watch } = made
           for (const piece of steps) {
             if ('pause' in piece) time.now += piece.pause
             else if ('size' in piece) watch.resize(...piece.size)
-            else if (piece.from === 'client') type(watch, time, piece.data)
+            else if (piece.from === 'client') type(made, piece.data)
             else watch.fromTarget(piece.data)
           }
           watch.end()
