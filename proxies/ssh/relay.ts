@@ -258,7 +258,7 @@ export class Relay implements ChannelHost {
     if (this.#ended || this.#dismissal) return
     this.#dismissal = { result, reason }
     this.#limits.stop()
-    if (this.session.recording.hasFailed) {
+    if (this.session.recording.hasFailed || this.session.isQuotaUsedUp) {
       this.#over(result, reason)
       return
     }

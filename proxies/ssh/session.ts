@@ -29,6 +29,8 @@ export class SshSession extends ProxySession {
   /** Of files that its channels have open, where there are rules for them. */
   readonly openSizes = new OpenSizes()
   readonly turns = new Turns()
+  /** No more of it is to be recorded: it ends at once. */
+  isQuotaUsedUp = false
   readonly #changes = new Changes()
   readonly #quota: Quota
   readonly #terminalQuota: Quota
@@ -42,8 +44,10 @@ export class SshSession extends ProxySession {
     this.fileRules = new FileJudge(options.fileRules.map(parseFileRule))
     const { recordingQuota, pastRecordingQuota, terminalQuota, pastTerminalQuota } = options
     // Not in the middle of what uses the quota up.
-    const full = () =>
+    const full = () => {
+      this.isQuotaUsedUp = true
       queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
+    }
     this.#quota = Quota.ofStreams(recordingQuota, pastRecordingQuota === 'end' ? full : undefined)
     this.#terminalQuota = Quota.ofScreens(terminalQuota, pastTerminalQuota === 'end' ? full : undefined)
     this.#commands = new CommandLog({
