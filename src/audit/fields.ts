@@ -62,8 +62,6 @@ export const NUMERIC_FIELDS = [
 export interface EventKind {
   readonly severity: Severity
   readonly trap: boolean
-  /** It stays in the chain and in the exports: no sink is given it. */
-  readonly chainOnly?: true
   readonly meaning: string
   /** What it may carry; which of them are there depends on how far things had come. */
   readonly fields: readonly EventField[]

@@ -33,9 +33,8 @@ export function openHash(vault: Pick<HashSeal, 'open'>, userId: Id, sealed: Uint
   }
 }
 
-/** Seals what an earlier version has left in clear text; answers how many these were. */
-export async function sealClearHashes(users: UserRepository, vault: HashSeal): Promise<number> {
+/** Seals what an earlier version has left in clear text. */
+export async function sealClearHashes(users: UserRepository, vault: HashSeal): Promise<void> {
   const clear = await users.clearPasswordHashes()
   for (const { id, hash } of clear) await users.sealPasswordHash(id, hash, sealHash(vault, id, hash))
-  return clear.length
 }

@@ -3,7 +3,6 @@
  * connection broke. It reads pieces of the log when the receiver has room, so that one that is slow or away costs no
  * memory and holds up nobody: the log on the disk is its queue.
  */
-import { kindOf } from '../catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
 import { type After, type Connection, Presence, type Sink } from '../sink.ts'
 import { Line } from './line.ts'
@@ -167,7 +166,7 @@ export class Feed {
   }
 
   #goesThere({ code }: StoredEvent): boolean {
-    return kindOf(code).chainOnly === undefined && this.#options.sink.wants(code)
+    return this.#options.sink.wants(code)
   }
 
   #account({ first, unreadable }: Piece): void {
