@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/peers/rsa-host-key.ts'],
+    globalSetup: ['test/peers/rsa-host-key.ts', 'test/peers/port-claims.ts'],
     pool: 'forks',
     // Two processors; half of the tests' time is waiting for a time to pass.
     maxWorkers: 4,

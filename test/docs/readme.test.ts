@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
@@ -21,15 +21,21 @@ describe.runIf(canCreateUsers())('as root, with a target user', () => {
     const terminals: Terminal[] = []
 
     beforeAll(async () => {
-      folder = mkdtempSync(join(tmpdir(), 'sallyport-walk-'))
       user = await createSystemUser()
       sshd = await startSshd({ users: [{ name: user.name }] })
     })
 
     afterAll(async () => {
-      for (const terminal of terminals) await terminal.close()
       await sshd.stop()
       await user.remove()
+    })
+
+    beforeEach(() => {
+      folder = mkdtempSync(join(tmpdir(), 'sallyport-walk-'))
+    })
+
+    afterEach(async () => {
+      for (const terminal of terminals.splice(0)) await terminal.close()
       rmSync(folder, { recursive: true, force: true })
     })
 

@@ -1,7 +1,9 @@
 /** Starting programs for tests: run one to its end, or watch a daemon; always ended by its own pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { randomInt } from 'node:crypto'
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const DEFAULT_TIMEOUT_MS = 20_000
@@ -9,6 +11,11 @@ const STOP_GRACE_MS = 3_000
 const TICKS_PER_SECOND = 100
 const QUIET_MS = 300
 const QUIET_TIMEOUT_MS = 60_000
+const LOWEST_PORT = 10_000
+/** Linux's own, for systems that give nearly all ports to outgoing connections. */
+const DEFAULT_LOWEST_EPHEMERAL_PORT = 32_768
+/** Environment variable of the folder in which the processes of a test run claim ports, one file each. */
+export const PORT_CLAIMS = 'SALLYPORT_TEST_PORT_CLAIMS'
 
 export interface RunOptions {
   env?: NodeJS.ProcessEnv
@@ -66,23 +73,43 @@ export function run(command: string, args: readonly string[], options: RunOption
   })
 }
 
-/** A TCP port of 127.0.0.1 that was free a moment ago. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+/**
+ * Returns a TCP port of 127.0.0.1 that is free, and that no other test of this run is given. It stands below the ports
+ * that the kernel gives to outgoing connections and to listeners on port 0, so that none of those takes it before the
+ * program that it is for has bound it.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(LOWEST_PORT, lowestEphemeralPort())
+    if (claimPort(port) && (await canListen(port))) return port
+  }
+}
+
+/** Whether this process is the first of the run to ask for a port. */
+function claimPort(port: number): boolean {
+  if (given.has(port)) return false
+  given.add(port)
+  const claims = process.env[PORT_CLAIMS]
+  if (claims === undefined) return true
+  try {
+    closeSync(openSync(join(claims, String(port)), 'wx'))
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+function lowestEphemeralPort(): number {
+  const lowest = Number.parseInt(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'), 10)
+  return lowest > LOWEST_PORT + 1_000 ? lowest : DEFAULT_LOWEST_EPHEMERAL_PORT
+}
+
+function canListen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer()
-    server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => {
-        if (address === null || typeof address !== 'object') reject(new Error('no port was given'))
-        // the kernel may give a port again that it has just given, before whoever got it has bound it
-        else if (given.has(address.port)) resolve(freePort())
-        else {
-          given.add(address.port)
-          resolve(address.port)
-        }
-      })
-    })
+    server.on('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }
 
@@ -98,7 +125,7 @@ export function isListening(port: number, host = '127.0.0.1'): Promise<boolean> 
   })
 }
 
-/** Ports that this process was given already. */
+/** Ports that this process has asked for already. */
 const given = new Set<number>()
 
 /** A running program whose output is collected. */
