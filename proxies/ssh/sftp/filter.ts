@@ -12,9 +12,9 @@ import type { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import type { FileDirection } from '../../../src/model/file-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
-import { MalformedError } from '../../malformed.ts'
-import { latin1 } from '../../text.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { latin1 } from '../../bytes/text.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { Reader } from '../codec/reader.ts'
 import {
   FX_PERMISSION_DENIED,
@@ -40,12 +40,12 @@ import {
 import { PacketSplitter } from '../codec/sftp-packets.ts'
 import { pathsOf } from '../codec/sftp-paths.ts'
 import { setUint32At } from '../codec/writer.ts'
+import type { OpenFile, OpenSizes } from '../files/open-sizes.ts'
+import type { Asking } from '../files/places.ts'
 import { ByteQueue } from './byte-queue.ts'
 import { Checks, isJudged, type Refusal, type Verdict } from './checks.ts'
-import type { OpenFile, OpenSizes } from './open-sizes.ts'
 import { operationName } from './operation-name.ts'
 import { mayOffer, rightLacking } from './permits.ts'
-import type { Asking } from './places.ts'
 import type { Participant, Turn, Turns } from './turns.ts'
 
 /** Bytes of answers that a client has not taken from which on nothing more of it is looked at. */

@@ -3,8 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type FormOutcome, type FormScreen, signInForm, signInOf } from '../../../../proxies/desktop/form.ts'
-import type { Screen as OwnScreen, Size } from '../../../../proxies/desktop/screen.ts'
+import {
+  type FormOutcome,
+  type FormScreen,
+  signInForm,
+  signInOf,
+} from '../../../../proxies/desktop/screens/form.ts'
+import type { Screen as OwnScreen, Size } from '../../../../proxies/desktop/screens/screen.ts'
 import type { ClientCore } from '../../../../proxies/rdp/codec/client-data.ts'
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { LocalDisplay } from '../../../../proxies/rdp/local/display.ts'
@@ -12,7 +17,7 @@ import { type Daemon, run, startDaemon } from '../../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../../peers/program.ts'
 import { type Picture, SCREEN_PEERS, type Screen, shows, startScreen } from '../../../peers/screen.ts'
 import { until } from '../../../until.ts'
-import { readText } from '../../desktop/reading.ts'
+import { readText } from '../../desktop/screens/reading.ts'
 import { openDoor } from '../connection/door.ts'
 import { pictureOfScreen } from './picture.ts'
 
