@@ -7,7 +7,7 @@ import type { Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type SecureContext, TLSSocket } from 'node:tls'
 import { EndedError } from '../bytes/ended.ts'
 import { MalformedError } from '../bytes/malformed.ts'
-import { KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from '../limits.ts'
+import { KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from './limits.ts'
 import { ReadTurn } from './read-turns.ts'
 import { takeReads } from './shared-read.ts'
 

@@ -8,9 +8,9 @@ import { NoSpaceError } from '../../recordings/container/free-space.ts'
 import type { Gate, GateNotice, OpenSession, ProxyEventCode, ProxyFields } from '../../src/contract/gate.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { SessionOptions } from '../../src/model/session-options.ts'
-import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from '../limits.ts'
 import { TargetError } from '../wording/errors.ts'
 import { EventQueue } from './event-queue.ts'
+import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from './limits.ts'
 import { SessionRecording } from './session-recording.ts'
 
 export type GuestChange = (GateNotice & { type: 'guest' })['change']

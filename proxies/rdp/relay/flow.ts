@@ -4,7 +4,7 @@
  * Only of what cannot be left out so much may wait, and only for a client that takes something now and then. The client is
  * read while the target takes what it sends; what it does waits while that would not be seen.
  */
-import { FLOOD_MARK, SEND_HIGH_WATER } from '../../limits.ts'
+import { FLOOD_MARK, SEND_HIGH_WATER } from '../../net/limits.ts'
 import type { Update } from '../codec/updates.ts'
 import { hasInput } from '../connection/session-filter.ts'
 import type { RdpClient } from '../front/client.ts'

@@ -4,7 +4,7 @@
  */
 
 import { MalformedError } from '../../bytes/malformed.ts'
-import { LAST_UPDATE_MS } from '../../limits.ts'
+import { LAST_UPDATE_MS } from '../../desktop/limits.ts'
 import { end } from '../../net/farewell.ts'
 import type { SessionResult } from '../../session/session.ts'
 import { TimeLimits } from '../../session/time-limits.ts'

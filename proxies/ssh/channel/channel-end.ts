@@ -7,9 +7,9 @@ import {
   buildWindowAdjust,
 } from '../codec/build.ts'
 import { type OpenFailureReason, setRecipient } from '../codec/messages.ts'
-import { MAX_CHANNEL_PACKET } from '../limits.ts'
 import type { Leg } from '../transport/leg.ts'
 import type { Flow } from './flow.ts'
+import { MAX_CHANNEL_PACKET } from './limits.ts'
 
 export class ChannelEnd {
   readonly leg: Leg

@@ -10,6 +10,7 @@ import { ChannelEnd } from '../channel/channel-end.ts'
 import { ClientQueue } from '../channel/client-queue.ts'
 import type { Flow } from '../channel/flow.ts'
 import { interruptIn } from '../channel/interrupts.ts'
+import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../channel/limits.ts'
 import { TerminalOutput } from '../channel/terminal-output.ts'
 import { buildChannelOpenConfirmation, type buildData, buildExtendedData } from '../codec/build.ts'
 import {
@@ -22,7 +23,6 @@ import {
   parseChannelRequest,
   windowAdjustOf,
 } from '../codec/messages.ts'
-import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../limits.ts'
 import type { SshSession } from '../policy/session.ts'
 import type { ChannelRecorder } from '../recorder/recorder.ts'
 import type { FilterPolicy } from '../sftp/filter.ts'

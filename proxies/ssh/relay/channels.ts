@@ -9,6 +9,8 @@ import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText } from '../../bytes/text.ts'
 import { wordsOf } from '../../wording/errors.ts'
 import { missingRight } from '../../wording/missing-right.ts'
+import type { AdoptedChannel } from '../channel/adopted-channel.ts'
+import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS } from '../channel/limits.ts'
 import { buildChannelOpen, buildChannelOpenFailure, buildClose } from '../codec/build.ts'
 import {
   type ChannelOpen,
@@ -20,8 +22,6 @@ import {
   parseChannelOpenFailure,
   recipientOf,
 } from '../codec/messages.ts'
-import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS } from '../limits.ts'
-import type { AdoptedChannel } from '../lobby/lobby.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
 import type { Channel, ChannelHost, Opened } from './channel.ts'
 import { type Grants, openByClient, openByTarget } from './forwarding-opens.ts'

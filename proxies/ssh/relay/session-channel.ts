@@ -10,6 +10,7 @@ import { usesAgent } from '../../../src/model/ssh-options.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { missingRight } from '../../wording/missing-right.ts'
 import { Flow } from '../channel/flow.ts'
+import { TYPED_WINDOW } from '../channel/limits.ts'
 import {
   buildChannelFailure,
   buildChannelRequest,
@@ -30,11 +31,11 @@ import {
   parseWindowChange,
 } from '../codec/requests.ts'
 import { knownSize } from '../codec/terminal-size.ts'
-import { MAX_OWED, TYPED_WINDOW } from '../limits.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
 import { mayPass } from '../policy/environment.ts'
 import { type Asked, askedOf, asSent, type MainRequest, mainRequest, unjudgedScp } from '../policy/request.ts'
 import { InitVersion } from '../sftp/init-version.ts'
+import { MAX_OWED } from '../transport/limits.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
 import { type X11Grant, x11Grant } from './x11.ts'
 

@@ -5,6 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { TerminalTarget } from '../../terminal/target.ts'
+import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../channel/limits.ts'
 import {
   buildChannelFailure,
   buildChannelOpenConfirmation,
@@ -28,7 +29,6 @@ import {
   windowAdjustOf,
 } from '../codec/messages.ts'
 import { type PtyRequest, parsePtyRequest, parseSignal, parseWindowChange } from '../codec/requests.ts'
-import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../limits.ts'
 import type { Leg } from '../transport/leg.ts'
 
 /** The one channel's number at this end. */

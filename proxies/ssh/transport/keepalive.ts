@@ -4,8 +4,8 @@
  * any SSH peer answers, most with a failure.
  */
 import { buildGlobalRequest } from '../codec/build.ts'
-import { KEEPALIVE_INTERVAL_MS, KEEPALIVE_MAX_UNANSWERED } from '../limits.ts'
 import type { Leg } from './leg.ts'
+import { KEEPALIVE_INTERVAL_MS, KEEPALIVE_MAX_UNANSWERED } from './limits.ts'
 
 export interface WatchedLeg {
   transport: Leg

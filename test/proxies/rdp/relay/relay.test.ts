@@ -1,7 +1,8 @@
 /** The relay of RDP between a client and a target of ours. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { FIRST_UPDATE_MS, FLOOD_MARK, STALL_LOOK_MS } from '../../../../proxies/limits.ts'
+import { FIRST_UPDATE_MS, STALL_LOOK_MS } from '../../../../proxies/desktop/limits.ts'
+import { FLOOD_MARK } from '../../../../proxies/net/limits.ts'
 import { RedirectionRefusedError } from '../../../../proxies/rdp/back/destination.ts'
 import { LogonWatch } from '../../../../proxies/rdp/back/logon-watch.ts'
 import { buildDemandActive } from '../../../../proxies/rdp/codec/active.ts'

@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
+import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../../proxies/ssh/channel/limits.ts'
 import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
 import {
   buildChannelRequest,
@@ -21,7 +22,6 @@ import {
   windowAdjustOf,
 } from '../../../../proxies/ssh/codec/messages.ts'
 import { OpenSizes } from '../../../../proxies/ssh/files/open-sizes.ts'
-import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../../proxies/ssh/limits.ts'
 import type { SshSession } from '../../../../proxies/ssh/policy/session.ts'
 import type { ChannelRecorder } from '../../../../proxies/ssh/recorder/recorder.ts'
 import type { ChannelHost } from '../../../../proxies/ssh/relay/channel.ts'

@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { MAX_WINDOW } from '../../../../proxies/ssh/channel/limits.ts'
 import {
   buildChannelRequest,
   buildClose,
@@ -13,7 +14,6 @@ import { dataOf, MSG, windowAdjustOf } from '../../../../proxies/ssh/codec/messa
 import { FXP } from '../../../../proxies/ssh/codec/sftp.ts'
 import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
 import { OpenSizes } from '../../../../proxies/ssh/files/open-sizes.ts'
-import { MAX_WINDOW } from '../../../../proxies/ssh/limits.ts'
 import type { SshSession } from '../../../../proxies/ssh/policy/session.ts'
 import type { ChannelHost } from '../../../../proxies/ssh/relay/channel.ts'
 import { SessionChannel } from '../../../../proxies/ssh/relay/session-channel.ts'
