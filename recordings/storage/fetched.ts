@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { INDEX_FILE_NAME } from '../container/format/index.ts'
 import { FILE_NAME } from '../container/format/limits.ts'
 import type { Bucket } from './bucket/bucket.ts'
-import type { CatalogEntry } from './catalog.ts'
+import type { CatalogEntry } from './catalog-entry.ts'
 import { bytesOf, requireBytes } from './source.ts'
 
 export interface Local {

@@ -8,16 +8,9 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { FILE_NAME } from '../container/format/limits.ts'
 import { syncDirectory } from '../container/session-file.ts'
-import type { CatalogEntry } from './catalog.ts'
+import type { CatalogEntry, StoredAway } from './catalog-entry.ts'
 
 export const STORED_NAME = 'stored.json'
-
-export interface StoredAway {
-  /** Of the object. */
-  key: string
-  /** Of the file, in hex. */
-  sha256: string
-}
 
 type Note = Pick<CatalogEntry, 'state' | 'size' | 'frames' | 'digest' | 'metadata'> & { stored: StoredAway }
 

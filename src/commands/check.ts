@@ -1,5 +1,4 @@
 /** `sallyport check`: whether the broker would start here, and what is unwise. One line a finding. */
-
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -22,13 +21,8 @@ import { openAuthorities } from '../identity/authorities.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { certificates } from './certificates.ts'
 import { type Command, expectNoWords } from './command.ts'
+import type { Finding } from './finding.ts'
 import { plain } from './output.ts'
-
-export interface Finding {
-  level: 'ok' | 'warning' | 'error'
-  subject: string
-  text: string
-}
 
 /** A broker of before this day would show certificates and signatures that nobody takes. */
 const EARLIEST_CLOCK = Date.UTC(2026, 0, 1)

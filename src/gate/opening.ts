@@ -28,7 +28,8 @@ import {
   sessionFields,
   targetFields,
 } from './running.ts'
-import { type SignedIn, whoFields } from './sign-ins.ts'
+import { whoFields } from './sign-ins.ts'
+import type { SignedIn } from './signed-in.ts'
 
 /** Running sessions of one user, and of all: a connection costs memory, files and a place at the target. */
 export const MAX_SESSIONS_PER_USER = 500

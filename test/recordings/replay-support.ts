@@ -2,7 +2,8 @@
 import { Buffer } from 'node:buffer'
 import { varintLength, writeVarint } from '../../recordings/container/format/varint.ts'
 import { FRAME } from '../../recordings/container/frames.ts'
-import { type CatalogEntry, findRecording } from '../../recordings/storage/catalog.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
+import type { CatalogEntry } from '../../recordings/storage/catalog-entry.ts'
 import { type Made, makeRoot, makeWriter, SESSION } from './support.ts'
 
 export const SECOND = 1_000_000

@@ -1,4 +1,4 @@
-import type { FileDirection } from '../../../src/model/file-rules.ts'
+import type { FileDirection } from '../../../src/model/file-rule.ts'
 
 /** A request about a file that was refused, for the audit log and the recording. */
 export interface FileDenial {

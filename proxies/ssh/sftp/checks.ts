@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
-import type { FileDirection } from '../../../src/model/file-rules.ts'
+import type { FileDirection } from '../../../src/model/file-rule.ts'
 import { textOf } from '../../../src/model/path-pattern.ts'
 import {
   FX_FAILURE,

@@ -14,7 +14,7 @@ import { type PlacedGroup, RecordingReader } from '../../container/reader.ts'
 import { readPieces } from '../../container/session-file.ts'
 import { painterOf } from '../../decode/open-graphics.ts'
 import { Screen } from '../../decode/terminal/screen.ts'
-import type { CatalogEntry } from '../../storage/catalog.ts'
+import type { CatalogEntry } from '../../storage/catalog-entry.ts'
 import { IndexBuilder } from '../index/builder.ts'
 import {
   type Channel,

@@ -5,7 +5,7 @@ import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
 import { Changes } from '../../../../../proxies/ssh/files/changes.ts'
 import type { FileDenial } from '../../../../../proxies/ssh/files/denial.ts'
 import { OpenSizes } from '../../../../../proxies/ssh/files/open-sizes.ts'
-import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
+import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/options.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
 import {
   type ChannelOpen,
