@@ -8,12 +8,12 @@ import type { SessionRecord } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import { notedOf } from './evidence.ts'
 import type { RestoreNote } from './restored.ts'
-import type { RecordingKeeper } from './service.ts'
+import type { RecordingService } from './service.ts'
 
 export interface RecoverDeps {
   store: Store
   audit: Audit
-  keeper: RecordingKeeper
+  recordingService: RecordingService
   /** The database was restored since the last start: sessions that it has as running ran when its backup was made. */
   restored?: RestoreNote
   now: () => number
@@ -68,12 +68,12 @@ interface Recovered {
 }
 
 async function recoverOne(
-  { audit, keeper, restored, now }: RecoverDeps,
+  { audit, recordingService, restored, now }: RecoverDeps,
   session: SessionRecord,
   noted: Noted | undefined,
 ): Promise<Recovered> {
   const about = whose(session)
-  const entry = await findRecording(keeper.root, session.id)
+  const entry = await findRecording(recordingService.root, session.id)
   if (!entry || entry.state === 'empty') {
     // Its folder was made, with the key in it, before the session was opened.
     const isLost = !restored && (!entry || noted !== undefined)
@@ -89,8 +89,8 @@ async function recoverOne(
   const recovery: Recovery = entry.stored
     ? { outcome: 'closed' }
     : await recoverRecording(entry.directory, session.id, {
-        sign: (statement) => keeper.signRecovered(session.id, statement),
-        trusted: keeper.keys.trusted,
+        sign: (statement) => recordingService.signRecovered(session.id, statement),
+        trusted: recordingService.keys.trusted,
         now,
         ...(noted && { noted }),
       })
@@ -112,7 +112,7 @@ async function recoverOne(
     return { summary: { state: 'recovered', size, frames, digest }, text }
   }
   if (recovery.outcome === 'closed') {
-    const closed = await findRecording(keeper.root, session.id)
+    const closed = await findRecording(recordingService.root, session.id)
     const state = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
     const summary: Recovered['summary'] = {
       state,

@@ -112,7 +112,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
   new Relay(client.transport, target.transport, session, {
     firstId,
     takeMotd: () => undefined,
-    onEnd: () => undefined,
+    onClosed: () => undefined,
   })
   return {
     client,
@@ -136,7 +136,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       return parseChannelOpenConfirmation(client.take(MSG.channelOpenConfirmation).at(-1)!).sender
     },
     end: () => {
-      client.transport.onClose?.()
+      client.transport.onClosed?.()
     },
   }
 }

@@ -1,6 +1,6 @@
 /** A relay between two ends that are only bytes, with a session that may what a test says. */
 import { Buffer } from 'node:buffer'
-import type { Pipe } from '../../../proxies/net/pipe.ts'
+import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit } from '../../../proxies/vnc/codec/server-init.ts'
 import type { ViewerState } from '../../../proxies/vnc/local/display.ts'
@@ -13,7 +13,7 @@ import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../../src/model/vnc-options.ts'
-import { FakePipe } from '../net/fake-pipe.ts'
+import { FakePipe } from '../net/fake-stream.ts'
 
 export const INIT = { width: 100, height: 80, format: RGB888, name: 'desk' }
 
@@ -69,16 +69,16 @@ export async function newWorld(
   const viewer = new FakePipe()
   const target = new FakePipe()
   const lastWords: World['lastWords'] = []
-  const connected = new Viewer(viewer as unknown as Pipe)
+  const connected = new Viewer(viewer as unknown as ByteStream)
   connected.begin(encodeServerInit(INIT))
   viewer.take()
   const relay = new VncRelay({
     viewer: connected,
     state: { ...STATE, ...state },
-    target: { pipe: target as unknown as Pipe, init: INIT },
+    target: { stream: target as unknown as ByteStream, init: INIT },
     session,
     onLastWords: (last, reason) => void lastWords.push([last, reason]),
-    onEnd: () => undefined,
+    onClosed: () => undefined,
   })
   // Where the viewer has asked for nothing the target is told what the bastion asks for.
   if ((state.encodings ?? []).length === 0) target.take()

@@ -36,7 +36,7 @@ class FakeClient {
   onResize: TerminalClient['onResize']
   onBreak: TerminalClient['onBreak']
   onDrain: TerminalClient['onDrain']
-  onClose: TerminalClient['onClose']
+  onClose: TerminalClient['onClosed']
   terminal = { type: 'xterm', ...SIZE }
   paused = true
   congested = false
@@ -245,7 +245,7 @@ describe('it ends', () => {
   test('with the client: what was to be said is dropped', async () => {
     await shell()
     let ends = 0
-    leg.onClose = () => ends++
+    leg.onClosed = () => ends++
     client.onTyped?.(Buffer.from('x'))
     client.destroy()
     await settle()

@@ -1,9 +1,9 @@
 /** How a connection is ended whose peer still has to read why. */
-import { FAREWELL_MS, LINGER_MS } from './limits.ts'
+import { DISCONNECT_MS, LINGER_MS } from './limits.ts'
 
-export interface Ending {
+export interface Disconnectable {
   /** Sends what is queued, and closes. */
-  end(): void
+  close(): void
   destroy(): void
 }
 
@@ -12,12 +12,12 @@ export interface Ending {
  * a disconnect message behind them in what it has read drops the reason unread (OpenSSH does). After FAREWELL_MS
  * it is disconnected, after LINGER_MS more its socket is closed.
  */
-export function farewell(peer: Ending): void {
-  setTimeout(() => end(peer), FAREWELL_MS).unref()
+export function disconnect(peer: Disconnectable): void {
+  setTimeout(() => end(peer), DISCONNECT_MS).unref()
 }
 
 /** Disconnects at once; after LINGER_MS the socket is closed whatever the peer does. */
-export function end(peer: Ending): void {
-  peer.end()
+export function end(peer: Disconnectable): void {
+  peer.close()
   setTimeout(() => peer.destroy(), LINGER_MS).unref()
 }

@@ -4,7 +4,7 @@ import { Sender } from '../../net/sender.ts'
 import { type ProvenClient, ProvenOutput } from '../../session/proven-output.ts'
 import type { RdpClient } from '../front/client.ts'
 
-export interface OutletOptions {
+export interface SendQueueOptions {
   client: RdpClient
   /** Of a strict session: resolves when what was recorded so far is on the disk. */
   flush: (() => Promise<void>) | undefined
@@ -14,7 +14,7 @@ export interface OutletOptions {
   onDrain: () => void
 }
 
-export class Outlet {
+export class SendQueue {
   readonly #client: RdpClient
   readonly #sender: Sender
   readonly #gather: Gather
@@ -24,10 +24,10 @@ export class Outlet {
   #isWithinUpdate = false
   #written: number
 
-  constructor({ client, flush, isWithinUpdate, onDrain }: OutletOptions) {
+  constructor({ client, flush, isWithinUpdate, onDrain }: SendQueueOptions) {
     this.#client = client
-    this.#written = client.pipe.queued
-    this.#sender = new Sender(client.pipe)
+    this.#written = client.stream.queued
+    this.#sender = new Sender(client.stream)
     client.onDrain = () => {
       this.#sender.recycle()
       onDrain()
@@ -60,7 +60,7 @@ export class Outlet {
     return this.#proven?.isFull ?? false
   }
 
-  /** Bytes that were handed to the client's pipe until now. */
+  /** Bytes that were handed to the client's stream until now. */
   get written(): number {
     return this.#written
   }
@@ -76,15 +76,15 @@ export class Outlet {
   }
 
   /** The recording has failed: what waits for it is dropped, and what is sent from now on is the bastion's own. */
-  abandon(): void {
+  destroy(): void {
     this.#gather.flush()
-    this.#proven?.abandon()
+    this.#proven?.destroy()
   }
 
   /** Resolves when nothing waits any more; the client is somebody else's from then on. */
-  async finish(): Promise<void> {
+  async flushAll(): Promise<void> {
     this.#gather.flush()
-    await this.#proven?.finish()
+    await this.#proven?.flushAll()
     this.#client.onSend = undefined
     this.#client.onDrain = undefined
   }

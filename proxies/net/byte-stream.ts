@@ -29,13 +29,13 @@ interface Wanted {
 
 const NOTHING = Buffer.alloc(0)
 
-export class Pipe {
+export class ByteStream {
   /** What comes, what has been read already first. Valid during the call only. */
   onData: ((bytes: Uint8Array) => void) | undefined
   /** `congested` has become false. */
   onDrain: (() => void) | undefined
   /** The connection is gone, once. */
-  onClose: (() => void) | undefined
+  onClosed: (() => void) | undefined
 
   readonly #socket: Socket
   #stream: Socket
@@ -124,7 +124,7 @@ export class Pipe {
   }
 
   /** Sends what waits, and closes; nothing more is heard of the peer. */
-  end(): void {
+  close(): void {
     if (this.closed) return
     this.#isEnding = true
     this.#stream.end()
@@ -146,7 +146,7 @@ export class Pipe {
     // What is wrong with the connection is its end.
     stream.on('error', (error) => this.destroy(error))
     stream.on('end', () => this.destroy())
-    stream.once('close', () => this.#gone())
+    stream.once('close', () => this.#onGone())
   }
 
   /** What has come before TLS begins is not under its protection: somebody in between may have put it there. */
@@ -236,12 +236,12 @@ export class Pipe {
     return new EndedError(this.#failure?.message ?? 'the connection was closed')
   }
 
-  #gone(): void {
+  #onGone(): void {
     if (this.#closed) return
     this.#closed = true
-    this.#turn.gone()
+    this.#turn.onClosed()
     this.#socket.destroy()
     this.#serve()
-    this.onClose?.()
+    this.onClosed?.()
   }
 }

@@ -14,15 +14,15 @@ import {
   RDPDR,
 } from '../codec/rdpdr.ts'
 import type { DeviceVisitor } from './device-filter.ts'
+import { type SendChunk, type Side, sendMessage } from './direction.ts'
 import { MessageStream } from './message-stream.ts'
-import { type SendChunk, type Side, sendMessage } from './passage.ts'
 
 /** STATUS_ACCESS_DENIED. */
 const ACCESS_DENIED = 0xc0000022
 /** The two of one that begins: before the user is logged on, and after. */
 const MAX_ANNOUNCEMENTS = 16
 
-export interface DeviceCensusOptions {
+export interface DeviceRegistryOptions {
   visitor: Pick<DeviceVisitor, 'denied'>
   send: SendChunk
 }
@@ -30,13 +30,13 @@ export interface DeviceCensusOptions {
 /** The next message of the client's that is answered. */
 type State = 'silent' | 'reply' | 'name' | 'devices'
 
-export class DeviceCensus {
-  readonly #options: DeviceCensusOptions
+export class DeviceRegistry {
+  readonly #options: DeviceRegistryOptions
   readonly #stream: MessageStream
   #state: State = 'silent'
   #announcements = 0
 
-  constructor(options: DeviceCensusOptions) {
+  constructor(options: DeviceRegistryOptions) {
     this.#options = options
     this.#stream = new MessageStream({
       name: RDPDR,

@@ -13,7 +13,7 @@ import { ByteQueue } from './byte-queue.ts'
 /** byte 94, uint32 recipient, uint32 length (RFC 4254 5.2). */
 const HEAD = 9
 
-export class Outlet {
+export class SendQueue {
   readonly #end: ChannelEnd
   readonly #flow: Flow
   readonly #buffer: Buffer

@@ -1,5 +1,5 @@
 /**
- * The door of a front: takes TCP connections for it, and keeps those who do not sign in from taking the room of
+ * The listener of a front: takes TCP connections for it, and keeps those who do not sign in from taking the room of
  * those who do. Counts are of sockets that have not signed in yet.
  */
 import { createServer, type Server, type Socket } from 'node:net'
@@ -24,7 +24,7 @@ export interface AcceptOptions {
 const MAX_HALF_OPEN = 2_000
 const MAX_HALF_OPEN_PER_ADDRESS = 250
 
-export class Door {
+export class Listener {
   readonly #options: AcceptOptions
   readonly #server: Server
   readonly #halfOpen = new Map<Socket, { address: string; timer: NodeJS.Timeout }>()

@@ -32,7 +32,7 @@ export interface SharedDesktop {
   record(entry: Participant): void
 }
 
-export class GuestRoom {
+export class SharedSession {
   readonly #desktop: SharedDesktop
   readonly #guests = new Map<number, Guest>()
   #count = 0
@@ -68,7 +68,7 @@ export class GuestRoom {
   }
 
   /** They are in: `refusal` has been asked. Calls `onOut` at once where they are to leave already. */
-  join(options: Invited & Pick<GuestOptions, 'pipe' | 'state' | 'onOut'>): Guest {
+  join(options: Invited & Pick<GuestOptions, 'stream' | 'state' | 'onOut'>): Guest {
     const participant = ++this.#count
     this.#open()
     const guest = new Guest({
@@ -88,7 +88,7 @@ export class GuestRoom {
   }
 
   /** Their viewer has gone. */
-  leave(guest: Guest): void {
+  onGuestClosed(guest: Guest): void {
     this.#left(guest, 'left')
   }
 

@@ -5,7 +5,7 @@ import { encodePixelFormat, RGB888 } from '../../../../proxies/vnc/codec/pixel-f
 import { encodeRectangleHeader, encodeUpdateHeader } from '../../../../proxies/vnc/codec/server-encoder.ts'
 import { Guest, type InputMessage } from '../../../../proxies/vnc/guests/guest.ts'
 import type { ToThread } from '../../../../proxies/vnc/guests/messages.ts'
-import { GuestRoom, MAX_GUESTS } from '../../../../proxies/vnc/guests/room.ts'
+import { MAX_GUESTS, SharedSession } from '../../../../proxies/vnc/guests/shared-session.ts'
 import { GraphicsTap } from '../../../../proxies/vnc/guests/tap.ts'
 import type { ViewerState } from '../../../../proxies/vnc/local/display.ts'
 import { FRAME, type Participant } from '../../../../recordings/container/frames.ts'
@@ -23,7 +23,7 @@ const STATE: ViewerState = {
   cutText: undefined,
 }
 
-const rooms: GuestRoom[] = []
+const rooms: SharedSession[] = []
 afterEach(() => {
   for (const room of rooms.splice(0)) room.close('the test is over')
 })
@@ -34,7 +34,7 @@ function setting() {
   const names: string[] = []
   const shared: boolean[] = []
   let tap: GraphicsTap | undefined
-  const room = new GuestRoom({
+  const room = new SharedSession({
     size: SIZE,
     name: 'desk1',
     isRecorded: true,
@@ -59,7 +59,7 @@ function setting() {
       name,
       mode,
       state: STATE,
-      pipe: { congested: false, write: (payload) => painter.apply({ type: FRAME.graphics, payload }) },
+      stream: { congested: false, write: (payload) => painter.apply({ type: FRAME.graphics, payload }) },
       onOut: (_, reason) => outs.push(reason),
     })
     return { guest, outs, painter }
@@ -91,10 +91,10 @@ describe('a room', () => {
     })
     expect(painter.stopped).toBeUndefined()
     const { guest: second } = join('Ann', 'control')
-    room.leave(guest)
+    room.onGuestClosed(guest)
     expect(shared).toEqual([true])
-    room.leave(second)
-    room.leave(second)
+    room.onGuestClosed(second)
+    room.onGuestClosed(second)
     expect(shared).toEqual([true, false])
     expect(names).toEqual([
       'desk1, with Bob',
@@ -129,7 +129,7 @@ describe('a room', () => {
     ])
     room.change('Bob', { mode: 'control', by: 'ops1' })
     guest.message(key(0xffe1))
-    room.leave(guest)
+    room.onGuestClosed(guest)
     expect(inputs.at(-1)).toEqual([1, key(0xffe1, false)])
   })
 
@@ -155,20 +155,20 @@ describe('a room', () => {
 describe("a guest's viewer that asks without end", () => {
   function asking(congested = false) {
     const posted: ToThread['kind'][] = []
-    const pipe = { congested, write: () => {} }
+    const stream = { congested, write: () => {} }
     const guest = new Guest({
       participant: 1,
       invitation: 'i',
       name: 'Bob',
       mode: 'view',
       state: { ...STATE, request: undefined },
-      pipe,
+      stream,
       post: ({ kind }) => posted.push(kind),
       input: () => {},
       onOut: () => {},
     })
     const ask = (isIncremental: boolean) => guest.message({ kind: 'update-request', isIncremental, ...AREA })
-    return { guest, pipe, posted, ask }
+    return { guest, stream, posted, ask }
   }
 
   test('has two requests with the thread at most, and the next one after an answer', () => {
@@ -187,11 +187,11 @@ describe("a guest's viewer that asks without end", () => {
   })
 
   test('gets nothing drawn while it takes nothing', () => {
-    const { guest, pipe, posted, ask } = asking(true)
+    const { guest, stream, posted, ask } = asking(true)
     ask(true)
     ask(false)
     expect(posted).toEqual(['join'])
-    pipe.congested = false
+    stream.congested = false
     guest.drained()
     expect(posted).toEqual(['join', 'format', 'encodings', 'request'])
   })

@@ -13,7 +13,7 @@ export const UPDATE_INTERVAL_MS = 40
 /** Around the place that it points to, a pointer's picture lies in a square of twice this: of larger ones a part is drawn late. */
 const POINTER_REACH = 64
 
-export interface DeskOptions {
+export interface GuestCompositorOptions {
   post: (message: FromThread) => void
   /** Calls it once after that time. */
   after: (milliseconds: number, call: () => void) => void
@@ -26,15 +26,15 @@ interface Guest {
   lastUpdate: number
 }
 
-export class GuestDesk {
-  readonly #options: DeskOptions
+export class GuestCompositor {
+  readonly #options: GuestCompositorOptions
   readonly #guests = new Map<number, Guest>()
   #painter: RfbPainter | undefined
   #pointer: { x: number; y: number } | undefined
   #name: string | undefined
   #isWaiting = false
 
-  constructor(options: DeskOptions) {
+  constructor(options: GuestCompositorOptions) {
     this.#options = options
   }
 

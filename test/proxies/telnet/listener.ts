@@ -1,7 +1,7 @@
-/** Telnet's server end behind the door of a front, for real clients: it echoes what is typed, and keeps what it is told. */
+/** Telnet's server end behind the listener of a front, for real clients: it echoes what is typed, and keeps what it is told. */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import { Door } from '../../../proxies/net/accept.ts'
+import { Listener } from '../../../proxies/net/listener.ts'
 import { takeReads } from '../../../proxies/net/shared-read.ts'
 import { TelnetEndpoint } from '../../../proxies/telnet/codec/endpoint.ts'
 import type { UrgentData } from '../../../src/contract/urgent-data.ts'
@@ -51,16 +51,16 @@ export async function startEchoServer(urgent: UrgentData): Promise<EchoServer> {
     endpoint.send(Buffer.from('welcome\r\n'))
   }
 
-  const door = new Door({ graceMs: 60_000, urgent, onSocket: welcome })
-  const { port } = await door.listen('127.0.0.1', 0)
+  const listener = new Listener({ graceMs: 60_000, urgent, onSocket: welcome })
+  const { port } = await listener.listen('127.0.0.1', 0)
   return {
     port,
     events,
     typed: () => typed,
     endpoint: () => last!,
     close: () => {
-      door.close()
-      door.destroy()
+      listener.close()
+      listener.destroy()
     },
   }
 }

@@ -1,8 +1,8 @@
 /** Devices that a client would share, where the target does not have the channel. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { DeviceCensus } from '../../../../proxies/rdp/channels/device-census.ts'
 import type { DeviceVisitor } from '../../../../proxies/rdp/channels/device-filter.ts'
+import { DeviceRegistry } from '../../../../proxies/rdp/channels/device-registry.ts'
 import { buildDeviceMessage, DEVICE_PACKET, parseDeviceMessage } from '../../../../proxies/rdp/codec/rdpdr.ts'
 import { ByteReader } from '../../../../proxies/rdp/codec/reader.ts'
 import { announce, DEVICES } from './devices.ts'
@@ -12,12 +12,12 @@ const REPLY = buildDeviceMessage(DEVICE_PACKET.clientIdConfirm, Buffer.from('010
 const NAME = buildDeviceMessage(DEVICE_PACKET.clientName, Buffer.alloc(14))
 
 function newCensus(): Ends & { begin(): string[] } {
-  let census: DeviceCensus | undefined
+  let registry: DeviceRegistry | undefined
   const ends = betweenEnds<DeviceVisitor>(['denied'], (options) => {
-    census = new DeviceCensus(options)
-    return census
+    registry = new DeviceRegistry(options)
+    return registry
   })
-  return { ...ends, begin: () => ends.during(() => census?.begin()).client }
+  return { ...ends, begin: () => ends.during(() => registry?.begin()).client }
 }
 
 const packets = (messages: readonly string[]) =>

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
 import { encodePixelFormat, type PixelFormat, RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeRectangleHeader, encodeUpdateHeader } from '../../../../proxies/vnc/codec/server-encoder.ts'
-import { GuestDesk, UPDATE_INTERVAL_MS } from '../../../../proxies/vnc/guests/desk.ts'
+import { GuestCompositor, UPDATE_INTERVAL_MS } from '../../../../proxies/vnc/guests/compositor.ts'
 import type { FromThread } from '../../../../proxies/vnc/guests/messages.ts'
 import { GraphicsTap, MAX_UNDRAWN } from '../../../../proxies/vnc/guests/tap.ts'
 import { UPDATE_PIXELS } from '../../../../proxies/vnc/guests/view.ts'
@@ -59,7 +59,7 @@ function setting(size = SIZE) {
   const due: { at: number; call: () => void }[] = []
   const posted: FromThread[] = []
   const viewers = new Map<number, RfbPainter>()
-  const desk = new GuestDesk({
+  const desk = new GuestCompositor({
     post(message) {
       posted.push(message)
       if (message.kind !== 'update') return

@@ -132,7 +132,7 @@ function serve(tls: TLSSocket, { hello }: FrontNegotiated, visit: Visit, options
               visit.painted++
               if (options.refusal !== undefined) {
                 desktop!.tellError(options.refusal)
-                front.end(DISCONNECT_REASON.providerInitiated)
+                front.close(DISCONNECT_REASON.providerInitiated)
                 tls.end()
               } else options.paint?.(desktop!, size, tls)
             },
@@ -141,7 +141,7 @@ function serve(tls: TLSSocket, { hello }: FrontNegotiated, visit: Visit, options
               options.input?.(desktop!, events, tls)
             },
             shutdown: () => {
-              front.end(DISCONNECT_REASON.userRequested)
+              front.close(DISCONNECT_REASON.userRequested)
               tls.end()
             },
           },
