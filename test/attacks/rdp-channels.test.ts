@@ -204,7 +204,7 @@ test.each(Object.keys(WAYS))('what passes by %s is told', async (way) => {
   WAYS[way]!(world)
   const passed = lootOf(world, 'client') + lootOf(world, 'target')
   world.client.stream.closed = true
-  world.client.stream.onClose?.()
+  world.client.stream.onClosed?.()
   await vi.waitFor(() => expect(world.closed).toHaveLength(1))
   const sizes = told(world, 'file.transfer').map(({ size }) => size as number)
   const sum = sizes.reduce((all, size) => all + size, 0)
@@ -252,7 +252,7 @@ test.each<[string, number, (name: Uint8Array) => Uint8Array, number, number?]>([
   }
   expect(world.client.heard().channels.length).toBeGreaterThan(0)
   world.client.stream.closed = true
-  world.client.stream.onClose?.()
+  world.client.stream.onClosed?.()
   await vi.waitFor(() => expect(world.closed).toHaveLength(1))
   // Once a drive, not once a name.
   const [one, ...others] = told(world, 'file.transfer').filter(({ path }) => path !== 'PRN3')

@@ -26,7 +26,7 @@ export class TargetSide {
   readonly #gather: Gather
 
   /** Nothing comes before the target has a visitor. */
-  constructor({ target, visitor, onData, onDrain, onClosed: onClose, onRefused }: TargetSideOptions) {
+  constructor({ target, visitor, onData, onDrain, onClosed, onRefused }: TargetSideOptions) {
     this.target = target
     this.filter = new SessionFilter(visitor, target.connection.user)
     const { stream, watch } = target
@@ -34,7 +34,7 @@ export class TargetSide {
     this.#gather = new Gather((bytes) => sender.send(bytes))
     target.onSend = (bytes) => this.#gather.add(bytes)
     stream.onData = onData
-    stream.onClosed = onClose
+    stream.onClosed = onClosed
     stream.onDrain = () => {
       sender.recycle()
       onDrain()

@@ -148,7 +148,7 @@ export class HeldChannel {
       if (request.wantReply) this.#owed++
       this.#keep(Buffer.from(payload))
       this.known(this.#hasAgent)
-      if (this.#lastText !== undefined) this.#leave(this.#farewell)
+      if (this.#lastText !== undefined) this.#leave(this.#lastText)
       return
     }
     const isGood = this.#isGood(request)

@@ -1,10 +1,10 @@
 /** A connection whose peer is the test. */
 import { Buffer } from 'node:buffer'
 
-export class FakePipe {
+export class FakeStream {
   onData: ((bytes: Uint8Array) => void) | undefined
   onDrain: (() => void) | undefined
-  onClose: (() => void) | undefined
+  onClosed: (() => void) | undefined
   paused = true
   congested = false
   queued = 0
@@ -18,7 +18,7 @@ export class FakePipe {
     this.#sent.push(Buffer.from(bytes))
   }
 
-  end(): void {
+  close(): void {
     this.closed = true
   }
 

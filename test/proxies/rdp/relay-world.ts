@@ -26,7 +26,7 @@ import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
 import { RDP_OPTIONS, type RdpOptions } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
-import { FakePipe } from '../net/fake-stream.ts'
+import { FakeStream } from '../net/fake-stream.ts'
 import { WITHOUT_LICENSE } from './connection/pair.ts'
 import { clientCapabilities, clientCore } from './connection/target.ts'
 
@@ -47,7 +47,7 @@ const INFO: ClientInfo = {
 
 /** One end of the session, which is the test's. */
 export interface End {
-  stream: FakePipe
+  stream: FakeStream
   io(data: Uint8Array): void
   fastPath(pdu: Uint8Array): void
   /** A whole message on the channel of this name, where it has one. */
@@ -97,7 +97,7 @@ const definitions = (names: readonly string[]): ChannelDefinition[] =>
   names.map((name) => ({ name, options: 0xc0a00000 }))
 
 /** Bytes of either side go on until there are none. */
-function settle(pairs: [FakePipe, { receive(bytes: Uint8Array): void }, () => Buffer][]): void {
+function settle(pairs: [FakeStream, { receive(bytes: Uint8Array): void }, () => Buffer][]): void {
   for (let isQuiet = false; !isQuiet; ) {
     isQuiet = true
     for (const [stream, peer, sent] of pairs) {
@@ -111,7 +111,7 @@ function settle(pairs: [FakePipe, { receive(bytes: Uint8Array): void }, () => Bu
 }
 
 class Peer implements Omit<End, 'io' | 'fastPath' | 'channel'> {
-  readonly stream = new FakePipe()
+  readonly stream = new FakeStream()
   readonly disconnects: number[] = []
   readonly names: readonly string[]
   readonly #assemblers: ChannelAssembler[]

@@ -89,7 +89,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       },
       resize: () => undefined,
       exit: () => undefined,
-      end: () => undefined,
+      close: () => undefined,
     }),
     forwardRecorder: () => ({
       fromClient: (data: Uint8Array) => {
@@ -98,14 +98,14 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       fromTarget: (data: Uint8Array) => {
         counted.out += data.length
       },
-      end: () => undefined,
+      close: () => undefined,
     }),
     bytesIn: 0,
     bytesOut: 0,
     signs: 0,
     isFull: false,
     stop: (result: SessionResult, reason: string) => session.onStop?.(result, reason),
-    end: async (result: string, reason?: string) => {
+    close: async (result: string, reason?: string) => {
       ended ??= reason ?? result
     },
   } as unknown as SshSession
@@ -168,7 +168,7 @@ function newLeg(): TestLeg {
     mayRekey: undefined as (() => boolean) | undefined,
     takeHeard: () => !isSilent,
     refreshKeys: () => undefined,
-    end: () => undefined,
+    close: () => undefined,
     destroy: () => undefined,
   }
   return {

@@ -31,7 +31,7 @@ const REFUSED = { result: 'denied' } as unknown as AuthenticateAnswer
 
 class FakeClient {
   onTyped: TerminalClient['onTyped']
-  onClose: TerminalClient['onClosed']
+  onClosed: TerminalClient['onClosed']
   paused = false
   closed = false
   shown = ''
@@ -39,7 +39,7 @@ class FakeClient {
   show(output: string): void {
     this.shown += output
   }
-  end(): void {
+  close(): void {
     this.closed = true
   }
   type(text: string | Uint8Array): void {
@@ -48,7 +48,7 @@ class FakeClient {
   /** The connection is gone. */
   vanish(): void {
     this.closed = true
-    this.onClose?.()
+    this.onClosed?.()
   }
 }
 

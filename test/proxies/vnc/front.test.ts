@@ -200,7 +200,7 @@ describe('TLS', () => {
       middle = connect(world.port, '127.0.0.1')
       sockets.push(socket, middle)
       for (const one of [socket, middle]) one.on('error', () => undefined)
-      socket.pipe(middle).stream(socket)
+      socket.pipe(middle).pipe(socket)
     })
     await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
     await signedIn('x509plain', (relay.address() as AddressInfo).port)

@@ -13,13 +13,13 @@ import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../../src/model/vnc-options.ts'
-import { FakePipe } from '../net/fake-stream.ts'
+import { FakeStream } from '../net/fake-stream.ts'
 
 export const INIT = { width: 100, height: 80, format: RGB888, name: 'desk' }
 
 export interface World {
-  viewer: FakePipe
-  target: FakePipe
+  viewer: FakeStream
+  target: FakeStream
   session: VncSession
   events: [code: string, fields: object][]
   frames: [type: FrameType, payload: Buffer][]
@@ -66,8 +66,8 @@ export async function newWorld(
   )
   const frames: World['frames'] = []
   session.recording.write = (type, _channel, payload) => void frames.push([type, Buffer.from(payload)])
-  const viewer = new FakePipe()
-  const target = new FakePipe()
+  const viewer = new FakeStream()
+  const target = new FakeStream()
   const lastWords: World['lastWords'] = []
   const connected = new Viewer(viewer as unknown as ByteStream)
   connected.begin(encodeServerInit(INIT))

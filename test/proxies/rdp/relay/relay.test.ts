@@ -347,7 +347,7 @@ describe('the end', () => {
     expect(world.target.stream.closed).toBe(true)
     await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'killed', reason: 'because' }]))
     expect(world.ended).toBe(0)
-    world.client.stream.onClose?.()
+    world.client.stream.onClosed?.()
     await vi.waitFor(() => expect(world.ended).toBe(1))
     expect(world.frames.at(-1)?.[0]).toBe(FRAME.channelClose)
   })
@@ -417,7 +417,7 @@ describe('the end', () => {
   test('by the client is no failure', async () => {
     const world = await newWorldWithDesktop()
     world.client.stream.closed = true
-    world.client.stream.onClose?.()
+    world.client.stream.onClosed?.()
     await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'success' }]))
     expect(world.target.heard()).toBeDefined()
     expect(world.target.disconnects).toEqual([3])
@@ -447,10 +447,10 @@ describe('the end', () => {
   test('by a target that says nothing', async () => {
     const world = await newWorldWithDesktop()
     world.target.draw(bitmap())
-    world.target.stream.onClose?.()
+    world.target.stream.onClosed?.()
     expect((await lastWords(world)).reason).toBe('the target closed the connection')
     const other = await newWorldWithDesktop({ isBlank: true })
-    other.target.stream.onClose?.()
+    other.target.stream.onClosed?.()
     expect((await lastWords(other)).reason).toContain('as soon as the desktop was agreed on')
   })
 
@@ -695,7 +695,7 @@ describe('time', () => {
       else if (end === 'protocol') client.stream.say(Buffer.from('0403e0', 'hex'))
       else {
         client.stream.closed = true
-        client.stream.onClose?.()
+        client.stream.onClosed?.()
       }
       vi.advanceTimersByTime(500)
       client.input(A)
