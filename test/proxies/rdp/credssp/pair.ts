@@ -1,7 +1,7 @@
 /** Our CredSSP client and server, without a socket between them. */
 import { Buffer } from 'node:buffer'
 import { CredSspClient } from '../../../../proxies/rdp/credssp/client.ts'
-import type { Acceptor, SecurityContext } from '../../../../proxies/rdp/credssp/mechanism.ts'
+import type { Acceptor, SecurityContext } from '../../../../proxies/rdp/gss/mechanism.ts'
 import { CredSspServer, type ServerStep } from '../../../../proxies/rdp/credssp/server.ts'
 import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
 import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
