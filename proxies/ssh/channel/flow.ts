@@ -5,7 +5,7 @@
  * a gigabyte and then stops reading fills no more than that. Where the bastion keeps what the receiver does not take
  * (terminal-output.ts), the credit does not go below what it keeps either.
  */
-import { MAX_WINDOW } from '../limits.ts'
+import { MAX_WINDOW } from './limits.ts'
 
 /** Part of what a sender may be granted at most that a difference has to come to before it is told of it. */
 const STEP_PART = 2
@@ -40,9 +40,9 @@ export class Flow {
     return Math.max(0, this.#window - this.#reserve)
   }
 
-  /** Bytes that are worth granting the sender: fewer wait, so that not every message costs an adjustment. */
+  /** A difference of the window that is worth telling the sender. */
   get step(): number {
-    return Math.max(1, Math.floor(Math.min(this.limit, this.ahead || this.room) / STEP_PART))
+    return Math.floor(Math.min(this.limit, this.ahead || MAX_WINDOW) / STEP_PART)
   }
 
   /** Bytes that the sender still believes it may send. */
@@ -69,7 +69,10 @@ export class Flow {
     return true
   }
 
-  /** Bytes to grant the sender now, if they are `atLeast` so many; they count as granted. */
+  /**
+   * Bytes to grant the sender now; they count as granted. Small differences wait, so that a receiver with a
+   * window over MAX_WINDOW does not cost an adjustment for every message.
+   */
   grant(atLeast = 1): number {
     const taken = Math.max(this.ahead, Math.min(this.#window - this.#reserve, this.limit))
     const due = taken - this.#credit - this.held

@@ -8,6 +8,10 @@ import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ChannelEnd } from '../channel/channel-end.ts'
 import { ClientQueue } from '../channel/client-queue.ts'
+import type { Flow } from '../channel/flow.ts'
+import { interruptIn } from '../channel/interrupts.ts'
+import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../channel/limits.ts'
+import { TerminalOutput } from '../channel/terminal-output.ts'
 import { buildChannelOpenConfirmation, type buildData, buildExtendedData } from '../codec/build.ts'
 import {
   type ChannelOpenConfirmation,
@@ -19,16 +23,12 @@ import {
   parseChannelRequest,
   windowAdjustOf,
 } from '../codec/messages.ts'
-import type { Flow } from '../channel/flow.ts'
-import { Input } from './input.ts'
-import { interruptIn } from '../channel/interrupts.ts'
-import type { Leg } from '../transport/leg.ts'
-import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../limits.ts'
-import type { ChannelRecorder } from '../recorder/recorder.ts'
 import type { SshSession } from '../policy/session.ts'
+import type { ChannelRecorder } from '../recorder/recorder.ts'
 import type { FilterPolicy } from '../sftp/filter.ts'
 import { FilteredData, type Surroundings } from '../sftp/filtered-data.ts'
-import { TerminalOutput } from '../channel/terminal-output.ts'
+import type { Leg } from '../transport/leg.ts'
+import { Input } from './input.ts'
 
 /** What a channel needs of the relay that it belongs to. */
 export interface ChannelHost {
@@ -104,6 +104,7 @@ export abstract class Channel {
     this.input = new Input({
       id,
       session: host.session,
+      client: this.client,
       target: this.target,
       flow: up,
       get recorder() {
@@ -204,7 +205,6 @@ export abstract class Channel {
       const message = isHeld || this.recorder?.isHolding ? this.#overtake(payload) : payload
       const rest = message && this.#queue.isEmpty ? this.#step(message) : message
       if (rest !== undefined) this.#queue.push([rest])
-      this.#grantClient()
     }
   }
 
@@ -391,17 +391,7 @@ export abstract class Channel {
 
   /** Goes on with what waits, as far as it may. */
   protected drain(): void {
-    if (this.stage === 'over' || this.#isDismissed) return
-    this.#queue.drain((message) => this.#step(message))
-    this.#grantClient()
-  }
-
-  /** What waits is in the bastion's hands still: until it goes on, the client gets no window for it. */
-  #grantClient(): void {
-    // A filter counts what it holds itself.
-    if (this.#filtered) return
-    this.#up.held = this.#queue.data
-    this.client.grant(this.#up, this.#up.step)
+    if (this.stage !== 'over' && !this.#isDismissed) this.#queue.drain((message) => this.#step(message))
   }
 
   /** Handles one message of the client in order. Returns what of it has to wait. */

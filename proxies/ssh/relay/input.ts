@@ -4,15 +4,16 @@
  */
 import type { Buffer } from 'node:buffer'
 import type { ChannelEnd } from '../channel/channel-end.ts'
-import { buildData } from '../codec/build.ts'
 import type { Flow } from '../channel/flow.ts'
-import type { ChannelRecorder } from '../recorder/recorder.ts'
+import { buildData } from '../codec/build.ts'
 import type { SshSession } from '../policy/session.ts'
+import type { ChannelRecorder } from '../recorder/recorder.ts'
 
 export interface InputSurroundings {
   /** The channel's number. */
   readonly id: number
   readonly session: Pick<SshSession, 'bytesIn' | 'signs'>
+  readonly client: ChannelEnd
   readonly target: ChannelEnd
   /** Client to target. */
   readonly flow: Flow
@@ -36,7 +37,7 @@ export class Input {
    */
   pass(payload: Buffer, data: Uint8Array): Buffer | undefined {
     const around = this.#around
-    const { id, session, target, flow } = around
+    const { id, session, client, target, flow } = around
     if (data.length > flow.window) return payload
     // What the target has ended takes nothing any more.
     if (target.closedTo) return undefined
@@ -62,6 +63,7 @@ export class Input {
         if (!around.isPassing) return undefined
         target.pass(message)
       }
+      client.grant(flow, flow.step)
     }
     return undefined
   }

@@ -3,9 +3,9 @@ import { Buffer } from 'node:buffer'
 import type { SessionResult } from '../../../proxies/session/session.ts'
 import { buildChannelOpen, buildChannelOpenConfirmation } from '../../../proxies/ssh/codec/build.ts'
 import { MSG, parseChannelOpen, parseChannelOpenConfirmation } from '../../../proxies/ssh/codec/messages.ts'
-import { Relay } from '../../../proxies/ssh/relay/relay.ts'
-import type { SshSession } from '../../../proxies/ssh/policy/session.ts'
 import { OpenSizes } from '../../../proxies/ssh/files/open-sizes.ts'
+import type { SshSession } from '../../../proxies/ssh/policy/session.ts'
+import { Relay } from '../../../proxies/ssh/relay/relay.ts'
 import { Turns } from '../../../proxies/ssh/sftp/turns.ts'
 import type { Transport } from '../../../proxies/ssh/transport/transport.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
@@ -54,8 +54,6 @@ export interface World extends Peers {
   /** Output of targets that recorders of sessions' channels have seen. */
   readonly recorded: string
   openSession(): number
-  /** The session's recording takes no more, or takes it again. */
-  setFull(isFull: boolean): void
   /** As an administrator, or a rule, does. */
   kill(): void
   end(): void
@@ -129,7 +127,6 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     get recorded() {
       return recorded
     },
-    setFull: (isFull) => Object.assign(session, { isFull }),
     kill: () => session.stop('killed', 'somebody said so'),
     settle: () => new Promise((resolve) => setImmediate(resolve)),
     openSession: () => {
@@ -152,7 +149,6 @@ interface TestLeg extends Leg {
 /** What a relay holds a leg by. */
 export interface Flow {
   congested: boolean
-  flooded: boolean
   inKex: boolean
   readonly paused: boolean
   readonly mayRekey: (() => boolean) | undefined

@@ -2,7 +2,8 @@
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
-import type { ChannelHost } from '../../../../proxies/ssh/relay/channel.ts'
+import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../../proxies/ssh/channel/limits.ts'
+import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
 import {
   buildChannelRequest,
   buildData,
@@ -16,18 +17,16 @@ import {
 import {
   dataOf,
   MSG,
-  parseChannelOpenConfirmation,
   parseChannelRequest,
   recipientOf,
   windowAdjustOf,
 } from '../../../../proxies/ssh/codec/messages.ts'
-import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../../proxies/ssh/limits.ts'
-import type { ChannelRecorder } from '../../../../proxies/ssh/recorder/recorder.ts'
-import type { SshSession } from '../../../../proxies/ssh/policy/session.ts'
-import { SessionChannel } from '../../../../proxies/ssh/relay/session-channel.ts'
 import { OpenSizes } from '../../../../proxies/ssh/files/open-sizes.ts'
+import type { SshSession } from '../../../../proxies/ssh/policy/session.ts'
+import type { ChannelRecorder } from '../../../../proxies/ssh/recorder/recorder.ts'
+import type { ChannelHost } from '../../../../proxies/ssh/relay/channel.ts'
+import { SessionChannel } from '../../../../proxies/ssh/relay/session-channel.ts'
 import { Turns } from '../../../../proxies/ssh/sftp/turns.ts'
-import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
 import type { Transport } from '../../../../proxies/ssh/transport/transport.ts'
 import { FileJudge } from '../../../../src/model/file-judge.ts'
 import type { Right } from '../../../../src/model/rights.ts'
@@ -223,7 +222,7 @@ describe('a recorder that holds input back', () => {
       .filter(([type]) => type === MSG.channelData)
       .map((payload) => Buffer.from(dataOf(payload)).toString())
 
-  async function begun(request = buildExec(7, true, 'sh')): Promise<void> {
+  async function begun(): Promise<void> {
     may = 0
     shown = ''
     recorder = {
@@ -233,7 +232,7 @@ describe('a recorder that holds input back', () => {
         shown += Buffer.from(data).toString()
       },
     }
-    channel.fromClient(request)
+    channel.fromClient(buildExec(7, true, 'sh'))
     await decided()
   }
 
@@ -253,49 +252,6 @@ describe('a recorder that holds input back', () => {
     expect(shown).toBe('abcdefghi')
     expect(kinds(toTarget).at(-1)).toBe(MSG.channelEof)
   })
-
-  /** Pastes into a terminal as fast as the window lets it, before a recorder that admits `step` bytes at a time. */
-  async function pasted(total: number, { window, step }: { window: number; step: number }) {
-    const size = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0 }
-    channel = newChannel(['SSH_SHELL'])
-    channel.offer()
-    toClient.length = 0
-    channel.confirmed({ recipient: 7, sender: 9, window, maxPacket: 32_768, typeData: NOTHING })
-    const { window: begin } = parseChannelOpenConfirmation(toClient[0]!)
-    channel.fromClient(buildPtyRequest(7, false, { ...size, modes: NOTHING }))
-    await begun(buildShell(7, false))
-    toTarget.length = 0
-    let [pasted, arrived, taken, most] = [0, 0, 0, 0]
-    for (let before = -1; arrived < total && before < pasted + arrived; ) {
-      before = pasted + arrived
-      const granted = toClient.filter(([type]) => type === MSG.channelWindowAdjust).map(windowAdjustOf)
-      const left = Math.min(total, begin + granted.reduce((sum, bytes) => sum + bytes, 0)) - pasted
-      const piece = Math.min(left, 32_768)
-      if (piece > 0) channel.fromClient(buildData(7, Buffer.alloc(piece, 'x')))
-      pasted += piece
-      may = step
-      again()
-      arrived = shown.length
-      most = Math.max(most, pasted - arrived)
-      if (arrived - taken < window / 2) continue
-      channel.fromTarget(buildWindowAdjust(7, arrived - taken))
-      taken = arrived
-    }
-    return { arrived, most }
-  }
-
-  test.each([
-    ['more than the bastion grants', 2 * 1024 * 1024],
-    ['less than that', 24 * 1024],
-  ])(
-    'has a paste whole, and never more of it than one window, of a target that takes %s',
-    async (_, window) => {
-      const { arrived, most } = await pasted(1024 * 1024, { window, step: 1_000 })
-      expect(arrived).toBe(1024 * 1024)
-      expect(most).toBeLessThanOrEqual(Math.min(window, TYPED_WINDOW))
-      expect(breach).toBeUndefined()
-    },
-  )
 
   test('and ends the channel has let nothing more pass', async () => {
     await begun()
