@@ -7,7 +7,7 @@ import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import type { ChannelEnd } from '../channel/channel-end.ts'
 import type { Flow } from '../channel/flow.ts'
-import { MAX_LATE, MAX_WINDOW } from '../channel/limits.ts'
+import { MAX_LATE } from '../channel/limits.ts'
 import { extendedDataOf, MSG } from '../codec/messages.ts'
 import type { FileDenial } from '../files/denial.ts'
 import type { ChannelRecorder } from '../recorder/recorder.ts'
@@ -142,12 +142,8 @@ export class FilteredData {
     this.#toClient.flush()
     this.#up.flow.held = this.#filter.held + this.#toTarget.waiting
     this.#down.flow.held = this.#toClient.waiting
-    grant(this.#down.end, this.#up.flow)
-    grant(this.#up.end, this.#down.flow)
+    // What goes no further leaves the receiver's window as it was: no adjustment of the receiver's will follow.
+    this.#down.end.grant(this.#up.flow, this.#up.flow.step)
+    this.#up.end.grant(this.#down.flow, this.#down.flow.step)
   }
-}
-
-/** What goes no further leaves the receiver's window as it was: no adjustment of the receiver's will follow. */
-function grant(sender: ChannelEnd, flow: Flow): void {
-  sender.grant(flow, Math.max(1, Math.floor(Math.min(MAX_WINDOW, flow.room) / 2)))
 }

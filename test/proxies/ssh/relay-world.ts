@@ -54,6 +54,8 @@ export interface World extends Peers {
   /** Output of targets that recorders of sessions' channels have seen. */
   readonly recorded: string
   openSession(): number
+  /** The session's recording takes no more, or takes it again. */
+  setFull(isFull: boolean): void
   /** As an administrator, or a rule, does. */
   kill(): void
   end(): void
@@ -127,6 +129,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     get recorded() {
       return recorded
     },
+    setFull: (isFull) => Object.assign(session, { isFull }),
     kill: () => session.stop('killed', 'somebody said so'),
     settle: () => new Promise((resolve) => setImmediate(resolve)),
     openSession: () => {
@@ -149,6 +152,7 @@ interface TestLeg extends Leg {
 /** What a relay holds a leg by. */
 export interface Flow {
   congested: boolean
+  flooded: boolean
   inKex: boolean
   readonly paused: boolean
   readonly mayRekey: (() => boolean) | undefined

@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit } from '../../../proxies/vnc/codec/server-init.ts'
+import type { GuestRoom } from '../../../proxies/vnc/guests/room.ts'
 import type { ViewerState } from '../../../proxies/vnc/local/display.ts'
 import { type LastWords, VncRelay } from '../../../proxies/vnc/relay/relay.ts'
 import { VncSession } from '../../../proxies/vnc/relay/session.ts'
@@ -21,6 +22,8 @@ export interface World {
   viewer: FakeStream
   target: FakeStream
   session: VncSession
+  /** Where its guests are. */
+  room: GuestRoom
   events: [code: string, fields: object][]
   frames: [type: FrameType, payload: Buffer][]
   /** What of the graphics was recorded, in one. */
@@ -85,5 +88,5 @@ export async function newWorld(
   connected.onBroken = (error) => relay.broken(error)
   const graphics = () =>
     Buffer.concat(frames.filter(([type]) => type === FRAME.graphics).map(([, payload]) => payload))
-  return { viewer, target, session, events, frames, graphics, lastWords, closed }
+  return { viewer, target, session, room: relay.room, events, frames, graphics, lastWords, closed }
 }

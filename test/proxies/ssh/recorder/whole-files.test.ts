@@ -139,6 +139,17 @@ describe('an upload', () => {
     expect(wire.notes.transfers[0]?.sha256).toBeUndefined()
   })
 
+  test('has none when something was copied into it, though it is written over and cut where that ends', () => {
+    const copied = (before: (wire: Wire) => unknown) => {
+      const wire = begin().open(1, '/f', 2, 'h').open(2, '/g', READ, 'g')
+      before(wire)
+      wire.put(3, 'h', 0, 'abcd').resize(4, 'h', 4).status(4, 0)
+      return wire.close(5, 'h').notes.transfers[0]
+    }
+    expect(copied((wire) => copyInto(wire, 'g', 'h'))?.sha256).toBeUndefined()
+    expect(copied(() => undefined)).toMatchObject({ path: '/f', sha256: ABCD })
+  })
+
   test('has none when another channel of the session is writing', () => {
     const one = begin()
     const other = new Wire(one).begin()

@@ -89,6 +89,14 @@ describe('a path that is denied', () => {
     }
   })
 
+  test('gets none either when it is a link, and is named by way of another', () => {
+    for (const rule of ['deny down /in/open', 'deny up /in/open']) {
+      const link = extended(1, 'hardlink@openssh.com', '/in/up/in/open', '/in/new')
+      expect(talk([rule]).ask(link).code, rule).toBe(DENIED)
+      expect(talk([rule]).ask(named(FXP.rename, 1, '/in/up/in/open', '/in/new')).code, rule).toBe(DENIED)
+    }
+  })
+
   test('is not made by moving something there', () => {
     const one = talk(['deny up /etc/**'])
     expect(one.ask(named(FXP.rename, 1, '/in/f', '/etc/cron')).code).toBe(DENIED)
