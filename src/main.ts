@@ -6,7 +6,7 @@ import { Buffer } from 'node:buffer'
 import { parseArgs } from 'node:util'
 import { type Command, UsageError } from './commands/command.ts'
 import { plain } from './commands/output.ts'
-import { withholdFromCoreDumps } from './process-memory.ts'
+import { withholdFromCoreDumps } from './host/process-memory.ts'
 
 // Node cuts small buffers from one of 64 KiB, which stays as long as any of them: the few that a session keeps (names
 // of versions, keys, tags) cost it 36 KiB, and each lies beside other people's.

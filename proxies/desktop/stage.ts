@@ -3,9 +3,9 @@
  * clicks a few a turn, what of it is drawn when, and its outcome. How it is drawn is the protocol's.
  */
 import { performance } from 'node:perf_hooks'
-import { Damage } from './damage.ts'
-import type { Rectangle } from './scene.ts'
-import type { KeyPress, PointerState, Screen } from './screen.ts'
+import { Damage } from './screens/damage.ts'
+import type { Rectangle } from './screens/scene.ts'
+import type { KeyPress, PointerState, Screen } from './screens/screen.ts'
 
 /** Parts of a screen that are being drawn, one a turn. */
 export interface Drawing {

@@ -9,12 +9,12 @@ import type {
   OpenRequest,
   TargetEntry,
   TargetsRequest,
-} from '../../src/gate/messages.ts'
-import { logonForm, logonOf } from './form.ts'
-import { MAX_LOGON_REFUSALS } from './limits.ts'
-import type { Screen, Size } from './screen.ts'
-import { TargetList } from './targets.ts'
-import { WaitingScreen } from './waiting.ts'
+} from '../../src/contract/gate.ts'
+import { logonForm, logonOf } from './screens/form.ts'
+import { MAX_LOGON_REFUSALS } from './screens/limits.ts'
+import type { Screen, Size } from './screens/screen.ts'
+import { TargetList } from './screens/targets.ts'
+import { WaitingScreen } from './screens/waiting.ts'
 
 /** What of a request to open a session its user may choose. */
 export type Choice = Pick<OpenRequest, 'target' | 'logon'>

@@ -2,20 +2,20 @@
  * One client's connection from its Client Info to the end: the sign-in where NLA was none; the target that its login
  * names, or one chosen from a list that is drawn for it; then the notice that the session is recorded; then the relay.
  */
-import type { Gate, Identity } from '../../src/gate/messages.ts'
-import type { Connections, ProxyConnection } from '../connections.ts'
-import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/limits.ts'
-import { dayMessage, failureMessage, recordedNotice } from '../desktop/message.ts'
+import type { Gate, Identity } from '../../src/contract/gate.ts'
+import type { Connections, ProxyConnection } from '../session/connections.ts'
+import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
+import { dayMessage, failureMessage, recordedNotice } from '../desktop/screens/message.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
-import { INTERNAL } from '../errors.ts'
-import { end } from '../farewell.ts'
-import type { SessionResult } from '../session.ts'
+import { INTERNAL } from '../wording/errors.ts'
+import { end } from '../net/farewell.ts'
+import type { SessionResult } from '../session/session.ts'
 import type { Desktop } from './codec/capabilities.ts'
 import { ERROR_INFO } from './codec/session-pdus.ts'
-import type { RdpArrival } from './front.ts'
+import type { RdpArrival } from './front/front.ts'
 import { LocalDisplay } from './local/display.ts'
 import { type Opened, openSession } from './opening.ts'
-import { RdpRelay } from './relay.ts'
+import { RdpRelay } from './relay/relay.ts'
 import { RdpSignIn } from './sign-in.ts'
 
 export interface ConnectionOptions extends Omit<RdpArrival, 'signedIn'> {

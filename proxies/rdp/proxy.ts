@@ -1,8 +1,8 @@
 /** The RDP proxy as the broker starts it: its listener, and the connections behind it. */
-import type { Gate } from '../../src/gate/messages.ts'
-import type { Connections } from '../connections.ts'
+import type { Gate } from '../../src/contract/gate.ts'
+import type { Connections } from '../session/connections.ts'
 import { RdpConnection } from './connection.ts'
-import { RdpFront, type RdpFrontSecurity } from './front.ts'
+import { RdpFront, type RdpFrontSecurity } from './front/front.ts'
 
 export interface RdpProxyOptions {
   gate: Gate

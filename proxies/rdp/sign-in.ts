@@ -3,12 +3,12 @@
  * by a form, further questions of the gate's included. It never decides who somebody is: it holds the identity that the
  * gate answers with.
  */
-import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/gate/messages.ts'
-import { challengeForm, signInForm, signInOf } from '../desktop/form.ts'
+import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/contract/gate.ts'
+import { challengeForm, signInForm, signInOf } from '../desktop/screens/form.ts'
 import type { OwnDisplay } from '../desktop/target-choice.ts'
 import { MAX_AUTH_TRIES } from '../limits.ts'
-import type { RdpClient } from './client.ts'
-import { loginOf } from './login.ts'
+import type { RdpClient } from './front/client.ts'
+import { loginOf } from './front/login.ts'
 
 export interface RdpSignInOptions {
   gate: Pick<Gate, 'authenticate' | 'leave'>

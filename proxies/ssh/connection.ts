@@ -1,22 +1,22 @@
 /**
  * One client's connection from sign-in to the end: the lobby first, then the target, then the relay.
  */
-import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/gate/messages.ts'
+import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/contract/gate.ts'
 import { formatLogin } from '../../src/model/login.ts'
 import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
-import type { Connections } from '../connections.ts'
-import { CredentialRefusedError, INTERNAL, TargetError } from '../errors.ts'
-import { farewell } from '../farewell.ts'
-import type { SessionResult } from '../session.ts'
+import type { Connections } from '../session/connections.ts'
+import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
+import { farewell } from '../net/farewell.ts'
+import type { SessionResult } from '../session/session.ts'
 import type { TerminalBacks } from '../terminal/back.ts'
-import { connectTarget } from './back.ts'
-import type { ClientLeg } from './leg.ts'
+import { connectTarget } from './back/back.ts'
+import type { ClientLeg } from './transport/leg.ts'
 import { MAX_LOGON_REFUSALS } from './limits.ts'
-import { Lobby } from './lobby.ts'
-import type { LocalChannel } from './local.ts'
-import { Relay } from './relay.ts'
-import { SshSession } from './session.ts'
-import { TerminalLeg } from './terminal-leg.ts'
+import { Lobby } from './lobby/lobby.ts'
+import type { LocalChannel } from './lobby/local.ts'
+import { Relay } from './relay/relay.ts'
+import { SshSession } from './policy/session.ts'
+import { TerminalLeg } from './terminal/target-leg.ts'
 
 export interface ConnectionOptions {
   gate: Gate

@@ -1,7 +1,7 @@
 /** The Telnet client's side toward the target. */
-import { dial } from '../dial.ts'
+import { dial } from '../net/dial.ts'
 import { nameOf, type TerminalBack, terminalTarget } from '../terminal/back.ts'
-import type { UrgentData } from '../urgent.ts'
+import type { UrgentData } from '../net/urgent.ts'
 import { TelnetWire } from './wire.ts'
 
 export function telnetBack(urgent: UrgentData): TerminalBack {

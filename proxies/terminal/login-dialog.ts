@@ -4,7 +4,7 @@
  * prompt and not the beginning of another line. No socket, no clock.
  */
 import { Buffer } from 'node:buffer'
-import { TerminalFilter } from '../../recordings/terminal-filter.ts'
+import { TerminalFilter } from '../../recordings/decode/terminal/filter.ts'
 import { LOGIN_OPTIONS, type LoginOptions } from '../../src/model/login-options.ts'
 import { Heard } from './prompts.ts'
 import { Redactor } from './redactor.ts'

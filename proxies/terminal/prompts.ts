@@ -6,7 +6,7 @@ import { Buffer } from 'node:buffer'
 import { stripVTControlCharacters } from 'node:util'
 import { RE2JS } from 're2js'
 import { LOGIN_PATTERNS, type LoginOptions, type LoginPattern } from '../../src/model/login-options.ts'
-import { wordsOf } from '../errors.ts'
+import { wordsOf } from '../wording/errors.ts'
 
 /** Bytes of the output that are looked at: the last ones. */
 export const HEARD_LIMIT = 4096

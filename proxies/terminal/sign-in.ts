@@ -3,13 +3,13 @@
  * and takes each answer to the gate. It never decides who somebody is: it holds the identity that the gate answers with.
  */
 import { Buffer } from 'node:buffer'
-import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/gate/messages.ts'
+import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/contract/gate.ts'
 import { MAX_LOGIN_BYTES } from '../../src/model/login.ts'
 import { MAX_TYPED_PASSWORD_BYTES } from '../../src/model/logon.ts'
 import type { TerminalProtocol } from '../../src/model/rights.ts'
-import { INTERNAL } from '../errors.ts'
+import { INTERNAL } from '../wording/errors.ts'
 import { MAX_AUTH_TRIES } from '../limits.ts'
-import { LineInput, printable } from '../line-input.ts'
+import { LineInput, printable } from '../wording/line-input.ts'
 import type { TerminalClient } from './client.ts'
 
 /** Lines that somebody may type before that, empty ones too. */

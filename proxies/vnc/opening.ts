@@ -1,8 +1,8 @@
 /** A session whose target is a VNC desktop. */
 import type { Choice, Refusal } from '../desktop/target-choice.ts'
-import { type DesktopOpeningOptions, openDesktop } from '../desktop-opening.ts'
+import { type DesktopOpeningOptions, openDesktop } from '../desktop/opening.ts'
 import { openVncTarget, type VncTarget } from './back.ts'
-import { VncSession } from './session.ts'
+import { VncSession } from './relay/session.ts'
 
 export interface OpeningOptions extends DesktopOpeningOptions {
   isShared: boolean

@@ -1,9 +1,9 @@
 /** The VNC proxy as the broker starts it: its listener, and the connections of those who have signed in. */
-import type { Gate } from '../../src/gate/messages.ts'
-import type { Connections, ProxyConnection } from '../connections.ts'
+import type { Gate } from '../../src/contract/gate.ts'
+import type { Connections, ProxyConnection } from '../session/connections.ts'
 import { VncConnection } from './connection.ts'
 import { VncFront, type VncFrontSecurity } from './front.ts'
-import { GuestConnection } from './guests/connection.ts'
+import { GuestConnection } from './guest-connection.ts'
 import type { GuestRoom } from './guests/room.ts'
 
 export interface VncProxyOptions {

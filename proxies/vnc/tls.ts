@@ -5,7 +5,7 @@ import {
   type SecureContext,
   type SecureContextOptions,
 } from 'node:tls'
-import { SERVER_TLS } from '../tls.ts'
+import { SERVER_TLS } from '../net/tls.ts'
 
 /**
  * Diffie-Hellman without any signature, which TLS 1.3 does not have; TigerVNC and gtk-vnc know some of these each. OpenSSL

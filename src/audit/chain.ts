@@ -6,7 +6,7 @@
  */
 import { createHash, type KeyObject } from 'node:crypto'
 import type { AuditRow } from '../store/store.ts'
-import type { AuditEvent } from './catalogue.ts'
+import type { AuditEvent } from './events/catalogue.ts'
 import { checkpointEvent } from './checkpoint.ts'
 
 /** What stands before the first row. */

@@ -12,9 +12,9 @@
  */
 import { Buffer } from 'node:buffer'
 import { type KeyObject, sign, verify } from 'node:crypto'
-import { signerId } from '../../recordings/format/header.ts'
-import { publicKeyOf, rawPublicKey } from '../../recordings/format/signature.ts'
-import type { AuditEvent } from './catalogue.ts'
+import { signerId } from '../../recordings/container/format/header.ts'
+import { publicKeyOf, rawPublicKey } from '../../recordings/container/format/signature.ts'
+import type { AuditEvent } from './events/catalogue.ts'
 
 const PREFIX = Buffer.from('sallyport-audit\x01', 'latin1')
 

@@ -12,11 +12,11 @@
  */
 import { Buffer } from 'node:buffer'
 import { type KeyObject, sign, verify } from 'node:crypto'
-import { signerId } from '../../recordings/format/header.ts'
-import { publicKeyOf, rawPublicKey } from '../../recordings/format/signature.ts'
+import { signerId } from '../../recordings/container/format/header.ts'
+import { publicKeyOf, rawPublicKey } from '../../recordings/container/format/signature.ts'
 import type { AuditRepository } from '../store/store.ts'
 import { FIRST, type Head } from './chain.ts'
-import type { EventFields } from './fields.ts'
+import type { EventFields } from './events/fields.ts'
 
 const PREFIX = Buffer.from('sallyport-handover\x01', 'latin1')
 const HASH = /^[0-9a-f]{64}$/

@@ -7,8 +7,8 @@
  */
 import { neighbourhoodOf, networkOf } from '../model/networks.ts'
 import { Allowances } from './allowances.ts'
-import type { AuditEvent, EventCode } from './catalogue.ts'
-import type { EventFields } from './fields.ts'
+import type { AuditEvent, EventCode } from './events/catalogue.ts'
+import type { EventFields } from './events/fields.ts'
 import { type After, systemAfter } from './sink.ts'
 
 const REFUSALS: ReadonlySet<EventCode> = new Set([

@@ -1,5 +1,5 @@
 /** An event in the forms that sinks share: what a person reads, and when it was. */
-import { kindOf } from './catalogue.ts'
+import { kindOf } from './events/catalogue.ts'
 import type { StoredEvent } from './chain.ts'
 
 /** The catalogue's sentence of an event whose fields are clean: one line. */

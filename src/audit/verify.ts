@@ -3,11 +3,11 @@
  * through what was noted elsewhere. It names the first fault exactly and stops there.
  */
 import { Buffer } from 'node:buffer'
-import { signerId } from '../../recordings/format/header.ts'
+import { signerId } from '../../recordings/container/format/header.ts'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import { chainHash, FIRST, GENESIS, type Head, type StoredEvent } from './chain.ts'
 import { CHECKPOINT_ROWS, judgeCheckpoint, SIGNING_KEY } from './checkpoint.ts'
-import type { EventFields } from './fields.ts'
+import type { EventFields } from './events/fields.ts'
 import { beginningOf, type Handover, handoverOf } from './handover.ts'
 import { MAX_GROUP } from './log.ts'
 

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
-import { syncDirectory } from '../../recordings/session-file.ts'
+import { syncDirectory } from '../../recordings/container/session-file.ts'
 
 /** Bytes that are in memory at a time. */
 const PIECE_LENGTH = 1024 * 1024

@@ -6,7 +6,7 @@
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import Value from 'typebox/value'
-import { publicKeyOf } from '../../recordings/format/signature.ts'
+import { publicKeyOf } from '../../recordings/container/format/signature.ts'
 import { BackupError, type Copied } from './files.ts'
 
 export const MANIFEST = 'manifest.json'

@@ -3,7 +3,7 @@
  * they are sealed with age to the broker's own identity, which only the master key opens.
  */
 import { Decrypter, Encrypter } from 'age-encryption'
-import type { RecordingKeys } from '../keeper/keeper.ts'
+import type { RecordingKeys } from '../recording-service/service.ts'
 import { BackupError, type Owner, readSmall, writeNewFile } from './files.ts'
 
 /** Bytes of a file; lists of revoked keys are the longest. */

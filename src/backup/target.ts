@@ -6,9 +6,9 @@
 import { existsSync } from 'node:fs'
 import { chown, mkdir, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { syncDirectory } from '../../recordings/session-file.ts'
+import { syncDirectory } from '../../recordings/container/session-file.ts'
 import type { Config } from '../config/config.ts'
-import { holdDataFolder, makeDataFolder, RESTORING } from '../data-folder.ts'
+import { holdDataFolder, makeDataFolder, RESTORING } from '../host/data-folder.ts'
 import { BackupError, makeFolders, type Owner, writeNewFile } from './files.ts'
 import { DATA } from './manifest.ts'
 

@@ -5,7 +5,7 @@ import { auditAnchor } from '../audit/anchor.ts'
 import { AuditLog } from '../audit/log.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
-import { type Foundation, openFoundation } from '../foundation.ts'
+import { type Foundation, openFoundation } from '../broker/foundation.ts'
 import type { Invocation } from './command.ts'
 import { localActor } from './local-user.ts'
 

@@ -1,9 +1,9 @@
 /** `sallyport export TYPE`. */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { callerOf } from '../api/caller.ts'
+import { callerOf } from '../api/access/caller.ts'
 import { exportTable } from '../api/csv/exporter.ts'
-import { actor, record } from '../api/events.ts'
+import { actor, record } from '../api/access/events.ts'
 import { besideBroker } from './beside.ts'
 import { type Command, UsageError } from './command.ts'
 import { forStream } from './output.ts'

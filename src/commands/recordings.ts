@@ -13,10 +13,10 @@ import {
   type ExportChoice,
   type ExportFormat,
   requireChoice,
-} from '../../recordings/export/formats.ts'
-import { RecordingError } from '../../recordings/format/error.ts'
-import { unwrapKey } from '../../recordings/keys.ts'
-import { gatherEvidence } from '../keeper/evidence.ts'
+} from '../../recordings/show/export/formats.ts'
+import { RecordingError } from '../../recordings/container/format/error.ts'
+import { unwrapKey } from '../../recordings/container/keys.ts'
+import { gatherEvidence } from '../recording-service/evidence.ts'
 import { Secret } from '../model/secret.ts'
 import { CONTENT_FIELDS } from '../search/words.ts'
 import { type Beside, besideBroker } from './beside.ts'

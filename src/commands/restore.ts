@@ -1,5 +1,5 @@
 /** `sallyport restore DIR`. */
-import { jsonLine } from '../../recordings/export/payload.ts'
+import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { loadConfig } from '../config/load.ts'
 import { type Command, onlyWord } from './command.ts'

@@ -1,8 +1,8 @@
 /** `sallyport recordings search`: the index over sessions, read beside a broker that may be running. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { jsonLine } from '../../recordings/export/payload.ts'
-import { harmless } from '../../recordings/terminal-filter.ts'
+import { jsonLine } from '../../recordings/decode/frames/payload.ts'
+import { harmless } from '../../recordings/decode/terminal/filter.ts'
 import type { Match } from '../contents/contents.ts'
 import { ContentDatabase } from '../contents/database.ts'
 import { contentMode } from '../contents/open.ts'

@@ -1,7 +1,7 @@
 /** `sallyport serve`: the broker, until a signal ends it. */
-import { startBroker } from '../broker.ts'
+import { startBroker } from '../broker/broker.ts'
 import { loadConfig } from '../config/load.ts'
-import { openLog } from '../log.ts'
+import { openLog } from '../host/log.ts'
 import { type Command, expectNoWords } from './command.ts'
 import { productVersion } from './version.ts'
 

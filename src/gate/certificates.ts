@@ -8,7 +8,7 @@ import type { Right } from '../model/rights.ts'
 import { authorityOf } from '../vault/authority.ts'
 import { certify, NONCE_BYTES, principalFlaw } from '../vault/certificate.ts'
 import type { Vault } from '../vault/credentials.ts'
-import type { Credential } from './messages.ts'
+import type { Credential } from '../contract/gate.ts'
 
 /** Clocks of targets that are slow. */
 export const VALID_BEFORE_NOW_S = 60

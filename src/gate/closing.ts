@@ -2,14 +2,14 @@
  * The end of a session: what the audit and the store are told of how it went. Of its recording they are told what was
  * signed and stands on the disk, not what the process says that wrote it.
  */
-import type { Audit } from '../audit/catalogue.ts'
-import { cleanValue } from '../audit/clean.ts'
-import type { EventFields } from '../audit/fields.ts'
-import type { RecordingKeeper } from '../keeper/keeper.ts'
+import type { Audit } from '../audit/events/catalogue.ts'
+import { cleanValue } from '../audit/events/clean.ts'
+import type { EventFields } from '../audit/events/fields.ts'
+import type { RecordingKeeper } from '../recording-service/service.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import { RIGHTS } from '../model/rights.ts'
 import type { Store } from '../store/store.ts'
-import type { CloseRequest } from './messages.ts'
+import type { CloseRequest } from '../contract/gate.ts'
 import { type RunningSession, sessionFields } from './running.ts'
 
 const RESULTS: readonly CloseRequest['result'][] = ['success', 'failure', 'killed']

@@ -6,7 +6,7 @@ import { isTerminalProtocol, type Protocol } from '../model/rights.ts'
 import { needsNoCredential, type VncOptions } from '../model/vnc-options.ts'
 import { type Credential as Stored, type Vault, wipe } from '../vault/credentials.ts'
 import { type CertifiedSession, certificateFor } from './certificates.ts'
-import type { Credential } from './messages.ts'
+import type { Credential } from '../contract/gate.ts'
 
 export type SessionCredentials =
   /** `serial`: of the certificate among them. */

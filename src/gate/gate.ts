@@ -4,17 +4,17 @@
  * recorded does not happen.
  */
 import { canonicalName, targetsOf } from '../access/targets.ts'
-import type { Audit } from '../audit/catalogue.ts'
-import type { EventFields } from '../audit/fields.ts'
+import type { Audit } from '../audit/events/catalogue.ts'
+import type { EventFields } from '../audit/events/fields.ts'
 import type { Basis, Grounds } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
-import type { RecordingKeeper } from '../keeper/keeper.ts'
+import type { RecordingKeeper } from '../recording-service/service.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { accountFor, accountOf } from './closing.ts'
-import { HostKeyJudge } from './hostkeys.ts'
-import type { HostTrust } from './hosttrust.ts'
+import { HostKeyJudge } from './host-keys.ts'
+import type { HostTrust } from './host-trust.ts'
 import {
   type GuestMode,
   type Invitation,
@@ -42,13 +42,13 @@ import type {
   SignRequest,
   TargetsAnswer,
   TargetsRequest,
-} from './messages.ts'
-import { MAX_TARGETS } from './messages.ts'
+} from '../contract/gate.ts'
+import { MAX_TARGETS } from '../contract/gate.ts'
 import { Opening } from './opening.ts'
 import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
 import { killFields, type RunningSession, RunningSessions, sessionFields } from './running.ts'
-import { SignIns, whoFields } from './signins.ts'
+import { SignIns, whoFields } from './sign-ins.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
 import type { Telling, Withdrawals } from './withdrawals.ts'

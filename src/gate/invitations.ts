@@ -3,14 +3,14 @@
  * proxy has the guests; here is who may come in, for how long, and what they may do.
  */
 import { ulid } from 'ulid'
-import type { Audit } from '../audit/catalogue.ts'
-import type { EventFields } from '../audit/fields.ts'
+import type { Audit } from '../audit/events/catalogue.ts'
+import type { EventFields } from '../audit/events/fields.ts'
 import { apiKeyOf, type Basis, type Grounds } from '../identity/basis.ts'
 import { plainAddress } from '../model/networks.ts'
 import type { Id } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import { vncAuthResponse } from '../model/vnc-auth.ts'
-import type { GateNotice, GuestIdentity, Source } from './messages.ts'
+import type { GateNotice, GuestIdentity, Source } from '../contract/gate.ts'
 import { newTicketPassword, sameBytes } from './one-time.ts'
 import { type RunningSession, targetFields } from './running.ts'
 import type { Withdrawals } from './withdrawals.ts'

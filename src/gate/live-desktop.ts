@@ -1,6 +1,6 @@
 /** Frames of a desktop on their way to the thread that draws it, in the place of those who watch. */
-import { isGraphics } from '../../recordings/frames.ts'
-import type { LiveFrame } from './messages.ts'
+import { isGraphics } from '../../recordings/container/frames.ts'
+import type { LiveFrame } from '../contract/gate.ts'
 
 /** Bytes of frames that wait while a keyframe is drawn. */
 export const MAX_HELD = 8 * 1024 * 1024

@@ -8,8 +8,8 @@ import { typedLoginFlaw, typedPasswordFlaw } from '../model/logon.ts'
 import { asksAtSignIn, isTerminalProtocol, type Protocol } from '../model/rights.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AccessQueries } from '../store/store.ts'
-import type { Challenge, Logon, LogonQuestion } from './messages.ts'
-import type { SignedIn } from './signins.ts'
+import type { Challenge, Logon, LogonQuestion } from '../contract/gate.ts'
+import type { SignedIn } from './sign-ins.ts'
 
 /** What a signed-in person's secrets are, until they leave. */
 export interface KeptSecrets {

@@ -2,10 +2,10 @@
  * What proxies may say in events, by code. Who acted, from where and upon which target is set by the broker, from what
  * it knows of the session: a proxy that claims any of it has been taken over, or is wrong.
  */
-import { EVENTS } from '../audit/catalogue.ts'
-import { cleanValue } from '../audit/clean.ts'
-import { type EventField, type EventFields, NUMERIC_FIELDS } from '../audit/fields.ts'
-import type { ProxyEventCode, ProxyField } from './messages.ts'
+import { EVENTS } from '../audit/events/catalogue.ts'
+import { cleanValue } from '../audit/events/clean.ts'
+import { type EventField, type EventFields, NUMERIC_FIELDS } from '../audit/events/fields.ts'
+import type { ProxyEventCode, ProxyField } from '../contract/gate.ts'
 
 /** Exhaustive by its type. */
 const CODES: Readonly<Record<ProxyEventCode, true>> = {

@@ -1,11 +1,11 @@
 /** The sessions that run now, and what of them stands in each of their events. */
 
 import type { Target } from '../access/targets.ts'
-import type { EventFields } from '../audit/fields.ts'
+import type { EventFields } from '../audit/events/fields.ts'
 import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
-import type { Source } from './messages.ts'
+import type { Source } from '../contract/gate.ts'
 
 export interface RunningSession {
   id: Id

@@ -1,6 +1,6 @@
 /** The keys that targets show by other protocols than SSH, in the form in which they are pinned. */
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { MAX_RSA_BITS } from '../identity/publickey.ts'
+import { MAX_RSA_BITS } from '../identity/public-key.ts'
 
 export type BareKind = 'x509' | 'rsa'
 

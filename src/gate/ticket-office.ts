@@ -1,6 +1,6 @@
 /** Who gets a one-time ticket, and whose tickets are taken back: by the same rules as a session that is opened. */
 import { resolveTarget, type Target } from '../access/targets.ts'
-import type { Audit } from '../audit/catalogue.ts'
+import type { Audit } from '../audit/events/catalogue.ts'
 import { apiKeyOf, type Basis, type Grounds } from '../identity/basis.ts'
 import { formatLogin, parseLogin, parseTargetName, type WantedTarget } from '../model/login.ts'
 import type { Id, User } from '../model/objects.ts'

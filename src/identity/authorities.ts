@@ -11,7 +11,7 @@ import {
   type OfferedKey,
 } from './certificate.ts'
 import { mustVerifyUser } from './certificate-options.ts'
-import { type PublicKey, PublicKeyError, parseAuthorizedKey } from './publickey.ts'
+import { type PublicKey, PublicKeyError, parseAuthorizedKey } from './public-key.ts'
 import {
   MAX_LIST_BYTES,
   parseRevocationList,

@@ -18,7 +18,7 @@ import { mayActFor } from './acting.ts'
 import type { LaterFlaw } from './authorities.ts'
 import type { OfferedKey } from './certificate.ts'
 import type { Identities } from './chain.ts'
-import { isKeyOf } from './publickey.ts'
+import { isKeyOf } from './public-key.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
 
 export interface Basis {

@@ -6,7 +6,7 @@ import type { Buffer } from 'node:buffer'
 import { isFrom, networkError } from '../model/networks.ts'
 import type { Right } from '../model/rights.ts'
 import type { Certificate, CertificateFlaw } from './certificate.ts'
-import { PublicKeyError } from './publickey.ts'
+import { PublicKeyError } from './public-key.ts'
 import { Reader } from './reader.ts'
 
 /** What a certificate holds its user's sessions to; the authorizations decide within that. */

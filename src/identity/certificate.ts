@@ -1,6 +1,6 @@
 /**
  * OpenSSH's certificates (PROTOCOL.certkeys): a key, whose it is, until when and from where, signed by an authority;
- * and what holds for those of users (hostcertificate.ts: of hosts).
+ * and what holds for those of users (host-certificate.ts: of hosts).
  *
  *     string    TYPE-cert-v01@openssh.com
  *     string    nonce
@@ -19,7 +19,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { flawOfOptions } from './certificate-options.ts'
-import { KEY_TYPES, type PublicKey, PublicKeyError, parsePublicKey, readKeyFields } from './publickey.ts'
+import { KEY_TYPES, type PublicKey, PublicKeyError, parsePublicKey, readKeyFields } from './public-key.ts'
 import { Reader } from './reader.ts'
 import { verifySignature } from './signature.ts'
 

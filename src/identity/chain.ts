@@ -13,7 +13,7 @@ import { BusyError } from './errors.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
 import type { Attempt, Lockout } from './lockout.ts'
 import type { PasswordHasher } from './password.ts'
-import { isKeyOf } from './publickey.ts'
+import { isKeyOf } from './public-key.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
 

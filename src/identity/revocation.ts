@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { type OfferedKey, parseOfferedKey } from './certificate.ts'
-import { type PublicKey, PublicKeyError } from './publickey.ts'
+import { type PublicKey, PublicKeyError } from './public-key.ts'
 import { Reader } from './reader.ts'
 
 export const MAX_LIST_BYTES = 16 * 1024 * 1024

@@ -1,7 +1,7 @@
 /** Signatures of SSH keys, FIDO keys among them, and what a signature of somebody who signs in has to cover. */
 import { Buffer } from 'node:buffer'
 import { createHash, verify } from 'node:crypto'
-import { type PublicKey, PublicKeyError, unsigned } from './publickey.ts'
+import { type PublicKey, PublicKeyError, unsigned } from './public-key.ts'
 import { Reader } from './reader.ts'
 
 /** What is signed is a request of RFC 4252 7: session id, user name, algorithm, key or certificate. */

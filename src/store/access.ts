@@ -5,7 +5,7 @@ import { nameKey } from '../model/names.ts'
 import type { HostKeyPolicy, Id, RecordingMode, TargetKind } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import { list } from './query.ts'
-import type { Db, StoreContext } from './schema.ts'
+import type { Db, StoreContext } from './migrations/schema.ts'
 import type { AccessQueries, TargetFilter, TargetRow } from './store.ts'
 
 export function accessQueries({ db }: StoreContext): AccessQueries {

@@ -13,7 +13,7 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import type { AccountRow, Db, StoreContext } from './schema.ts'
+import type { AccountRow, Db, StoreContext } from './migrations/schema.ts'
 import { column, related } from './searchable.ts'
 import type { AccountRepository, PlacedAccount, WantedAccount } from './store.ts'
 

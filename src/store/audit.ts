@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { inTransaction } from './commits.ts'
-import type { AuditLogRow, StoreContext } from './schema.ts'
+import { inTransaction } from './engine/commits.ts'
+import type { AuditLogRow, StoreContext } from './migrations/schema.ts'
 import type { AuditRepository, AuditRow } from './store.ts'
 
 /** Rows of one insert statement: each has six parameters, SQLite takes 32 766 of them. */

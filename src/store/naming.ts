@@ -1,7 +1,7 @@
 /** Names of many objects in one query each: what an answer of the API shows of the objects that others refer to. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Id } from '../model/objects.ts'
-import type { StoreContext } from './schema.ts'
+import type { StoreContext } from './migrations/schema.ts'
 import type { NameQueries } from './store.ts'
 
 export function nameQueries({ db }: StoreContext): NameQueries {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import { bind } from '../search/bind.ts'
-import { inTransaction, type Tx } from './commits.ts'
+import { inTransaction, type Tx } from './engine/commits.ts'
 import {
   ChangedError,
   DuplicateError,
@@ -12,8 +12,8 @@ import {
   MAX_USERS_NAMED,
   MissingReferenceError,
   SortError,
-} from './errors.ts'
-import type { Db, Schema } from './schema.ts'
+} from './engine/errors.ts'
+import type { Db, Schema } from './migrations/schema.ts'
 import { type SqlFields, sortOf, where } from './searchable.ts'
 import type { Listed, Page } from './store.ts'
 

@@ -1,4 +1,4 @@
-import type { StoreContext } from './schema.ts'
+import type { StoreContext } from './migrations/schema.ts'
 import type { SealedRepository } from './store.ts'
 
 export function sealedRepository({ db }: StoreContext): SealedRepository {

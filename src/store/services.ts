@@ -14,7 +14,7 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import type { Db, ServiceRow, StoreContext } from './schema.ts'
+import type { Db, ServiceRow, StoreContext } from './migrations/schema.ts'
 import { column, listColumn, related } from './searchable.ts'
 import type { ServiceRepository } from './store.ts'
 

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { LegalHold, SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import { cleared, flag, json, list, listed, requireIds, setColumns, write } from './query.ts'
-import type { SessionRow, StoreContext } from './schema.ts'
+import type { SessionRow, StoreContext } from './migrations/schema.ts'
 import { column, listColumn } from './searchable.ts'
 import type { SessionRepository } from './store.ts'
 

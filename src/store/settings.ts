@@ -1,5 +1,5 @@
-import { inTransaction } from './commits.ts'
-import type { StoreContext } from './schema.ts'
+import { inTransaction } from './engine/commits.ts'
+import type { StoreContext } from './migrations/schema.ts'
 import type { SettingRepository } from './store.ts'
 
 export function settingRepository({ db }: StoreContext): SettingRepository {

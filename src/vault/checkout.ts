@@ -8,7 +8,7 @@ import {
   type User,
 } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
-import { DuplicateError, MissingReferenceError } from '../store/errors.ts'
+import { DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
 import type { Store } from '../store/store.ts'
 import type { Credential, Vault } from './credentials.ts'
 

@@ -5,8 +5,8 @@ import ssh2 from 'ssh2'
 import type { CredentialType, Id } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { AccountRepository, DomainRepository, Store } from '../store/store.ts'
-import { loadMasterKey, type MasterKeySource } from './keyfile.ts'
-import { openDataKey } from './masterkey.ts'
+import { loadMasterKey, type MasterKeySource } from './key-file.ts'
+import { openDataKey } from './master-key.ts'
 import { type DataKey, KEY_BYTES, open, type Place, seal } from './seal.ts'
 
 export const MAX_PASSWORD_BYTES = 4096

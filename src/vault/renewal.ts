@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import { Vault } from './credentials.ts'
-import { newMasterKey, replaceDataKey } from './masterkey.ts'
+import { newMasterKey, replaceDataKey } from './master-key.ts'
 import { type DataKey, isSealedUnder, KEY_ID_BYTES, open, seal } from './seal.ts'
 
 /**

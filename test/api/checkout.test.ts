@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { endExpiredCheckouts } from '../../src/checkout-expiry.ts'
+import { endExpiredCheckouts } from '../../src/broker/checkout-expiry.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { IDEMPOTENCY_LIFETIME } from '../../src/api/limits.ts'
-import { Turns } from '../../src/api/turns.ts'
+import { IDEMPOTENCY_LIFETIME } from '../../src/api/http/limits.ts'
+import { Turns } from '../../src/api/http/turns.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { CSV_NAMES } from '../../src/api/csv/names.ts'
-import { MAX_IMPORT_BODY } from '../../src/api/limits.ts'
-import { newSshKey } from '../../src/ssh-keys.ts'
+import { CSV_NAMES } from '../../src/api/access/table-names.ts'
+import { MAX_IMPORT_BODY } from '../../src/api/http/limits.ts'
+import { newSshKey } from '../../src/host/ssh-keys.ts'
 import { type Answer, type CallOptions, type Harness, startHarness } from './harness.ts'
 
 let h: Harness

@@ -1,6 +1,6 @@
 /** HEAD: what GET answers, without the body (RFC 9110 9.3.2). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ROUTES } from '../../src/api/routes.ts'
+import { ROUTES } from '../../src/api/access/routes.ts'
 import { PROFILES } from '../../src/model/objects.ts'
 import { searchEstate } from './estate.ts'
 import { type Harness, startHarness } from './harness.ts'

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Invitations, type InviteAnswer } from '../../src/gate/invitations.ts'
-import type { GateNotice } from '../../src/gate/messages.ts'
+import type { GateNotice } from '../../src/contract/gate.ts'
 import type { RunningSession } from '../../src/gate/running.ts'
 import { groundsOn } from '../gate/grounds.ts'
 import { type Harness, startHarness } from './harness.ts'

@@ -1,6 +1,6 @@
 /** Every route with every profile, and with nobody, as the table says. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ROUTES } from '../../src/api/routes.ts'
+import { ROUTES } from '../../src/api/access/routes.ts'
 import { PROFILES } from '../../src/model/objects.ts'
 import { FACTORY_PROFILES, intersection, reaches } from '../../src/model/profiles.ts'
 import { type Harness, startHarness } from './harness.ts'

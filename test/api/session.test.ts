@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { SIGN_IN_IDLE, SIGN_IN_LIFETIME } from '../../src/api/limits.ts'
+import { SIGN_IN_IDLE, SIGN_IN_LIFETIME } from '../../src/api/http/limits.ts'
 import { ADMIN, type Harness, startHarness } from './harness.ts'
 
 let h: Harness

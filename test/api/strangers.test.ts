@@ -2,8 +2,8 @@
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ConnectionLimits, Connections } from '../../src/api/connections.ts'
-import { MAX_ANONYMOUS_PER_ADDRESS } from '../../src/api/limits.ts'
+import { type ConnectionLimits, Connections } from '../../src/api/http/connections.ts'
+import { MAX_ANONYMOUS_PER_ADDRESS } from '../../src/api/http/limits.ts'
 import { until } from '../until.ts'
 import { type Harness, startHarness } from './harness.ts'
 

@@ -3,9 +3,9 @@ import { Buffer } from 'node:buffer'
 import { constants, createDeflate } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { ENCODING } from '../../proxies/vnc/codec/encodings.ts'
-import { FRAME } from '../../recordings/frames.ts'
+import { FRAME } from '../../recordings/container/frames.ts'
 import { compactLength, rectangle, uint32, update } from '../proxies/vnc/codec/streams.ts'
-import { begun } from '../recordings/graphics/support.ts'
+import { begun } from '../recordings/decode/graphics/support.ts'
 
 const MIB = 1024 * 1024
 /** What a painter may hold beside its framebuffer. */

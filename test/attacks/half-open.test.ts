@@ -1,7 +1,7 @@
 /** Connections that never sign in: others get in meanwhile, and those are cut when their time is over. */
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { Door } from '../../proxies/accept.ts'
+import { Door } from '../../proxies/net/accept.ts'
 import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'

@@ -1,9 +1,9 @@
 /** Few bytes of an RDP target that ask for much memory, or much time, from whoever draws its recording. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { MAX_UPDATE } from '../../recordings/graphics/rdp/message.ts'
-import { RdpPainter } from '../../recordings/graphics/rdp/painter.ts'
-import { bitmap, message, words } from '../recordings/graphics/rdp/updates.ts'
+import { MAX_UPDATE } from '../../recordings/decode/graphics/rdp/message.ts'
+import { RdpPainter } from '../../recordings/decode/graphics/rdp/painter.ts'
+import { bitmap, message, words } from '../recordings/decode/graphics/rdp/updates.ts'
 
 const MIB = 1024 * 1024
 const SIZE = { width: 64, height: 64 }

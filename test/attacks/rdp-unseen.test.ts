@@ -18,7 +18,7 @@ import {
 } from '../../proxies/rdp/codec/share.ts'
 import { UPDATE, type Update } from '../../proxies/rdp/codec/updates.ts'
 import type { FrontDesktop } from '../../proxies/rdp/connection/front-desktop.ts'
-import type { RdpTarget } from '../../proxies/rdp/target.ts'
+import type { RdpTarget } from '../../proxies/rdp/back/target.ts'
 import type { ReachableDesktop } from '../e2e/desktop-targets.ts'
 import { type RdpDesktop, startRdpDesktop } from '../e2e/rdp-desktops.ts'
 import { sallyport } from '../e2e/recorded.ts'

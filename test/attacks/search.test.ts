@@ -3,7 +3,7 @@
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { SEARCHABLE } from '../../src/api/searchable.ts'
+import { SEARCHABLE } from '../../src/api/reference/searchable.ts'
 import { MAX_EXPRESSION } from '../../src/search/grammar.ts'
 import { searchEstate } from '../api/estate.ts'
 import { type Answer, type Harness, startHarness } from '../api/harness.ts'

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection } from 'ssh2'
 import { buildChannelOpenConfirmation, buildChannelSuccess } from '../../proxies/ssh/codec/build.ts'
 import { MSG, parseChannelOpen, parseChannelRequest } from '../../proxies/ssh/codec/messages.ts'
-import { Transport } from '../../proxies/ssh/transport.ts'
+import { Transport } from '../../proxies/ssh/transport/transport.ts'
 import { generateKey } from '../peers/keys.ts'
 
 /** The number that this target gives its one channel. */

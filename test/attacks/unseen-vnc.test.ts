@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { Pipe } from '../../proxies/pipe.ts'
+import type { Pipe } from '../../proxies/net/pipe.ts'
 import { openVncTarget } from '../../proxies/vnc/back.ts'
 import {
   encodeContinuousUpdates,

@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deflateSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { Pipe } from '../../proxies/pipe.ts'
+import type { Pipe } from '../../proxies/net/pipe.ts'
 import { openVncTarget } from '../../proxies/vnc/back.ts'
 import {
   encodePointer,

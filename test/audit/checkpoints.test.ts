@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { rawPublicKey } from '../../recordings/format/signature.ts'
+import { rawPublicKey } from '../../recordings/container/format/signature.ts'
 import { chainCheckpoint, chainRows, type Head } from '../../src/audit/chain.ts'
 import { CHECKPOINT_MS, CHECKPOINT_ROWS } from '../../src/audit/checkpoint.ts'
 import { AuditLog } from '../../src/audit/log.ts'

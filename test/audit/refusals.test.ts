@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { AuditEvent, EventCode } from '../../src/audit/catalogue.ts'
-import type { EventFields } from '../../src/audit/fields.ts'
+import type { AuditEvent, EventCode } from '../../src/audit/events/catalogue.ts'
+import type { EventFields } from '../../src/audit/events/fields.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import { Refusals } from '../../src/audit/refusals.ts'
 import { MemoryAudit } from './memory.ts'

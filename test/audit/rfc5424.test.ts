@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cleanFields } from '../../src/audit/clean.ts'
-import { EVENT_FIELDS, type EventFields } from '../../src/audit/fields.ts'
+import { cleanFields } from '../../src/audit/events/clean.ts'
+import { EVENT_FIELDS, type EventFields } from '../../src/audit/events/fields.ts'
 import { MAX_MESSAGE, rfc5424 } from '../../src/audit/sinks/rfc5424.ts'
 
 const origin = { hostname: 'bastion.example.com', processId: 42, enterprise: 32473 }

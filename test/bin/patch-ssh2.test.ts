@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { applyHunks, PATCH, parsePatch, patchSsh2, ssh2Folder } from '../../bin/patch-ssh2.mjs'
-import { requirePatchedSsh2 } from '../../proxies/ssh/ssh2.ts'
+import { requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
 import { run } from '../peers/process.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { ContentDatabase } from '../../src/contents/database.ts'
 import { type EventIndex, Follower } from '../../src/contents/follower.ts'
 import { ContentThread } from '../../src/contents/thread.ts'
-import { idOf, type Setting, startSetting } from '../keeper/setting.ts'
+import { idOf, type Setting, startSetting } from '../recording-service/setting.ts'
 import { removeRoots } from '../recordings/support.ts'
 import { asked, makeFolder, removeFolders } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import type { ResourceContext } from '../../src/api/context.ts'
-import { CSV_NAMES } from '../../src/api/csv/names.ts'
+import type { ResourceContext } from '../../src/api/access/context.ts'
+import { CSV_NAMES } from '../../src/api/access/table-names.ts'
 import { tableOf } from '../../src/api/csv/tables.ts'
 import { temporaryStore } from '../store/temp.ts'
 

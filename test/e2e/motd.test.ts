@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fingerprintOf } from '../../src/identity/publickey.ts'
+import { fingerprintOf } from '../../src/identity/public-key.ts'
 import { sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { plinkTerminal } from '../peers/putty.ts'
 import { pythonClient } from '../peers/python.ts'

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { connectTarget } from '../../proxies/ssh/back.ts'
+import { connectTarget } from '../../proxies/ssh/back/back.ts'
 import {
   buildChannelOpen,
   buildChannelOpenConfirmation,
@@ -24,14 +24,14 @@ import {
   parseChannelOpenConfirmation,
   windowAdjustOf,
 } from '../../proxies/ssh/codec/messages.ts'
-import { SshFront } from '../../proxies/ssh/front.ts'
-import type { RekeyLimits, Transport } from '../../proxies/ssh/transport.ts'
-import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import { SshFront } from '../../proxies/ssh/front/front.ts'
+import type { RekeyLimits, Transport } from '../../proxies/ssh/transport/transport.ts'
+import type { Gate, OpenSession } from '../../src/contract/gate.ts'
 import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'
 import { RDP_OPTIONS } from '../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
-import { newSshKey } from '../../src/ssh-keys.ts'
+import { newSshKey } from '../../src/host/ssh-keys.ts'
 import { createHome, type Home } from '../peers/home.ts'
 import { generateKey, type SshKey } from '../peers/keys.ts'
 import { run } from '../peers/process.ts'

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { connectTarget } from '../../proxies/ssh/back.ts'
+import { connectTarget } from '../../proxies/ssh/back/back.ts'
 import {
   buildChannelOpen,
   buildData,
@@ -18,8 +18,8 @@ import {
   windowAdjustOf,
 } from '../../proxies/ssh/codec/messages.ts'
 import { REKEY_LIMITS } from '../../proxies/ssh/limits.ts'
-import type { Transport } from '../../proxies/ssh/transport.ts'
-import type { Gate, OpenSession } from '../../src/gate/messages.ts'
+import type { Transport } from '../../proxies/ssh/transport/transport.ts'
+import type { Gate, OpenSession } from '../../src/contract/gate.ts'
 import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'
 import { RDP_OPTIONS } from '../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'

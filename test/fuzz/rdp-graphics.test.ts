@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { MalformedError } from '../../proxies/malformed.ts'
+import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import {
   BITMAP_PIXEL_LIMIT,
   POINTER_CACHE_LIMIT,
@@ -10,16 +10,16 @@ import {
   requireDrawable,
 } from '../../proxies/rdp/codec/picture-heads.ts'
 import { isRecordable, UPDATE } from '../../proxies/rdp/codec/updates.ts'
-import { MalformedGraphics } from '../../recordings/graphics/malformed.ts'
-import { MAX_BITMAP_PIXELS } from '../../recordings/graphics/rdp/bitmap.ts'
-import { RdpDesktop } from '../../recordings/graphics/rdp/desktop.ts'
-import { decodeInterleaved } from '../../recordings/graphics/rdp/interleaved.ts'
-import { decodePlanar } from '../../recordings/graphics/rdp/planar.ts'
+import { MalformedGraphics } from '../../recordings/decode/graphics/malformed.ts'
+import { MAX_BITMAP_PIXELS } from '../../recordings/decode/graphics/rdp/bitmap.ts'
+import { RdpDesktop } from '../../recordings/decode/graphics/rdp/desktop.ts'
+import { decodeInterleaved } from '../../recordings/decode/graphics/rdp/interleaved.ts'
+import { decodePlanar } from '../../recordings/decode/graphics/rdp/planar.ts'
 import {
   MAX_POINTER_SIDE,
   POINTER_CACHE_LIMIT as RECORDED_CACHE_LIMIT,
-} from '../../recordings/graphics/rdp/pointer.ts'
-import { bitmap, bitmapUpdate, paletteUpdate, pointer, words } from '../recordings/graphics/rdp/updates.ts'
+} from '../../recordings/decode/graphics/rdp/pointer.ts'
+import { bitmap, bitmapUpdate, paletteUpdate, pointer, words } from '../recordings/decode/graphics/rdp/updates.ts'
 
 const SIZE = { width: 24, height: 16 }
 const side = fc.oneof(fc.nat(30), fc.constantFrom(0, 1, 0xffff))

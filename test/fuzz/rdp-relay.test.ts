@@ -10,7 +10,7 @@ import { buildErrorInfo, ERROR_INFO } from '../../proxies/rdp/codec/session-pdus
 import { buildDeactivateAll, buildShareData, DATA_PDU } from '../../proxies/rdp/codec/share.ts'
 import { UPDATE } from '../../proxies/rdp/codec/updates.ts'
 import { buildChunks } from '../../proxies/rdp/codec/virtual-channel.ts'
-import { FRAME } from '../../recordings/frames.ts'
+import { FRAME } from '../../recordings/container/frames.ts'
 import type { Right } from '../../src/model/rights.ts'
 import { clientCapabilities } from '../proxies/rdp/connection/target.ts'
 import { CHANNELS, DESKTOP, newWorldWithDesktop, SHARE, type World } from '../proxies/rdp/relay-world.ts'

@@ -2,7 +2,7 @@
 /** Whatever stands in `q`, `sort` and `fields`: the answer is a list, or a 400 of the catalogue that says where. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { SEARCHABLE } from '../../src/api/searchable.ts'
+import { SEARCHABLE } from '../../src/api/reference/searchable.ts'
 import { searchEstate } from '../api/estate.ts'
 import { type Answer, type Harness, startHarness } from '../api/harness.ts'
 

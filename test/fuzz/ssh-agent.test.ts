@@ -1,7 +1,7 @@
 /** Whatever an agent says, in pieces of whatever size: an answer, a refusal, or MalformedError. */
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { MalformedError } from '../../proxies/malformed.ts'
+import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import {
   AGENT,
   type AgentKey,

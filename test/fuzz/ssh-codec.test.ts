@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MalformedError } from '../../proxies/malformed.ts'
+import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { classifyExec, classifySubsystem } from '../../proxies/ssh/codec/classify.ts'
 import * as forwarding from '../../proxies/ssh/codec/forwarding.ts'
 import * as messages from '../../proxies/ssh/codec/messages.ts'

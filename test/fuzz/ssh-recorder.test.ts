@@ -12,7 +12,7 @@ import { FXP } from '../../proxies/ssh/codec/sftp.ts'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
 import { type Recorded, recorderFor } from '../../proxies/ssh/recorder/factory.ts'
 import type { ChannelRecorder } from '../../proxies/ssh/recorder/recorder.ts'
-import { FRAME } from '../../recordings/frames.ts'
+import { FRAME } from '../../recordings/container/frames.ts'
 import { Notes } from '../proxies/ssh/recorder/support/notes.ts'
 
 const exec = (text: string): Recorded => {

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../proxies/malformed.ts'
+import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { FXP } from '../../proxies/ssh/codec/sftp.ts'
 import { parseAnswer, parseVersion } from '../../proxies/ssh/codec/sftp-answers.ts'
 import { pathsOf } from '../../proxies/ssh/codec/sftp-paths.ts'

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../proxies/malformed.ts'
+import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { buildNegotiation, buildSubnegotiation } from '../../proxies/telnet/codec/encoder.ts'
 import { CONTROL_BURST } from '../../proxies/telnet/codec/endpoint.ts'
 import { COMMAND, OPTION } from '../../proxies/telnet/codec/numbers.ts'

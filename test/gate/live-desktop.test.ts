@@ -1,12 +1,12 @@
 /** Those who watch a desktop, with a drawer and a proxy that a test holds in its hands. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { FRAME, type FrameType } from '../../recordings/frames.ts'
-import type { ChangesListener } from '../../recordings/screens/drawer.ts'
-import type { ChannelState } from '../../recordings/screens/screen.ts'
+import { FRAME, type FrameType } from '../../recordings/container/frames.ts'
+import type { ChangesListener } from '../../recordings/show/screens/drawer.ts'
+import type { ChannelState } from '../../recordings/show/screens/screen.ts'
 import { MAX_HELD } from '../../src/gate/live-desktop.ts'
 import { LiveSession, MAX_PICTURE_BACKLOG, RESYNC_MS, type Watcher } from '../../src/gate/live-session.ts'
-import type { GateNotice, LiveFrame } from '../../src/gate/messages.ts'
+import type { GateNotice, LiveFrame } from '../../src/contract/gate.ts'
 
 interface Message {
   type: string

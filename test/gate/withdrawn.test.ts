@@ -1,7 +1,7 @@
 /** What was taken away is gone: connections, sessions, tickets and invitations end with what they rest on. */
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { AuthenticateAnswer, GateNotice } from '../../src/gate/messages.ts'
+import type { AuthenticateAnswer, GateNotice } from '../../src/contract/gate.ts'
 import { Authorities, type LaterFlaw } from '../../src/identity/authorities.ts'
 import type { Basis } from '../../src/identity/basis.ts'
 import type { ApiKey, User } from '../../src/model/objects.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { flawOfCertificate, parseCertificate, parseOfferedKey } from '../../src/identity/certificate.ts'
 import { limitsOf } from '../../src/identity/certificate-options.ts'
-import { PublicKeyError, parseAuthorizedKey } from '../../src/identity/publickey.ts'
+import { PublicKeyError, parseAuthorizedKey } from '../../src/identity/public-key.ts'
 import { forger, openWorkshop, type Workshop } from './certificates.ts'
 import { sshString } from './keys.ts'
 

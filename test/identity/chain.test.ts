@@ -5,7 +5,7 @@ import { Identities, type Outcome, type Proof, type SignIn } from '../../src/ide
 import { type HashSeal, openHash } from '../../src/identity/hashes.ts'
 import { LOCKOUT_LIMITS, Lockout } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
-import { parseAuthorizedKey } from '../../src/identity/publickey.ts'
+import { parseAuthorizedKey } from '../../src/identity/public-key.ts'
 import type { User } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { type DataKey, KEY_BYTES, KEY_ID_BYTES, open, seal, UnsealError } from '../../src/vault/seal.ts'

@@ -1,8 +1,8 @@
 /** The pointer of a display, which its pictures leave out: by the XFixes extension. */
 import { Buffer } from 'node:buffer'
 import koffi from 'koffi'
-import { type Cursor, drawCursor } from '../../recordings/graphics/cursor.ts'
-import { Framebuffer } from '../../recordings/graphics/framebuffer.ts'
+import { type Cursor, drawCursor } from '../../recordings/decode/graphics/cursor.ts'
+import { Framebuffer } from '../../recordings/decode/graphics/framebuffer.ts'
 import { libraryFile } from './program.ts'
 import type { Picture } from './screen.ts'
 

@@ -5,7 +5,7 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { newSshKey } from '../../src/ssh-keys.ts'
+import { newSshKey } from '../../src/host/ssh-keys.ts'
 
 const FOLDER = 'SALLYPORT_TEST_RSA_HOST_KEY'
 const FILES = ['ssh_host_rsa_key', 'ssh_host_rsa_key.pub'] as const

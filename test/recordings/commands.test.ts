@@ -9,8 +9,8 @@ import {
   type RecordingCommands,
   verifyRecording,
 } from '../../recordings/commands.ts'
-import { FRAME } from '../../recordings/frames.ts'
-import { makeIdentity, unwrapKey } from '../../recordings/keys.ts'
+import { FRAME } from '../../recordings/container/frames.ts'
+import { makeIdentity, unwrapKey } from '../../recordings/container/keys.ts'
 import { identity, makeRoot, makeSigner, makeWriter, removeRoots, SESSION } from './support.ts'
 
 afterAll(removeRoots)

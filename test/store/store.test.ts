@@ -7,7 +7,7 @@ import {
   MissingReferenceError,
   SchemaError,
   SortError,
-} from '../../src/store/errors.ts'
+} from '../../src/store/engine/errors.ts'
 import { openStore } from '../../src/store/open.ts'
 import { newAccount, newService, newUser, smallEstate } from './fixture.ts'
 import { type TemporaryStore, temporaryStore } from './temp.ts'

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Secret } from '../../src/model/secret.ts'
-import { MissingReferenceError } from '../../src/store/errors.ts'
+import { MissingReferenceError } from '../../src/store/engine/errors.ts'
 import { openStore } from '../../src/store/open.ts'
 import {
   type Credential,
@@ -12,7 +12,7 @@ import {
   openVault,
   type Vault,
 } from '../../src/vault/credentials.ts'
-import { MasterKeyError } from '../../src/vault/masterkey.ts'
+import { MasterKeyError } from '../../src/vault/master-key.ts'
 import { type DataKey, open, seal, UnsealError } from '../../src/vault/seal.ts'
 import { opensshKey } from '../identity/keys.ts'
 import { type Estate, newAccount, smallEstate } from '../store/fixture.ts'

@@ -1,5 +1,5 @@
 /** One direction of a static virtual channel: chunks in, whole messages out, but for what is too large to hold. */
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { ChannelAssembler, parseChunk } from '../codec/virtual-channel.ts'
 
 export interface MessageStreamOptions {

@@ -1,6 +1,6 @@
 /** The Client Info PDU (MS-RDPBCGR 2.2.1.11): login, password, and what the session should begin with. */
 import { Buffer } from 'node:buffer'
-import { latin1 } from '../../text.ts'
+import { latin1 } from '../../bytes/text.ts'
 import { ByteReader } from './reader.ts'
 import { untilNul, utf16Bytes, utf16Text } from './utf16.ts'
 import { ByteWriter } from './writer.ts'

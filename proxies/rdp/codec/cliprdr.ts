@@ -1,6 +1,6 @@
 /** The clipboard's channel (MS-RDPECLIP): formats, what is pasted, and files, as far as rights and audit need them. */
 import { Buffer } from 'node:buffer'
-import { latin1 } from '../../text.ts'
+import { latin1 } from '../../bytes/text.ts'
 import { FORMAT, type FormatName, isTextFormat } from './clipboard-formats.ts'
 import { ByteReader } from './reader.ts'
 import { untilNul, utf16Bytes, utf16Text } from './utf16.ts'

@@ -3,7 +3,7 @@
  * 2.2.8.1.2 and 2.2.9.1.2: a length of one or two bytes).
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 
 export const TPKT_VERSION = 3
 /** TPKT's length is 16 bits wide. */

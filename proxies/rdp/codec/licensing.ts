@@ -1,6 +1,6 @@
 /** Licensing (MS-RDPELE, MS-RDPBCGR 2.2.1.12): the frame of its messages, and how it ends. */
 import type { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { ByteReader } from './reader.ts'
 import { buildSecured, SECURITY_FLAG } from './security-header.ts'
 import { ByteWriter } from './writer.ts'

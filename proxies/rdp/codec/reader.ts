@@ -3,7 +3,7 @@
  * message (`subarray`), never copies. Numbers are little-endian as in MS-RDPBCGR, those of TPKT, X.224 and MCS
  * (`uint16be`) big-endian.
  */
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 
 export class ByteReader {
   readonly #bytes: Uint8Array

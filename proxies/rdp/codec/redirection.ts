@@ -1,6 +1,6 @@
 /** Server Redirection (MS-RDPBCGR 2.2.13.1): a farm sends the client to another of its servers. */
 
-import { latin1 } from '../../text.ts'
+import { latin1 } from '../../bytes/text.ts'
 import { ByteReader } from './reader.ts'
 import { untilNul, utf16Text } from './utf16.ts'
 

@@ -1,6 +1,6 @@
 /** Text as RDP has it: UTF-16LE, and one byte a character in old fields. */
 import { Buffer } from 'node:buffer'
-import { latin1 } from '../../text.ts'
+import { latin1 } from '../../bytes/text.ts'
 
 /** Without a terminator. */
 export function utf16Bytes(text: string): Buffer {

@@ -1,6 +1,6 @@
 /** Static virtual channels (MS-RDPBCGR 2.2.6.1): messages in chunks. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'
 

@@ -3,8 +3,8 @@
  * (MS-RDPBCGR 2.2.1.1, 2.2.1.2), and the header of data.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { latin1 } from '../../text.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { latin1 } from '../../bytes/text.ts'
 import { buildTpkt } from './framer.ts'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'

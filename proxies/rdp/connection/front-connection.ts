@@ -4,7 +4,7 @@
  * of the fast path in both directions.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { type ClientData, parseClientData } from '../codec/client-data.ts'
 import { type ClientInfo, parseClientInfo } from '../codec/client-info.ts'
 import { parseBlocks } from '../codec/data-blocks.ts'

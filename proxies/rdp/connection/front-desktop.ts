@@ -3,7 +3,7 @@
  * finalization): it says what it can, is told what the client can, draws updates, and hears keys and pointer. For the
  * sign-in and the other screens before a target's desktop takes their place.
  */
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { type ActivePdu, buildDemandActive, parseConfirmActive } from '../codec/active.ts'
 import { type Desktop, takesFastPath } from '../codec/capabilities.ts'
 import { buildFastPathUpdate } from '../codec/fast-path-output.ts'

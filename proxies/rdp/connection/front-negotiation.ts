@@ -3,7 +3,7 @@
  * says it is, and whether TLS alone or CredSSP within it comes next. RDP's own security is refused.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { Framer, TPKT_VERSION } from '../codec/framer.ts'
 import { type Preconnection, parsePreconnection, preconnectionLength } from '../codec/preconnection.ts'
 import {

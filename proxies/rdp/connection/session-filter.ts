@@ -3,7 +3,7 @@
  * are stripped on their way, so that only what a recording can show comes; what would let the client around the
  * bastion stays here; what nobody knows does, too. Everything else passes as it is.
  */
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import {
   type ActivePdu,
   buildConfirmActive,

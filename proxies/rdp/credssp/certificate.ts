@@ -1,7 +1,7 @@
 /** What CredSSP takes from a TLS server's certificate (X.509, RFC 5280): its public key, and its hash to bind to. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { channelBindingsHash } from '../ntlm/keys.ts'
 import { contextTag, DerReader, TAG } from './der.ts'
 

@@ -3,11 +3,11 @@
  * that TLS has shown, and only then hands the password over. No socket, no clock.
  */
 import type { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
 import { buildCredentials, type Credentials } from './credentials.ts'
-import { CredSspError } from './errors.ts'
-import type { Initiator, SecurityContext } from './mechanism.ts'
+import { CredSspError } from '../gss/errors.ts'
+import type { Initiator, SecurityContext } from '../gss/mechanism.ts'
 import { refusalOf } from './status.ts'
 import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
 

@@ -1,10 +1,10 @@
 /** TSCredentials (MS-CSSP 2.2.1.2): what a client hands over once both sides have proven themselves. */
 import type { Buffer } from 'node:buffer'
 import { Secret } from '../../../src/model/secret.ts'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { utf16Bytes, utf16Text } from '../codec/utf16.ts'
 import { context, contextTag, DerReader, integer, octets, sequence, TAG } from './der.ts'
-import { CredSspError } from './errors.ts'
+import { CredSspError } from '../gss/errors.ts'
 
 export interface Credentials {
   /** Empty for an account of the target itself. */

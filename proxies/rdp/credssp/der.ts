@@ -3,7 +3,7 @@
  * definite lengths. Lengths that are longer than they need be are read, for some peers write them.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 
 export const TAG = {
   INTEGER: 0x02,

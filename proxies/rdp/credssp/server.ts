@@ -4,11 +4,11 @@
  */
 import type { Buffer } from 'node:buffer'
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
 import { type Credentials, parseCredentials } from './credentials.ts'
-import { CredSspError, type RefusalReason } from './errors.ts'
-import type { Acceptor, AcceptorStep, SecurityContext } from './mechanism.ts'
+import { CredSspError, type RefusalReason } from '../gss/errors.ts'
+import type { Acceptor, AcceptorStep, SecurityContext } from '../gss/mechanism.ts'
 import { STATUS } from './status.ts'
 import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
 

@@ -3,11 +3,11 @@
  * A client that speaks NTLM without SPNEGO around it is answered likewise, as Windows does.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { isNtlm } from '../ntlm/messages.ts'
-import { CredSspError } from './errors.ts'
-import type { Acceptor, AcceptorStep } from './mechanism.ts'
-import { NTLM_OID, SPNEGO_OID } from './oids.ts'
+import { CredSspError } from '../gss/errors.ts'
+import type { Acceptor, AcceptorStep } from '../gss/mechanism.ts'
+import { NTLM_OID, SPNEGO_OID } from '../gss/oids.ts'
 import { buildResponse, parseInit, parseResponse, STATE } from './spnego-tokens.ts'
 
 type State =

@@ -1,9 +1,9 @@
 /** SPNEGO as the client speaks it (RFC 4178): offers mechanisms, and signs the list when one of them is through. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { CredSspError } from './errors.ts'
-import type { Initiator, SecurityContext } from './mechanism.ts'
-import { SPNEGO_OID } from './oids.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { CredSspError } from '../gss/errors.ts'
+import type { Initiator, SecurityContext } from '../gss/mechanism.ts'
+import { SPNEGO_OID } from '../gss/oids.ts'
 import { buildInit, buildMechanismList, buildResponse, parseResponse, STATE } from './spnego-tokens.ts'
 
 export class SpnegoInitiator implements Initiator {

@@ -1,5 +1,5 @@
 /** NTSTATUS and SECURITY_STATUS codes (MS-ERREF 2.3, 2.1) by which a target refuses a sign-in, and by which we do. */
-import { CredSspError, type RefusalReason } from './errors.ts'
+import { CredSspError, type RefusalReason } from '../gss/errors.ts'
 
 /** What our server answers with. */
 export const STATUS = {

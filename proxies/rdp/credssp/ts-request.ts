@@ -1,6 +1,6 @@
 /** TSRequest (MS-CSSP 2.2.1), the one message of CredSSP, versions 2 to 6. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { context, contextTag, DerReader, integer, octets, readHead, sequence, TAG } from './der.ts'
 
 /** Bytes of a message: tickets of Kerberos have up to 48 KiB. */

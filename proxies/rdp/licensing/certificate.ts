@@ -1,7 +1,7 @@
 /** The public key of a licensing server: in a certificate of Terminal Services' own, or in X.509 (MS-RDPBCGR 2.2.1.4.3.1). */
 import { Buffer } from 'node:buffer'
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { ByteReader } from '../codec/reader.ts'
 import { subjectPublicKey } from '../credssp/certificate.ts'
 

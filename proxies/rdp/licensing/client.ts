@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { buildNoLicense, LICENSE_MESSAGE, type LicenseMessage } from '../codec/licensing.ts'
 import { licensingKey } from './certificate.ts'
 import { encryptSecret, LicensingKeys, SECRET_LENGTH } from './keys.ts'

@@ -1,7 +1,7 @@
 /** Parts of the bastion's own screens as bitmap updates (MS-RDPBCGR 2.2.9.1.1.3.1.2) of any depth but 8 bits. */
 import { Buffer } from 'node:buffer'
 import type { Canvas } from '../../../src/drawing/canvas.ts'
-import { PALETTE } from '../../desktop/palette.ts'
+import { PALETTE } from '../../desktop/screens/palette.ts'
 import { UPDATE, type Update } from '../codec/updates.ts'
 import { ByteWriter } from '../codec/writer.ts'
 import { encodePlanes, planesOf } from './planes.ts'

@@ -3,9 +3,9 @@
  * desktop, draws on it what has changed, and makes keys and clicks of its events. It reads nothing itself: whoever
  * reads the client's messages gives them to it or to the relay.
  */
-import { bandsOf } from '../../desktop/damage.ts'
-import { joined, type Rectangle } from '../../desktop/scene.ts'
-import type { Screen, Size } from '../../desktop/screen.ts'
+import { bandsOf } from '../../desktop/screens/damage.ts'
+import { joined, type Rectangle } from '../../desktop/screens/scene.ts'
+import type { Screen, Size } from '../../desktop/screens/screen.ts'
 import { type Drawing, RELEASE_MS, Stage } from '../../desktop/stage.ts'
 import type { ClientCore } from '../codec/client-data.ts'
 import { type InputEvent, POINTER_FLAG, wheelOf } from '../codec/input.ts'

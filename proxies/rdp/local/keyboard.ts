@@ -1,6 +1,6 @@
 /** Keys and characters of a client as what they write, for the bastion's own screens (MS-RDPBCGR 2.2.8.1.1.3.1.1). */
-import { aloneOf, marked } from '../../desktop/accents.ts'
-import type { KeyPress, NamedKey } from '../../desktop/screen.ts'
+import { aloneOf, marked } from '../../desktop/screens/accents.ts'
+import type { KeyPress, NamedKey } from '../../desktop/screens/screen.ts'
 import type { InputEvent } from '../codec/input.ts'
 import { type Layout, layoutOf, type Written } from './layouts.ts'
 

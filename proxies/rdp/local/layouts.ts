@@ -2,7 +2,7 @@
  * What keyboards write, key by key, as Windows' layouts have it: clients send the places of keys (scancodes of the PC's
  * set 1), and say which layout the person has (CS_CORE, keyboardLayout).
  */
-import { markNamed } from '../../desktop/accents.ts'
+import { markNamed } from '../../desktop/screens/accents.ts'
 
 /** What a key writes: text, or a dead key's mark. */
 export type Written = { text: string } | { mark: string }

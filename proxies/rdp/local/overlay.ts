@@ -5,10 +5,10 @@
  */
 
 import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
-import { bandsOf } from '../../desktop/damage.ts'
-import { type Rectangle, Scene } from '../../desktop/scene.ts'
-import { GAP, LINE } from '../../desktop/screen.ts'
-import { wrapped } from '../../desktop/words.ts'
+import { bandsOf } from '../../desktop/screens/damage.ts'
+import { type Rectangle, Scene } from '../../desktop/screens/scene.ts'
+import { GAP, LINE } from '../../desktop/screens/screen.ts'
+import { wrapped } from '../../desktop/screens/words.ts'
 import type { Desktop } from '../codec/capabilities.ts'
 import type { Update } from '../codec/updates.ts'
 import { type Depth, depthFor, encodeCanvas } from './bitmaps.ts'

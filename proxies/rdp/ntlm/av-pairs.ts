@@ -1,6 +1,6 @@
 /** AV_PAIRs (MS-NLMP 2.2.2.1): a list of kinds and values that says who a server is, and what a client binds to. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { AV } from './numbers.ts'
 
 /** Windows sends seven. */

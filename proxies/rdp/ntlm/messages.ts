@@ -1,6 +1,6 @@
 /** NTLM's three messages (MS-NLMP 2.2.1), read and written. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { utf16Bytes, utf16Text } from '../codec/utf16.ts'
 import { FLAG } from './numbers.ts'
 

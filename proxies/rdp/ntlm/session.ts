@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
 import { hmacMd5 } from '../../../src/model/ntlm-auth.ts'
-import type { SecurityContext } from '../credssp/mechanism.ts'
+import type { SecurityContext } from '../gss/mechanism.ts'
 import { type Direction, directionKeys } from './keys.ts'
 import { Rc4 } from './rc4.ts'
 

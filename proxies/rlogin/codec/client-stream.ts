@@ -1,6 +1,6 @@
 /** What a client sends after the handshake (RFC 1282): keys, and between them messages about its window. */
 import { Buffer } from 'node:buffer'
-import { uint16At, uint16Bytes } from '../../uint16.ts'
+import { uint16At, uint16Bytes } from '../../bytes/uint16.ts'
 
 /** All zero where it is not known. */
 export interface WindowSize {

@@ -3,8 +3,8 @@
  * says to be is read and never believed.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { displayText } from '../../text.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { displayText } from '../../bytes/text.ts'
 
 /** Bytes of a user's name: a login string has at most as many. */
 export const NAME_LIMIT = 256

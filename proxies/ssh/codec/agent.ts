@@ -4,9 +4,9 @@
  */
 
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { latin1 } from '../../text.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { latin1 } from '../../bytes/text.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { Reader } from './reader.ts'
 import { Writer } from './writer.ts'
 

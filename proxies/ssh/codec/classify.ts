@@ -10,7 +10,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../../src/model/rights.ts'
-import { displayText, latin1 } from '../../text.ts'
+import { displayText, latin1 } from '../../bytes/text.ts'
 import { portable, type Word, words } from './word.ts'
 
 /** `up` is toward the target. */

@@ -5,7 +5,7 @@
  * refused and not a breach.
  */
 import { Buffer } from 'node:buffer'
-import { displayText, latin1 } from '../../text.ts'
+import { displayText, latin1 } from '../../bytes/text.ts'
 import { Reader } from './reader.ts'
 import { Writer } from './writer.ts'
 

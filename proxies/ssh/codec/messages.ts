@@ -5,8 +5,8 @@
  * of channel requests are in requests.ts, the builders in build.ts.
  */
 
-import { MalformedError } from '../../malformed.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { Reader } from './reader.ts'
 import { setUint32At } from './writer.ts'
 

@@ -3,7 +3,7 @@
  * does not begin like one must be told apart at once.
  */
 
-import { latin1 } from '../../text.ts'
+import { latin1 } from '../../bytes/text.ts'
 import type { GitOperation } from './classify.ts'
 
 /** `more`: not enough bytes yet. */

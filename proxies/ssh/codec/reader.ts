@@ -2,9 +2,9 @@
  * Reads the data types of RFC 4251 section 5 from one message. Bounds are checked before every read; byte
  * strings are views into the message (`subarray`), never copies.
  */
-import { MalformedError } from '../../malformed.ts'
-import { latin1 } from '../../text.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { latin1 } from '../../bytes/text.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 
 /** RFC 4251 section 6: the names of requests, channel types and algorithms. */
 export const NAME_LIMIT = 64

@@ -2,7 +2,7 @@
  * The type-specific data of channel requests (RFC 4254 section 6). Each parser takes the data of a
  * ChannelRequest and throws MalformedError, also when something follows.
  */
-import { latin1 } from '../../text.ts'
+import { latin1 } from '../../bytes/text.ts'
 import { Reader } from './reader.ts'
 
 /** Terminal names in use have under 32 characters; this is a bound, not a rule. */

@@ -3,8 +3,8 @@
  * Parsers take a line without its newline and throw MalformedError.
  */
 
-import { MalformedError } from '../../malformed.ts'
-import { displayText, latin1 } from '../../text.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { displayText, latin1 } from '../../bytes/text.ts'
 
 /** Bytes of a record or a message; OpenSSH's buffer is 16 KiB, a name has at most 255 bytes. */
 export const LINE_LIMIT = 8192

@@ -1,7 +1,7 @@
 /** What SFTP's answers say, and the packets that the bastion sends of its own (draft-ietf-secsh-filexfer-02). */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { latin1 } from '../../text.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { latin1 } from '../../bytes/text.ts'
 import { Reader } from './reader.ts'
 import { ATTR_SIZE, FXP, pathText } from './sftp.ts'
 import { Writer } from './writer.ts'

@@ -5,8 +5,8 @@
  */
 
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 
 /** OpenSSH's SFTP_MAX_MSG_LENGTH is 256 KiB; a data packet of that size has a header beside. */
 export const PACKET_LIMIT = 256 * 1024 + 1024

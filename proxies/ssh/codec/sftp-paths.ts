@@ -1,5 +1,5 @@
 /** The paths of SFTP's requests as exact bytes, to be judged and asked for. */
-import { latin1 } from '../../text.ts'
+import { latin1 } from '../../bytes/text.ts'
 import { Reader } from './reader.ts'
 import { FXP } from './sftp.ts'
 

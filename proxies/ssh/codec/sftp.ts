@@ -3,8 +3,8 @@
  * and what a request says. Parsers take the body after the type and throw MalformedError.
  */
 
-import { MalformedError } from '../../malformed.ts'
-import { displayText, latin1 } from '../../text.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { displayText, latin1 } from '../../bytes/text.ts'
 import { Reader } from './reader.ts'
 
 /** Section 3. */

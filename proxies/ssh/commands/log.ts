@@ -2,10 +2,10 @@
  * The commands of one session on their way to the audit log: at a bounded rate, for the log is everybody's, and with
  * what the rules of the connection policy make of them.
  */
-import type { ProxyEventCode, ProxyFields } from '../../../src/gate/messages.ts'
+import type { ProxyEventCode, ProxyFields } from '../../../src/contract/gate.ts'
 import { CommandRules } from '../../../src/model/command-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
-import { Bucket } from '../../bucket.ts'
+import { Bucket } from '../../bytes/bucket.ts'
 import type { Command } from './watch.ts'
 
 /** Events at once, and then each second; those that met a rule have as many of their own. */

@@ -18,9 +18,9 @@
  */
 import type { Buffer } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
-import { TerminalParser } from '../../../recordings/terminal-parser.ts'
-import { Bucket } from '../../bucket.ts'
-import { isReadable, readingSize } from '../terminal-size.ts'
+import { TerminalParser } from '../../../recordings/decode/terminal/parser.ts'
+import { Bucket } from '../../bytes/bucket.ts'
+import { isReadable, readingSize } from '../codec/terminal-size.ts'
 import { Certainty, MAX_PROMPTS } from './certainty.ts'
 import { CookedLine } from './cooked-line.ts'
 import { KeyReader } from './keys.ts'

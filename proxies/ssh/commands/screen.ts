@@ -1,9 +1,9 @@
 /**
  * The screen of a terminal, as far as a command line needs it: which characters stand where, which rows are one
  * line, where the cursor is. Colours, titles, character sets and answers are left out, and the alternate screen is
- * only a fact: while it is shown nothing here changes. Driven by the parser of recordings/terminal-parser.ts.
+ * only a fact: while it is shown nothing here changes. Driven by the parser of recordings/decode/terminal/parser.ts.
  */
-import type { TerminalHandler } from '../../../recordings/terminal-parser.ts'
+import type { TerminalHandler } from '../../../recordings/decode/terminal/parser.ts'
 import { clamp, Grid } from './grid.ts'
 import { widthOf } from './width.ts'
 

@@ -10,7 +10,7 @@
  * read. Elsewhere it is a password with arrow keys in it, as far as can be told: it goes on, and is an event.
  */
 import type { CommandRules } from '../../../src/model/command-rules.ts'
-import { Bucket } from '../../bucket.ts'
+import { Bucket } from '../../bytes/bucket.ts'
 import { type CommandLine, CommandReader, type Confidence, type UnreadLine } from './reader.ts'
 
 /** How long Return waits for the echo of what was typed before it, and of the Return before it. */

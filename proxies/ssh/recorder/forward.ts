@@ -2,7 +2,7 @@
  * Records a forwarded connection: that it was there, where it went, and how much passed each way. What passes is
  * somebody else's protocol, mostly encrypted, and is not kept.
  */
-import type { ChannelOpen, FrameSink } from '../../../recordings/frames.ts'
+import type { ChannelOpen, FrameSink } from '../../../recordings/container/frames.ts'
 import { ChannelFrames } from './frames.ts'
 import type { ChannelRecorder } from './recorder.ts'
 

@@ -1,6 +1,6 @@
 /** The frames of one channel, encoded. */
 import { Buffer } from 'node:buffer'
-import { MAX_VARINT_LENGTH, writeVarint } from '../../../recordings/format/varint.ts'
+import { MAX_VARINT_LENGTH, writeVarint } from '../../../recordings/container/format/varint.ts'
 import type {
   ChannelOpen,
   Command,
@@ -9,9 +9,9 @@ import type {
   FileOperation,
   FrameSink,
   Unrecorded,
-} from '../../../recordings/frames.ts'
-import { FRAME } from '../../../recordings/frames.ts'
-import { type ContentHash, type Hashing, hashHere, type NewHash } from '../../hash/content-hash.ts'
+} from '../../../recordings/container/frames.ts'
+import { FRAME } from '../../../recordings/container/frames.ts'
+import { type ContentHash, type Hashing, hashHere, type NewHash } from '../../session/hash/content-hash.ts'
 
 export type StreamFrame = typeof FRAME.output | typeof FRAME.errorOutput | typeof FRAME.input
 

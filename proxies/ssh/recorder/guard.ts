@@ -2,8 +2,8 @@
  * Turns what a recorder throws at a stream that breaks its protocol into one violation: the relay is told, the
  * recording says so, and what still comes is not looked at.
  */
-import type { Exit } from '../../../recordings/frames.ts'
-import { MalformedError } from '../../malformed.ts'
+import type { Exit } from '../../../recordings/container/frames.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import type { ChannelFrames } from './frames.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 

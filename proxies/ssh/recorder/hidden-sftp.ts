@@ -5,9 +5,9 @@
  */
 
 import { Buffer } from 'node:buffer'
-import type { Exit } from '../../../recordings/frames.ts'
-import { MalformedError } from '../../malformed.ts'
-import { uint32At } from '../../uint32.ts'
+import type { Exit } from '../../../recordings/container/frames.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { FXP, REQUEST_LIMIT } from '../codec/sftp.ts'
 import type { ChannelRecorder } from './recorder.ts'
 

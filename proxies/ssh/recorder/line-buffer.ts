@@ -1,6 +1,6 @@
 /** Collects one line at a time from the pieces of a stream. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 
 const NEWLINE = 0x0a
 

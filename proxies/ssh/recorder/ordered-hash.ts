@@ -3,7 +3,7 @@
  * each other. Pieces that come early wait in a bounded buffer; beyond it there is no hash, only a count.
  */
 import { Buffer } from 'node:buffer'
-import type { ContentHash } from '../../hash/content-hash.ts'
+import type { ContentHash } from '../../session/hash/content-hash.ts'
 
 /** Bytes of all files of one channel that wait for earlier pieces. */
 export const REORDER_LIMIT = 2 * 1024 * 1024

@@ -2,9 +2,9 @@
  * How much of streams is kept. A stream is recorded whole until its own share or the session's quota is used up; then
  * the session ends, or the rest goes by as count and SHA-256, between two `unrecorded` frames, as its policy says.
  */
-import type { Unrecorded } from '../../../recordings/frames.ts'
-import type { ContentHash } from '../../hash/content-hash.ts'
-import type { Quota } from '../../quota.ts'
+import type { Unrecorded } from '../../../recordings/container/frames.ts'
+import type { ContentHash } from '../../session/hash/content-hash.ts'
+import type { Quota } from '../../session/quota.ts'
 import type { ChannelFrames, StreamFrame } from './frames.ts'
 import type { RecorderEvents } from './recorder.ts'
 

@@ -3,7 +3,7 @@
  * it into frames. They never alter the stream and never wait; the relay shows them the data before it sends
  * it on, or in the same turn after that. What the sink throws (a recording that cannot be written) passes through to the relay.
  */
-import type { Exit, Unrecorded } from '../../../recordings/frames.ts'
+import type { Exit, Unrecorded } from '../../../recordings/container/frames.ts'
 import type { Direction } from '../codec/classify.ts'
 import type { Command } from '../commands/watch.ts'
 import type { FileDenial } from '../sftp/filter.ts'

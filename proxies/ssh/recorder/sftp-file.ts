@@ -1,8 +1,8 @@
 /** One open file of an SFTP channel: what passed of it, and what is said about it when it is closed. */
-import type { FileOperation } from '../../../recordings/frames.ts'
+import type { FileOperation } from '../../../recordings/container/frames.ts'
 import type { Direction } from '../codec/classify.ts'
 import { FXF } from '../codec/sftp.ts'
-import { Changes } from './changes.ts'
+import { Changes } from '../files/changes.ts'
 import type { ChannelFrames } from './frames.ts'
 import { OrderedHash, type ReorderBudget } from './ordered-hash.ts'
 

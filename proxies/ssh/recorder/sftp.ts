@@ -8,11 +8,11 @@
  * given (a guessed handle would write a file that nobody sees), more state than the limits below.
  */
 
-import { type Exit, FRAME } from '../../../recordings/frames.ts'
-import { MalformedError } from '../../malformed.ts'
-import type { Quota } from '../../quota.ts'
-import { latin1 } from '../../text.ts'
-import { uint32At } from '../../uint32.ts'
+import { type Exit, FRAME } from '../../../recordings/container/frames.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import type { Quota } from '../../session/quota.ts'
+import { latin1 } from '../../bytes/text.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { Reader } from '../codec/reader.ts'
 import {
   ATTR_SIZE,
@@ -29,7 +29,7 @@ import {
   VERSION,
 } from '../codec/sftp.ts'
 import { PacketSplitter, type PacketVisitor } from '../codec/sftp-packets.ts'
-import type { Changes } from './changes.ts'
+import type { Changes } from '../files/changes.ts'
 import type { ChannelFrames } from './frames.ts'
 import { type OrderedHash, ReorderBudget } from './ordered-hash.ts'
 import { QuotaStream } from './quota-stream.ts'

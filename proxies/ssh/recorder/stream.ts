@@ -9,9 +9,9 @@
  * is recorded whole.
  */
 import { Buffer } from 'node:buffer'
-import { type Exit, FRAME, type Unrecorded } from '../../../recordings/frames.ts'
-import type { ContentHash } from '../../hash/content-hash.ts'
-import type { Quota } from '../../quota.ts'
+import { type Exit, FRAME, type Unrecorded } from '../../../recordings/container/frames.ts'
+import type { ContentHash } from '../../session/hash/content-hash.ts'
+import type { Quota } from '../../session/quota.ts'
 import type { Direction, GitCommand, RsyncCommand } from '../codec/classify.ts'
 import { gitPreamble, type Preamble, rsyncPreamble } from '../codec/preamble.ts'
 import type { ChannelFrames } from './frames.ts'

@@ -2,8 +2,8 @@
  * Records a channel with a terminal: output whole up to the quota, resizes, and input as far as the target echoed it (echo.ts);
  * the rest of the input is a count. Command lines are those that are read from the screen (commands/).
  */
-import { type Exit, FRAME } from '../../../recordings/frames.ts'
-import type { Quota } from '../../quota.ts'
+import { type Exit, FRAME } from '../../../recordings/container/frames.ts'
+import type { Quota } from '../../session/quota.ts'
 import type { CommandWatch } from '../commands/watch.ts'
 import { Echo } from './echo.ts'
 import type { ChannelFrames } from './frames.ts'

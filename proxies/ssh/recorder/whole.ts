@@ -2,8 +2,8 @@
  * Records a channel without a terminal whole, in both directions, up to the quota: a shell can hide in any
  * command. Standard output and standard error share the outgoing direction's quota, count and hash.
  */
-import { type Exit, FRAME } from '../../../recordings/frames.ts'
-import type { Quota } from '../../quota.ts'
+import { type Exit, FRAME } from '../../../recordings/container/frames.ts'
+import type { Quota } from '../../session/quota.ts'
 import type { ScriptWatch } from '../commands/script.ts'
 import type { ChannelFrames } from './frames.ts'
 import { QuotaStream } from './quota-stream.ts'

@@ -16,9 +16,9 @@ import {
   FXP,
   type SftpRequest,
 } from '../codec/sftp.ts'
-import type { OpenFile, OpenSizes } from './open-sizes.ts'
+import type { OpenFile, OpenSizes } from '../files/open-sizes.ts'
 import { reads, writes } from './permits.ts'
-import { type Asking, folderOf, type NoPlace, type Place, Places } from './places.ts'
+import { type Asking, folderOf, type NoPlace, type Place, Places } from '../files/places.ts'
 
 /** What the client is told instead of the target's answer; `denial` is for the audit. */
 export interface Refusal {

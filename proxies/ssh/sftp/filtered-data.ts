@@ -4,10 +4,10 @@
  * sender anew; bytes that it adds are room that the other sender has to wait for.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import type { ChannelEnd } from '../channel-end.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import type { ChannelEnd } from '../channel/channel-end.ts'
 import { extendedDataOf, MSG } from '../codec/messages.ts'
-import type { Flow } from '../flow.ts'
+import type { Flow } from '../channel/flow.ts'
 import { MAX_LATE, MAX_WINDOW } from '../limits.ts'
 import type { ChannelRecorder } from '../recorder/recorder.ts'
 import { type FileDenial, type FilterPolicy, SftpFilter } from './filter.ts'

@@ -3,10 +3,10 @@
  * its window lets them; what has to wait is copied.
  */
 import { Buffer } from 'node:buffer'
-import type { ChannelEnd } from '../channel-end.ts'
+import type { ChannelEnd } from '../channel/channel-end.ts'
 import { MSG } from '../codec/messages.ts'
 import { setUint32At } from '../codec/writer.ts'
-import type { Flow } from '../flow.ts'
+import type { Flow } from '../channel/flow.ts'
 import { MAX_CHANNEL_PACKET } from '../limits.ts'
 import { ByteQueue } from './byte-queue.ts'
 

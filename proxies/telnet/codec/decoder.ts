@@ -3,7 +3,7 @@
  * the data, nothing else is done to it.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { COMMAND, type Verb } from './numbers.ts'
 
 /** Bytes between the option and IAC SE: the longest that is known is an environment of some variables. */

@@ -2,8 +2,8 @@
  * One end of a Telnet connection without its socket: bytes in, data and events out, and the other way round. It
  * negotiates by itself what its role has; a peer that does not stop negotiating is an error.
  */
-import { Bucket } from '../../bucket.ts'
-import { MalformedError } from '../../malformed.ts'
+import { Bucket } from '../../bytes/bucket.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { TelnetDecoder } from './decoder.ts'
 import { buildCommand, buildNegotiation, buildSubnegotiation, escapeData } from './encoder.ts'
 import { COMMAND, OPTION, type Verb } from './numbers.ts'

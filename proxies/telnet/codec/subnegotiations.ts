@@ -1,8 +1,8 @@
 /** The subnegotiations that the bastion speaks: window size (RFC 1073), terminal type (1091), environment (1572). */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { latin1 } from '../../text.ts'
-import { uint16At, uint16Bytes } from '../../uint16.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { latin1 } from '../../bytes/text.ts'
+import { uint16At, uint16Bytes } from '../../bytes/uint16.ts'
 
 /** First byte of TTYPE and NEW-ENVIRON. */
 const IS = 0

@@ -1,7 +1,7 @@
 /** What a viewer sends after ClientInit (RFC 6143 section 7.5, and the community specification), as messages. */
-import { MalformedError } from '../../malformed.ts'
-import { uint16At } from '../../uint16.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { uint16At } from '../../bytes/uint16.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { CUT_TEXT_LIMIT, ENCODINGS_LIMIT, FENCE_PAYLOAD_LIMIT } from './limits.ts'
 import { PendingBytes } from './pending-bytes.ts'
 import { PIXEL_FORMAT_BYTES, type PixelFormat, parsePixelFormat } from './pixel-format.ts'

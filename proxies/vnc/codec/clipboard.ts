@@ -1,8 +1,8 @@
 /** Extended clipboard (community specification): what the flags and the body of an extended cut text say. */
 import { Buffer } from 'node:buffer'
 import { constants, deflateSync, inflateSync } from 'node:zlib'
-import { MalformedError } from '../../malformed.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { CLIPBOARD_DATA_LIMIT } from './limits.ts'
 
 export const FORMAT = { TEXT: 1, RTF: 2, HTML: 4, DIB: 8, FILES: 16 } as const

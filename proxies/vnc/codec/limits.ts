@@ -1,5 +1,5 @@
 /** How much a VNC peer may name: whoever sends more is refused. */
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 
 /** Pixels of a framebuffer's side, and of the whole: a screen of 7680 × 4320 fits. */
 export const FRAMEBUFFER_SIDE_LIMIT = 16_384

@@ -1,7 +1,7 @@
 /** RFC 6143 section 7.4: how a pixel's bytes give its colour. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { uint16At } from '../../uint16.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { uint16At } from '../../bytes/uint16.ts'
 
 export const PIXEL_FORMAT_BYTES = 16
 

@@ -1,7 +1,7 @@
 /** Rectangles that change no pixels (RFC 6143 section 7.8, and the community specification): lengths, and what they say. */
-import { MalformedError } from '../../malformed.ts'
-import { displayText } from '../../text.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { displayText } from '../../bytes/text.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { ENCODING, encodingName } from './encodings.ts'
 import { CURSOR_SIDE_LIMIT, NAME_LIMIT } from './limits.ts'
 import { bytesPerPixel, type PixelFormat } from './pixel-format.ts'

@@ -2,9 +2,9 @@
  * Where a rectangle's data ends: only the lengths in it are read. Nothing is inflated and no pixel looked at, so what is
  * compressed may still be anything.
  */
-import { MalformedError } from '../../malformed.ts'
-import { uint16At } from '../../uint16.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { uint16At } from '../../bytes/uint16.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import type { Area } from './client-messages.ts'
 import { ENCODING, encodingName } from './encodings.ts'
 import { bytesPerPixel, bytesPerTightPixel, type PixelFormat } from './pixel-format.ts'

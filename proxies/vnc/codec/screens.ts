@@ -1,7 +1,7 @@
 /** Screens in a framebuffer (community specification, Screen Model and ExtendedDesktopSize). */
 import { Buffer } from 'node:buffer'
-import { uint16At } from '../../uint16.ts'
-import { uint32At } from '../../uint32.ts'
+import { uint16At } from '../../bytes/uint16.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 
 export const SCREEN_BYTES = 16
 

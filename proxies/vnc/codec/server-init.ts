@@ -1,9 +1,9 @@
 /** RFC 6143 section 7.3.2: the first that a server says of its desktop. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { displayText } from '../../text.ts'
-import { uint16At } from '../../uint16.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { displayText } from '../../bytes/text.ts'
+import { uint16At } from '../../bytes/uint16.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { checkFramebufferSize, NAME_LIMIT } from './limits.ts'
 import { encodePixelFormat, PIXEL_FORMAT_BYTES, type PixelFormat, parsePixelFormat } from './pixel-format.ts'
 

@@ -3,9 +3,9 @@
  * rectangles by the lengths in it: the very bytes go on as views.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { uint16At } from '../../uint16.ts'
-import { uint32At } from '../../uint32.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { uint16At } from '../../bytes/uint16.ts'
+import { uint32At } from '../../bytes/uint32.ts'
 import { cutTextLength, fenceLength } from './client-messages.ts'
 import { ENCODING, encodingName, isPixelEncoding } from './encodings.ts'
 import { checkFramebufferSize } from './limits.ts'

@@ -1,9 +1,9 @@
 /** The desktop of a session as its guests see it: drawn from what is recorded, with the pointers of those who work. */
-import { FRAME, type Frame } from '../../../recordings/frames.ts'
-import { parsePointer } from '../../../recordings/graphics/events.ts'
-import type { Framebuffer, Rectangle } from '../../../recordings/graphics/framebuffer.ts'
-import { MalformedGraphics } from '../../../recordings/graphics/malformed.ts'
-import { RfbPainter } from '../../../recordings/graphics/rfb/painter.ts'
+import { FRAME, type Frame } from '../../../recordings/container/frames.ts'
+import { parsePointer } from '../../../recordings/decode/graphics/events.ts'
+import type { Framebuffer, Rectangle } from '../../../recordings/decode/graphics/framebuffer.ts'
+import { MalformedGraphics } from '../../../recordings/decode/graphics/malformed.ts'
+import { RfbPainter } from '../../../recordings/decode/graphics/rfb/painter.ts'
 import type { FromThread, ToThread } from './messages.ts'
 import { GuestView, pixelsOf } from './view.ts'
 

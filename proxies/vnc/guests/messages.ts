@@ -1,5 +1,5 @@
 /** What goes between a session that has guests and the thread that draws for them. */
-import type { FrameType } from '../../../recordings/frames.ts'
+import type { FrameType } from '../../../recordings/container/frames.ts'
 import type { Area } from '../codec/client-messages.ts'
 import type { PixelFormat } from '../codec/pixel-format.ts'
 

@@ -1,9 +1,9 @@
 /** A session as a place that guests may come to: who is in, what they may do, and the thread that draws for them. */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Participant } from '../../../recordings/frames.ts'
-import type { Size } from '../../../recordings/graphics/framebuffer.ts'
-import type { GuestChange } from '../../session.ts'
+import type { Participant } from '../../../recordings/container/frames.ts'
+import type { Size } from '../../../recordings/decode/graphics/framebuffer.ts'
+import type { GuestChange } from '../../session/session.ts'
 import { Guest, type GuestOptions, type InputMessage, type Invited } from './guest.ts'
 import type { FromThread, ToThread } from './messages.ts'
 import type { GraphicsTap } from './tap.ts'

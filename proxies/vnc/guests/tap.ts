@@ -4,7 +4,7 @@
  * come, or where the thread has fallen behind, updates are left out and it begins anew.
  */
 import { Buffer } from 'node:buffer'
-import { FRAME, type FrameType } from '../../../recordings/frames.ts'
+import { FRAME, type FrameType } from '../../../recordings/container/frames.ts'
 import { ENCODING, isPixelEncoding } from '../codec/encodings.ts'
 import { encodePixelFormat, type PixelFormat } from '../codec/pixel-format.ts'
 import type { ServerUnit } from '../codec/server-stream.ts'

@@ -4,9 +4,9 @@
  * viewer's messages gives them to it or to the relay, so a change of hands loses nothing.
  */
 import { Buffer } from 'node:buffer'
-import { bandsOf } from '../../desktop/damage.ts'
-import { intersection, joined, type Rectangle } from '../../desktop/scene.ts'
-import type { Screen, Size } from '../../desktop/screen.ts'
+import { bandsOf } from '../../desktop/screens/damage.ts'
+import { intersection, joined, type Rectangle } from '../../desktop/screens/scene.ts'
+import type { Screen, Size } from '../../desktop/screens/screen.ts'
 import { type Drawing, Stage } from '../../desktop/stage.ts'
 import type { Area, ClientMessage } from '../codec/client-messages.ts'
 import { ENCODING } from '../codec/encodings.ts'

@@ -1,6 +1,6 @@
 /** What a keysym (X11's keysymdef.h, which RFC 6143 section 7.5.4 refers to) writes, and which key it is. */
-import { MARKS } from '../../desktop/accents.ts'
-import type { KeyPress, NamedKey } from '../../desktop/screen.ts'
+import { MARKS } from '../../desktop/screens/accents.ts'
+import type { KeyPress, NamedKey } from '../../desktop/screens/screen.ts'
 
 /** Return, and what the keypad has. */
 const NAMED: Readonly<Record<number, NamedKey>> = {

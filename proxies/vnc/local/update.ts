@@ -1,7 +1,7 @@
 /** Parts of a screen as rectangles in a viewer's pixel format. */
 import { Buffer } from 'node:buffer'
 import type { Canvas } from '../../../src/drawing/canvas.ts'
-import { COLOUR, PALETTE } from '../../desktop/palette.ts'
+import { COLOUR, PALETTE } from '../../desktop/screens/palette.ts'
 import { ENCODING } from '../codec/encodings.ts'
 import { bytesPerPixel, type PixelFormat } from '../codec/pixel-format.ts'
 import { pixelOf, putPixel } from '../codec/pixels.ts'

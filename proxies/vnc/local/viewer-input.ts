@@ -1,6 +1,6 @@
 /** Keys and the pointer of a viewer, as RFB tells of them, for the bastion's own screens. */
-import { marked } from '../../desktop/accents.ts'
-import type { KeyPress, PointerState } from '../../desktop/screen.ts'
+import { marked } from '../../desktop/screens/accents.ts'
+import type { KeyPress, PointerState } from '../../desktop/screens/screen.ts'
 import { markOf, pressOf } from './keysyms.ts'
 
 const MODIFIERS: Readonly<Record<number, 'shift' | 'control' | 'alt'>> = {

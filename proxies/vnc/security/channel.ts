@@ -1,6 +1,6 @@
 /** The connection as a handshake sees it, whoever carries it. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import type { FrameOpener, FrameSealer } from './frames.ts'
 
 /** What TLS shows of the server: nothing (anonymous Diffie-Hellman), or a certificate. */

@@ -6,7 +6,7 @@
 import { Buffer } from 'node:buffer'
 import { VNC_CHALLENGE_BYTES, vncAuthResponse } from '../../../src/model/vnc-auth.ts'
 import type { VncSecurityType } from '../../../src/model/vnc-options.ts'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { type ClientChannel, readUint8, readUint32, type TlsIdentity, uint32 } from './channel.ts'
 import { plainBytes, type UserPassword } from './credentials.ts'
 import { sendAppleDh, sendMsLogon } from './diffie-hellman.ts'

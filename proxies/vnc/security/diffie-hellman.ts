@@ -6,7 +6,7 @@
 import { Buffer } from 'node:buffer'
 import { createCipheriv, createDecipheriv, createHash, getDiffieHellman, randomBytes } from 'node:crypto'
 import { vncDesKey } from '../../../src/model/vnc-auth.ts'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import { type Channel, readUint16, uint16 } from './channel.ts'
 import { fieldOf, textOfField, type UserPassword } from './credentials.ts'
 

@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { type Cipheriv, createCipheriv, timingSafeEqual } from 'node:crypto'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 
 const BLOCK = 16
 const ZERO = Buffer.alloc(BLOCK)

@@ -1,6 +1,6 @@
 /** The end of the handshake (RFC 6143 section 7.1.3), and the words of who does not go on. */
 import { Buffer } from 'node:buffer'
-import { EndedError } from '../../ended.ts'
+import { EndedError } from '../../bytes/ended.ts'
 import { type Channel, readUint32, uint32 } from './channel.ts'
 import { textOf } from './credentials.ts'
 import { RESULT } from './numbers.ts'

@@ -16,7 +16,7 @@ import {
   timingSafeEqual,
 } from 'node:crypto'
 import { promisify } from 'node:util'
-import { MalformedError } from '../../malformed.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
 import {
   bounded,
   type Channel,

@@ -1,6 +1,6 @@
 /** The begin of Tight's security type toward a server: no tunnel, and one of its ways to sign in. */
-import { MalformedError } from '../../malformed.ts'
-import { latin1 } from '../../text.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { latin1 } from '../../bytes/text.ts'
 import { bounded, type Channel, readUint32, uint32 } from './channel.ts'
 import { TIGHT_AUTH } from './numbers.ts'
 

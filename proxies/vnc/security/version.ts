@@ -1,7 +1,7 @@
 /** ProtocolVersion (RFC 6143 section 7.1.1): the first that either side says. */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../malformed.ts'
-import { latin1 } from '../../text.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { latin1 } from '../../bytes/text.ts'
 
 /** The published ones. */
 export type Version = 3.3 | 3.7 | 3.8

@@ -2,13 +2,13 @@
 import { cellOf, type Value } from '../../csv/cells.ts'
 import { BOM, headerOf, linesOf } from '../../csv/writer.ts'
 import type { Id } from '../../model/objects.ts'
-import type { ApiRequest } from '../caller.ts'
-import type { ResourceContext } from '../context.ts'
-import { Names } from '../references.ts'
+import type { ApiRequest } from '../access/caller.ts'
+import type { ResourceContext } from '../access/context.ts'
+import { Names } from '../collection/references.ts'
 import { type Column, valueAt } from './columns.ts'
-import type { CsvName } from './names.ts'
+import type { CsvName } from '../access/table-names.ts'
 import { type AnyResource, type Body, tableOf } from './tables.ts'
-import { Turns } from './turns.ts'
+import { Turns } from '../http/pauses.ts'
 
 /** Objects of one page. */
 const PAGE = 500

@@ -1,8 +1,8 @@
 /** What is wrong with a table: collected, so that one answer tells of all of it. */
 import { CsvError } from '../../csv/error.ts'
-import { ApiError, ERRORS, type ErrorDetail } from '../errors.ts'
-import { apiErrorOf } from '../failures.ts'
-import { MAX_IMPORT_PROBLEMS } from '../limits.ts'
+import { ApiError, ERRORS, type ErrorDetail } from '../http/errors.ts'
+import { apiErrorOf } from '../http/failures.ts'
+import { MAX_IMPORT_PROBLEMS } from '../http/limits.ts'
 
 /** Errors that are about the broker and not about the row: they end the import as they are. */
 const NOT_OF_A_ROW: readonly string[] = ['internal', 'busy', 'audit_unavailable']

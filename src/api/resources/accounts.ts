@@ -7,16 +7,16 @@ import {
   type Device,
   type Domain,
 } from '../../model/objects.ts'
-import { DuplicateError } from '../../store/errors.ts'
+import { DuplicateError } from '../../store/engine/errors.ts'
 import type { Store } from '../../store/store.ts'
-import type { ApiRequest } from '../caller.ts'
-import { registerCollection } from '../collection.ts'
-import type { Context, ResourceContext } from '../context.ts'
-import { credentialsIn, credentialsOf, wipeAll } from '../credentials.ts'
-import type { Api } from '../deps.ts'
-import { ApiError, fieldError } from '../errors.ts'
-import { check, exact, name, oneOf, partial, shown, text, timeText } from '../fields.ts'
-import { deviceOf, globalDomainOf } from '../parents.ts'
+import type { ApiRequest } from '../access/caller.ts'
+import { registerCollection } from '../collection/collection.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
+import { credentialsIn, credentialsOf, wipeAll } from '../collection/credentials.ts'
+import type { Api } from '../http/deps.ts'
+import { ApiError, fieldError } from '../http/errors.ts'
+import { check, exact, name, oneOf, partial, shown, text, timeText } from '../schema/fields.ts'
+import { deviceOf, globalDomainOf } from '../collection/parents.ts'
 import {
   accountOf,
   accountsMeant,
@@ -25,8 +25,8 @@ import {
   ambiguous,
   localDomainOf,
   referred,
-} from '../references.ts'
-import { announced, resource } from '../resource.ts'
+} from '../collection/references.ts'
+import { announced, resource } from '../collection/resource.ts'
 
 /** The local domain that an account gets when none is named; made with the first account. */
 const LOCAL = 'local'

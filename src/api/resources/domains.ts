@@ -8,15 +8,15 @@ import {
   authorityChange,
   authorityIn,
   authorityOut,
-} from '../authority.ts'
-import type { ApiRequest } from '../caller.ts'
-import { registerCollection } from '../collection.ts'
-import type { Context, ResourceContext } from '../context.ts'
-import type { Api } from '../deps.ts'
-import { checkName, exact, name, partial, shown, text } from '../fields.ts'
-import { deviceOf } from '../parents.ts'
-import { localDomainOf } from '../references.ts'
-import { announced, type Plan, resource } from '../resource.ts'
+} from '../collection/authority.ts'
+import type { ApiRequest } from '../access/caller.ts'
+import { registerCollection } from '../collection/collection.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
+import type { Api } from '../http/deps.ts'
+import { checkName, exact, name, partial, shown, text } from '../schema/fields.ts'
+import { deviceOf } from '../collection/parents.ts'
+import { localDomainOf } from '../collection/references.ts'
+import { announced, type Plan, resource } from '../collection/resource.ts'
 
 const domainName = name('unique among the global domains, or on its device', 'corp.example')
 const Create = exact({

@@ -9,11 +9,11 @@ import {
   type Profile,
   rightsFrom,
 } from '../../model/profiles.ts'
-import { registerCollection } from '../collection.ts'
-import type { Context, ResourceContext } from '../context.ts'
-import type { Api } from '../deps.ts'
-import { checkName, exact, name, oneOf, partial, shown, text } from '../fields.ts'
-import { resource } from '../resource.ts'
+import { registerCollection } from '../collection/collection.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
+import type { Api } from '../http/deps.ts'
+import { checkName, exact, name, oneOf, partial, shown, text } from '../schema/fields.ts'
+import { resource } from '../collection/resource.ts'
 import { refuseBeyondOwn } from './users.ts'
 
 const profileName = name('unique', 'provisioner')

@@ -8,16 +8,16 @@ import {
   type Service,
 } from '../../model/objects.ts'
 import { isTerminalProtocol, PROTOCOLS } from '../../model/rights.ts'
-import type { ApiRequest } from '../caller.ts'
-import { registerCollection } from '../collection.ts'
-import type { Context, ResourceContext } from '../context.ts'
-import type { Api } from '../deps.ts'
-import { fieldError } from '../errors.ts'
-import { check, exact, name, oneOf, partial, shown } from '../fields.ts'
-import { deviceOf } from '../parents.ts'
-import { referred, serviceOf } from '../references.ts'
-import { resource } from '../resource.ts'
-import { rightsIn, rightsOf } from '../rights.ts'
+import type { ApiRequest } from '../access/caller.ts'
+import { registerCollection } from '../collection/collection.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
+import type { Api } from '../http/deps.ts'
+import { fieldError } from '../http/errors.ts'
+import { check, exact, name, oneOf, partial, shown } from '../schema/fields.ts'
+import { deviceOf } from '../collection/parents.ts'
+import { referred, serviceOf } from '../collection/references.ts'
+import { resource } from '../collection/resource.ts'
+import { rightsIn, rightsOf } from '../schema/rights.ts'
 
 const serviceName = name('unique on its device', 'ssh')
 const protocol = oneOf(PROTOCOLS, 'what the device speaks there')

@@ -2,18 +2,18 @@ import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { sealHash } from '../../identity/hashes.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
-import { PublicKeyError, parseAuthorizedKey } from '../../identity/publickey.ts'
+import { PublicKeyError, parseAuthorizedKey } from '../../identity/public-key.ts'
 import { userNameError } from '../../model/names.ts'
 import { USER_AUTHS, type User } from '../../model/objects.ts'
 import { covers, type ProfileRights } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
-import { rightsOf } from '../authenticate.ts'
-import { type ApiRequest, callerOf, requireRight } from '../caller.ts'
-import { registerCollection } from '../collection.ts'
-import type { Context, ResourceContext } from '../context.ts'
-import type { Api } from '../deps.ts'
-import { ApiError, fieldError } from '../errors.ts'
+import { rightsOf } from '../access/authenticate.ts'
+import { type ApiRequest, callerOf, requireRight } from '../access/caller.ts'
+import { registerCollection } from '../collection/collection.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
+import type { Api } from '../http/deps.ts'
+import { ApiError, fieldError } from '../http/errors.ts'
 import {
   check,
   checkNetworks,
@@ -28,10 +28,10 @@ import {
   timeOf,
   timeOrNull,
   timeText,
-} from '../fields.ts'
-import { placeFields, referred, referredIds } from '../references.ts'
-import { announced, resource } from '../resource.ts'
-import { refuseUnboundWay, widensSignIn } from '../ways-in.ts'
+} from '../schema/fields.ts'
+import { placeFields, referred, referredIds } from '../collection/references.ts'
+import { announced, resource } from '../collection/resource.ts'
+import { refuseUnboundWay, widensSignIn } from '../access/ways-in.ts'
 
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),

@@ -1,6 +1,6 @@
 /** Events of secrets that are handed out, of what administrators change, and of the broker itself. */
-import { CLIENT, COUNTED, type EventKind, LOCAL, OBJECT } from '../fields.ts'
-import { account, because, deed, thing, times, who } from '../phrases.ts'
+import { CLIENT, COUNTED, type EventKind, LOCAL, OBJECT } from './fields.ts'
+import { account, because, deed, thing, times, who } from './phrases.ts'
 
 export const ADMINISTRATION = {
   'checkout.out': {

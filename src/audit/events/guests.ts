@@ -1,6 +1,6 @@
 /** Events of guests in running sessions: `object` is how a guest is called, `user` who has invited them. */
-import { CLIENT, type EventKind, TARGET } from '../fields.ts'
-import { because, seconds, session, targetOf, who } from '../phrases.ts'
+import { CLIENT, type EventKind, TARGET } from './fields.ts'
+import { because, seconds, session, targetOf, who } from './phrases.ts'
 
 const GUEST = [
   'session',

@@ -1,6 +1,6 @@
 /** Events of what is kept: recordings, the audit log itself, backups. */
-import { CLIENT, type EventKind, LOCAL, SESSION } from '../fields.ts'
-import { because, deed, heldBecause, session, who } from '../phrases.ts'
+import { CLIENT, type EventKind, LOCAL, SESSION } from './fields.ts'
+import { because, deed, heldBecause, session, who } from './phrases.ts'
 
 export const RECORDINGS = {
   'recording.sealed': {

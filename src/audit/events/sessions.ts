@@ -1,5 +1,5 @@
 /** Events of people and their sessions: signing in, what is done in a session, who watches it. */
-import { CHANNEL, CLIENT, COUNTED, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from '../fields.ts'
+import { CHANNEL, CLIENT, COUNTED, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from './fields.ts'
 import {
   because,
   channel,
@@ -11,7 +11,7 @@ import {
   times,
   transfer,
   who,
-} from '../phrases.ts'
+} from './phrases.ts'
 
 export const SESSIONS = {
   'auth.success': {

@@ -6,10 +6,10 @@
 import { isIPv6 } from 'node:net'
 import snmp, { type Session, type Varbind } from 'net-snmp'
 import type { TrapTarget } from '../../config/config.ts'
-import { type EventCode, kindOf, TRAP_CODES } from '../catalogue.ts'
+import { type EventCode, kindOf, TRAP_CODES } from '../events/catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
-import { cut } from '../clean.ts'
-import { EVENT_FIELDS, type EventField, NUMERIC_FIELDS } from '../fields.ts'
+import { cut } from '../events/clean.ts'
+import { EVENT_FIELDS, type EventField, NUMERIC_FIELDS } from '../events/fields.ts'
 import { sentenceOf } from '../sentence.ts'
 import type { Connection, ConnectionListener, Sink } from '../sink.ts'
 

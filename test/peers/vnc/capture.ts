@@ -15,7 +15,7 @@ import {
   parsePixelFormat,
 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { ServerStream, type ServerUnit } from '../../../proxies/vnc/codec/server-stream.ts'
-import { FRAME, type Frame } from '../../../recordings/frames.ts'
+import { FRAME, type Frame } from '../../../recordings/container/frames.ts'
 
 const INIT_LENGTH = 24
 

@@ -3,8 +3,8 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { Connections } from '../../../proxies/connections.ts'
-import { PALETTE } from '../../../proxies/desktop/palette.ts'
+import { Connections } from '../../../proxies/session/connections.ts'
+import { PALETTE } from '../../../proxies/desktop/screens/palette.ts'
 import { parseClientData } from '../../../proxies/rdp/codec/client-data.ts'
 import { type ClientInfo, INFO_FLAG } from '../../../proxies/rdp/codec/client-info.ts'
 import { BLOCK } from '../../../proxies/rdp/codec/data-blocks.ts'
@@ -12,17 +12,17 @@ import { buildConnectionRequest, SECURITY_PROTOCOL } from '../../../proxies/rdp/
 import { BackConnection } from '../../../proxies/rdp/connection/back-connection.ts'
 import type { LocalDisplay } from '../../../proxies/rdp/local/display.ts'
 import { RdpProxy, type RdpProxyOptions } from '../../../proxies/rdp/proxy.ts'
-import { serverContext } from '../../../proxies/tls.ts'
+import { serverContext } from '../../../proxies/net/tls.ts'
 import type {
   AuthenticateAnswer,
   AuthenticateRequest,
   Gate,
   OpenAnswer,
   OpenRequest,
-} from '../../../src/gate/messages.ts'
+} from '../../../src/contract/gate.ts'
 import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
 import { until } from '../../until.ts'
-import { readText } from '../desktop/reading.ts'
+import { readText } from '../desktop/screens/reading.ts'
 import { WITHOUT_LICENSE } from './connection/pair.ts'
 import { clientCore } from './connection/target.ts'
 import { FakeClient } from './local/client.ts'

@@ -1,10 +1,10 @@
 /** Telnet's server end behind the door of a front, for real clients: it echoes what is typed, and keeps what it is told. */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import { Door } from '../../../proxies/accept.ts'
-import { takeReads } from '../../../proxies/shared-read.ts'
+import { Door } from '../../../proxies/net/accept.ts'
+import { takeReads } from '../../../proxies/net/shared-read.ts'
 import { TelnetEndpoint } from '../../../proxies/telnet/codec/endpoint.ts'
-import type { UrgentData } from '../../../proxies/urgent.ts'
+import type { UrgentData } from '../../../proxies/net/urgent.ts'
 import { type Event, keep } from '../stream-events.ts'
 
 export interface EchoServer {

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { MAX_AUTH_TRIES } from '../../../proxies/limits.ts'
 import type { TerminalClient } from '../../../proxies/terminal/client.ts'
 import { MAX_AHEAD, MAX_LINES, type SignedIn, TerminalSignIn } from '../../../proxies/terminal/sign-in.ts'
-import type { AuthenticateAnswer, AuthenticateRequest, Gate } from '../../../src/gate/messages.ts'
+import type { AuthenticateAnswer, AuthenticateRequest, Gate } from '../../../src/contract/gate.ts'
 import { cut } from '../stream-events.ts'
 
 const IDENTITY = { token: 'the token', user: 'ops1', displayName: 'ops1', hasTarget: true }

@@ -2,7 +2,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { type SignedInViewer, VncFront } from '../../../proxies/vnc/front.ts'
 import { anonymousContext, certificateContext } from '../../../proxies/vnc/tls.ts'
-import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/gate/messages.ts'
+import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/contract/gate.ts'
 import { VNC_OFFERED_TYPES } from '../../../src/model/vnc-options.ts'
 import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
 

@@ -1,19 +1,19 @@
 /** A relay between two ends that are only bytes, with a session that may what a test says. */
 import { Buffer } from 'node:buffer'
-import type { Pipe } from '../../../proxies/pipe.ts'
+import type { Pipe } from '../../../proxies/net/pipe.ts'
 import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit } from '../../../proxies/vnc/codec/server-init.ts'
 import type { ViewerState } from '../../../proxies/vnc/local/display.ts'
-import { type LastWords, VncRelay } from '../../../proxies/vnc/relay.ts'
-import { VncSession } from '../../../proxies/vnc/session.ts'
-import { Viewer } from '../../../proxies/vnc/viewer.ts'
-import { FRAME, type FrameType } from '../../../recordings/frames.ts'
-import type { Gate, OpenSession } from '../../../src/gate/messages.ts'
+import { type LastWords, VncRelay } from '../../../proxies/vnc/relay/relay.ts'
+import { VncSession } from '../../../proxies/vnc/relay/session.ts'
+import { Viewer } from '../../../proxies/vnc/relay/viewer.ts'
+import { FRAME, type FrameType } from '../../../recordings/container/frames.ts'
+import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
 import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../../src/model/vnc-options.ts'
-import { FakePipe } from '../fake-pipe.ts'
+import { FakePipe } from '../net/fake-pipe.ts'
 
 export const INIT = { width: 100, height: 80, format: RGB888, name: 'desk' }
 

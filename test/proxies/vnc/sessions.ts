@@ -1,5 +1,5 @@
 /** What the gate hands to a VNC back, for tests without a gate. */
-import type { HostKeyRequest, OpenSession } from '../../../src/gate/messages.ts'
+import type { HostKeyRequest, OpenSession } from '../../../src/contract/gate.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
 import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../../src/model/ssh-options.ts'

@@ -1,7 +1,7 @@
 /** Dynamic channels, held to a list of names. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { DynamicFilter, type DynamicFilterOptions } from '../../../../proxies/rdp/channels/dynamic-filter.ts'
 import { MessageStream } from '../../../../proxies/rdp/channels/message-stream.ts'
 import { parseDynamic } from '../../../../proxies/rdp/codec/drdynvc.ts'

@@ -1,7 +1,7 @@
 /** Messages of the channels that rights are about, from the examples of their specifications where those have some. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { FORMAT, kindOfFormat } from '../../../../proxies/rdp/codec/clipboard-formats.ts'
 import {
   buildClipboardCapabilities,

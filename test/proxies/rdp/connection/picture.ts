@@ -1,6 +1,6 @@
 /** What the decoder of recordings has drawn, to be compared with what a client shows. */
 import { Buffer } from 'node:buffer'
-import type { Framebuffer } from '../../../../recordings/graphics/framebuffer.ts'
+import type { Framebuffer } from '../../../../recordings/decode/graphics/framebuffer.ts'
 import type { Picture } from '../../../peers/screen.ts'
 
 export function pictureFrom({ framebuffer }: { framebuffer: Framebuffer }): Picture {

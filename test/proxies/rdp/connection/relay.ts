@@ -8,9 +8,9 @@ import { DISCONNECT_REASON } from '../../../../proxies/rdp/codec/mcs.ts'
 import { BackConnection } from '../../../../proxies/rdp/connection/back-connection.ts'
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { SessionFilter } from '../../../../proxies/rdp/connection/session-filter.ts'
-import { FRAME } from '../../../../recordings/frames.ts'
-import { RdpPainter } from '../../../../recordings/graphics/rdp/painter.ts'
-import { message } from '../../../recordings/graphics/rdp/updates.ts'
+import { FRAME } from '../../../../recordings/container/frames.ts'
+import { RdpPainter } from '../../../../recordings/decode/graphics/rdp/painter.ts'
+import { message } from '../../../recordings/decode/graphics/rdp/updates.ts'
 import { type Door, openDoor } from './door.ts'
 
 export interface Relay extends Door {

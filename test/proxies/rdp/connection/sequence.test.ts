@@ -1,7 +1,7 @@
 /** The connection sequence from end to end, and what neither end takes. */
 import { describe, expect, test } from 'vitest'
-import { TargetError } from '../../../../proxies/errors.ts'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { TargetError } from '../../../../proxies/wording/errors.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { buildNoLicense, buildValidClient, LICENSE_MESSAGE } from '../../../../proxies/rdp/codec/licensing.ts'
 import {
   buildAttachRequest,

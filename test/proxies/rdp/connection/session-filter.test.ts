@@ -1,7 +1,7 @@
 /** What passes between a client and a target, changed or not at all. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import {
   buildDemandActive,
   parseConfirmActive,

@@ -1,8 +1,8 @@
 /** CredSSP from the first token to the password, and everything that ends it before. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
-import { CredSspError } from '../../../../proxies/rdp/credssp/errors.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
+import { CredSspError } from '../../../../proxies/rdp/gss/errors.ts'
 import { STATUS } from '../../../../proxies/rdp/credssp/status.ts'
 import { buildTsRequest, parseTsRequest } from '../../../../proxies/rdp/credssp/ts-request.ts'
 import { FLAG } from '../../../../proxies/rdp/ntlm/numbers.ts'

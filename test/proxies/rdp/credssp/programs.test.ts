@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CredSspError } from '../../../../proxies/rdp/credssp/errors.ts'
+import { CredSspError } from '../../../../proxies/rdp/gss/errors.ts'
 import { STATUS } from '../../../../proxies/rdp/credssp/status.ts'
 import { ntHash } from '../../../../src/model/ntlm-auth.ts'
 import { describeWithPeers } from '../../../peers/program.ts'

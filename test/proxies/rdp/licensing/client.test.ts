@@ -3,7 +3,7 @@ import { createPublicKey, generateKeyPairSync, randomBytes, X509Certificate } fr
 import fc from 'fast-check'
 import { generate } from 'selfsigned'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import {
   buildLicense,
   buildNoLicense,

@@ -1,13 +1,13 @@
 /** Own screens as bitmaps: what the decoder of recordings makes of them is what was drawn. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { COLOUR, PALETTE } from '../../../../proxies/desktop/palette.ts'
+import { COLOUR, PALETTE } from '../../../../proxies/desktop/screens/palette.ts'
 import { type Depth, depthFor, encodeCanvas } from '../../../../proxies/rdp/local/bitmaps.ts'
 import { encodePlanes, planesOf } from '../../../../proxies/rdp/local/planes.ts'
 import { encodeRuns } from '../../../../proxies/rdp/local/runs.ts'
-import { RdpDesktop } from '../../../../recordings/graphics/rdp/desktop.ts'
-import { decodeInterleaved } from '../../../../recordings/graphics/rdp/interleaved.ts'
-import { decodePlanar } from '../../../../recordings/graphics/rdp/planar.ts'
+import { RdpDesktop } from '../../../../recordings/decode/graphics/rdp/desktop.ts'
+import { decodeInterleaved } from '../../../../recordings/decode/graphics/rdp/interleaved.ts'
+import { decodePlanar } from '../../../../recordings/decode/graphics/rdp/planar.ts'
 import { Canvas } from '../../../../src/drawing/canvas.ts'
 
 const COLOURS = PALETTE.length / 3

@@ -25,7 +25,7 @@ import {
 } from '../../../../proxies/rdp/codec/share.ts'
 import { parseSlowPointer, parseSlowUpdate, type Update } from '../../../../proxies/rdp/codec/updates.ts'
 import type { LocalDisplay } from '../../../../proxies/rdp/local/display.ts'
-import { RdpDesktop } from '../../../../recordings/graphics/rdp/desktop.ts'
+import { RdpDesktop } from '../../../../recordings/decode/graphics/rdp/desktop.ts'
 
 export const US = 0x409
 const USER = 1007

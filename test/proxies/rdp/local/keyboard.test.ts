@@ -1,7 +1,7 @@
 /** What keys write on the layouts of those who have no US keyboard, key by key. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { KeyPress } from '../../../../proxies/desktop/screen.ts'
+import type { KeyPress } from '../../../../proxies/desktop/screens/screen.ts'
 import { Keyboard } from '../../../../proxies/rdp/local/keyboard.ts'
 
 const LAYOUT = { us: 0x409, uk: 0x809, french: 0x40c, german: 0x407, austrian: 0xc07, spanish: 0xc0a }

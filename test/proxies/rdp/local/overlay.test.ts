@@ -1,11 +1,11 @@
 /** Lines of the bastion's own over a target's desktop: when they are drawn, where, and that what was there comes back. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { COLOUR, PALETTE } from '../../../../proxies/desktop/palette.ts'
-import type { Rectangle } from '../../../../proxies/desktop/scene.ts'
+import { COLOUR, PALETTE } from '../../../../proxies/desktop/screens/palette.ts'
+import type { Rectangle } from '../../../../proxies/desktop/screens/scene.ts'
 import { OVERLAY_SECONDS, Overlay } from '../../../../proxies/rdp/local/overlay.ts'
-import { RdpDesktop } from '../../../../recordings/graphics/rdp/desktop.ts'
-import { readText } from '../../desktop/reading.ts'
+import { RdpDesktop } from '../../../../recordings/decode/graphics/rdp/desktop.ts'
+import { readText } from '../../desktop/screens/reading.ts'
 
 const DESKTOP = { width: 800, height: 600, depth: 32 }
 const OVER = 1000 * OVERLAY_SECONDS

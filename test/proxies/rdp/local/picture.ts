@@ -1,7 +1,7 @@
 /** What a screen of the bastion's own looks like to somebody who has all colours. */
 import { Buffer } from 'node:buffer'
-import { PALETTE } from '../../../../proxies/desktop/palette.ts'
-import type { Screen } from '../../../../proxies/desktop/screen.ts'
+import { PALETTE } from '../../../../proxies/desktop/screens/palette.ts'
+import type { Screen } from '../../../../proxies/desktop/screens/screen.ts'
 import type { Picture } from '../../../peers/screen.ts'
 
 export function pictureOfScreen(screen: Screen): Picture {

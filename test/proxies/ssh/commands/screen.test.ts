@@ -4,7 +4,7 @@ import { MAX_COLUMNS, MAX_ROWS } from '../../../../proxies/ssh/commands/grid.ts'
 import { Screen } from '../../../../proxies/ssh/commands/screen.ts'
 import { KEPT, UnreadOutput } from '../../../../proxies/ssh/commands/unread.ts'
 import { widthOf } from '../../../../proxies/ssh/commands/width.ts'
-import { TerminalParser } from '../../../../recordings/terminal-parser.ts'
+import { TerminalParser } from '../../../../recordings/decode/terminal/parser.ts'
 
 function shown(output: string, columns = 10, rows = 4): Screen {
   const screen = new Screen(columns, rows)

@@ -11,7 +11,7 @@ import {
   HOLD_MS,
   UNECHOED_MS,
 } from '../../../../proxies/ssh/commands/watch.ts'
-import type { EventFields } from '../../../../src/audit/fields.ts'
+import type { EventFields } from '../../../../src/audit/events/fields.ts'
 import { CommandRules } from '../../../../src/model/command-rules.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: 0 }))

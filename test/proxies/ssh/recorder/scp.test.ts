@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { classifyExec } from '../../../../proxies/ssh/codec/classify.ts'
 import { recorderFor } from '../../../../proxies/ssh/recorder/factory.ts'
 import type { ChannelRecorder } from '../../../../proxies/ssh/recorder/recorder.ts'
-import { FRAME } from '../../../../recordings/frames.ts'
+import { FRAME } from '../../../../recordings/container/frames.ts'
 import { Notes } from './support/notes.ts'
 import { type Capture, pieceSizes, replay, sha256, Workshop } from './support/real.ts'
 

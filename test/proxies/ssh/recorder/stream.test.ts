@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { classifyExec } from '../../../../proxies/ssh/codec/classify.ts'
 import { recorderFor } from '../../../../proxies/ssh/recorder/factory.ts'
-import { FRAME } from '../../../../recordings/frames.ts'
+import { FRAME } from '../../../../recordings/container/frames.ts'
 import { Notes } from './support/notes.ts'
 import { type Capture, pieceSizes, replay, sha256, Workshop } from './support/real.ts'
 

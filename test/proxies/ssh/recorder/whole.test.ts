@@ -1,10 +1,10 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Quota } from '../../../../proxies/quota.ts'
+import { Quota } from '../../../../proxies/session/quota.ts'
 import { classifyExec } from '../../../../proxies/ssh/codec/classify.ts'
 import { recorderFor } from '../../../../proxies/ssh/recorder/factory.ts'
-import { FRAME } from '../../../../recordings/frames.ts'
+import { FRAME } from '../../../../recordings/container/frames.ts'
 import { Notes } from './support/notes.ts'
 import { sha256 } from './support/real.ts'
 

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { FXP } from '../../../../proxies/ssh/codec/sftp.ts'
 import { ANSWERS_LIMIT } from '../../../../proxies/ssh/sftp/filter.ts'
 import type { Right } from '../../../../src/model/rights.ts'

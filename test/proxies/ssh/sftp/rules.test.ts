@@ -3,7 +3,7 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { FXP } from '../../../../proxies/ssh/codec/sftp.ts'
-import { OpenSizes } from '../../../../proxies/ssh/sftp/open-sizes.ts'
+import { OpenSizes } from '../../../../proxies/ssh/files/open-sizes.ts'
 import { Turns } from '../../../../proxies/ssh/sftp/turns.ts'
 import {
   APPEND,

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { buildNegotiation, buildSubnegotiation } from '../../../../proxies/telnet/codec/encoder.ts'
 import { CONTROL_BURST, CONTROL_RATE } from '../../../../proxies/telnet/codec/endpoint.ts'
 import { COMMAND, OPTION } from '../../../../proxies/telnet/codec/numbers.ts'

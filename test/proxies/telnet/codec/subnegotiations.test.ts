@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import {
   buildTerminalType,
   buildWindowSize,

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { constants, deflateSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import {
   ACTION,
   type ClipboardMessage,

@@ -13,7 +13,7 @@ import {
   samePixelFormat,
 } from '../../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit, parseServerInit } from '../../../../proxies/vnc/codec/server-init.ts'
-import * as drawing from '../../../../recordings/graphics/rfb/pixel-format.ts'
+import * as drawing from '../../../../recordings/decode/graphics/rfb/pixel-format.ts'
 
 test('a pixel format of RFC 6143 7.4', () => {
   // TigerVNC's Xvnc of depth 24.

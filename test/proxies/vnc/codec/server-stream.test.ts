@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { MalformedError } from '../../../../proxies/malformed.ts'
+import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
 import { CUT_TEXT_LIMIT } from '../../../../proxies/vnc/codec/limits.ts'
 import { type PixelFormat, RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'

@@ -9,9 +9,9 @@ import { GuestDesk, UPDATE_INTERVAL_MS } from '../../../../proxies/vnc/guests/de
 import type { FromThread } from '../../../../proxies/vnc/guests/messages.ts'
 import { GraphicsTap, MAX_UNDRAWN } from '../../../../proxies/vnc/guests/tap.ts'
 import { UPDATE_PIXELS } from '../../../../proxies/vnc/guests/view.ts'
-import { FRAME } from '../../../../recordings/frames.ts'
-import { encodePointer } from '../../../../recordings/graphics/events.ts'
-import { RfbPainter } from '../../../../recordings/graphics/rfb/painter.ts'
+import { FRAME } from '../../../../recordings/container/frames.ts'
+import { encodePointer } from '../../../../recordings/decode/graphics/events.ts'
+import { RfbPainter } from '../../../../recordings/decode/graphics/rfb/painter.ts'
 
 const SIZE = { width: 150, height: 90 }
 const FORMATS: Record<string, PixelFormat> = {

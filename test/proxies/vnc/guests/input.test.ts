@@ -1,6 +1,6 @@
 /** What a guest does, on its way to the target. */
 import { expect, test } from 'vitest'
-import { Upstream, type UpstreamOptions } from '../../../../proxies/vnc/upstream.ts'
+import { Upstream, type UpstreamOptions } from '../../../../proxies/vnc/relay/upstream.ts'
 
 function setting(isViewOnly: boolean) {
   const sent: Buffer[] = []

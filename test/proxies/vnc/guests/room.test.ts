@@ -8,8 +8,8 @@ import type { ToThread } from '../../../../proxies/vnc/guests/messages.ts'
 import { GuestRoom, MAX_GUESTS } from '../../../../proxies/vnc/guests/room.ts'
 import { GraphicsTap } from '../../../../proxies/vnc/guests/tap.ts'
 import type { ViewerState } from '../../../../proxies/vnc/local/display.ts'
-import { FRAME, type Participant } from '../../../../recordings/frames.ts'
-import { RfbPainter } from '../../../../recordings/graphics/rfb/painter.ts'
+import { FRAME, type Participant } from '../../../../recordings/container/frames.ts'
+import { RfbPainter } from '../../../../recordings/decode/graphics/rfb/painter.ts'
 import { until } from '../../../until.ts'
 
 const SIZE = { width: 64, height: 48 }

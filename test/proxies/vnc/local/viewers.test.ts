@@ -1,9 +1,9 @@
 /** The same screens, as real viewers show them. */
 import { createServer, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { PALETTE } from '../../../../proxies/desktop/palette.ts'
-import type { Size } from '../../../../proxies/desktop/screen.ts'
-import { TargetList } from '../../../../proxies/desktop/targets.ts'
+import { PALETTE } from '../../../../proxies/desktop/screens/palette.ts'
+import type { Size } from '../../../../proxies/desktop/screens/screen.ts'
+import { TargetList } from '../../../../proxies/desktop/screens/targets.ts'
 import { ClientMessageReader } from '../../../../proxies/vnc/codec/client-messages.ts'
 import { RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit } from '../../../../proxies/vnc/codec/server-init.ts'
@@ -12,7 +12,7 @@ import { run } from '../../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../../peers/program.ts'
 import { type Picture, SCREEN_PEERS, type Screen, shows, startScreen } from '../../../peers/screen.ts'
 import { GVNC_PEERS, gvncCapture, TIGER_VIEWER_PEERS, tigerViewer } from '../../../peers/vnc/viewers.ts'
-import { readText, shownText } from '../../desktop/reading.ts'
+import { readText, shownText } from '../../desktop/screens/reading.ts'
 
 const SIZE = { width: 640, height: 480 }
 const DISPLAY = { width: 800, height: 600 }

@@ -1,5 +1,5 @@
 /** The two ends of a connection in memory, as handshakes see it. TLS is asked for and left out. */
-import { EndedError } from '../../../../proxies/ended.ts'
+import { EndedError } from '../../../../proxies/bytes/ended.ts'
 import type { ClientChannel, ServerChannel, TlsIdentity } from '../../../../proxies/vnc/security/channel.ts'
 import type { FrameOpener, FrameSealer } from '../../../../proxies/vnc/security/frames.ts'
 

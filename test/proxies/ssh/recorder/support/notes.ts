@@ -1,12 +1,12 @@
 /** Takes down what a recorder writes and says. */
 import { Buffer } from 'node:buffer'
-import { Quota } from '../../../../../proxies/quota.ts'
+import { Quota } from '../../../../../proxies/session/quota.ts'
 import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
-import { Changes } from '../../../../../proxies/ssh/recorder/changes.ts'
+import { Changes } from '../../../../../proxies/ssh/files/changes.ts'
 import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
 import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
 import type { FileDenial } from '../../../../../proxies/ssh/sftp/filter.ts'
-import { OpenSizes } from '../../../../../proxies/ssh/sftp/open-sizes.ts'
+import { OpenSizes } from '../../../../../proxies/ssh/files/open-sizes.ts'
 import {
   type ChannelOpen,
   type FileOperation,
@@ -14,7 +14,7 @@ import {
   type FrameSink,
   type FrameType,
   type Unrecorded,
-} from '../../../../../recordings/frames.ts'
+} from '../../../../../recordings/container/frames.ts'
 import { CommandRules } from '../../../../../src/model/command-rules.ts'
 import { FileJudge } from '../../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../../src/model/file-rules.ts'

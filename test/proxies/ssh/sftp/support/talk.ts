@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { FXP } from '../../../../../proxies/ssh/codec/sftp.ts'
 import { type FileDenial, SftpFilter } from '../../../../../proxies/ssh/sftp/filter.ts'
-import { OpenSizes } from '../../../../../proxies/ssh/sftp/open-sizes.ts'
+import { OpenSizes } from '../../../../../proxies/ssh/files/open-sizes.ts'
 import { Turns } from '../../../../../proxies/ssh/sftp/turns.ts'
 import { FileJudge } from '../../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../../src/model/file-rules.ts'

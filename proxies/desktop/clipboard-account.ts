@@ -1,0 +1,82 @@
+/** What the audit log and the recording are told of a desktop's clipboard: each text, or how many in quick succession. */
+import { Buffer } from 'node:buffer'
+import { hash } from 'node:crypto'
+import type { ProxyFields } from '../../src/contract/gate.ts'
+import type { Right } from '../../src/model/rights.ts'
+import { Bucket } from '../bytes/bucket.ts'
+import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from '../limits.ts'
+
+/** `up`: toward the target. */
+export type Direction = 'up' | 'down'
+
+/** Something that went to the other side. */
+export interface Copied {
+  /** What it is: `text`, `html`, `files`, …, or what the protocol calls it. */
+  format: string
+  /** Bytes. */
+  size: number
+  /** Hexadecimal; undefined: not all of it is known. */
+  sha256?: string
+  /** Undefined: it is none. */
+  text?: string
+}
+
+export interface ClipboardAccountOptions {
+  /** The right that each direction takes. */
+  needs: Readonly<Record<Direction, Right>>
+  uses: (right: Right) => void
+  tell: (fields: ProxyFields<'clipboard'>) => void
+  denied: (right: Right, reason: string) => void
+  record: (direction: Direction, copied: Copied) => void
+  /** Milliseconds, never decreasing. */
+  now: () => number
+}
+
+export class ClipboardAccount {
+  readonly #options: ClipboardAccountOptions
+  readonly #events: Readonly<Record<Direction, Bucket>>
+  /** Texts since the last event that had none. */
+  readonly #untold: Record<Direction, number> = { up: 0, down: 0 }
+  readonly #denied = new Set<Direction>()
+
+  constructor(options: ClipboardAccountOptions) {
+    this.#options = options
+    const bucket = () => new Bucket(CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND, options.now)
+    this.#events = { up: bucket(), down: bucket() }
+  }
+
+  /** The audit log is told once: a target copies whenever something is marked. */
+  deny(direction: Direction, reason: string): void {
+    if (this.#denied.has(direction)) return
+    this.#denied.add(direction)
+    const { needs, denied } = this.#options
+    denied(needs[direction], reason)
+  }
+
+  /** It goes to the other side. */
+  passed(direction: Direction, copied: Copied): void {
+    const { needs, uses, record, tell } = this.#options
+    const { format, size, sha256 } = copied
+    uses(needs[direction])
+    record(direction, copied)
+    if (!this.#events[direction].take(1)) {
+      this.#untold[direction] += 1
+      return
+    }
+    const untold = this.#untold[direction]
+    this.#untold[direction] = 0
+    tell({
+      subprotocol: needs[direction],
+      direction,
+      format,
+      size,
+      ...(sha256 !== undefined && { sha256 }),
+      ...(untold > 0 && { reason: `${untold} more before it, in quick succession` }),
+    })
+  }
+}
+
+/** Of a text: size and SHA-256 are those of its UTF-8, so that the same text is the same whatever the protocol. */
+export function copiedText(format: string, text: string): Copied & { text: string } {
+  return { format, size: Buffer.byteLength(text), sha256: hash('sha256', text), text }
+}

@@ -1,0 +1,223 @@
+/** Questions with a line for each answer: a sign-in, a login at a target, a further factor. */
+import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
+import type { Challenge, Logon, LogonQuestion } from '../../../src/contract/gate.ts'
+import { MAX_TYPED_PASSWORD_BYTES } from '../../../src/model/logon.ts'
+import { BUTTON_HEIGHT, button, buttonRow, FIELD_HEIGHT, panel, TextField } from './parts.ts'
+import type { Rectangle, Scene } from './scene.ts'
+import { DrawnScreen, GAP, isInside, type KeyPress, LINE, type Size } from './screen.ts'
+import { cut, wrapped } from './words.ts'
+
+export interface FormField {
+  label: string
+  /** false: what is typed shows as dots. */
+  echo: boolean
+  /** There already. */
+  value?: string
+}
+
+export interface FormOptions {
+  /** The bastion's name. */
+  bastion: string
+  user?: string
+  heading: string
+  text?: string
+  /** What was wrong with the last answers. */
+  flaw?: string
+  /** Shown as far as there is room for them; all of them are answered. */
+  fields: readonly FormField[]
+  button: string
+}
+
+export type FormOutcome = { answers: string[] } | 'cancelled'
+
+const COLUMNS = 56
+const MAX_LINES = 6
+const FIELD = LINE + FIELD_HEIGHT + GAP
+/** One more than there may be, so that the gate sees that it is too long and says so. */
+const MAX_ANSWER = MAX_TYPED_PASSWORD_BYTES + 1
+
+export class FormScreen extends DrawnScreen<FormOutcome> {
+  readonly #options: FormOptions
+  readonly #fields: readonly TextField[]
+  /** Of the fields and, after them, the buttons: OK and Cancel. */
+  #focus: number
+  #places: readonly Rectangle[] = []
+
+  constructor(options: FormOptions, size: Size) {
+    super(options, size)
+    this.#options = options
+    this.#fields = options.fields.map(({ echo, value }) => new TextField(MAX_ANSWER, !echo, value))
+    const empty = this.#fields.findIndex(({ value }) => value === '')
+    this.#focus = Math.max(0, empty)
+  }
+
+  protected override pressed(press: KeyPress): void {
+    const field = this.#fields[this.#focus]
+    if ('text' in press) {
+      if (field) field.press(press)
+      else if (press.text === ' ') this.#enter()
+      return
+    }
+    switch (press.key) {
+      case 'Enter':
+        this.#enter()
+        return
+      case 'Escape':
+        this.finish('cancelled')
+        return
+      case 'Tab':
+        this.#move(press.shift === true ? -1 : 1)
+        return
+      case 'Down':
+        this.#move(1)
+        return
+      case 'Up':
+        this.#move(-1)
+        return
+      default:
+        field?.press(press)
+    }
+  }
+
+  #move(steps: number): void {
+    const places = this.#fields.length + 2
+    this.#focus = (this.#focus + steps + places) % places
+  }
+
+  /** On to the next field; at the last one, or on the button, that is all. */
+  #enter(): void {
+    if (this.#focus < this.#fields.length - 1) this.#move(1)
+    else if (this.#focus === this.#fields.length + 1) this.finish('cancelled')
+    else this.finish({ answers: this.#fields.map(({ value }) => value) })
+  }
+
+  protected override clicked(at: { x: number; y: number }): void {
+    const place = this.#places.findIndex((box) => isInside(box, at))
+    if (place === -1) return
+    this.#focus = place
+    if (place >= this.#fields.length) this.#enter()
+  }
+
+  protected override compose(scene: Scene, body: Rectangle): void {
+    const { heading, text = '', flaw, fields, button: label } = this.#options
+    const columns = Math.min(COLUMNS, Math.floor((body.width - 6 * GAP) / GLYPH_WIDTH))
+    const words = [
+      ...(text === '' ? [] : wrapped(text, columns, MAX_LINES).map((line) => ({ line, isFlaw: false }))),
+      ...(flaw === undefined
+        ? []
+        : wrapped(flaw, columns, MAX_LINES).map((line) => ({ line, isFlaw: true }))),
+    ]
+    const around = LINE * (words.length + 1) + BUTTON_HEIGHT + 6 * GAP
+    const shown = Math.max(1, Math.min(fields.length, Math.floor((body.height - 2 * GAP - around) / FIELD)))
+    const box = panel(scene, body, columns, around + FIELD * Math.min(fields.length, shown))
+    const left = box.left + 2 * GAP
+    let top = box.top + 2 * GAP
+    scene.text(left, top, cut(heading, columns), 'text', true)
+    top += LINE + GAP
+    for (const { line, isFlaw } of words) {
+      scene.text(left, top, line, isFlaw ? 'failure' : 'muted')
+      top += LINE
+    }
+    const width = Math.max(0, box.width - 4 * GAP)
+    const first = Math.max(0, Math.min(this.#focus, fields.length - 1) - shown + 1)
+    const places: Rectangle[] = fields.map(() => ({ left: 0, top: 0, width: 0, height: 0 }))
+    for (const [index, { label: name }] of fields.entries()) {
+      if (index < first || index >= first + shown) continue
+      scene.text(left, top, cut(name, columns), 'text')
+      const place = { left, top: top + LINE, width, height: FIELD_HEIGHT }
+      this.#fields[index]?.draw(scene, place, index === this.#focus)
+      places[index] = place
+      top += FIELD
+    }
+    const bottom = box.top + box.height - BUTTON_HEIGHT - 2 * GAP
+    const [ok, cancel] = buttonRow([label, 'Cancel'], box.left + box.width - 2 * GAP, bottom)
+    const isAtButton = this.#focus >= fields.length
+    button(scene, ok!, label, !isAtButton || this.#focus === fields.length)
+    button(scene, cancel!, 'Cancel', this.#focus === fields.length + 1)
+    this.#places = [...places, ok!, cancel!]
+  }
+}
+
+/** A further factor's round of questions. */
+export function challengeForm(
+  { bastion, user, challenge }: { bastion: string; user?: string; challenge: Challenge },
+  size: Size,
+): FormScreen {
+  const { title, instructions, prompts } = challenge
+  return new FormScreen(
+    {
+      bastion,
+      ...(user !== undefined && { user }),
+      heading: title === '' ? 'One more step' : title,
+      text: instructions,
+      fields: prompts.map(({ text, echo }) => ({ label: text, echo })),
+      button: 'OK',
+    },
+    size,
+  )
+}
+
+export interface SignInOptions {
+  /** The bastion's name. */
+  bastion: string
+  /** What their client has said already. */
+  login?: string
+  /** What was wrong with the last answers. */
+  flaw?: string
+  /** What their keyboard is taken to be: nobody sees what they type as a password. */
+  keyboard?: string
+}
+
+/** Who somebody is at the bastion. */
+export function signInForm({ bastion, login = '', flaw, keyboard }: SignInOptions, size: Size): FormScreen {
+  return new FormScreen(
+    {
+      bastion,
+      heading: 'Sign in',
+      ...(keyboard !== undefined && { text: `Keyboard: ${keyboard}` }),
+      ...(flaw !== undefined && { flaw }),
+      fields: [
+        { label: 'User', echo: true, value: login },
+        { label: 'Password', echo: false },
+      ],
+      button: 'Sign in',
+    },
+    size,
+  )
+}
+
+/** The answers of a `signInForm`. */
+export function signInOf(answers: readonly string[]): { login: string; password: string } {
+  const [login = '', password = ''] = answers
+  return { login, password }
+}
+
+/** What somebody logs in with at a target where no stored account is used. */
+export function logonForm(
+  { bastion, user, question }: { bastion: string; user?: string; question: LogonQuestion },
+  size: Size,
+): FormScreen {
+  return new FormScreen(
+    {
+      bastion,
+      ...(user !== undefined && { user }),
+      heading: `Login at ${question.target}`,
+      ...(question.flaw !== undefined && { flaw: question.flaw }),
+      fields: [
+        ...(question.login === undefined ? [{ label: 'Login', echo: true }] : []),
+        {
+          label: question.login === undefined ? 'Password' : `Password of ${question.login}`,
+          echo: false,
+        },
+      ],
+      button: 'Log in',
+    },
+    size,
+  )
+}
+
+/** The answers of a `logonForm`. */
+export function logonOf(question: LogonQuestion, answers: readonly string[]): Logon {
+  const password = answers.at(-1) ?? ''
+  return question.login === undefined ? { login: answers[0] ?? '', password } : { password }
+}

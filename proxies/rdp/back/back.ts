@@ -1,0 +1,224 @@
+/**
+ * The client side toward a target that speaks RDP: the connection, TLS with a key that the gate knows, CredSSP where the
+ * target has it, and what follows until the session begins.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
+import { dial } from '../../net/dial.ts'
+import { EndedError } from '../../bytes/ended.ts'
+import { CredentialRefusedError, TargetError } from '../../wording/errors.ts'
+import { handshake } from '../../net/handshake.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import type { Pipe } from '../../net/pipe.ts'
+import { certificateOptions } from '../../net/tls.ts'
+import { CHANNEL_LIMIT, type ChannelDefinition, type ClientData } from '../codec/client-data.ts'
+import { type ClientInfo, forTarget, logonFlaw, type TargetLogon } from '../codec/client-info.ts'
+import { CLIPRDR } from '../codec/cliprdr.ts'
+import type { Redirection } from '../codec/redirection.ts'
+import { SECURITY_PROTOCOL } from '../codec/x224.ts'
+import { BackConnection } from '../connection/back-connection.ts'
+import { BackNegotiation, type BackProtocol } from '../connection/back-negotiation.ts'
+import { ACCOUNT_REASONS, CredSspError, type RefusalReason } from '../gss/errors.ts'
+import { type Destination, destinationOf } from './destination.ts'
+import { LicenseClient } from '../licensing/client.ts'
+import { LogonWatch } from './logon-watch.ts'
+import { OWN_NAME } from './own-name.ts'
+import { RdpTarget } from './target.ts'
+import { TargetNla } from './target-nla.ts'
+
+const TPKT_HEADER = 4
+/** CHANNEL_OPTION_INITIALIZED, and that Windows shows what it sends as it is. */
+const CLIPBOARD: ChannelDefinition = { name: CLIPRDR, options: 0xc0200000 }
+
+export interface RdpBackOptions {
+  gate: Pick<Gate, 'hostKey'>
+  /** Gives up; its reason is a text for the user. */
+  signal: AbortSignal
+  client: ClientData
+  info: ClientInfo
+  /** What the target is asked for: the visitor's channels by their index. */
+  channels: readonly ChannelDefinition[]
+  /** `relayed`: it resolves with the first message of licensing, which the client answers. */
+  licensing: 'answered' | 'relayed'
+  /** What the target has said of where the session belongs. */
+  redirection?: Redirection
+}
+
+/** Throws TargetError, and CredentialRefusedError where it is the account that the target does not let in. */
+export async function openRdpTarget(session: OpenSession, options: RdpBackOptions): Promise<RdpTarget> {
+  return await new Attempt(session, options).run()
+}
+
+const ABOUT_ACCOUNT: ReadonlySet<RefusalReason> = new Set(ACCOUNT_REASONS)
+
+class Attempt {
+  readonly #session: OpenSession
+  readonly #options: RdpBackOptions
+  readonly #name: string
+
+  constructor(session: OpenSession, options: RdpBackOptions) {
+    const { device, host, port } = session.target
+    this.#session = session
+    this.#options = options
+    this.#name = `${device} (${host}:${port})`
+  }
+
+  async run(): Promise<RdpTarget> {
+    const { signal } = this.#options
+    const logon = this.#logon()
+    const protocols = this.#protocols()
+    const destination = await this.#destination()
+    const name = this.#name
+    const socket = await dial(destination.host, destination.port, { name, signal })
+    const shaken = handshake(socket, { name, signal }, async (pipe) => {
+      const negotiation = new BackNegotiation({ protocols, login: logon.login, ...destination })
+      const protocol = await negotiate(pipe, negotiation)
+      const certificate = await this.#startTls(pipe, destination.host)
+      const isNla = protocol === 'credssp'
+      const nla = isNla ? new TargetNla(pipe, { logon, host: destination.host, certificate }) : undefined
+      await nla?.run()
+      const target = this.#target(pipe, protocol, logon)
+      await begin(target, nla)
+      return target
+    })
+    return await shaken.catch((error) => {
+      throw this.#explained(error)
+    })
+  }
+
+  #logon(): TargetLogon {
+    const found = this.#session.credentials.find(({ type }) => type === 'password')
+    if (!found || !('password' in found)) {
+      throw new TargetError(`${this.#name} lets nobody in without a password, and the account has none here`)
+    }
+    const logon = { ...splitLogin(this.#session.target.login), password: found.password }
+    const flaw = logonFlaw(logon)
+    if (flaw !== undefined) throw new TargetError(`${this.#name} cannot be signed in to: ${flaw}`)
+    return logon
+  }
+
+  /** NTLM is all that CredSSP is spoken with here. */
+  #protocols(): BackProtocol[] {
+    const { security, ntlm } = this.#session.rdpOptions
+    const usable = security.filter((protocol) => protocol !== 'credssp' || ntlm)
+    if (usable.length > 0) return usable
+    throw new TargetError(
+      `${this.#name} may be signed in to by network level authentication alone, and the connection policy does not allow NTLM for it`,
+    )
+  }
+
+  async #destination(): Promise<Destination> {
+    const { target, rdpOptions } = this.#session
+    const { redirection } = this.#options
+    if (!redirection) return { host: target.host, port: target.port }
+    return await destinationOf(redirection, {
+      name: this.#name,
+      target,
+      redirectTo: rdpOptions.redirectTo,
+    })
+  }
+
+  async #startTls(pipe: Pipe, host: string): Promise<Uint8Array> {
+    const certificate = await pipe.startTls(certificateOptions(host))
+    if (!certificate) throw new TargetError(`${this.#name} shows no certificate for its TLS`)
+    const { gate } = this.#options
+    const answer = await gate.hostKey({ session: this.#session.id, key: certificate, kind: 'x509' })
+    if (answer.result === 'refused') throw new TargetError(answer.message)
+    return certificate
+  }
+
+  #target(pipe: Pipe, protocol: BackProtocol, logon: TargetLogon): RdpTarget {
+    const { client, info, channels, licensing } = this.#options
+    const { colourDepth, logonWait } = this.#session.rdpOptions
+    // 0: a target that has no logon, or none that it would say anything of.
+    const isWatched = protocol === 'tls' && logonWait > 0
+    const asked = isWatched ? withClipboard(channels) : channels
+    const clipboard = asked.findIndex(({ name }) => name === CLIPRDR)
+    const target = new RdpTarget({
+      pipe,
+      protocol,
+      watch: isWatched ? new LogonWatch({ name: this.#name, seconds: logonWait }) : undefined,
+      clipboard: clipboard < 0 ? undefined : clipboard,
+      channels: channels.length,
+    })
+    target.connection = new BackConnection({
+      client,
+      view: {
+        selectedProtocol: SECURITY_PROTOCOL[protocol],
+        channels: asked,
+        colourDepth: client.core.colourDepth < 24 ? 16 : colourDepth,
+      },
+      info: forTarget(info, logon),
+      licensing: licensing === 'relayed' ? licensing : licenseeOf(logon),
+      visitor: target.listener,
+      write: (bytes) => target.send(bytes),
+    })
+    return target
+  }
+
+  /** What the user reads of it. */
+  #explained(error: unknown): unknown {
+    const name = this.#name
+    if (error instanceof MalformedError) {
+      return new TargetError(`${name} broke the RDP protocol: ${error.message}`)
+    }
+    if (error instanceof EndedError) {
+      return new TargetError(`${name} ended the connection before the session had begun: ${error.message}`)
+    }
+    if (error instanceof CredSspError) {
+      const words = `${name}: ${error.message}`
+      return ABOUT_ACCOUNT.has(error.reason) ? new CredentialRefusedError(words) : new TargetError(words)
+    }
+    const isNamed = !(error instanceof TargetError) || error.message.startsWith(name)
+    return isNamed ? error : new TargetError(`${name}: ${error.message}`)
+  }
+}
+
+/** `DOMAIN\user`; one with @ goes as it is, and the target knows its domain by itself. */
+function splitLogin(login: string): { domain: string; login: string } {
+  const at = login.indexOf('\\')
+  return { domain: at < 0 ? '' : login.slice(0, at), login: login.slice(at + 1) }
+}
+
+function licenseeOf({ login }: TargetLogon): LicenseClient {
+  return new LicenseClient({ userName: login, machineName: OWN_NAME, random: randomBytes })
+}
+
+function withClipboard(channels: readonly ChannelDefinition[]): readonly ChannelDefinition[] {
+  const isThere = channels.some(({ name }) => name === CLIPRDR)
+  return isThere || channels.length === CHANNEL_LIMIT ? channels : [...channels, CLIPBOARD]
+}
+
+async function negotiate(pipe: Pipe, negotiation: BackNegotiation): Promise<BackProtocol> {
+  pipe.write(negotiation.request)
+  const header = await pipe.read(TPKT_HEADER)
+  // Refuses a length that no answer has.
+  negotiation.receive(header)
+  const chosen = negotiation.receive(await pipe.read(header.readUInt16BE(2) - TPKT_HEADER))
+  return chosen!
+}
+
+/** Until there is something that whoever takes the session over has to be told. */
+async function begin(target: RdpTarget, nla: TargetNla | undefined): Promise<void> {
+  const { pipe, connection } = target
+  connection.start()
+  if (nla) target.receive(await nla.first())
+  await new Promise<void>((resolve, reject) => {
+    pipe.onClose = () => reject(new EndedError(pipe.failure?.message ?? 'the connection was closed'))
+    pipe.onData = (chunk) => {
+      try {
+        target.receive(chunk)
+      } catch (error) {
+        reject(error)
+      }
+      if (target.hasEnded) reject(new EndedError('it said that this is the end, and gave no reason'))
+      if (target.hasKept) resolve()
+      pipe.paused = target.hasEnded || target.hasKept
+    }
+    if (pipe.closed) pipe.onClose()
+    else pipe.paused = false
+  }).finally(() => {
+    pipe.onClose = undefined
+    pipe.onData = undefined
+  })
+}

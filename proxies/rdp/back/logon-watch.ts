@@ -1,0 +1,129 @@
+/**
+ * Whether the account is in, where the target was not asked by NLA: then it may have put its own sign-in screen before the
+ * account's desktop, and nothing of the protocol says so. Signs that it is in are what the target says of a logon (Windows),
+ * and a message of the clipboard: the program that sends it belongs to the account's session (rdpclip of Windows, chansrv of
+ * xrdp). Until then nothing that the user types may reach the target.
+ */
+import { LOGON_ERROR, LOGON_NOTIFICATION, type SessionInfo } from '../codec/session-pdus.ts'
+import type { Update } from '../codec/updates.ts'
+import { wordsOfErrorInfo } from '../connection/error-info.ts'
+import { wordsOfStatus } from '../credssp/status.ts'
+import { XrdpLogDetector } from './xrdp-log.ts'
+
+/** `refused`: a text for the user. */
+export type LogonJudgement = 'in' | { refused: string }
+
+export interface LogonWatchOptions {
+  /** What the user calls the target. */
+  name: string
+  /** How long to wait for a sign. */
+  seconds: number
+}
+
+export class LogonWatch {
+  /** Called once, with what has come first. */
+  onJudged: ((judgement: LogonJudgement) => void) | undefined
+  readonly #options: LogonWatchOptions
+  readonly #log = new XrdpLogDetector()
+  #timer: NodeJS.Timeout | undefined
+  #judgement: LogonJudgement | undefined
+
+  constructor(options: LogonWatchOptions) {
+    this.#options = options
+  }
+
+  /** What the user sends may go to the target. */
+  get isIn(): boolean {
+    return this.#judgement === 'in'
+  }
+
+  /** From now on the target has its time. */
+  start(): void {
+    const { name, seconds } = this.#options
+    this.#timer = setTimeout(
+      () =>
+        this.#refuse(
+          `${name} has not said within ${seconds} s that the account is logged in: most likely the user name or the password is wrong, or it asks for something before it lets anybody in`,
+        ),
+      seconds * 1000,
+    )
+  }
+
+  /** The session is over. */
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** A program of the account's session has spoken. */
+  sessionSpoke(): void {
+    this.#judge('in')
+  }
+
+  /** Of the picture, until it is judged. Throws MalformedError. */
+  update(update: Update): void {
+    if (this.#judgement !== undefined || !this.#log.update(update)) return
+    this.#refuse(
+      `${this.#options.name} shows its connection log in place of the account's desktop: most likely the user name or the password is wrong, or it can start no session`,
+    )
+  }
+
+  /** Save Session Info. */
+  sessionInfo(info: SessionInfo): void {
+    if (info.kind === 'logon') this.#judge('in')
+    if (info.kind === 'logon-error') this.#notified(info)
+  }
+
+  /** Set Error Info. */
+  errorInfo(code: number): void {
+    if (code !== 0) this.#refuse(`${this.#options.name} refused the logon: ${wordsOfErrorInfo(code)}`)
+  }
+
+  /** Of a logon that goes on or fails; the type is a notification, or an NTSTATUS (2.2.10.1.1.4.1.1). */
+  #notified({ type, data }: { type: number; data: number }): void {
+    const { name } = this.#options
+    switch (type) {
+      case LOGON_NOTIFICATION.continueLogon:
+        return
+      case LOGON_NOTIFICATION.bumpOptions:
+      case LOGON_NOTIFICATION.reconnectOptions:
+        // It asks somebody whose password it has taken which session is meant.
+        this.#judge('in')
+        return
+      case LOGON_NOTIFICATION.noPermission:
+        this.#refuse(`${name} refused the logon: the account has no right to log in by remote desktop`)
+        return
+      case LOGON_NOTIFICATION.disconnectRefused:
+        this.#refuse(`${name} refused the logon: somebody else is logged in there and would not leave`)
+        return
+      case LOGON_NOTIFICATION.sessionTerminate:
+        this.#refuse(`${name} refused the logon: it ends the session`)
+        return
+      default:
+        if (data !== LOGON_ERROR.warning) this.#refuse(`${name} refused the logon: ${wordsOf(type, data)}`)
+    }
+  }
+
+  #refuse(words: string): void {
+    this.#judge({ refused: words })
+  }
+
+  #judge(judgement: LogonJudgement): void {
+    if (this.#judgement !== undefined) return
+    this.#judgement = judgement
+    this.stop()
+    this.onJudged?.(judgement)
+  }
+}
+
+function wordsOf(status: number, data: number): string {
+  const words = wordsOfStatus(status)
+  if (words !== undefined) return words
+  switch (data) {
+    case LOGON_ERROR.failedBadPassword:
+      return 'the user name or the password is wrong'
+    case LOGON_ERROR.failedUpdatePassword:
+      return "the account's password must be changed first"
+    default:
+      return `the reason is not known here (0x${status.toString(16)})`
+  }
+}

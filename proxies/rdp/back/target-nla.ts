@@ -1,0 +1,92 @@
+/** CredSSP toward a target over its connection (MS-CSSP): the account is proven before RDP begins. */
+import type { Buffer } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
+import { ntHash } from '../../../src/model/ntlm-auth.ts'
+import { Secret } from '../../../src/model/secret.ts'
+import { EndedError } from '../../bytes/ended.ts'
+import type { Pipe } from '../../net/pipe.ts'
+import type { TargetLogon } from '../codec/client-info.ts'
+import { channelBindings, subjectPublicKey } from '../credssp/certificate.ts'
+import { CredSspClient } from '../credssp/client.ts'
+import { TAG } from '../credssp/der.ts'
+import { readTsRequest } from '../credssp/ts-request.ts'
+import { NtlmInitiator } from '../ntlm/initiator.ts'
+import { OWN_NAME } from './own-name.ts'
+
+export interface TargetSignIn {
+  logon: TargetLogon
+  /** As the target was dialled. */
+  host: string
+  /** What TLS has shown, in DER. */
+  certificate: Uint8Array
+}
+
+export class TargetNla {
+  readonly #pipe: Pipe
+  readonly #client: CredSspClient
+  readonly #password: Secret
+
+  constructor(pipe: Pipe, { logon, host, certificate }: TargetSignIn) {
+    this.#pipe = pipe
+    this.#password = Secret.of(logon.password)
+    this.#client = new CredSspClient({
+      mechanism: new NtlmInitiator({
+        user: logon.login,
+        domain: logon.domain,
+        hash: ntHash(logon.password),
+        workstation: OWN_NAME,
+        service: `TERMSRV/${host}`,
+        channelBindings: channelBindings(certificate),
+        random: randomBytes,
+        now: Date.now,
+      }),
+      publicKey: subjectPublicKey(certificate),
+      credentials: { domain: logon.domain, user: logon.login, password: this.#password },
+      random: randomBytes,
+    })
+  }
+
+  /** Throws CredSspError, also when the target closes instead of answering, and MalformedError. */
+  async run(): Promise<void> {
+    try {
+      this.#pipe.write(this.#client.start())
+      for (;;) {
+        const { send, isDone } = this.#client.receive(await this.#request())
+        if (send) this.#pipe.write(send)
+        if (isDone) return
+      }
+    } finally {
+      this.#password.wipe()
+    }
+  }
+
+  /**
+   * The first byte of the target's after the sign-in, once RDP has begun: one who refuses what was handed over says so with
+   * another TSRequest in its place, or closes. Throws as `run`.
+   */
+  async first(): Promise<Buffer> {
+    const first = await this.#bytes(1)
+    if (first[0] === TAG.SEQUENCE) this.#client.receive(await this.#request(first))
+    return first
+  }
+
+  /** `begun`: its first byte, where that has been read. */
+  async #request(begun?: Buffer): Promise<Buffer> {
+    let ahead = begun
+    return await readTsRequest({
+      read: async (count) => {
+        const bytes = ahead ?? (await this.#bytes(count))
+        ahead = undefined
+        return bytes
+      },
+    })
+  }
+
+  async #bytes(count: number): Promise<Buffer> {
+    try {
+      return await this.#pipe.read(count)
+    } catch (error) {
+      throw error instanceof EndedError ? this.#client.brokenOff : error
+    }
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Who is read and what passes between a client and its target. The target is read as fast as the recording takes it, so
+ * that none of its picture is left out there because of the client, who does without bitmaps while it has enough to take.
+ * Only of what cannot be left out so much may wait, and only for a client that takes something now and then. The client is
+ * read while the target takes what it sends; what it does waits while that would not be seen.
+ */
+import { FLOOD_MARK, SEND_HIGH_WATER } from '../../limits.ts'
+import type { RdpClient } from '../front/client.ts'
+import type { Update } from '../codec/updates.ts'
+import { hasInput } from '../connection/session-filter.ts'
+import { type HeldInput, InputHold } from './input-hold.ts'
+import type { Outlet } from './outlet.ts'
+import { PictureGate } from './picture-gate.ts'
+import { ReadingWatch } from './reading-watch.ts'
+import type { RdpSession } from './session.ts'
+import type { TargetSide } from './target-side.ts'
+
+export interface FlowOptions {
+  client: Pick<RdpClient, 'pipe'>
+  session: Pick<RdpSession, 'isFull' | 'rdp'>
+  outlet: Outlet
+  /** The one just now. */
+  side: () => TargetSide
+  /** Something has changed: `look` and `balance` are to be called. */
+  onChange: () => void
+}
+
+export class Flow {
+  readonly #options: FlowOptions
+  readonly #reading: ReadingWatch
+  readonly #gate: PictureGate
+  readonly #hold = new InputHold()
+  /** The target is not read, because of the client. */
+  #isHeldUp = false
+
+  constructor(options: FlowOptions) {
+    const { client, outlet, side, onChange } = options
+    this.#options = options
+    this.#reading = new ReadingWatch({ pipe: client.pipe, written: () => outlet.written, onChange })
+    this.#gate = new PictureGate({
+      refresh: (area) => side().refresh(area),
+      isLate: () => this.#reading.isLate,
+      onOpen: onChange,
+    })
+  }
+
+  /** The client does not get bitmaps that begin now; the target will draw them again. */
+  get skips(): boolean {
+    return this.#reading.isLate && this.#options.side().filter.drawsAgain
+  }
+
+  /** The target offers this desktop. */
+  offered(desktop: { width: number; height: number }): void {
+    this.#gate.begin(desktop)
+  }
+
+  /** The client has agreed to it. */
+  confirmed(): void {
+    this.#gate.confirmed()
+  }
+
+  /** The target has drawn; `isSkipped`: the client does not get it. */
+  drawn(update: Update, isSkipped: boolean): void {
+    this.#gate.drawn(update, isSkipped)
+  }
+
+  /** The client has no desktop any more; with `isLeft` it has no target either. */
+  deactivated(isLeft = false): void {
+    this.#gate.close()
+    if (isLeft) this.#hold.take()
+  }
+
+  /** A PDU of the fast path, or of the I/O channel, is kept, for there is input in it and that has to wait. */
+  holds(isFast: boolean, pdu: Uint8Array): boolean {
+    if (!this.#mustWait || !(isFast || hasInput(pdu))) return false
+    this.#hold.add(isFast, pdu)
+    return true
+  }
+
+  /** What was kept, where it need not wait any more. */
+  released(): HeldInput[] {
+    return this.#mustWait ? [] : this.#hold.take()
+  }
+
+  /** The client has gone, and the target is heard for a moment. */
+  part(): void {
+    const { session, side } = this.#options
+    side().target.pipe.paused = session.isFull
+  }
+
+  /** Looks how far both have come. */
+  look(): void {
+    const { side } = this.#options
+    if (side().target.pipe.congested) this.#reading.excuse()
+    this.#reading.look()
+    const wasHeldUp = this.#isHeldUp
+    this.#isHeldUp = this.#holdsUp()
+    if (wasHeldUp && !this.#isHeldUp && side().filter.drawsAgain) this.#gate.again()
+  }
+
+  /** Who is read from now on. */
+  balance(): void {
+    const { session, outlet, side } = this.#options
+    const client = this.#options.client.pipe
+    const target = side().target.pipe
+    const isFull = session.isFull || outlet.isFull
+    target.paused = isFull || this.#isHeldUp || FLOOD_MARK < target.queued
+    client.paused = isFull || target.congested || FLOOD_MARK < client.queued || this.#hold.isFull
+  }
+
+  stop(): void {
+    this.#reading.stop()
+    this.#gate.close()
+  }
+
+  #holdsUp(): boolean {
+    const { client, side } = this.#options
+    if (this.#reading.isAway) return true
+    if (!side().filter.drawsAgain) return client.pipe.congested
+    return (this.#isHeldUp ? SEND_HIGH_WATER : FLOOD_MARK) < client.pipe.queued
+  }
+
+  /** It would not be seen what comes of it. */
+  get #mustWait(): boolean {
+    if (this.#gate.isOpen && !this.#reading.isStuck && !this.#isHeldUp) return false
+    const { session, side } = this.#options
+    const { isIn, filter } = side()
+    return isIn && filter.isConfirmed && !session.rdp.viewOnly
+  }
+}

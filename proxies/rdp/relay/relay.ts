@@ -1,0 +1,480 @@
+/**
+ * What happens between the client and the target: both ways of the bytes, the back-pressure between them and the
+ * recording, the time limits, another target where the first one sends the session there, and the end.
+ */
+import { TargetError } from '../../wording/errors.ts'
+import { end } from '../../net/farewell.ts'
+import { LAST_UPDATE_MS } from '../../limits.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import type { SessionResult } from '../../session/session.ts'
+import { TimeLimits } from '../../session/time-limits.ts'
+import type { Side } from '../channels/passage.ts'
+import type { ChannelPlan } from '../channels/plan.ts'
+import type { RdpClient } from '../front/client.ts'
+import { drawFor, takeAway } from './client-desktop.ts'
+import type { Desktop } from '../codec/capabilities.ts'
+import type { InputEvent } from '../codec/input.ts'
+import { endsLicensing, parseLicense } from '../codec/licensing.ts'
+import type { Redirection } from '../codec/redirection.ts'
+import { parseSecured } from '../codec/security-header.ts'
+import { ERROR_INFO } from '../codec/session-pdus.ts'
+import { UPDATE } from '../codec/updates.ts'
+import type { BackVisitor } from '../connection/back-connection.ts'
+import type { SessionFilter, SessionVisitor } from '../connection/session-filter.ts'
+import { DesktopWatch } from './desktop-watch.ts'
+import { endByTarget, endOfConnection, type SessionEnd } from './ends.ts'
+import { Flow } from './flow.ts'
+import { LastEffect } from './last-effect.ts'
+import { Overlay } from '../local/overlay.ts'
+import { Outlet } from './outlet.ts'
+import { sentOn } from './sent-on.ts'
+import type { RdpSession } from './session.ts'
+import { SessionChannels } from './session-channels.ts'
+import type { RdpTarget } from '../back/target.ts'
+import { TargetSide } from './target-side.ts'
+
+export interface RelayOptions {
+  client: RdpClient
+  target: RdpTarget
+  session: RdpSession
+  plan: ChannelPlan
+  /** As Opened.redirect. */
+  redirect: (redirection: Redirection, signal: AbortSignal) => Promise<RdpTarget>
+  /**
+   * The session has ended for this reason, and the client can be shown it; `code` is for Set Error Info (ERROR_INFO)
+   * afterwards, `desktop` the target's last one, which is taken away from the client. It is whoever takes this that closes.
+   */
+  onLastWords: (desktop: Desktop | undefined, reason: string, code: number) => void
+  /** Both ends are closed, and the session is sealed and accounted for. */
+  onEnd: () => void
+}
+
+export class RdpRelay {
+  readonly #options: RelayOptions
+  readonly #client: RdpClient
+  readonly #session: RdpSession
+  readonly #outlet: Outlet
+  #channels: SessionChannels
+  readonly #limits: TimeLimits
+  /** Lines of the bastion's own, over the desktop. */
+  readonly #overlay: Overlay
+  readonly #desktop: DesktopWatch
+  readonly #flow: Flow
+  readonly #effect = new LastEffect()
+  #side: TargetSide
+  /** What the target has said of its end. */
+  #errorInfo: number = ERROR_INFO.none
+  #isRedirecting = false
+  /** The target's licensing, where the client answers it, is over by what the client was told. */
+  #hasEndedLicensing = false
+  /** What the target has sent is being looked at: nothing ends before all of that message is through. */
+  #isReceiving = false
+  #ending: (() => void) | undefined
+  readonly #abandon = new AbortController()
+  #ended = false
+  /** The session is to end, by this, when what was done last was seen for as long as that takes. */
+  #closing: { timer: NodeJS.Timeout; from: number; over: () => void } | undefined
+
+  constructor(options: RelayOptions) {
+    const { client, target, session } = options
+    this.#options = options
+    this.#client = client
+    this.#session = session
+    this.#outlet = new Outlet({
+      client,
+      flush: session.isStrict ? () => session.recording.flush() : undefined,
+      isWithinUpdate: () => this.#filter.isWithinUpdate,
+      onDrain: () => this.#balance(),
+    })
+    this.#channels = this.#newChannels()
+    this.#overlay = new Overlay({
+      isBusy: () =>
+        this.#isIdle || !this.#filter.isConfirmed || this.#filter.isWithinUpdate || client.pipe.congested,
+      // Past the recording: it is no picture of the target's.
+      draw: (update) => drawFor(client, this.#filter, update),
+      refresh: (area) => this.#side.refresh(area),
+    })
+    this.#limits = new TimeLimits(session.options, {
+      get signs() {
+        return session.signs
+      },
+      warn: (text) => this.#overlay.show(text),
+      end: (reason) => this.#close('failure', reason),
+    })
+    this.#desktop = new DesktopWatch({
+      overlay: this.#overlay,
+      isOwed: () => this.#filter.isOwed && !this.#target.pipe.paused,
+      isPaused: () => this.#target.pipe.paused,
+      onStall: (reason) => this.#over('failure', reason),
+    })
+    client.onBroken = ({ message }) => this.#close('failure', message)
+    client.onGone = () => this.#close('success')
+    client.onRead = () => {
+      this.#side.flush()
+      this.#balance()
+    }
+    session.onDrain = () => this.#balance()
+    session.onStop = (result, reason) => this.#close(result, reason)
+    session.onTell = (text) => {
+      if (!this.#ended) this.#overlay.show(text)
+    }
+    this.#flow = new Flow({
+      client,
+      session,
+      outlet: this.#outlet,
+      side: () => this.#side,
+      onChange: () => this.#balance(),
+    })
+    this.#side = this.#attach(target)
+    this.#begin()
+  }
+
+  /** The client's messages are for this relay. */
+  #listen(): void {
+    this.#client.handler = {
+      license: (data) => this.#target.connection.sendIo(data),
+      io: (data) => this.#fromClient(data),
+      fastPath: (pdu) => this.#fastPathFromClient(pdu),
+      channel: (index, chunk) => {
+        if (!this.#isIdle) this.#channels.fromClient(index, chunk)
+      },
+    }
+  }
+
+  #newChannels(): SessionChannels {
+    const { session, plan } = this.#options
+    return new SessionChannels({
+      session,
+      plan,
+      flags: this.#client.info.flags,
+      send: (to, index, chunk) => this.#sendChannel(to, index, chunk),
+    })
+  }
+
+  #begin(): void {
+    const { stopped } = this.#session
+    if (stopped) this.#over(stopped.result, stopped.reason)
+    else if (this.#client.pipe.closed) this.#over('success')
+    else {
+      this.#channels.tellDenied()
+      this.#take(this.#target)
+    }
+  }
+
+  /** The target's messages are for this relay from here on; none of them comes before `#take`. */
+  #attach(target: RdpTarget): TargetSide {
+    return new TargetSide({
+      target,
+      visitor: this.#visitor(),
+      onData: (chunk) => this.#fromTarget(chunk),
+      onDrain: () => this.#balance(),
+      onClose: () => this.#targetGone(),
+      onRefused: (reason) => this.#close('failure', reason),
+    })
+  }
+
+  get #target(): RdpTarget {
+    return this.#side.target
+  }
+
+  get #filter(): SessionFilter {
+    return this.#side.filter
+  }
+
+  /** What came while nobody listened, and then what comes. */
+  #take(target: RdpTarget): void {
+    if (target.pipe.closed) {
+      this.#targetGone()
+      return
+    }
+    this.#listen()
+    target.watch?.start()
+    this.#desktop.begin()
+    this.#guarded(() => {
+      target.visitor = this.#listener()
+    })
+  }
+
+  /** Nothing of the client's passes any more, or just now. */
+  get #isIdle(): boolean {
+    return this.#isOver || this.#closing !== undefined || this.#isRedirecting
+  }
+
+  /** Nothing of the target's passes any more. */
+  get #isDeaf(): boolean {
+    return this.#isOver || this.#isRedirecting
+  }
+
+  get #isOver(): boolean {
+    return this.#ended || this.#ending !== undefined
+  }
+
+  #listener(): BackVisitor {
+    const client = this.#client
+    return {
+      license: (data) => {
+        this.#hasEndedLicensing = endsLicensing(parseLicense(parseSecured(data).body))
+        this.#sendIo(data)
+      },
+      licensed: () => {
+        if (client.isLicensed) return
+        if (this.#hasEndedLicensing) client.startSession()
+        else client.license()
+      },
+      io: (data) => {
+        if (this.#isDeaf) return
+        for (const share of this.#filter.fromTarget(data)) if (!this.#isDeaf) this.#sendIo(share)
+      },
+      fastPath: (pdu) => {
+        const kept = this.#isDeaf ? undefined : this.#filter.fastPathFromTarget(pdu)
+        if (kept && !this.#isDeaf) this.#sendFastPath(kept)
+      },
+      channel: (index, chunk) => {
+        if (!this.#isDeaf) this.#channels.fromTarget(index, chunk)
+      },
+      disconnect: () => {
+        if (!this.#isDeaf) this.#endAs(endByTarget(this.#errorInfo))
+      },
+    }
+  }
+
+  #visitor(): SessionVisitor {
+    const session = this.#session
+    return {
+      desktop: (desktop) => {
+        this.#desktop.offered()
+        this.#flow.offered(desktop)
+        session.recorder.desktop(desktop)
+      },
+      deactivated: () => {
+        this.#desktop.deactivated()
+        this.#flow.deactivated()
+      },
+      confirmed: () => {
+        this.#desktop.confirmed(this.#filter.desktop)
+        this.#flow.confirmed()
+        this.#channels.begin()
+      },
+      skips: () => this.#flow.skips,
+      update: (update, isSkipped) => {
+        session.recorder.update(update)
+        if (update.code === UPDATE.bitmap) this.#desktop.painted()
+        this.#flow.drawn(update, isSkipped)
+        if (!this.#side.isIn) this.#target.watch?.update(update)
+      },
+      input: (events) => this.#input(events),
+      sessionInfo: (info) => this.#target.watch?.sessionInfo(info),
+      errorInfo: (code) => {
+        this.#errorInfo = code
+        this.#target.watch?.errorInfo(code)
+      },
+      redirected: (redirection) => void this.#redirect(redirection),
+    }
+  }
+
+  /** Whether it goes to the target. */
+  #input(events: readonly InputEvent[]): boolean {
+    const session = this.#session
+    session.signs += 1
+    if (session.rdp.viewOnly) return false
+    // The keyboard's locks type nothing, and are told once: when the desktop begins.
+    if (!this.#side.isIn && events.some(({ kind }) => kind !== 'locks')) return false
+    session.recorder.input(events)
+    this.#effect.act()
+    return true
+  }
+
+  /** What had to wait, once it need not any more. */
+  #release(): void {
+    if (this.#isIdle) return
+    try {
+      for (const { isFast, bytes } of this.#flow.released()) {
+        if (isFast) this.#fastPathFromClient(bytes)
+        else this.#fromClient(bytes)
+      }
+    } catch (error) {
+      if (!(error instanceof MalformedError)) throw error
+      this.#close('failure', `the client broke the RDP protocol: ${error.message}`)
+    }
+    this.#side.flush()
+  }
+
+  #fromClient(data: Uint8Array): void {
+    if (this.#isIdle || this.#flow.holds(false, data)) return
+    for (const share of this.#filter.fromClient(data)) {
+      this.#session.bytesIn += share.length
+      this.#target.connection.sendIo(share)
+    }
+  }
+
+  #fastPathFromClient(pdu: Uint8Array): void {
+    if (this.#isIdle || this.#flow.holds(true, pdu)) return
+    const kept = this.#filter.fastPathFromClient(pdu)
+    if (!kept) return
+    this.#session.bytesIn += kept.length
+    this.#target.connection.sendFastPath(kept)
+  }
+
+  #sendIo(data: Uint8Array): void {
+    this.#session.bytesOut += data.length
+    this.#client.sendIo(data)
+  }
+
+  #sendFastPath(pdu: Uint8Array): void {
+    this.#session.bytesOut += pdu.length
+    this.#client.sendFastPath(pdu)
+  }
+
+  #sendChannel(to: Side, index: number, chunk: Uint8Array): void {
+    if (to === 'client') {
+      this.#session.bytesOut += chunk.length
+      this.#client.sendChannel(index, chunk)
+    } else {
+      this.#session.bytesIn += chunk.length
+      this.#target.connection.sendChannel(index, chunk)
+    }
+  }
+
+  #fromTarget(chunk: Uint8Array): void {
+    if (this.#ended || this.#isRedirecting) return
+    this.#desktop.received(chunk.length)
+    this.#guarded(() => this.#target.receive(chunk))
+  }
+
+  /** With something that the target has sent. */
+  #guarded(receive: () => void): void {
+    this.#isReceiving = true
+    try {
+      receive()
+    } catch (error) {
+      this.#broken(error)
+    }
+    this.#isReceiving = false
+    this.#session.recorder.flush()
+    this.#ending?.()
+    this.#outlet.flush()
+    this.#side.flush()
+    const closing = this.#closing
+    if (closing && closing.from <= performance.now() && !this.#filter.isWithinUpdate) closing.over()
+    this.#balance()
+  }
+
+  #broken(error: unknown): void {
+    if (error instanceof MalformedError)
+      this.#over('failure', `the target broke the RDP protocol: ${error.message}`)
+    else this.#over('failure', error instanceof TargetError ? error.message : 'internal error')
+  }
+
+  #balance(): void {
+    if (this.#ended || this.#isRedirecting || this.#isReceiving) return
+    if (this.#closing && this.#client.pipe.closed) {
+      this.#flow.part()
+      return
+    }
+    this.#flow.look()
+    this.#release()
+    this.#flow.balance()
+  }
+
+  /** The target that has sent the session on is left; the next one begins as the first one did. */
+  async #redirect(redirection: Redirection): Promise<void> {
+    if (this.#isIdle) return
+    this.#isRedirecting = true
+    this.#desktop.deactivated()
+    this.#flow.deactivated(true)
+    this.#side.leave()
+    const { client, session, redirect } = this.#options
+    const { signal } = this.#abandon
+    try {
+      const target = await sentOn({ client, filter: this.#filter, session, redirection, redirect, signal })
+      this.#channels.close()
+      this.#channels = this.#newChannels()
+      this.#errorInfo = ERROR_INFO.none
+      this.#side = this.#attach(target)
+      this.#isRedirecting = false
+      this.#take(target)
+    } catch (error) {
+      this.#broken(error)
+    }
+  }
+
+  #targetGone(): void {
+    const { failure } = this.#target.pipe
+    this.#endAs(endOfConnection(this.#errorInfo, failure, this.#desktop.isBlank))
+  }
+
+  #endAs({ result, reason, code }: SessionEnd): void {
+    this.#over(result, reason, code)
+  }
+
+  /** Milliseconds for which what was done last may still show. */
+  get #unseen(): number {
+    return this.#session.recording.hasFailed || this.#isRedirecting ? 0 : this.#effect.left
+  }
+
+  /**
+   * By the client, or somebody's word, and not by the target: what the client did last is seen first, and where an update has
+   * begun to come, its rest is let through, or nothing could be shown to the client any more.
+   */
+  #close(result: SessionResult, reason?: string): void {
+    if (this.#isOver || this.#closing) return
+    const over = () => this.#over(result, reason)
+    const unseen = this.#unseen
+    const isWithin = this.#filter.isWithinUpdate && !this.#client.pipe.closed
+    if (this.#session.recording.hasFailed || (!isWithin && unseen === 0)) {
+      over()
+      return
+    }
+    const timer = setTimeout(over, isWithin ? Math.max(unseen, LAST_UPDATE_MS) : unseen)
+    this.#closing = { timer, from: performance.now() + unseen, over }
+    this.#balance()
+  }
+
+  #over(result: SessionResult, reason?: string, code: number = ERROR_INFO.administratorDisconnect): void {
+    if (this.#isOver && !(this.#ending && !this.#isReceiving)) return
+    if (this.#isReceiving) {
+      this.#ending = () => this.#over(result, reason, code)
+      return
+    }
+    const closing = this.#closing
+    if (closing) {
+      // Whatever ends it now, it was to end for that reason.
+      this.#closing = undefined
+      clearTimeout(closing.timer)
+      if (!this.#session.recording.hasFailed) {
+        closing.over()
+        return
+      }
+    }
+    this.#ending = undefined
+    this.#ended = true
+    this.#abandon.abort(reason ?? 'the session has ended')
+    this.#limits.stop()
+    this.#desktop.stop()
+    this.#flow.stop()
+    if (this.#session.isStrict && this.#session.recording.hasFailed) this.#outlet.abandon()
+    this.#channels.close()
+    this.#session.recorder.close()
+    if (!this.#isRedirecting) this.#side.leave()
+    const client = this.#client
+    const clientClosed = new Promise<void>((resolve) => {
+      client.onGone = resolve
+      if (client.pipe.closed) resolve()
+    })
+    void this.#outlet.finish().then(() => this.#leave(reason, code))
+    Promise.allSettled([this.#session.end(result, reason), clientClosed]).then(this.#options.onEnd)
+  }
+
+  /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
+  async #leave(reason: string | undefined, code: number): Promise<void> {
+    const client = this.#client
+    const mayShow = reason !== undefined && !this.#outlet.isWithinUpdate && !client.pipe.closed
+    if (!mayShow || !(await takeAway(client, this.#filter))) {
+      client.sendDisconnect()
+      end(client.pipe)
+      return
+    }
+    client.pipe.paused = false
+    this.#options.onLastWords(this.#filter.desktop, reason, code)
+  }
+}

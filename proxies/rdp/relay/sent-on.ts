@@ -1,0 +1,55 @@
+/** A session that its target sends on: the way to the next one, and what the audit log is told of it. */
+import { TargetError } from '../../wording/errors.ts'
+import type { RdpClient } from '../front/client.ts'
+import { takeAway } from './client-desktop.ts'
+import type { Redirection } from '../codec/redirection.ts'
+import type { SessionFilter } from '../connection/session-filter.ts'
+import { RedirectionRefusedError } from '../back/destination.ts'
+import type { RdpSession } from './session.ts'
+import type { RdpTarget } from '../back/target.ts'
+
+/** Characters of a destination: addresses are shorter, and a target may write what it likes. */
+const DESTINATION_LIMIT = 255
+
+export interface SentOnOptions {
+  client: RdpClient
+  /** Of the target that is left. */
+  filter: SessionFilter
+  session: RdpSession
+  redirection: Redirection
+  /** As Opened.redirect. */
+  redirect: (redirection: Redirection, signal: AbortSignal) => Promise<RdpTarget>
+  signal: AbortSignal
+}
+
+/** Rejects with TargetError, and with what keeps the audit log from being written; then nobody is left at a target. */
+export async function sentOn(options: SentOnOptions): Promise<RdpTarget> {
+  const { client, filter, session, redirection, redirect, signal } = options
+  const destination = destinationText(redirection)
+  let target: RdpTarget | undefined
+  try {
+    if (!(await takeAway(client, filter))) {
+      throw new TargetError(
+        'the client did not take the desktop that it was offered, so that no other can be',
+      )
+    }
+    target = await redirect(redirection, signal)
+    await session.audit('session.redirect', { destination, result: 'success' })
+    if (signal.aborted) throw new TargetError(String(signal.reason))
+    return target
+  } catch (error) {
+    target?.pipe.destroy()
+    if (error instanceof TargetError && !signal.aborted) {
+      const result = error instanceof RedirectionRefusedError ? 'refused' : 'failure'
+      session.tell('session.redirect', { destination, result, reason: error.message })
+    }
+    throw error
+  }
+}
+
+/** Where a target sends a session, for the audit log. */
+function destinationText({ address, routingToken }: Redirection): string {
+  const cut = (text: string) => text.slice(0, DESTINATION_LIMIT)
+  if (routingToken !== undefined) return `routing token ${JSON.stringify(cut(routingToken.trim()))}`
+  return address === undefined ? 'not said where' : cut(address)
+}

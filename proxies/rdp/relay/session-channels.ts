@@ -1,0 +1,291 @@
+/** The virtual channels of one session: each held to its rights, and told of to the audit log and the recording. */
+import type { Right } from '../../../src/model/rights.ts'
+import { ClipboardAccount, copiedText } from '../../desktop/clipboard-account.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import {
+  channelPolicy,
+  isAskedFor,
+  isDynamicAllowed,
+  rightOfChannel,
+  rightOfDevice,
+  rightOfDynamic,
+} from './channel-rights.ts'
+import { ClipboardFilter, type ClipboardVisitor } from '../channels/clipboard-filter.ts'
+import { DeviceCensus } from '../channels/device-census.ts'
+import { DeviceFilter, type DeviceVisitor } from '../channels/device-filter.ts'
+import { DynamicFilter, type DynamicFilterOptions } from '../channels/dynamic-filter.ts'
+import type { Direction, Side } from '../channels/passage.ts'
+import type { ChannelPlan, ChannelPolicy, KnownChannel } from '../channels/plan.ts'
+import { DESKTOP_PIXEL_LIMIT } from '../codec/client-data.ts'
+import {
+  buildMonitorLayout,
+  DISPLAY_CONTROL,
+  isDisplayCapabilities,
+  parseMonitorLayout,
+} from '../codec/display-control.ts'
+import { DEVICE_TYPE } from '../codec/rdpdr.ts'
+import { parseChunk } from '../codec/virtual-channel.ts'
+import type { RdpSession } from './session.ts'
+
+/** Names of devices and dynamic channels that the audit log is told of, each once; of more it is not told. */
+const MAX_NAMES = 256
+
+const CLIPBOARD_RIGHTS: Readonly<Record<Direction, Right>> = {
+  up: 'RDP_CLIPBOARD_UP',
+  down: 'RDP_CLIPBOARD_DOWN',
+}
+
+/** A target says it when it opens the channel, which happens when the session begins or its desktop does. */
+const MAX_LIMITS = 32
+
+export interface SessionChannelsOptions {
+  session: RdpSession
+  plan: ChannelPlan
+  /** Of the Client Info. */
+  flags: number
+  /** A chunk with its header, on the channel of that side's index. */
+  send: (to: Side, index: number, chunk: Uint8Array) => void
+}
+
+interface Filter {
+  receive(from: Side, chunk: Uint8Array): void
+  /** The client has a desktop. */
+  begin?(): void
+  /** The channel is over. */
+  close?(): void
+  /** It is over, and the client stays. */
+  leave?(): void
+}
+
+export class SessionChannels {
+  readonly #session: RdpSession
+  readonly #plan: ChannelPlan
+  readonly #send: SessionChannelsOptions['send']
+  readonly #flags: number
+  readonly #policy: ChannelPolicy
+  /** By the client's index; undefined: what comes on it stays here. */
+  readonly #filters: (Filter | undefined)[]
+  /** What the audit log has been told once. */
+  readonly #told = new Set<string>()
+  /** So often the target has said how large desktops can be. */
+  #limits = 0
+
+  constructor({ session, plan, flags, send }: SessionChannelsOptions) {
+    this.#session = session
+    this.#plan = plan
+    this.#flags = flags
+    this.#send = send
+    this.#policy = channelPolicy(session.rights, session.rdp)
+    this.#filters = plan.planned.map(({ known, target }, client) => {
+      if (known === undefined) return undefined
+      return target === undefined ? this.#refusalOf(known, client) : this.#filterOf(known, client, target)
+    })
+  }
+
+  /**
+   * What the client has asked for and does not get is in the audit log, and the user reads why; of devices that follows
+   * when it has said which it has.
+   */
+  tellDenied(): void {
+    for (const { definition, known, target } of this.#plan.planned) {
+      if (target !== undefined) continue
+      const right = rightOfChannel(known)
+      if (!right) this.#session.denied(definition.name, 'the channel is not relayed')
+      else {
+        const isAsked = known !== 'rdpdr' && isAskedFor(right, this.#flags)
+        this.#session.refuses(right, definition.name, isAsked)
+      }
+    }
+  }
+
+  /** The client has taken a desktop of the target's. */
+  begin(): void {
+    for (const filter of this.#filters) filter?.begin?.()
+  }
+
+  /** A chunk on the client's channel of this index. Throws MalformedError. */
+  fromClient(index: number, chunk: Uint8Array): void {
+    this.#filters[index]?.receive('client', chunk)
+  }
+
+  /** A chunk on the target's channel of this index. Throws MalformedError. */
+  fromTarget(index: number, chunk: Uint8Array): void {
+    const client = this.#plan.clients[index]
+    if (client !== undefined) this.#filters[client]?.receive('target', chunk)
+  }
+
+  /** The session is over. */
+  close(): void {
+    for (const filter of this.#filters) filter?.close?.()
+  }
+
+  /** The target is left for another one, whose channels are others. */
+  leave(): void {
+    this.close()
+    for (const filter of this.#filters) filter?.leave?.()
+  }
+
+  /** Of a channel that the target does not have. */
+  #refusalOf(known: KnownChannel, client: number): Filter | undefined {
+    if (known !== 'rdpdr') return undefined
+    const send = (_to: Side, chunk: Uint8Array) => this.#send('client', client, chunk)
+    return new DeviceCensus({ visitor: this.#deviceVisitor(), send })
+  }
+
+  #filterOf(known: KnownChannel, client: number, target: number): Filter {
+    const send = (to: Side, chunk: Uint8Array) => this.#send(to, to === 'client' ? client : target, chunk)
+    const { clipboard, devices } = this.#policy
+    switch (known) {
+      case 'cliprdr':
+        return new ClipboardFilter({ rights: clipboard, visitor: this.#clipboardVisitor(), send })
+      case 'rdpdr':
+        return new DeviceFilter({ rights: devices, visitor: this.#deviceVisitor(), send })
+      case 'drdynvc':
+        return new DynamicFilter({
+          isAllowed: (name) => isDynamicAllowed(name, this.#policy),
+          visitor: this.#dynamicVisitor(),
+          send,
+        })
+      case 'rdpsnd':
+        return {
+          receive: (from, chunk) => {
+            // Sound has nothing within that rights are about.
+            if (parseChunk(chunk, 'channel rdpsnd')) send(from === 'client' ? 'target' : 'client', chunk)
+            if (from === 'target') this.#opened('RDP_AUDIO_OUTPUT')
+          },
+        }
+    }
+  }
+
+  #clipboardVisitor(): ClipboardVisitor {
+    const session = this.#session
+    const account = new ClipboardAccount({
+      needs: CLIPBOARD_RIGHTS,
+      uses: (right) => session.uses(right),
+      tell: (fields) => session.tell('clipboard', fields),
+      denied: (right) => session.refuses(right),
+      record: (direction, copied) => session.recorder.clipboard(direction, copied),
+      now: () => performance.now(),
+    })
+    return {
+      denied: (direction, what) => {
+        if (what === 'clipboard') account.deny(direction, '')
+        else if (this.#isNews(`files ${direction}`)) session.refuses('RDP_CLIPBOARD_FILE')
+      },
+      text: (direction, text) => account.passed(direction, copiedText('text', text)),
+      data: (direction, format, size, sha256) =>
+        account.passed(direction, { format, size, ...(sha256 !== undefined && { sha256 }) }),
+      files: (direction, files) => {
+        const names = files.map(({ name }) => name).join('\n')
+        account.passed(direction, copiedText('files', names))
+      },
+      transferred: (direction, file, bytes) =>
+        this.#fileWent('RDP_CLIPBOARD_FILE', file.name, direction, bytes),
+    }
+  }
+
+  #deviceVisitor(): DeviceVisitor {
+    const session = this.#session
+    const pathOf = (drive: string, path: string | undefined) => `${drive}:${path ?? '?'}`
+    return {
+      denied: ({ type, name }) => {
+        const right = rightOfDevice(type)
+        if (!this.#isNews(`device ${type} ${name}`)) return
+        if (right) session.refuses(right, name)
+        else session.denied(`device type ${type}`, 'the device is not relayed', name)
+      },
+      announced: ({ type, name }) => {
+        const right = rightOfDevice(type)
+        if (right) this.#opened(right, name)
+      },
+      opened: (drive, path, isWriting) => {
+        if (!isWriting) return
+        session.recorder.file({
+          operation: 'open',
+          path: pathOf(drive, path),
+          direction: 'down',
+          result: 'ok',
+        })
+      },
+      transferred: ({ type, name }, path, direction, bytes) => {
+        const right = rightOfDevice(type)
+        const what = type === DEVICE_TYPE.drive ? pathOf(name, path) : name
+        if (right) this.#fileWent(right, what, direction, bytes)
+      },
+      renamed: (drive, path, newPath) =>
+        session.recorder.file({
+          operation: 'rename',
+          path: pathOf(drive, path),
+          target: pathOf(drive, newPath),
+          result: 'ok',
+        }),
+      deleted: (drive, path) =>
+        session.recorder.file({ operation: 'remove', path: pathOf(drive, path), result: 'ok' }),
+    }
+  }
+
+  #dynamicVisitor(): DynamicFilterOptions['visitor'] {
+    const session = this.#session
+    return {
+      denied: (name) => {
+        if (!this.#isNews(`dynamic ${name}`)) return
+        const right = rightOfDynamic(name)
+        if (right) session.refuses(right, name, isAskedFor(right, this.#flags))
+        else session.denied(name, 'the channel is not relayed')
+      },
+      opened: (name) => {
+        const right = rightOfDynamic(name)
+        if (right) this.#opened(right, name)
+        else if (name !== DISPLAY_CONTROL) this.#opened('RDP', name)
+      },
+      // A program of the account may have opened the channel: of anything else it would be a way past the clipboard.
+      data: (from, name, message) => {
+        if (name !== DISPLAY_CONTROL) return true
+        if (message.kind !== 'data') return false
+        return from === 'target' ? this.#isLimit(message.data) : layoutOf(message.data)
+      },
+    }
+  }
+
+  #fileWent(right: Right, path: string, direction: Direction, size: number | undefined): void {
+    const session = this.#session
+    const known = size === undefined ? {} : { size }
+    session.uses(right)
+    session.recorder.file({ operation: 'copy', path, direction, ...known, result: 'ok' })
+    session.tell('file.transfer', { subprotocol: right, path, direction, ...known, result: 'success' })
+  }
+
+  #opened(right: Right, destination?: string): void {
+    this.#session.uses(right)
+    if (!this.#isNews(`opened ${right} ${destination ?? ''}`)) return
+    this.#session.tell('channel.open', {
+      subprotocol: right,
+      ...(destination !== undefined && { destination }),
+    })
+  }
+
+  /** How large desktops can be, as often as somebody's desktop may begin anew. */
+  #isLimit(message: Uint8Array): boolean {
+    if (MAX_LIMITS <= this.#limits || !isDisplayCapabilities(message)) return false
+    this.#limits++
+    return true
+  }
+
+  #isNews(what: string): boolean {
+    if (this.#told.has(what) || this.#told.size === MAX_NAMES) return false
+    this.#told.add(what)
+    return true
+  }
+}
+
+/** A size that a desktop can have, on one monitor: of more the client would have to be told by what stays here. */
+function layoutOf(message: Uint8Array): Uint8Array | false {
+  try {
+    const [monitor, ...others] = parseMonitorLayout(message) ?? []
+    if (!monitor || others.length > 0 || DESKTOP_PIXEL_LIMIT < monitor.width * monitor.height) return false
+    return buildMonitorLayout(monitor)
+  } catch (error) {
+    if (error instanceof MalformedError) return false
+    throw error
+  }
+}

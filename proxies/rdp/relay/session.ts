@@ -1,0 +1,63 @@
+/** A session whose only recorded channel is an RDP desktop. */
+import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
+import type { RdpOptions } from '../../../src/model/rdp-options.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import type { SessionOptions } from '../../../src/model/session-options.ts'
+import { missingRight } from '../../wording/missing-right.ts'
+import { Quota } from '../../session/quota.ts'
+import { ProxySession } from '../../session/session.ts'
+import { RdpRecorder } from './recorder.ts'
+
+export class RdpSession extends ProxySession {
+  readonly options: SessionOptions
+  readonly rdp: RdpOptions
+  readonly isRecorded: boolean
+  readonly recorder: RdpRecorder
+  /** The user has been told that they are missing. */
+  readonly #missed = new Set<Right>()
+  /** To be told in one line. */
+  #untold: Right[] = []
+
+  private constructor(opened: OpenSession, gate: Gate) {
+    super(opened, gate)
+    this.options = opened.options
+    this.rdp = opened.rdpOptions
+    this.isRecorded = opened.recording !== undefined
+    const { desktopQuota, maskKeys } = this.rdp
+    // Not in the middle of what uses the quota up.
+    const full = () =>
+      queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
+    this.recorder = new RdpRecorder({
+      sink: this.recording,
+      quota: Quota.ofScreens(desktopQuota, full),
+      masksKeys: maskKeys,
+    })
+  }
+
+  /** Takes over what the gate has opened. @throws TargetError when it cannot be recorded */
+  static async of(opened: OpenSession, gate: Gate): Promise<RdpSession> {
+    const session = new RdpSession(opened, gate)
+    await session.begin(opened)
+    return session
+  }
+
+  /** Something that takes this right was refused: the user reads once why, who has asked for it. */
+  refuses(right: Right, destination?: string, isAskedFor = true): void {
+    const isMissing = !this.rights.has(right)
+    this.denied(right, isMissing ? 'the right is missing' : 'the session is for viewing only', destination)
+    if (!isMissing || !isAskedFor || this.#missed.has(right)) return
+    this.#missed.add(right)
+    if (this.#untold.push(right) === 1) queueMicrotask(() => this.#tellMissing())
+  }
+
+  #tellMissing(): void {
+    const rights = this.#untold
+    this.#untold = []
+    const { device } = this.target
+    this.onTell?.(
+      rights.length === 1
+        ? missingRight(rights[0]!, device)
+        : `not possible on ${device}, for want of the rights: ${rights.join(', ')}`,
+    )
+  }
+}

@@ -1,0 +1,75 @@
+/** The target that a relay has just now: its socket, what filters it, and what is sent to it, in one write for each turn. */
+import type { Rectangle } from '../../desktop/screens/scene.ts'
+import { end } from '../../net/farewell.ts'
+import { Gather } from '../../net/gather.ts'
+import { Sender } from '../../net/sender.ts'
+import { buildRefreshRectangle } from '../codec/session-pdus.ts'
+import { buildShareData } from '../codec/share.ts'
+import { SessionFilter, type SessionVisitor } from '../connection/session-filter.ts'
+import type { RdpTarget } from '../back/target.ts'
+
+export interface TargetSideOptions {
+  target: RdpTarget
+  visitor: SessionVisitor
+  onData: (chunk: Uint8Array) => void
+  /** More may be sent. */
+  onDrain: () => void
+  /** The connection is gone. */
+  onClose: () => void
+  /** The account is not in, and why. */
+  onRefused: (reason: string) => void
+}
+
+export class TargetSide {
+  readonly target: RdpTarget
+  readonly filter: SessionFilter
+  readonly #gather: Gather
+
+  /** Nothing comes before the target has a visitor. */
+  constructor({ target, visitor, onData, onDrain, onClose, onRefused }: TargetSideOptions) {
+    this.target = target
+    this.filter = new SessionFilter(visitor, target.connection.user)
+    const { pipe, watch } = target
+    const sender = new Sender(pipe)
+    this.#gather = new Gather((bytes) => sender.send(bytes))
+    target.onSend = (bytes) => this.#gather.add(bytes)
+    pipe.onData = onData
+    pipe.onClose = onClose
+    pipe.onDrain = () => {
+      sender.recycle()
+      onDrain()
+    }
+    if (watch) {
+      watch.onJudged = (judgement) => {
+        if (judgement !== 'in') onRefused(judgement.refused)
+      }
+    }
+  }
+
+  /** What the user does may go to it. */
+  get isIn(): boolean {
+    return this.target.watch?.isIn ?? true
+  }
+
+  /** It is to draw that part of its desktop again; nobody asks but of one that is agreed on. */
+  refresh(area: Rectangle): void {
+    const { connection } = this.target
+    connection.sendIo(buildShareData(buildRefreshRectangle(this.filter.shareId, area), connection.user))
+  }
+
+  /** What has gathered is written now. */
+  flush(): void {
+    this.#gather.flush()
+  }
+
+  /** Tells it that the user has gone. */
+  leave(): void {
+    const { pipe, connection, watch } = this.target
+    watch?.stop()
+    pipe.onClose = undefined
+    pipe.onData = undefined
+    connection.end()
+    this.flush()
+    end(pipe)
+  }
+}

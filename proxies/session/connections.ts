@@ -1,0 +1,94 @@
+/** All who have signed in, by whichever front: their connections, and the gate's notices to their sessions. */
+import type { Gate, GateNotice } from '../../src/contract/gate.ts'
+import { EarlyNotices } from './early-notices.ts'
+import { LINGER_MS } from '../limits.ts'
+import type { ProxySession, SessionResult } from './session.ts'
+
+/** Somebody's connection, from the sign-in to its end. */
+export interface ProxyConnection {
+  /** The broker is stopping, or the sign-in was withdrawn: whatever is there ends, and its user reads why. */
+  stop(result: SessionResult, reason: string): void
+}
+
+export class Connections {
+  /** With the token of who has signed in. */
+  readonly #connections = new Map<ProxyConnection, string>()
+  readonly #sessions = new Map<string, ProxySession>()
+  readonly #early = new EarlyNotices()
+
+  constructor(gate: Pick<Gate, 'onNotice'>) {
+    gate.onNotice((notice) => this.#noticed(notice))
+  }
+
+  /** Somebody has signed in, under this token. */
+  add(connection: ProxyConnection, identity: string): void {
+    this.#connections.set(connection, identity)
+  }
+
+  /** Nothing is left of the connection. */
+  remove(connection: ProxyConnection): void {
+    this.#connections.delete(connection)
+  }
+
+  get count(): number {
+    return this.#connections.size
+  }
+
+  /** The gate's notices reach the session from now on; those that have come before do so at once. */
+  begun(session: ProxySession): void {
+    this.#sessions.set(session.id, session)
+    for (const notice of this.#early.take(session.id)) this.#noticed(notice)
+  }
+
+  /** The session has ended, or never began. */
+  over({ id }: Pick<ProxySession, 'id'>): void {
+    this.#early.take(id)
+    this.#sessions.delete(id)
+  }
+
+  /** Connections get `graceMs`, then they are ended with the reason. Resolves when that is done, or has taken too long. */
+  async drain(graceMs: number, reason: string): Promise<void> {
+    await this.emptied(graceMs)
+    for (const connection of this.#connections.keys()) connection.stop('killed', reason)
+    await this.emptied(LINGER_MS)
+  }
+
+  /** Resolves when there is none left, or the time is over. */
+  async emptied(withinMs: number = LINGER_MS): Promise<void> {
+    const until = Date.now() + withinMs
+    while (this.#connections.size > 0 && Date.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
+  #signedOut({ identity, reason }: GateNotice & { type: 'leave' }): void {
+    for (const [connection, token] of this.#connections) {
+      if (token === identity) connection.stop('killed', reason)
+    }
+  }
+
+  #noticed(notice: GateNotice): void {
+    if (notice.type === 'leave') {
+      this.#signedOut(notice)
+      return
+    }
+    const session = this.#sessions.get(notice.session)
+    if (!session) {
+      this.#early.keep(notice)
+      return
+    }
+    switch (notice.type) {
+      case 'stop':
+        session.stop('killed', notice.reason)
+        return
+      case 'tell':
+        session.onTell?.(notice.text)
+        return
+      case 'guest':
+        session.onGuest?.(notice.invitation, notice.change)
+        return
+      case 'watch':
+        session.recording.watch(notice.sync)
+    }
+  }
+}

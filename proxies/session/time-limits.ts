@@ -1,0 +1,106 @@
+/**
+ * How long a session may last, and how long without a sign of its user: options of the connection policy. The user
+ * is told before; signs of the user are counted where data passes, so that time costs nothing there.
+ */
+import type { SessionOptions } from '../../src/model/session-options.ts'
+import { TIME_LIMIT_WARNING_S } from '../limits.ts'
+
+export interface TimeLimited {
+  /** Grows with every sign of the user. */
+  readonly signs: number
+  /** Shown to the user. */
+  warn(text: string): void
+  end(reason: string): void
+}
+
+/** An idle limit is looked at so many times in its length, and kept to that part of it. */
+const IDLE_LOOKS = 20
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** The clock's unit is milliseconds. */
+export class TimeLimits {
+  readonly #options: Pick<SessionOptions, 'idleTimeout' | 'maxDuration'>
+  readonly #session: TimeLimited
+  readonly #now: () => number
+  readonly #begin: number
+  #timer: NodeJS.Timeout | undefined
+  #signs: number
+  #lastSign: number
+  readonly #warned = { idle: false, duration: false }
+
+  constructor(
+    options: Pick<SessionOptions, 'idleTimeout' | 'maxDuration'>,
+    session: TimeLimited,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#options = options
+    this.#session = session
+    this.#now = now
+    this.#begin = this.#lastSign = now()
+    this.#signs = session.signs
+    this.#wait()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** Until the end, or the warning, or until it is time to look for signs again. */
+  #wait(): void {
+    const { idleTimeout, maxDuration } = this.#options
+    const delays: number[] = []
+    if (idleTimeout > 0) delays.push((idleTimeout * 1000) / IDLE_LOOKS)
+    if (maxDuration > 0) {
+      const end = this.#warned.duration ? maxDuration : maxDuration - warningOf(maxDuration)
+      delays.push(this.#begin + end * 1000 - this.#now())
+    }
+    if (delays.length === 0) return
+    const delay = Math.max(0, Math.min(...delays, LONGEST_TIMER_MS))
+    this.#timer = setTimeout(() => this.#check(), delay)
+  }
+
+  #check(): void {
+    const now = this.#now()
+    if (this.#session.signs !== this.#signs) {
+      this.#signs = this.#session.signs
+      this.#lastSign = now
+      this.#warned.idle = false
+    }
+    const lasted = (now - this.#begin) / 1000
+    const idle = (now - this.#lastSign) / 1000
+    const { idleTimeout, maxDuration } = this.#options
+    if (maxDuration > 0 && lasted >= maxDuration) {
+      this.#session.end(`the session has lasted ${durationText(maxDuration)}, which is the limit`)
+    } else if (idleTimeout > 0 && idle >= idleTimeout) {
+      this.#session.end(`nothing was done for ${durationText(idleTimeout)}`)
+    } else {
+      this.#warn('duration', maxDuration, lasted, 'that is its limit')
+      this.#warn('idle', idleTimeout, idle, 'type something to go on')
+      this.#wait()
+    }
+  }
+
+  #warn(limit: 'duration' | 'idle', seconds: number, passed: number, what: string): void {
+    const warning = warningOf(seconds)
+    if (seconds === 0 || this.#warned[limit] || passed < seconds - warning) return
+    this.#warned[limit] = true
+    this.#session.warn(`this session ends in ${durationText(warning)}: ${what}`)
+  }
+}
+
+/** Seconds before the end at which the user is warned. */
+function warningOf(limit: number): number {
+  return Math.min(TIME_LIMIT_WARNING_S, Math.ceil(limit / 4))
+}
+
+function durationText(seconds: number): string {
+  const units = [
+    [86_400, 'day'],
+    [3600, 'hour'],
+    [60, 'minute'],
+  ] as const
+  const [size, unit] = units.find(([size]) => seconds % size === 0) ?? [1, 'second']
+  const count = seconds / size
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
+}

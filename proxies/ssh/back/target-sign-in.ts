@@ -1,0 +1,195 @@
+/**
+ * How a session signs in at its target (RFC 4252): the methods of its connection policy in their order, each with what
+ * the gate gave for it, and the user's own agent, which is asked when its turn comes.
+ */
+import type { Buffer } from 'node:buffer'
+import { createPrivateKey, sign } from 'node:crypto'
+import type { AnyAuthMethod } from 'ssh2'
+import type { Credential, OpenSession } from '../../../src/contract/gate.ts'
+import { AgentError, type ClientAgent } from '../lobby/client-agent.ts'
+import type { AgentKey } from '../codec/agent.ts'
+import { Writer } from '../codec/writer.ts'
+
+/** Opens the way to the user's agent; undefined: it is not forwarded. */
+export type AgentSource = () => Promise<ClientAgent | undefined>
+
+/** What signs in the place of a private key (patches/): calls back with the signature field, or without. */
+interface Signer {
+  algorithm: string
+  blob: Uint8Array
+  sign(data: Buffer, callback: (signature?: Uint8Array) => void): void
+}
+
+/** What ssh2 tries next; its own types know nothing of signers. */
+export type Attempt = AnyAuthMethod | { type: 'publickey'; username: string; signer: Signer }
+
+const CERTIFICATE_TYPE = 'ssh-ed25519-cert-v01@openssh.com'
+
+export class TargetSignIn {
+  readonly #session: OpenSession
+  readonly #agentSource: AgentSource
+  readonly #attempts: AsyncGenerator<Attempt>
+  #methodsLeft: readonly string[] | null = null
+  #agent: ClientAgent | undefined
+  /** What the user should know when nothing was accepted. */
+  readonly #notes = new Set<string>()
+  #agentKeys = 0
+
+  constructor(session: OpenSession, agentSource: AgentSource) {
+    this.#session = session
+    this.#agentSource = agentSource
+    this.#attempts = this.#all()
+  }
+
+  /**
+   * What to try next of what the target still takes; `methodsLeft` is null until it has answered something. `false`:
+   * nothing is left. Never rejects.
+   */
+  async next(methodsLeft: readonly string[] | null): Promise<Attempt | false> {
+    this.#methodsLeft = methodsLeft
+    for (;;) {
+      const { value, done } = await this.#attempts.next()
+      if (done || !value) return false
+      if (this.#takes(value.type)) return value
+    }
+  }
+
+  /** The sign-in is over, either way. */
+  close(): void {
+    this.#agent?.close()
+  }
+
+  /** Why `name` was not signed in to, for the user. */
+  refusal(name: string): string {
+    const { question, target } = this.#session
+    const what = question ? 'password' : 'credential'
+    const notes = this.#notes.size === 0 ? '' : `: ${[...this.#notes].join('; ')}`
+    return `${name} refused the ${what} of ${target.login}${notes}`
+  }
+
+  /** What to add when the target broke off in the middle of it. */
+  get hint(): string {
+    if (this.#agentKeys === 0) return ''
+    return `, after ${this.#agentKeys} ${this.#agentKeys === 1 ? 'key' : 'keys'} of your agent: it may take no more tries, so load fewer keys`
+  }
+
+  #takes(type: string): boolean {
+    return this.#methodsLeft === null || this.#methodsLeft.includes(type)
+  }
+
+  async *#all(): AsyncGenerator<Attempt> {
+    const { credentials, options, question, target } = this.#session
+    const username = target.login
+    for (const method of options.authenticationMethods) {
+      switch (method) {
+        case 'PUBKEY_VAULT':
+          for (const one of credentials) if ('privateKey' in one) yield this.#withKey(username, one)
+          break
+        case 'PASSWORD_VAULT':
+        case 'PASSWORD_MAPPING':
+        case 'PASSWORD_INTERACTIVE':
+          for (const one of credentials) {
+            if (one.type !== 'password') continue
+            yield { type: 'password', username, password: one.password }
+            // A person may be mistaken, and targets lock accounts out: what was judged is not shown a second time.
+            if (question && this.#methodsLeft?.includes('password')) continue
+            yield { type: 'keyboard-interactive', username, prompt: onePassword(one.password) }
+          }
+          break
+        case 'PUBKEY_AGENT_FORWARDING':
+          yield* this.#withAgent(username)
+          break
+      }
+    }
+  }
+
+  #withKey(username: string, credential: Extract<Credential, { privateKey: string }>): Attempt {
+    if (credential.type === 'ssh_key') {
+      const { privateKey: key, passphrase } = credential
+      return { type: 'publickey', username, key, ...(passphrase !== undefined && { passphrase }) }
+    }
+    this.#notes.add(
+      "it took no certificate of the domain's authority (it has to trust that key, as by TrustedUserCAKeys, and to know OpenSSH's certificates, which dropbear does not)",
+    )
+    const key = createPrivateKey(credential.privateKey)
+    const signer: Signer = {
+      algorithm: CERTIFICATE_TYPE,
+      blob: credential.certificate,
+      // By its own name: the certificate's is no algorithm of signatures (PROTOCOL.certkeys).
+      sign: (data, callback) =>
+        callback(
+          new Writer(96)
+            .string('ssh-ed25519')
+            .string(sign(null, data, key))
+            .finish(),
+        ),
+    }
+    return { type: 'publickey', username, signer }
+  }
+
+  async *#withAgent(username: string): AsyncGenerator<Attempt> {
+    if (!this.#takes('publickey')) return
+    const keys = await this.#keysOfAgent()
+    for (const key of keys) {
+      this.#agentKeys++
+      yield { type: 'publickey', username, signer: this.#signerOf(key) }
+    }
+    if (keys.length > 0) this.#notes.add(`none of the ${keys.length} keys of your agent was accepted`)
+  }
+
+  async #keysOfAgent(): Promise<AgentKey[]> {
+    try {
+      this.#agent = await this.#agentSource()
+      if (!this.#agent) {
+        this.#notes.add(
+          'your agent was not forwarded: connect with ssh -A, or allow agent forwarding in your client',
+        )
+        return []
+      }
+      const keys = await this.#agent.keys()
+      if (keys.length === 0)
+        this.#notes.add('your agent holds no key that can be used: load one, as with ssh-add')
+      return keys
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error
+      this.#notes.add(error.message)
+      return []
+    }
+  }
+
+  #signerOf(key: AgentKey): Signer {
+    return {
+      algorithm: key.algorithm,
+      blob: key.blob,
+      sign: (data, callback) => {
+        const failed = (error: unknown) => {
+          this.#notes.add(error instanceof AgentError ? error.message : 'your agent could not be asked')
+          callback()
+        }
+        this.#agent?.sign(key, data).then((signature) => {
+          if (!signature) this.#notes.add('your agent refused to sign with a key that the target takes')
+          callback(signature)
+        }, failed)
+      },
+    }
+  }
+}
+
+type Prompt = Extract<AnyAuthMethod, { type: 'keyboard-interactive' }>['prompt']
+
+/**
+ * Answers the one question without echo that asks for the password, once; anything else the target asks
+ * (a change of password, a code) gets no answer, so that the secret is not typed where it does not belong.
+ */
+function onePassword(password: string): Prompt {
+  let given = false
+  return (_name, _instructions, _language, prompts, finish) => {
+    const [only] = prompts
+    if (prompts.length === 1 && only?.echo === false && !given) {
+      given = true
+      finish([password])
+    } else {
+      finish(prompts.map(() => ''))
+    }
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Asks at a terminal what somebody logs in with at a target: the login, unless it is known, and the password without
+ * echo. It takes what is typed and answers with what to show; it owns no socket.
+ */
+import type { Logon, LogonQuestion } from '../../../src/contract/gate.ts'
+import { MAX_TYPED_LOGIN_BYTES, MAX_TYPED_PASSWORD_BYTES } from '../../../src/model/logon.ts'
+import { LineInput, printable } from '../../wording/line-input.ts'
+
+/** What the person typed comes to. */
+export type LogonStep = { show: string } | { show: string; logon: Logon } | { show: string; quit: true }
+
+export class LogonDialog {
+  readonly #question: LogonQuestion
+  // One more than there may be, so that the gate sees that it is too long and says so.
+  readonly #login = new LineInput(MAX_TYPED_LOGIN_BYTES + 1)
+  readonly #password = new LineInput(MAX_TYPED_PASSWORD_BYTES + 1)
+  /** Decodes what is typed; a character's bytes may come apart. */
+  readonly #decoder = new TextDecoder()
+  /** Typed here, or known before. */
+  #name: string | undefined
+
+  constructor(question: LogonQuestion) {
+    this.#question = question
+    this.#name = question.login
+  }
+
+  /** The first prompt; `notice` says why it is asked. */
+  start(notice?: string): string {
+    const why = notice ?? this.#question.flaw
+    return `${why === undefined ? '' : `${printable(why)}\r\n`}${this.#prompt()}`
+  }
+
+  type(bytes: Uint8Array): LogonStep {
+    let show = ''
+    for (const character of this.#decoder.decode(bytes, { stream: true })) {
+      const isLogin = this.#name === undefined
+      const input = isLogin ? this.#login : this.#password
+      const key = input.type(character, isLogin)
+      show += key.show
+      if (key.done === 'leave') return { show, quit: true }
+      if (key.done !== 'end') continue
+      show += '\r\n'
+      if (!isLogin) return { show, logon: this.#typed() }
+      this.#name = this.#login.take()
+      show += this.#prompt()
+    }
+    return { show }
+  }
+
+  #typed(): Logon {
+    const password = this.#password.take()
+    return this.#question.login === undefined && this.#name !== undefined
+      ? { login: this.#name, password }
+      : { password }
+  }
+
+  #prompt(): string {
+    const { target } = this.#question
+    return this.#name === undefined
+      ? `Login at ${target}: `
+      : `Password of ${printable(this.#name)} at ${target}: `
+  }
+}

@@ -1,0 +1,202 @@
+/** A session whose channels are SSH's: what may be opened in it, and what records it. */
+import { FRAME } from '../../../recordings/container/frames.ts'
+import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
+import { FileJudge } from '../../../src/model/file-judge.ts'
+import { type FileDirection, parseFileRule } from '../../../src/model/file-rules.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import type { SshOptions } from '../../../src/model/ssh-options.ts'
+import { Quota } from '../../session/quota.ts'
+import { ProxySession } from '../../session/session.ts'
+import type { PtyRequest } from '../codec/requests.ts'
+import { CommandLog } from '../commands/log.ts'
+import { Changes } from '../files/changes.ts'
+import { recorderFor } from '../recorder/factory.ts'
+import { type Forwarded, ForwardRecorder } from '../recorder/forward.ts'
+import type { ChannelRecorder } from '../recorder/recorder.ts'
+import { WITHOUT_HASH } from '../recorder/sftp-file.ts'
+import { asSent, commandText, type MainRequest } from './request.ts'
+import type { FileDenial } from '../sftp/filter.ts'
+import { OpenSizes } from '../files/open-sizes.ts'
+import { Turns } from '../sftp/turns.ts'
+
+const now = () => performance.now()
+
+export class SshSession extends ProxySession {
+  /** What the certificate of the sign-in holds it to. */
+  readonly limits: OpenSession['limits']
+  readonly options: SshOptions
+  readonly fileRules: FileJudge
+  /** Of files that its channels have open, where there are rules for them. */
+  readonly openSizes = new OpenSizes()
+  readonly turns = new Turns()
+  /** No more of it is to be recorded: it ends at once. */
+  isQuotaUsedUp = false
+  readonly #changes = new Changes()
+  readonly #quota: Quota
+  readonly #terminalQuota: Quota
+  readonly #commands: CommandLog
+
+  private constructor(opened: OpenSession, gate: Gate) {
+    super(opened, gate)
+    const { options } = opened
+    this.limits = opened.limits
+    this.options = options
+    this.fileRules = new FileJudge(options.fileRules.map(parseFileRule))
+    const { recordingQuota, pastRecordingQuota, terminalQuota, pastTerminalQuota } = options
+    // Not in the middle of what uses the quota up.
+    const full = () => {
+      this.isQuotaUsedUp = true
+      queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
+    }
+    this.#quota = Quota.ofStreams(recordingQuota, pastRecordingQuota === 'end' ? full : undefined)
+    this.#terminalQuota = Quota.ofScreens(terminalQuota, pastTerminalQuota === 'end' ? full : undefined)
+    this.#commands = new CommandLog({
+      rules: options.commandRules,
+      now,
+      tell: (code, fields) => this.tell(code, fields),
+      kill: (reason) => this.stop('killed', reason),
+    })
+  }
+
+  /** Takes over what the gate has opened. @throws TargetError when it cannot be recorded */
+  static async of(opened: OpenSession, gate: Gate): Promise<SshSession> {
+    const session = new SshSession(opened, gate)
+    await session.begin(opened)
+    return session
+  }
+
+  /**
+   * A channel's main request is allowed: resolves when the audit log has it. A command that a rule forbids ends the
+   * session before.
+   */
+  granted(request: MainRequest): Promise<void> {
+    const { right: subprotocol } = request
+    const line = commandText(request)
+    // What was typed is judged, and what runs in its place.
+    const lines = [line, commandText(asSent(request))].filter((text) => text !== undefined)
+    const rule = this.#commands.rules.findIn(lines)
+    const fields = {
+      subprotocol,
+      ...(line !== undefined && { object: line, confidence: 'certain' }),
+      ...(rule && { rule: rule.text }),
+    }
+    if (rule?.action === 'kill') {
+      this.recording.writeJson(FRAME.denied, 0, {
+        what: subprotocol,
+        reason: `rule ${JSON.stringify(rule.text)}`,
+      })
+      const told = this.audit('command', { ...fields, result: 'denied' })
+      this.#commands.kill(rule.text)
+      return told
+    }
+    const opened = this.opens(subprotocol)
+    return line === undefined ? opened : this.audit('command', fields)
+  }
+
+  /** A connection, or a listener on the target, is allowed: resolves when the audit log has it. */
+  forwards(right: Right, destination: string | undefined): Promise<void> {
+    return this.opens(right, { ...(destination !== undefined && { destination }) })
+  }
+
+  /** As `denied`, for an operation on a file within a channel that was granted. */
+  deniedFile(channel: number, subprotocol: Right, { operation, path, direction, reason }: FileDenial): void {
+    if (!this.mayDeny()) return
+    this.tell('file.denied', {
+      subprotocol,
+      path,
+      ...(direction !== undefined && { direction }),
+      reason: `${operation}: ${reason}`,
+    })
+    this.recording.writeJson(FRAME.denied, channel, { what: `${operation} ${path}`, reason })
+  }
+
+  /** SFTP is passed on as it comes to who has the whole right and no rules beside. */
+  get filtersSftp(): boolean {
+    return !this.rights.has('SFTP_SESSION') || !this.fileRules.isEmpty
+  }
+
+  /**
+   * What records one channel, and tells the audit of its files and commands. `cut` ends the channel; `admit`: input
+   * that the recorder has held back may be shown to it again.
+   */
+  recorder(
+    channel: number,
+    { program, right }: MainRequest,
+    terminal: PtyRequest | undefined,
+    cut: (reason: string) => void,
+    admit: () => void,
+  ): ChannelRecorder {
+    return recorderFor(program, {
+      hashing: this.recording.newHashing(),
+      right,
+      maySftp: this.rights.has('SFTP_SESSION'),
+      fileRules: this.fileRules,
+      commandRules: this.#commands.rules,
+      now,
+      sink: this.recording,
+      channel,
+      changes: this.#changes,
+      sizes: this.openSizes,
+      quota: this.#quota,
+      terminalQuota: this.#terminalQuota,
+      events: {
+        onTransfer: ({ path, direction, size, sha256, result }) =>
+          this.tell('file.transfer', {
+            subprotocol: this.#rightTo(direction, right),
+            path,
+            direction,
+            size,
+            ...(sha256 !== undefined && { sha256 }),
+            ...outcomeOf(result),
+          }),
+        onUnrecorded: ({ direction, bytes, sha256, reason }) =>
+          this.tell('channel.unrecorded', {
+            subprotocol: right,
+            direction,
+            reason,
+            ...(bytes !== undefined && { size: bytes }),
+            ...(sha256 !== undefined && { sha256 }),
+          }),
+        onCommand: (command) => this.#commands.heard(right, command),
+        onPiped: (rule, kills) => this.#commands.piped(right, rule, kills),
+        onAdmit: admit,
+        onForbidden: (denial) => {
+          this.deniedFile(channel, right, denial)
+          cut(`${denial.path}: ${denial.reason}`)
+        },
+        onViolation: (reason) => {
+          this.denied(right, reason)
+          cut(`the transfer was cut: ${reason}`)
+        },
+      },
+      ...(terminal && {
+        terminal: { type: terminal.terminal, columns: terminal.columns, rows: terminal.rows },
+      }),
+    })
+  }
+
+  /** Of somebody who has both SCP rights a channel is opened by one, and each file goes by its own. */
+  #rightTo(direction: FileDirection, right: Right): Right {
+    const own = direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
+    if ((right !== 'SSH_SCP_UP' && right !== 'SSH_SCP_DOWN') || !this.rights.has(own)) return right
+    this.uses(own)
+    return own
+  }
+
+  /** What records a forwarded connection. */
+  forwardRecorder(channel: number, forwarded: Forwarded): ChannelRecorder {
+    return new ForwardRecorder(this.recording, channel, forwarded)
+  }
+
+  protected override tellRest(): void {
+    this.#commands.flush()
+  }
+}
+
+/** What is said of a transfer whose content passed, and why it has no hash where it has none. */
+function outcomeOf(result: string): { result: 'success' | 'failure'; reason?: string } {
+  if (result === 'ok') return { result: 'success' }
+  // Others may be a target's own words.
+  if (WITHOUT_HASH.has(result)) return { result: 'success', reason: result.slice('ok, '.length) }
+  return { result: 'failure', reason: result }
+}

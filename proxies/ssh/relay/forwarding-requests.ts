@@ -1,0 +1,175 @@
+/**
+ * The client's global requests (RFC 4254 4, 7.1), in their order: each is answered before the next is begun, whether by
+ * the bastion or by the target, and a bind goes on to the target when the audit log has it. What the target has granted
+ * is kept, for only its connections are accepted.
+ */
+
+import type { Buffer } from 'node:buffer'
+import { isForwardAllowed } from '../../../src/model/forward-rules.ts'
+import type { Right } from '../../../src/model/rights.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { missingRight } from '../../wording/missing-right.ts'
+import type { ChannelHost } from './channel.ts'
+import { buildGlobalRequest, buildRequestFailure, buildRequestSuccess } from '../codec/build.ts'
+import {
+  type Address,
+  addressFlaw,
+  addressText,
+  buildAddress,
+  buildPort,
+  buildSocketPath,
+  parseAddress,
+  parsePort,
+  parseSocketPath,
+  pathFlaw,
+  pathText,
+} from '../codec/forwarding.ts'
+import type { GlobalRequest } from '../codec/messages.ts'
+import { MAX_BINDS, MAX_OWED } from '../limits.ts'
+
+/** Where the target listens, or is to listen, for the client. */
+export type Bind = { kind: 'tcp'; address: Address } | { kind: 'socket'; path: string }
+
+type Work =
+  | { kind: 'bind' | 'cancel'; right: Right; bind: Bind; wantReply: boolean }
+  /** What the bastion answers by itself. */
+  | { kind: 'answer'; granted: boolean; wantReply: boolean }
+
+export class GlobalRequests {
+  readonly #host: ChannelHost
+  readonly #granted = new Set<string>()
+  readonly #queue: Work[] = []
+  #working = false
+  /** What the target has been asked and has not answered, in order (RFC 4254 4). */
+  readonly #asked: ((granted: boolean, data: Uint8Array) => void)[] = []
+
+  constructor(host: ChannelHost) {
+    this.#host = host
+  }
+
+  /** A request that the bastion answers by itself, in its turn. */
+  answer(wantReply: boolean, granted: boolean): void {
+    this.#add({ kind: 'answer', granted, wantReply })
+  }
+
+  /** One of the four requests that bind and cancel; `right` is what it takes. Throws MalformedError. */
+  forward({ name, wantReply, data }: GlobalRequest, right: Right): void {
+    const bind: Bind = name.includes('tcpip')
+      ? { kind: 'tcp', address: parseAddress(data) }
+      : { kind: 'socket', path: parseSocketPath(data) }
+    const kind = name.startsWith('cancel-') ? 'cancel' : 'bind'
+    const reason = this.#refusal(kind, bind, right)
+    if (reason === undefined) {
+      this.#add({ kind, right, bind, wantReply })
+    } else {
+      this.#host.session.denied(right, reason, textOf(bind))
+      this.answer(wantReply, false)
+    }
+  }
+
+  /** The target is asked something by others, and answers it in its turn. */
+  expectAnswer(): void {
+    this.#asked.push(() => undefined)
+  }
+
+  /** REQUEST_SUCCESS or REQUEST_FAILURE of the target; one that nobody asked for means nothing. */
+  answered(granted: boolean, payload: Buffer): void {
+    this.#asked.shift()?.(granted, payload.subarray(1))
+  }
+
+  /** Whether the client was granted this listener on the target. */
+  isBound(bind: Bind): boolean {
+    return this.#granted.has(keyOf(bind))
+  }
+
+  #refusal(kind: 'bind' | 'cancel', bind: Bind, right: Right): string | undefined {
+    const { session } = this.#host
+    if (!session.rights.has(right)) return missingRight(right, session.target.device)
+    if (bind.kind === 'socket') return pathFlaw(bind.path)
+    const { host, port } = bind.address
+    const flaw = addressFlaw(bind.address, true)
+    if (flaw !== undefined || kind === 'cancel') return flaw
+    if (isForwardAllowed(session.options.listenOn, host, port)) return undefined
+    return `the connection policy lets nobody listen on ${textOf(bind)}`
+  }
+
+  #add(work: Work): void {
+    if (this.#queue.length >= MAX_OWED) throw new MalformedError('too many requests before an answer')
+    this.#queue.push(work)
+    this.#next()
+  }
+
+  #next(): void {
+    while (!this.#working) {
+      const work = this.#queue.shift()
+      if (!work) return
+      if (work.kind === 'answer') this.#reply(work, work.granted)
+      else if (work.kind === 'bind') this.#bind(work.bind, work.right, work)
+      else this.#cancel(work.bind, work)
+    }
+  }
+
+  #bind(bind: Bind, right: Right, work: { wantReply: boolean }): void {
+    const { session } = this.#host
+    if (this.#granted.size >= MAX_BINDS) {
+      session.denied(right, `at most ${MAX_BINDS} listeners at a time`, textOf(bind))
+      this.#reply(work, false)
+      return
+    }
+    this.#working = true
+    session.forwards(right, textOf(bind)).then(
+      () =>
+        this.#host.guarded(() =>
+          this.#ask(requestName(bind), bind, (granted, data) => {
+            // RFC 4254 7.1: only a request for any port is told which one it got.
+            const port =
+              granted && bind.kind === 'tcp' && bind.address.port === 0 ? parsePort(data) : undefined
+            if (granted) this.#granted.add(keyOf(bind, port))
+            this.#done(work, granted, port === undefined ? undefined : buildPort(port))
+          }),
+        ),
+      () => session.stop('failure', 'the audit log cannot be written'),
+    )
+  }
+
+  #cancel(bind: Bind, work: { wantReply: boolean }): void {
+    if (!this.isBound(bind)) {
+      this.#reply(work, false)
+      return
+    }
+    this.#working = true
+    this.#ask(`cancel-${requestName(bind)}`, bind, (granted) => {
+      if (granted) this.#granted.delete(keyOf(bind))
+      this.#done(work, granted)
+    })
+  }
+
+  /** The target is always asked for an answer: what it has not granted is not accepted from it. */
+  #ask(name: string, bind: Bind, then: (granted: boolean, data: Uint8Array) => void): void {
+    const data = bind.kind === 'tcp' ? buildAddress(bind.address) : buildSocketPath(bind.path)
+    this.#asked.push(then)
+    this.#host.target.send(buildGlobalRequest({ name, wantReply: true, data }))
+  }
+
+  #done(work: { wantReply: boolean }, granted: boolean, data?: Buffer): void {
+    this.#working = false
+    this.#reply(work, granted, data)
+    this.#next()
+  }
+
+  #reply({ wantReply }: { wantReply: boolean }, granted: boolean, data?: Buffer): void {
+    if (wantReply) this.#host.client.send(granted ? buildRequestSuccess(data) : buildRequestFailure())
+  }
+}
+
+function requestName(bind: Bind): string {
+  return bind.kind === 'tcp' ? 'tcpip-forward' : 'streamlocal-forward@openssh.com'
+}
+
+function keyOf(bind: Bind, port?: number): string {
+  return bind.kind === 'tcp' ? `${port ?? bind.address.port} ${bind.address.host}` : `path ${bind.path}`
+}
+
+function textOf(bind: Bind): string {
+  return bind.kind === 'tcp' ? addressText(bind.address) : pathText(bind.path)
+}

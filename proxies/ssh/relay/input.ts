@@ -1,0 +1,70 @@
+/**
+ * A channel's data on the way from the client to the target, where all of it may pass: as far as the recorder admits
+ * it, for a command line is read, and judged, before the Return that begins it goes on.
+ */
+import type { Buffer } from 'node:buffer'
+import type { ChannelEnd } from '../channel/channel-end.ts'
+import { buildData } from '../codec/build.ts'
+import type { Flow } from '../channel/flow.ts'
+import type { ChannelRecorder } from '../recorder/recorder.ts'
+import type { SshSession } from '../policy/session.ts'
+
+export interface InputSurroundings {
+  /** The channel's number. */
+  readonly id: number
+  readonly session: Pick<SshSession, 'bytesIn' | 'signs'>
+  readonly client: ChannelEnd
+  readonly target: ChannelEnd
+  /** Client to target. */
+  readonly flow: Flow
+  readonly recorder: ChannelRecorder | undefined
+  /** False once the channel is ended: nothing may follow. */
+  readonly isPassing: boolean
+}
+
+export class Input {
+  readonly #around: InputSurroundings
+  /** Changes data in place before it is recorded and goes on. */
+  edit: ((data: Uint8Array) => void) | undefined
+
+  constructor(around: InputSurroundings) {
+    this.#around = around
+  }
+
+  /**
+   * Passes the data of a message on as far as the recorder admits it now, and the receiver's window takes it. Returns
+   * what has to wait, as a message.
+   */
+  pass(payload: Buffer, data: Uint8Array): Buffer | undefined {
+    const around = this.#around
+    const { id, session, client, target, flow } = around
+    if (data.length > flow.window) return payload
+    // What the target has ended takes nothing any more.
+    if (target.closedTo) return undefined
+    for (let rest = data; rest.length > 0; ) {
+      const { recorder } = around
+      const admitted = recorder?.admit?.(rest) ?? rest.length
+      // Small messages that had to wait may have become one that is larger than the target takes.
+      const count = Math.min(admitted, target.maxPacket)
+      if (!around.isPassing) return undefined
+      if (count === 0) return rest === data ? payload : buildData(id, rest)
+      const part = rest.subarray(0, count)
+      rest = rest.subarray(count)
+      this.edit?.(part)
+      flow.forwarded(count)
+      session.bytesIn += count
+      session.signs++
+      const message = count === data.length ? payload : buildData(id, part)
+      if (recorder?.mayFollow) {
+        target.pass(message)
+        recorder.fromClient(part)
+      } else {
+        recorder?.fromClient(part)
+        if (!around.isPassing) return undefined
+        target.pass(message)
+      }
+      client.grant(flow, flow.step)
+    }
+    return undefined
+  }
+}

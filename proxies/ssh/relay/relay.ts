@@ -1,0 +1,323 @@
+/**
+ * What happens between the client's leg and the target's: what concerns the connection as a whole, its end, and the
+ * back-pressure between the two legs and the recording. Every connection-layer message (RFC 4254) passes here once;
+ * what is of a channel goes to the table of channels (channels.ts), and that of one channel to it.
+ */
+import { Buffer } from 'node:buffer'
+import { end, farewell } from '../../net/farewell.ts'
+import { MalformedError } from '../../bytes/malformed.ts'
+import { ProvenOutput } from '../../session/proven-output.ts'
+import type { SessionResult } from '../../session/session.ts'
+import { displayText } from '../../bytes/text.ts'
+import { TimeLimits } from '../../session/time-limits.ts'
+import type { Channel, ChannelHost } from './channel.ts'
+import { Channels } from './channels.ts'
+import { buildRequestFailure } from '../codec/build.ts'
+import { type GlobalRequest, MSG, parseGlobalRequest, recipientOf } from '../codec/messages.ts'
+import { isRight, ruleOf } from '../policy/decisions.ts'
+import { GlobalRequests } from './forwarding-requests.ts'
+import { Keepalive } from '../transport/keepalive.ts'
+import type { ClientLeg, Leg } from '../transport/leg.ts'
+import type { AdoptedChannel } from '../lobby/lobby.ts'
+import type { SshSession } from '../policy/session.ts'
+import { TakingWatch } from '../channel/taking-watch.ts'
+
+export interface RelayOptions {
+  /** The lowest channel number that the lobby has not given to the client. */
+  firstId: number
+  takeMotd: () => string | undefined
+  /** Both legs are closing and the session is sealed and accounted for. */
+  onEnd: () => void
+}
+
+export class Relay implements ChannelHost {
+  readonly client: ClientLeg
+  readonly target: Leg
+  readonly session: SshSession
+  readonly #channels: Channels
+  readonly #keepalive: Keepalive
+  readonly #limits: TimeLimits
+  readonly #requests: GlobalRequests
+  readonly #onEnd: () => void
+  /** Where output waits for its recording. */
+  readonly #proven: ProvenOutput | undefined
+  /** Of what waits on the client's connection. */
+  readonly #taking = new TakingWatch()
+  /** What the session ends with, once the client was told. */
+  #dismissal: { result: SessionResult; reason: string } | undefined
+  /** The targets of terminals are heard for the last time. */
+  #isDraining = false
+  #deciding = 0
+  #ended = false
+
+  /** What the first terminal of the connection is shown, once. */
+  readonly takeMotd: () => string | undefined
+
+  constructor(
+    client: ClientLeg,
+    target: Leg,
+    session: SshSession,
+    { firstId, takeMotd, onEnd }: RelayOptions,
+  ) {
+    this.#onEnd = onEnd
+    this.takeMotd = takeMotd
+    this.client = client
+    this.target = target
+    this.session = session
+    this.#proven = session.isStrict
+      ? new ProvenOutput({ client, flush: () => session.recording.flush() })
+      : undefined
+    this.#requests = new GlobalRequests(this)
+    this.#channels = new Channels(this, this.#requests, firstId)
+    this.#keepalive = new Keepalive([
+      { transport: client, onSilent: () => this.#dismiss('failure', 'the client no longer answers') },
+      {
+        transport: target,
+        onSilent: () => this.#over('failure', 'the target no longer answers'),
+        onAsked: () => this.#requests.expectAnswer(),
+      },
+    ])
+    this.#limits = new TimeLimits(session.options, {
+      get signs() {
+        return session.signs
+      },
+      warn: (text) => this.#tell(text),
+      end: (reason) => this.#dismiss('failure', reason),
+    })
+    client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
+    target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
+    client.onDrain = target.onDrain = session.onDrain = () => this.#balance()
+    // One after the other: data goes on until the peer has begun its part, and would wait for the other leg.
+    client.mayRekey = () => !target.inKex
+    target.mayRekey = () => !client.inKex
+    client.onClose = () => this.#clientGone()
+    target.onClose = () => this.#targetGone()
+    session.onStop = (result, reason) => this.#dismiss(result, reason)
+    session.onTell = (text) => this.#tell(text)
+    // A leg may have ended while nobody was listening.
+    if (client.closed) this.#over('success')
+    else if (target.closed) this.#targetGone()
+  }
+
+  /** What the client has asked for while there was no target. */
+  replay(payload: Buffer): void {
+    this.#handle(payload, this.#fromClient, 'the client')
+  }
+
+  /** The channel in which the user has just chosen the target: it becomes one to that target. */
+  adopt(channel: AdoptedChannel): void {
+    this.#channels.adopt(channel)
+  }
+
+  /** A line of the bastion's own in every terminal. */
+  #tell(text: string): void {
+    for (const channel of this.#channels.all()) channel.notice(text)
+  }
+
+  gone(channel: Channel): void {
+    this.#channels.remove(channel)
+    // A client that keeps its connection for more (ControlMaster) could only be refused on it.
+    if (this.target.isSpent && this.#channels.size === 0) this.#over('success')
+  }
+
+  get isClientStuck(): boolean {
+    return this.#taking.isStuck
+  }
+
+  setDeciding(deciding: boolean): void {
+    this.#deciding += deciding ? 1 : -1
+    this.#balance()
+  }
+
+  guarded(work: () => void): void {
+    if (this.#ended) return
+    try {
+      work()
+    } catch (error) {
+      this.#broken(error, 'the client')
+      return
+    }
+    this.#balance()
+  }
+
+  #handle(payload: Buffer, handler: (payload: Buffer) => void, peer: string): void {
+    if (this.#ended) return
+    try {
+      handler.call(this, payload)
+    } catch (error) {
+      this.#broken(error, peer)
+      return
+    }
+    this.#balance()
+  }
+
+  #broken(error: unknown, peer: string): void {
+    const isBreach = error instanceof MalformedError
+    const reason = isBreach ? `${peer} broke the SSH protocol: ${error.message}` : 'internal error'
+    if (peer === 'the client') this.#dismiss('failure', reason)
+    else this.#over('failure', reason)
+  }
+
+  #fromClient(payload: Buffer): void {
+    if (this.#dismissal) return
+    switch (payload[0]) {
+      case MSG.globalRequest:
+        this.#globalRequest(parseGlobalRequest(payload))
+        return
+      case MSG.channelOpen:
+        this.#channels.open('client', payload)
+        return
+      case MSG.requestSuccess:
+      case MSG.requestFailure:
+        // Answers to keepalives: that they came is what counts.
+        return
+      case MSG.channelOpenConfirmation:
+      case MSG.channelOpenFailure:
+        this.#channels.answered('client', payload)
+        return
+      default:
+        this.#channels.get(recipientOf(payload))?.fromClient(payload)
+    }
+  }
+
+  #fromTarget(payload: Buffer): void {
+    // There is no client any more to open one to.
+    if (this.#dismissal && payload[0] === MSG.channelOpen) return
+    switch (payload[0]) {
+      case MSG.globalRequest:
+        // Answers come from here, if only failures: decisions.ts says why.
+        if (parseGlobalRequest(payload).wantReply) this.target.send(buildRequestFailure())
+        return
+      case MSG.channelOpen:
+        this.#channels.open('target', payload)
+        return
+      case MSG.requestSuccess:
+      case MSG.requestFailure:
+        this.#requests.answered(payload[0] === MSG.requestSuccess, payload)
+        return
+      case MSG.channelOpenConfirmation:
+      case MSG.channelOpenFailure:
+        this.#channels.answered('target', payload)
+        return
+      default: {
+        const id = recipientOf(payload)
+        const channel = this.#channels.get(id)
+        if (!channel) throw new MalformedError(`there is no channel ${id}`)
+        channel.fromTarget(payload)
+      }
+    }
+  }
+
+  #globalRequest(request: GlobalRequest): void {
+    const { name, wantReply } = request
+    const rule = ruleOf('client', 'global request', name)
+    if (rule !== undefined && isRight(rule)) {
+      this.#requests.forward(request, rule)
+      return
+    }
+    const isEnd = name === 'no-more-sessions@openssh.com'
+    if (isEnd) this.#channels.endSessions()
+    if (rule === undefined) this.session.denied(displayText(Buffer.from(name, 'latin1')), 'not allowed here')
+    this.#requests.answer(wantReply, isEnd)
+  }
+
+  /** Each side is read only while the other, and the recording, take what it sends. */
+  #balance(): void {
+    if (this.#ended) return
+    const { client, target } = this
+    const full = this.session.isFull || (this.#proven?.isFull ?? false)
+    // One that has gone takes nothing more, and nobody waits for it.
+    const isCongested = client.congested && !this.#isDraining
+    const wasStuck = this.#taking.isStuck
+    // Its connection's bytes are not counted: that it takes fewer than it may is as if one of them waited.
+    this.#taking.look(1, isCongested ? 1 : 0)
+    if (wasStuck && !isCongested) queueMicrotask(() => this.#goOn())
+    // Legs that are in key exchanges at the same time would each wait for the end of the other's.
+    target.paused = full || target.flooded || (isCongested && !target.inKex)
+    client.paused =
+      this.#dismissal !== undefined ||
+      full ||
+      this.#deciding > 0 ||
+      client.flooded ||
+      (target.congested && !client.inKex)
+  }
+
+  /** What had to wait for the client goes on. */
+  #goOn(): void {
+    this.guarded(() => {
+      for (const channel of this.#channels.all()) channel.goOn()
+    })
+  }
+
+  #clientGone(): void {
+    if (!this.#ended) this.#drain()
+  }
+
+  /** The client is told why its session ends, and heard no more: whoever ends it, what it has just done is on record. */
+  #dismiss(result: SessionResult, reason: string): void {
+    if (this.#ended || this.#dismissal) return
+    this.#dismissal = { result, reason }
+    this.#limits.stop()
+    if (this.session.recording.hasFailed || this.session.isQuotaUsedUp) {
+      this.#over(result, reason)
+      return
+    }
+    try {
+      for (const channel of this.#channels.all()) channel.dismiss(reason)
+    } catch {
+      this.#over('failure', 'internal error')
+      return
+    }
+    this.#drain()
+  }
+
+  /** What the target still says in terminals is recorded before it is left. */
+  #drain(): void {
+    if (this.#isDraining) return
+    this.#isDraining = true
+    this.#keepalive.stop()
+    const channels = this.#channels.all()
+    let left = channels.length + 1
+    const then = () => {
+      if (--left === 0) this.#over('success')
+    }
+    try {
+      for (const channel of channels) channel.leave(then)
+      then()
+    } catch {
+      this.#over('failure', 'internal error')
+    }
+    this.#balance()
+  }
+
+  #targetGone(): void {
+    // A target that closes in order has closed its channels before; what is still open was cut off.
+    const cut = this.#channels.size > 0 ? 'the target closed the connection' : undefined
+    const reason = this.target.failure ?? cut
+    this.#over(reason === undefined ? 'success' : 'failure', reason)
+  }
+
+  /** A dismissal is its own reason, whatever comes of it. */
+  #over(because: SessionResult, why?: string): void {
+    if (this.#ended) return
+    this.#ended = true
+    const { result, reason } = this.#dismissal ?? { result: because, reason: why }
+    this.#keepalive.stop()
+    this.#limits.stop()
+    if (this.#proven && this.session.recording.hasFailed) this.#proven.abandon()
+    if (reason !== undefined) for (const channel of this.#channels.all()) channel.refuse(reason)
+    for (const channel of this.#channels.all()) channel.end()
+    this.#channels.clear()
+    this.client.paused = this.target.paused = false
+    end(this.target)
+    this.target.onClose = undefined
+    const clientClosed = new Promise<void>((resolve) => {
+      this.client.onClose = resolve
+      if (this.client.closed) resolve()
+    })
+    const leave = reason === undefined ? end : farewell
+    if (this.#proven) void this.#proven.finish().then(() => leave(this.client))
+    else leave(this.client)
+    Promise.allSettled([this.session.end(result, reason), clientClosed]).then(this.#onEnd)
+  }
+}

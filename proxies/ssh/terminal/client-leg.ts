@@ -1,0 +1,273 @@
+/**
+ * A client that shows a terminal only, as a leg of the lobby and the relay: an SSH client (RFC 4254) in memory that opens
+ * one session channel, asks for a terminal and a shell, and leaves with it. So the menu, and whatever holds in an SSH
+ * session, is there for it by the same code.
+ */
+import { Buffer } from 'node:buffer'
+import { isDeepStrictEqual } from 'node:util'
+import { wordsOf } from '../../wording/errors.ts'
+import { SEND_HIGH_WATER } from '../../limits.ts'
+import type { TerminalClient } from '../../terminal/client.ts'
+import type { TerminalSize } from '../../terminal/wire.ts'
+import {
+  buildChannelOpen,
+  buildChannelRequest,
+  buildClose,
+  buildData,
+  buildPtyRequest,
+  buildRequestFailure,
+  buildShell,
+  buildWindowAdjust,
+} from '../codec/build.ts'
+import {
+  dataOf,
+  extendedDataOf,
+  MSG,
+  parseChannelOpenConfirmation,
+  parseChannelOpenFailure,
+  parseGlobalRequest,
+  windowAdjustOf,
+} from '../codec/messages.ts'
+import { Writer } from '../codec/writer.ts'
+import type { ClientLeg } from '../transport/leg.ts'
+import { MAX_CHANNEL_PACKET } from '../limits.ts'
+
+/** The one channel's number at this end. */
+const CHANNEL = 0
+const NOTHING = Buffer.alloc(0)
+/** Bytes of output that may be under way; what waits for the client's socket is bounded by its own mark. */
+const WINDOW = SEND_HIGH_WATER
+/**
+ * Bytes that are typed before the target takes any. Beyond them the client is not read; until then it is, because only
+ * who reads notices that a client has gone.
+ */
+export const MAX_TYPED = 64 * 1024
+/** RFC 4335 3: the device chooses its own length of a break. */
+const BREAK_LENGTH = new Writer(4).uint32(0).finish()
+
+/** The channel as the bastion has confirmed it. */
+interface Opened {
+  id: number
+  /** Bytes that may still be typed, and how many in one message. */
+  window: number
+  maxPacket: number
+}
+
+export class TerminalClientLeg implements ClientLeg {
+  onMessage: ((payload: Buffer) => void) | undefined
+  onSend: ((payload: Uint8Array) => void) | undefined
+  onDrain: (() => void) | undefined
+  onClose: (() => void) | undefined
+  /** There are no keys. */
+  mayRekey: (() => boolean) | undefined
+  readonly inKex = false
+
+  readonly #client: TerminalClient
+  #channel: Opened | undefined
+  /** What the bastion has been told last. */
+  #size: TerminalSize | undefined
+  /** The bastion has taken the shell, and it is not over: what is typed may go. */
+  #isShell = false
+  #hasClosed = false
+  /** Typed, and waiting for the channel's window. */
+  #typed: Buffer
+  /** Bytes of output since the window was last made wider. */
+  #shown = 0
+  /** Messages for the bastion: it is never called from within one of its own calls. */
+  #queue: Buffer[] = []
+  #isDelivering = false
+  #paused = false
+
+  /** `ahead`: what was typed before the session. */
+  constructor(client: TerminalClient, ahead: Uint8Array) {
+    this.#client = client
+    this.#typed = Buffer.from(ahead)
+    client.onTyped = (bytes) => this.#type(bytes)
+    client.onResize = (size) => {
+      if (this.#isShell) this.#tellSize(size)
+    }
+    client.onBreak = () => {
+      if (this.#isShell) this.#tell(buildChannelRequest(this.#channel!.id, 'break', false, BREAK_LENGTH))
+    }
+    client.onDrain = () => {
+      this.#widen()
+      this.onDrain?.()
+    }
+    client.onClose = () => {
+      this.#queue = []
+      this.onClose?.()
+    }
+  }
+
+  /** The session begins: whoever listens to the leg does so by now. */
+  begin(): void {
+    const open = { type: 'session', sender: CHANNEL, window: WINDOW, maxPacket: MAX_CHANNEL_PACKET }
+    this.#tell(buildChannelOpen({ ...open, typeData: NOTHING }))
+    this.#flow()
+  }
+
+  get closed(): boolean {
+    return this.#client.closed
+  }
+
+  get congested(): boolean {
+    return this.#client.congested
+  }
+
+  get flooded(): boolean {
+    return this.#client.flooded
+  }
+
+  get paused(): boolean {
+    return this.#paused
+  }
+
+  set paused(paused: boolean) {
+    this.#paused = paused
+    if (!paused && this.#queue.length > 0) queueMicrotask(() => this.#deliver())
+    this.#flow()
+  }
+
+  /** Nothing in these protocols asks for an answer: TCP says whether the client is there. */
+  takeHeard(): boolean {
+    return true
+  }
+
+  refreshKeys(): void {}
+
+  end(): void {
+    this.#client.end()
+  }
+
+  breach(): void {
+    this.#client.end()
+  }
+
+  destroy(): void {
+    this.#client.destroy()
+  }
+
+  send(payload: Uint8Array): void {
+    if (this.onSend) this.onSend(payload)
+    else this.sendNow(payload)
+  }
+
+  sendNow(payload: Uint8Array): void {
+    if (this.closed) return
+    switch (payload[0]) {
+      case MSG.globalRequest:
+        if (parseGlobalRequest(payload).wantReply) this.#tell(buildRequestFailure())
+        return
+      case MSG.channelOpenConfirmation:
+        this.#confirmed(payload)
+        return
+      case MSG.channelOpenFailure: {
+        const { description } = parseChannelOpenFailure(payload)
+        this.#client.show(`${wordsOf(Buffer.from(description).toString('utf8'))}\r\n`)
+        this.#client.end()
+        return
+      }
+      case MSG.channelSuccess:
+        this.#isShell = true
+        // The window may have changed while the shell was waited for.
+        this.#tellSize(this.#client.terminal)
+        this.#pass()
+        return
+      case MSG.channelFailure:
+        this.#client.show('sallyport: the target refused a shell\r\n')
+        this.#close()
+        return
+      case MSG.channelData:
+        this.#show(dataOf(payload))
+        return
+      case MSG.channelExtendedData:
+        this.#show(extendedDataOf(payload))
+        return
+      case MSG.channelWindowAdjust:
+        this.#channel!.window += windowAdjustOf(payload)
+        this.#pass()
+        return
+      case MSG.channelClose:
+        this.#close()
+        return
+      // An end of output, and how the program ended, have no form here.
+    }
+  }
+
+  #confirmed(payload: Uint8Array): void {
+    const { sender: id, window, maxPacket } = parseChannelOpenConfirmation(payload)
+    this.#channel = { id, window, maxPacket: Math.min(maxPacket, MAX_CHANNEL_PACKET) }
+    const { type: terminal, ...size } = this.#client.terminal
+    this.#size = size
+    this.#tell(buildPtyRequest(id, false, { terminal, ...size, modes: NOTHING }))
+    this.#tell(buildShell(id, true))
+  }
+
+  #tellSize({ columns, rows, widthPixels, heightPixels }: TerminalSize): void {
+    const size = { columns, rows, widthPixels, heightPixels }
+    if (isDeepStrictEqual(size, this.#size)) return
+    this.#size = size
+    const data = new Writer(16).uint32(columns).uint32(rows).uint32(widthPixels).uint32(heightPixels)
+    this.#tell(buildChannelRequest(this.#channel!.id, 'window-change', false, data.finish()))
+  }
+
+  #show(output: Uint8Array): void {
+    this.#client.show(output)
+    this.#shown += output.length
+    this.#widen()
+  }
+
+  /** Where the client does not read, the window stays as narrow as it is. */
+  #widen(): void {
+    if (!this.#channel || this.#hasClosed || this.#shown < WINDOW / 2 || this.congested) return
+    this.#tell(buildWindowAdjust(this.#channel.id, this.#shown))
+    this.#shown = 0
+  }
+
+  #type(bytes: Uint8Array): void {
+    this.#typed = this.#typed.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#typed, bytes])
+    this.#pass()
+  }
+
+  /** As much of what was typed as the channel takes. */
+  #pass(): void {
+    const channel = this.#channel
+    while (channel && this.#isShell && this.#typed.length > 0 && channel.window > 0) {
+      const part = this.#typed.subarray(0, Math.min(channel.window, channel.maxPacket))
+      this.#typed = this.#typed.subarray(part.length)
+      channel.window -= part.length
+      this.#tell(buildData(channel.id, part))
+    }
+    this.#flow()
+  }
+
+  #flow(): void {
+    if (!this.closed) this.#client.paused = this.#paused || this.#typed.length > MAX_TYPED
+  }
+
+  /** The one channel is over, and the connection with it. */
+  #close(): void {
+    if (this.#hasClosed) return
+    this.#hasClosed = true
+    this.#isShell = false
+    this.#tell(buildClose(this.#channel!.id))
+    this.#client.end()
+  }
+
+  #tell(message: Buffer): void {
+    this.#queue.push(message)
+    if (this.#queue.length === 1) queueMicrotask(() => this.#deliver())
+  }
+
+  #deliver(): void {
+    if (this.#isDelivering) return
+    this.#isDelivering = true
+    // A handler may pause the leg, and what it is sent may ask for more.
+    for (let message = this.#next(); message; message = this.#next()) this.onMessage?.(message)
+    this.#isDelivering = false
+  }
+
+  #next(): Buffer | undefined {
+    return this.#paused ? undefined : this.#queue.shift()
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The keys of recordings: one random key a session, wrapped with age for those who may open it (the broker's own
+ * identity is one recipient like the others), and the folder that a session's recording lives in.
+ */
+import { Buffer } from 'node:buffer'
+import { mkdir, open } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
+import type { RecordingGrant } from '../../src/contract/gate.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { RecordingError } from './format/error.ts'
+import { type Metadata, signerMetadata } from './format/header.ts'
+import { KEY_FILE_NAME, MAX_KEY_FILE, SESSION_KEY_LENGTH } from './format/limits.ts'
+import { syncDirectory } from './session-file.ts'
+
+/** A new age X25519 identity (`AGE-SECRET-KEY-1…`), for the broker's own use. */
+export async function makeIdentity(): Promise<Secret> {
+  return Secret.of(await generateX25519Identity())
+}
+
+/** The recipient (`age1…`) that belongs to an identity. Throws when the identity is none. */
+export function recipientOf(identity: Secret): Promise<string> {
+  return identityToRecipient(identity.revealText())
+}
+
+/** Why a string from the configuration is no age recipient; undefined when it is one. */
+export function recipientFault(recipient: string): string | undefined {
+  try {
+    new Encrypter().addRecipient(recipient)
+    return undefined
+  } catch {
+    return `expected an age recipient (age1…), got ${JSON.stringify(recipient.slice(0, 80))}: make one with age-keygen`
+  }
+}
+
+/** Wraps a session's key so that each of the recipients can open it: the content of `key.age`. */
+export function wrapKey(key: Uint8Array, recipients: readonly string[]): Promise<Uint8Array> {
+  if (recipients.length === 0)
+    throw new Error('expected at least one age recipient for a recording, got none')
+  const encrypter = new Encrypter()
+  for (const recipient of recipients) encrypter.addRecipient(recipient)
+  return encrypter.encrypt(key)
+}
+
+/**
+ * The session's key out of `key.age`, by the identity among these that opens it. Throws RecordingError: `wrong_key` when
+ * none of them is among the recipients, `bad_key_file` when the file is malformed.
+ */
+export async function unwrapKey(wrapped: Uint8Array, ...identities: readonly Secret[]): Promise<Uint8Array> {
+  if (wrapped.length > MAX_KEY_FILE) {
+    throw new RecordingError(
+      'bad_key_file',
+      `expected at most ${MAX_KEY_FILE} bytes of wrapped key, got ${wrapped.length}`,
+    )
+  }
+  const decrypter = new Decrypter()
+  for (const identity of identities) decrypter.addIdentity(identity.revealText())
+  let key: Uint8Array
+  try {
+    key = await decrypter.decrypt(wrapped)
+  } catch (error) {
+    const foreign = error instanceof Error && error.message.includes('no identity matched')
+    throw foreign
+      ? new RecordingError(
+          'wrong_key',
+          `this identity is not among the recipients of the recording's ${KEY_FILE_NAME}`,
+        )
+      : new RecordingError(
+          'bad_key_file',
+          `the recording's ${KEY_FILE_NAME} is malformed: it was changed or cut`,
+        )
+  }
+  if (key.length === SESSION_KEY_LENGTH) return key
+  throw new RecordingError(
+    'bad_key_file',
+    `expected a key of ${SESSION_KEY_LENGTH} bytes in ${KEY_FILE_NAME}, got ${key.length}`,
+  )
+}
+
+/** The folder of a session: `<root>/<YYYY>/<MM>/<DD>/<session>`, by the UTC day on which it began. */
+export function sessionDirectory(root: string, session: string, begin: number): string {
+  if (!SESSION_NAME.test(session))
+    throw new Error(`expected a session id of letters, digits, _ and -, got ${JSON.stringify(session)}`)
+  const [year, month, day] = new Date(begin).toISOString().slice(0, 10).split('-')
+  return join(root, year!, month!, day!, session)
+}
+
+/** What may be a folder's name; the format itself allows any text. */
+export const SESSION_NAME = /^[A-Za-z0-9_-]{1,64}$/
+
+export interface Preparation {
+  /** The recordings' folder. */
+  root: string
+  session: string
+  /** Milliseconds since the epoch. */
+  begin: number
+  /** Age recipients, the broker's own among them unless it may not open the recording. */
+  recipients: readonly string[]
+  /** The raw Ed25519 key that the checkpoints will be signed with. */
+  signer: Uint8Array
+  /** Who, from where, to where: shown to anybody who has the file. */
+  metadata: Metadata
+  minimumFree: number
+  /** Random bytes: a session's key. */
+  random: (length: number) => Uint8Array
+}
+
+/** Makes the session's folder with `key.age` in it, both on the disk, and the grant for its writer. */
+export async function prepareRecording(preparation: Preparation): Promise<RecordingGrant> {
+  const { root, session, begin, signer, minimumFree } = preparation
+  const directory = sessionDirectory(root, session, begin)
+  const key = preparation.random(SESSION_KEY_LENGTH)
+  const wrapped = await wrapKey(key, preparation.recipients)
+  const made = await mkdir(directory, { recursive: true, mode: 0o700 })
+  const file = await open(join(directory, KEY_FILE_NAME), 'wx', 0o600)
+  try {
+    await file.writeFile(Buffer.from(wrapped))
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  for (let path = directory; path !== dirname(made ?? directory); path = dirname(path))
+    await syncDirectory(path)
+  if (made !== undefined) await syncDirectory(dirname(made))
+  const fields = { session, begin: new Date(begin).toISOString(), ...signerMetadata(signer) }
+  return { directory, key, metadata: { ...preparation.metadata, ...fields }, minimumFree }
+}

@@ -1,0 +1,384 @@
+/**
+ * Writes one session's recording while it runs. `write` is synchronous and cheap: frames gather in a group; full
+ * or half a second old it is sealed, and a single flush at a time numbers and links the sealed groups, has a
+ * checkpoint signed, and puts all of it on the disk. So a killed process loses less than a second.
+ *
+ * Nothing is dropped in silence: what cannot be written, signed or kept is told once through `onFailure`, and
+ * the session has to end (invariant 2).
+ */
+import { Buffer } from 'node:buffer'
+import { createSecretKey, type KeyObject } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RecordingGrant } from '../../src/contract/gate.ts'
+import { Chain } from './chain.ts'
+import { FlushWaiters } from './flush-waiters.ts'
+import { type CheckpointKind, encodeCheckpoint } from './format/checkpoint.ts'
+import { CONTINUED, GroupBuilder, releaseGroup } from './format/group.ts'
+import { encodeHeader, parseHeader } from './format/header.ts'
+import {
+  FILE_NAME,
+  LINK_LENGTH,
+  MAX_FRAME_PAYLOAD,
+  MAX_STRUCTURED_PAYLOAD,
+  SESSION_KEY_LENGTH,
+} from './format/limits.ts'
+import { bodyHash, RECORD } from './format/record.ts'
+import { type End, FRAME, type FrameSink, type FrameType, isStream } from './frames.ts'
+import { FreeSpace, requireSpace } from './free-space.ts'
+import { SessionFile } from './session-file.ts'
+import { inTime, proving, type Sign } from './signer.ts'
+
+/** Backlog in bytes above which the relay has to stop reading until `onDrain`. */
+export const BACKLOG_LIMIT = 4 * 1024 * 1024
+/** Backlog at which the recording fails: what a relay may have had in flight when it stopped reading. */
+export const BACKLOG_HARD_LIMIT = 4 * BACKLOG_LIMIT
+/** Age of a group's first frame at which it is sealed; the rest of the second is for signing and the disk. */
+export const GROUP_MILLISECONDS = 500
+/**
+ * Bytes a second that are compressed; what comes faster is kept as it is. zstd costs several times what sealing
+ * and hashing cost, which bulk output would feel.
+ */
+const COMPRESSED_PER_SECOND = 8 * 1024 * 1024
+
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number
+  /** Microseconds since any moment, never decreasing. */
+  monotonic(): bigint | number
+}
+
+export interface WriterOptions {
+  sign: Sign
+  clock: Clock
+  /** Called once: the recording cannot go on, so neither can the session. */
+  onFailure: (error: Error) => void
+}
+
+export interface RecordingResult {
+  state: 'sealed' | 'failed'
+  /** Bytes of the file. */
+  size: number
+  frames: number
+  /** The chain's head, in hex. */
+  digest: string
+}
+
+interface SealedGroup {
+  body: Buffer[]
+  hash: Buffer
+  /** Bytes that it counts for in the backlog. */
+  weight: number
+  frames: number
+  last: number
+}
+
+export class RecordingWriter implements FrameSink {
+  readonly #space: FreeSpace
+  readonly #options: WriterOptions
+  readonly #file: SessionFile
+  readonly #key: KeyObject
+  readonly #epoch: number
+  readonly #group = new GroupBuilder()
+  #chain: Chain
+  #groups = 0
+  #queue: SealedGroup[] = []
+  #queued = 0
+  #framesOnDisk = 0
+  #lastOnDisk = 0
+  #lastTime = 0
+  #timer: NodeJS.Timeout | undefined
+  #flushing: Promise<void> | undefined
+  #drains: (() => void)[] = []
+  readonly #waiters = new FlushWaiters()
+  #accepted = 0
+  #compressible = COMPRESSED_PER_SECOND
+  #compressibleSince = 0
+  #failure: Error | undefined
+  /** No more frames are accepted. */
+  #stopped = false
+  /** A flush failed: no more are tried until the end. */
+  #broken = false
+  /** A group could not be written, so none may follow it. */
+  #lost = false
+  #closed: Promise<RecordingResult> | undefined
+
+  private constructor(grant: RecordingGrant, options: WriterOptions, file: SessionFile, chain: Chain) {
+    this.#space = new FreeSpace(grant.directory, grant.minimumFree)
+    this.#options = options
+    this.#file = file
+    this.#chain = chain
+    this.#key = createSecretKey(grant.key)
+    this.#epoch = Number(options.clock.monotonic())
+  }
+
+  /**
+   * Makes `session.rec` in the grant's folder, with its header and a first signed checkpoint on the disk when this
+   * resolves. Throws when the volume is too full, the signature is not by the key that the metadata name
+   * (`signerMetadata`), or the file is there already.
+   */
+  static async open(grant: RecordingGrant, options: WriterOptions): Promise<RecordingWriter> {
+    if (grant.key.length !== SESSION_KEY_LENGTH) {
+      throw new Error(`expected a session key of ${SESSION_KEY_LENGTH} bytes, got ${grant.key.length}`)
+    }
+    const bytes = encodeHeader(grant.metadata)
+    const header = parseHeader(bytes)
+    await requireSpace(grant.directory, grant.minimumFree)
+    const path = join(grant.directory, FILE_NAME)
+    const file = await SessionFile.create(path)
+    const chain = new Chain(header.session, bytes.subarray(-LINK_LENGTH), 0, bytes.length)
+    const writer = new RecordingWriter(grant, options, file, chain)
+    try {
+      const checkpoint = await writer.#checkpoint(chain, 'interim', proving(header, options.sign))
+      await file.append([bytes, ...checkpoint])
+    } catch (error) {
+      await file.close()
+      await rm(path)
+      throw error
+    }
+    return writer
+  }
+
+  /** Bytes that were accepted and are not on the disk yet. */
+  get backlog(): number {
+    return this.#broken ? 0 : this.#queued + this.#group.length
+  }
+
+  /** Calls back once: when half of BACKLOG_LIMIT is free again, at once if it is. */
+  onDrain(callback: () => void): void {
+    this.#drains.push(callback)
+    queueMicrotask(() => this.#drain())
+  }
+
+  /** Frames that were accepted until now, as a reader counts them. */
+  get accepted(): number {
+    return this.#accepted
+  }
+
+  /** When the last of them came: microseconds since the recording began. */
+  get time(): number {
+    return this.#lastTime
+  }
+
+  /**
+   * Resolves when all that was accepted until now is on the disk, under a signed checkpoint. Those who ask while the
+   * disk is busy share its next turn. Rejects when the recording fails before.
+   */
+  flush(): Promise<void> {
+    this.#seal()
+    return this.#waiters.until(this.#groups, this.#broken ? this.#failure : undefined)
+  }
+
+  /**
+   * Takes a frame; its payload is copied. Output and input longer than 64 KiB become several frames. A structured
+   * payload has at most 2 MiB: a longer one fails the recording. After a failure, and after `close`, frames are
+   * ignored.
+   */
+  write(type: FrameType, channel: number, payload: Uint8Array): void {
+    if (this.#stopped || this.#closed) return
+    this.#take(type, channel, payload)
+    if (this.backlog > BACKLOG_HARD_LIMIT) {
+      // What was accepted is still written; a disk that does not come back fails the flush.
+      this.#stopped = true
+      this.#fail(new Error(`the disk is slower than the session: ${this.backlog} bytes are waiting`))
+    }
+  }
+
+  /**
+   * Writes the end frame and the closing checkpoint, and closes the file. Never throws: a recording that could
+   * not be finished is `failed`. Calling it again gives the same answer.
+   */
+  close(end: End): Promise<RecordingResult> {
+    if (!this.#closed) {
+      if (!this.#lost) this.#take(FRAME.end, 0, Buffer.from(JSON.stringify(end), 'utf8'))
+      this.#closed = this.#finish()
+    }
+    return this.#closed
+  }
+
+  /** Microseconds since the recording began; a clock that goes back stands still here. */
+  #now(): number {
+    const time = Math.floor(Number(this.#options.clock.monotonic()) - this.#epoch)
+    if (time > this.#lastTime) this.#lastTime = time
+    return this.#lastTime
+  }
+
+  #take(type: FrameType, channel: number, payload: Uint8Array): void {
+    const time = this.#now()
+    if (payload.length <= MAX_FRAME_PAYLOAD) {
+      this.#append(type, channel, time, payload)
+    } else {
+      const stream = isStream(type)
+      if (!stream && payload.length > MAX_STRUCTURED_PAYLOAD) {
+        this.#fail(
+          new Error(`expected at most ${MAX_STRUCTURED_PAYLOAD} bytes in a frame, got ${payload.length}`),
+        )
+        return
+      }
+      for (let at = 0; at < payload.length; at += MAX_FRAME_PAYLOAD) {
+        const end = at + MAX_FRAME_PAYLOAD
+        const more = !stream && end < payload.length ? CONTINUED : 0
+        this.#append(type | more, channel, time, payload.subarray(at, end))
+      }
+    }
+  }
+
+  #append(type: number, channel: number, time: number, payload: Uint8Array): void {
+    if (!this.#group.append(type, channel, time, payload)) {
+      this.#seal()
+      this.#group.append(type, channel, time, payload)
+    }
+    if ((type & CONTINUED) === 0) this.#accepted++
+    this.#timer ??= setTimeout(() => this.#seal(), GROUP_MILLISECONDS)
+  }
+
+  /** Seals the group and sees that it is flushed. */
+  #seal(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const weight = this.#group.length
+    if (weight === 0 || this.#lost) return
+    const sealed = this.#group.seal(this.#key, this.#groups, this.#mayCompress(weight))
+    this.#groups++
+    // Hashed here and not in the flush: the bytes are still in the processor's cache.
+    this.#queue.push({ ...sealed, hash: bodyHash(...sealed.body), weight })
+    this.#queued += weight
+    if (!this.#broken) this.#flushing ??= this.#flush()
+  }
+
+  #mayCompress(bytes: number): boolean {
+    const elapsed = (this.#lastTime - this.#compressibleSince) / 1e6
+    this.#compressibleSince = this.#lastTime
+    const earned = this.#compressible + elapsed * COMPRESSED_PER_SECOND
+    this.#compressible = Math.min(earned, COMPRESSED_PER_SECOND)
+    if (this.#compressible < bytes) return false
+    this.#compressible -= bytes
+    return true
+  }
+
+  async #flush(): Promise<void> {
+    // Let the caller's own turn end before the disk is asked: more frames may follow in it.
+    await Promise.resolve()
+    try {
+      while (this.#queue.length > 0 && !this.#broken) {
+        await this.#put('interim')
+        // Only a failure and no break: there is room for the rest and for the end, that is what the floor is for.
+        await this.#space.check(this.#lastTime, this.#file.size).catch((error) => this.#fail(asError(error)))
+      }
+    } catch (error) {
+      this.#break(asError(error))
+    } finally {
+      this.#flushing = undefined
+    }
+  }
+
+  /** Puts all sealed groups and a checkpoint after them on the disk. */
+  async #put(kind: CheckpointKind): Promise<void> {
+    const batch = this.#queue
+    this.#queue = []
+    const chain = this.#chain.fork()
+    const parts = batch.flatMap((group) => chain.add(RECORD.group, group.body, group.hash))
+    const reached = {
+      frames: batch.reduce((sum, group) => sum + group.frames, this.#framesOnDisk),
+      last: batch.at(-1)?.last ?? this.#lastOnDisk,
+    }
+    try {
+      parts.push(...(await this.#checkpoint(chain, kind, this.#options.sign, reached)))
+      await this.#file.append(parts)
+    } catch (error) {
+      await this.#salvage(batch)
+      throw error
+    }
+    this.#written(chain, batch)
+    this.#waiters.prove(batch.length)
+  }
+
+  /** Without a signature, or on a disk with little room, the groups are kept as far as they go: one by one. */
+  async #salvage(batch: readonly SealedGroup[]): Promise<void> {
+    try {
+      for (const group of batch) {
+        const chain = this.#chain.fork()
+        await this.#file.append(chain.add(RECORD.group, group.body, group.hash))
+        this.#written(chain, [group])
+      }
+    } catch {
+      // The caller tells of the failure that came first.
+      this.#lost = true
+    }
+  }
+
+  #written(chain: Chain, batch: readonly SealedGroup[]): void {
+    this.#chain = chain
+    for (const group of batch) {
+      this.#framesOnDisk += group.frames
+      this.#lastOnDisk = group.last
+      this.#queued -= group.weight
+      releaseGroup(group.body)
+    }
+    this.#drain()
+  }
+
+  #checkpoint(
+    chain: Chain,
+    kind: CheckpointKind,
+    sign: Sign,
+    reached = { frames: this.#framesOnDisk, last: this.#lastOnDisk },
+  ): Promise<Buffer[]> {
+    const closing = { frames: reached.frames, droppedBytes: 0, unsignedBytes: 0, lastFrame: reached.last }
+    const body = encodeCheckpoint({
+      kind,
+      wallTime: this.#options.clock.now(),
+      time: this.#now(),
+      ...(kind === 'interim' ? {} : { closing }),
+    })
+    return chain.checkpoint(body, inTime(sign))
+  }
+
+  #drain(): void {
+    if (this.#drains.length === 0 || (this.backlog > BACKLOG_LIMIT / 2 && !this.#broken)) return
+    const callbacks = this.#drains
+    this.#drains = []
+    for (const callback of callbacks) callback()
+  }
+
+  #fail(error: Error): void {
+    if (this.#failure) return
+    this.#failure = error
+    this.#options.onFailure(error)
+  }
+
+  #break(error: Error): void {
+    this.#broken = true
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#fail(error)
+    this.#waiters.fail(error)
+    this.#drain()
+  }
+
+  async #finish(): Promise<RecordingResult> {
+    this.#seal()
+    await this.#flushing
+    if (!this.#broken) {
+      await this.#put(this.#failure ? 'failed' : 'sealed').catch((error) => this.#break(asError(error)))
+    }
+    if (this.#broken) {
+      // A last try, with what came meanwhile: the tail that did not fit was cut off, so there may be room for the
+      // closing checkpoint at least. If not, the recovery makes one.
+      if (this.#lost) this.#queue = []
+      await this.#put('failed').catch(() => undefined)
+    }
+    await this.#file.close().catch((error) => this.#fail(asError(error)))
+    return {
+      state: this.#failure ? 'failed' : 'sealed',
+      size: this.#file.size,
+      frames: this.#framesOnDisk,
+      digest: Buffer.from(this.#chain.head).toString('hex'),
+    }
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}

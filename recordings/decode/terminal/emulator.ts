@@ -1,0 +1,124 @@
+/**
+ * A terminal in memory (xterm.js without a screen): for replaying and indexing, never in a proxy. What a recording
+ * writes to it passes the filter first, so that it holds no titles, links or strings, and every number is bounded.
+ */
+import { createRequire } from 'node:module'
+import type { IBufferLine, Terminal } from '@xterm/headless'
+import { FOR_EMULATOR, MAX_ROWS, TerminalFilter } from './filter.ts'
+import { internalsOf } from './internals.ts'
+import { canSnapshot, snapshotOf } from './snapshot.ts'
+
+// It is CommonJS, and Node does not see the names that it exports.
+const { Terminal: Xterm } = createRequire(import.meta.url)(
+  '@xterm/headless',
+) as typeof import('@xterm/headless')
+
+/**
+ * A larger terminal is emulated in this size, as one of MAX_ROWS: a cell costs 24 bytes, and a sequence that clears the
+ * screen as many cells as there are.
+ */
+export const MAX_COLUMNS = 500
+/** Characters that wait to be written, above which `push` wants to be waited for. */
+const MAX_PENDING = 64 * 1024
+
+export interface Size {
+  columns: number
+  rows: number
+}
+
+export interface Cursor {
+  x: number
+  y: number
+  isHidden: boolean
+}
+
+export class Emulator {
+  readonly #terminal: Terminal
+  readonly #filter = new TerminalFilter(FOR_EMULATOR)
+  #pending = ''
+
+  /** `convertEol`: line feeds return too, as for output that no terminal's driver has seen. */
+  constructor(size: Size, options: { convertEol?: boolean } = {}) {
+    const { columns, rows } = bounded(size)
+    this.#terminal = new Xterm({
+      cols: columns,
+      rows,
+      scrollback: 0,
+      allowProposedApi: true,
+      convertEol: options.convertEol === true,
+    })
+  }
+
+  get size(): Size {
+    return { columns: this.#terminal.cols, rows: this.#terminal.rows }
+  }
+
+  /** Whether a snapshot would miss nothing of what was pushed. */
+  get isBetweenSequences(): boolean {
+    return this.#filter.isBetweenSequences
+  }
+
+  /** Whether the state has a snapshot; call after `settle`. */
+  get canSnapshot(): boolean {
+    return canSnapshot(this.#terminal)
+  }
+
+  /** Takes output. A promise is to be waited for before more is pushed. */
+  push(text: string): Promise<void> | undefined {
+    this.#pending += this.#filter.push(text)
+    return this.#pending.length > MAX_PENDING ? this.settle() : undefined
+  }
+
+  /** Resolves when everything that was pushed is on the screen. */
+  settle(): Promise<void> {
+    const text = this.#pending
+    this.#pending = ''
+    if (text === '') return Promise.resolve()
+    return new Promise((resolve) => this.#terminal.write(text, resolve))
+  }
+
+  async resize(size: Size): Promise<void> {
+    await this.settle()
+    const { columns, rows } = bounded(size)
+    this.#terminal.resize(columns, rows)
+  }
+
+  /** Puts a fresh emulator of the same size into the state of a snapshot. */
+  async restore(snapshot: string): Promise<void> {
+    await new Promise<void>((resolve) => this.#terminal.write(snapshot, resolve))
+  }
+
+  /** The state as text; call after `settle`. */
+  snapshot(): string {
+    return snapshotOf(this.#terminal)
+  }
+
+  /** Row `y` of the screen, from 0; call after `settle`. */
+  line(y: number): IBufferLine | undefined {
+    const { active } = this.#terminal.buffer
+    return active.getLine(active.baseY + y)
+  }
+
+  get cursor(): Cursor {
+    const { x, y } = internalsOf(this.#terminal).active
+    return {
+      x: Math.min(x, this.#terminal.cols - 1),
+      y,
+      isHidden: internalsOf(this.#terminal).isCursorHidden,
+    }
+  }
+
+  /** The screen's rows as text, without spaces at their ends. */
+  text(): string[] {
+    return Array.from({ length: this.#terminal.rows }, (_, y) => this.line(y)?.translateToString(true) ?? '')
+  }
+
+  dispose(): void {
+    this.#terminal.dispose()
+  }
+}
+
+function bounded({ columns, rows }: Size): Size {
+  // xterm.js has at least two columns.
+  return { columns: Math.max(2, Math.min(MAX_COLUMNS, columns)), rows: Math.max(1, Math.min(MAX_ROWS, rows)) }
+}

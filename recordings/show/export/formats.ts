@@ -1,0 +1,243 @@
+/** Every form that a recording can be had in. */
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { encodeColourPng, encodePng, titled } from '../../../src/drawing/png.ts'
+import type { CatalogEntry } from '../../storage/catalog.ts'
+import { FILE_NAME } from '../../container/format/limits.ts'
+import type { Channel } from '../index/directory.ts'
+import { PALETTE } from '../picture/palette.ts'
+import { canvasFor, drawTerminal } from '../picture/terminal.ts'
+import { RecordingReader } from '../../container/reader.ts'
+import type { Desktop } from '../replay/desktop.ts'
+import type { Playhead } from '../replay/playhead.ts'
+import { Replay } from '../replay/replay.ts'
+import { readPieces } from '../../container/session-file.ts'
+import { exportCast } from './cast.ts'
+import { leftOut, mainChannel, type Shown, type Survey, surveyOf } from '../../decode/frames/channel.ts'
+import { exportHtml } from './html/page.ts'
+import { exportJson } from './json.ts'
+import { exportBytes, exportText } from '../../decode/text/text.ts'
+import { exportTtyrec } from './ttyrec.ts'
+import { desktopFilm } from './video/desktop.ts'
+import { exportVideo, findFfmpeg, type VideoFormat } from './video/ffmpeg.ts'
+import { terminalFilm } from './video/terminal.ts'
+
+export const EXPORT_FORMATS = [
+  'cast',
+  'cast3',
+  'ttyrec',
+  'txt',
+  'json',
+  'html',
+  'png',
+  'mp4',
+  'webm',
+] as const
+export type ExportFormat = (typeof EXPORT_FORMATS)[number]
+/** Those of a session that shows a desktop. */
+export const GRAPHIC_FORMATS: readonly ExportFormat[] = ['png', 'mp4', 'webm', 'json', 'txt']
+
+export interface ExportChoice {
+  format: ExportFormat
+  /** Absent: the one that one most likely wants to see; JSON has all of them then, and HTML in any case. */
+  channel?: number | 'all'
+  /** Of cast, ttyrec and txt: the bytes as they were, with all that they do to a terminal. */
+  raw?: boolean
+  /** The moment of a PNG, in seconds since the recording began; absent: the end. */
+  at?: number
+}
+
+/** ffmpeg is wanted and not installed. */
+export class FfmpegMissing extends Error {
+  constructor() {
+    super('ffmpeg is not installed: on Debian, apt-get install ffmpeg')
+    this.name = 'FfmpegMissing'
+  }
+}
+
+/** The session shows a desktop, which this form cannot hold. */
+export class GraphicSession extends Error {
+  constructor() {
+    super(`expected a form for a graphic session: ${GRAPHIC_FORMATS.join(', ')}`)
+    this.name = 'GraphicSession'
+  }
+}
+
+/** The recording has nothing to show in that form, or not that channel. */
+export class NothingToShow extends Error {
+  constructor(session: string, channel: number | 'all' | undefined) {
+    const none = 'opened no channel: only json has something to show'
+    super(`session ${session} ${channel === undefined ? none : `has no channel ${channel}`}`)
+    this.name = 'NothingToShow'
+  }
+}
+
+/** The form cannot hold what was asked for. */
+export class BadChoice extends Error {
+  override name = 'BadChoice'
+}
+
+/** Forms that may be had with what does more than draw. */
+const RAW_FORMATS: readonly ExportFormat[] = ['cast', 'cast3', 'ttyrec', 'txt']
+
+/** Throws BadChoice when these do not go together. */
+export function requireChoice({ format, channel, raw }: ExportChoice): void {
+  if (raw === true && !RAW_FORMATS.includes(format)) {
+    throw new BadChoice(`expected one of ${RAW_FORMATS.join(', ')} as the form of raw output, not ${format}`)
+  }
+  if (raw === true && channel === 'all') {
+    throw new BadChoice('expected one channel of which the output is wanted raw, not all of them')
+  }
+  if (channel === 'all' && isReplayed(format) && format !== 'html') {
+    throw new BadChoice(`expected one channel: ${format} shows one`)
+  }
+}
+
+/** A stream that knows what of the session is in it. */
+export type Exported = Readable & { shown: Shown }
+
+/**
+ * The export as a stream, which may fail later: what comes before a fault in the recording is given by then, but for
+ * the forms that need an index. Throws BadChoice, FfmpegMissing, GraphicSession, NothingToShow, RecordingError.
+ */
+export async function openExport(
+  entry: CatalogEntry,
+  key: Uint8Array,
+  choice: ExportChoice,
+): Promise<Exported> {
+  requireChoice(choice)
+  const { pieces, shown } = isReplayed(choice.format)
+    ? await replayed(entry, key, choice, choice.format)
+    : await streamed(entry, key, choice, choice.format)
+  return Object.assign(Readable.from(pieces, { objectMode: false }), { shown })
+}
+
+interface Pieces {
+  pieces: AsyncIterable<string | Uint8Array>
+  shown: Shown
+}
+
+/** Drawn, or shown by chapters: by way of the index. */
+type ReplayedFormat = 'html' | 'png' | VideoFormat
+
+export function isReplayed(format: ExportFormat): format is ReplayedFormat {
+  return format === 'html' || format === 'png' || format === 'mp4' || format === 'webm'
+}
+
+async function streamed(
+  entry: CatalogEntry,
+  key: Uint8Array,
+  { channel: chosen, raw: isRaw = false }: ExportChoice,
+  format: Exclude<ExportFormat, ReplayedFormat>,
+): Promise<Pieces> {
+  const open = () => RecordingReader.open(readPieces(join(entry.directory, FILE_NAME)), key)
+  const survey = await surveyOf((await open()).frames())
+  const shown = shownOf(entry.session, survey, chosen ?? (format === 'json' ? 'all' : undefined))
+  const isGraphic = survey.channels.some(
+    (one) => one.isGraphic && (shown.channel === 'all' || shown.channel === one.channel),
+  )
+  if (!GRAPHIC_FORMATS.includes(format) && isGraphic) throw new GraphicSession()
+  const reader = await open()
+  const { metadata } = reader.header
+  const frames = reader.frames()
+  const cast = { version: format === 'cast3' ? 3 : 2, isRaw } as const
+  if (format === 'json') return { shown, pieces: exportJson(frames, shown.channel) }
+  if (format === 'txt')
+    return { shown, pieces: isRaw ? exportBytes(frames, shown) : exportText(frames, shown) }
+  if (format === 'ttyrec') return { shown, pieces: exportTtyrec(frames, shown, metadata, { isRaw }) }
+  return { shown, pieces: exportCast(frames, shown, metadata, cast) }
+}
+
+function shownOf(session: string, survey: Survey, chosen: number | 'all' | undefined): Shown {
+  const { channels, count } = survey
+  if (chosen === 'all') return { channel: 'all', count }
+  const channel = chosen ?? mainChannel(survey)?.channel
+  const place = channels.findIndex((one) => one.channel === channel)
+  if (channel === undefined || place < 0) throw new NothingToShow(session, chosen)
+  return { channel, place: place + 1, count }
+}
+
+async function replayed(
+  entry: CatalogEntry,
+  key: Uint8Array,
+  { channel: chosen, at }: ExportChoice,
+  format: ReplayedFormat,
+): Promise<Pieces> {
+  const isVideo = format === 'mp4' || format === 'webm'
+  const ffmpeg = isVideo ? findFfmpeg() : undefined
+  if (isVideo && ffmpeg === undefined) throw new FfmpegMissing()
+  const replay = await Replay.open(entry, key)
+  const { channels } = replay.directory
+  const isChosen = chosen !== undefined && chosen !== 'all'
+  const channel = isChosen ? channels.find((one) => one.channel === chosen) : replay.mainChannel
+  if (!channel) {
+    await replay.close()
+    throw new NothingToShow(entry.session, isChosen ? chosen : undefined)
+  }
+  const count = channels.length
+  const place = channels.indexOf(channel)
+  const one: Shown = { channel: channel.channel, place: place + 1, count }
+  if (channel.desktop) {
+    return { shown: one, pieces: await graphic(replay, channel, format, { at, ffmpeg, shown: one }) }
+  }
+  if (format === 'html') {
+    return { shown: { channel: 'all', count }, pieces: closing(exportHtml(replay, place), replay) }
+  }
+  if (format === 'png') return { shown: one, pieces: closing(exportPng(replay, channel, at, one), replay) }
+  const film = await terminalFilm(replay, channel)
+  return { shown: one, pieces: closing(exportVideo(film, format, ffmpeg!, titleOf(replay, one)), replay) }
+}
+
+/** What stands in a picture or a video about itself. */
+function titleOf({ header }: Replay, shown: Shown): string {
+  const lacks = leftOut(shown)
+  return `session ${header.session}${lacks === undefined ? '' : `, ${lacks}`}`
+}
+
+async function graphic(
+  replay: Replay,
+  channel: Channel,
+  format: ReplayedFormat,
+  { at, ffmpeg, shown }: { at: number | undefined; ffmpeg: string | undefined; shown: Shown },
+): Promise<AsyncIterable<Uint8Array>> {
+  try {
+    if (format === 'html') throw new GraphicSession()
+    const time = format !== 'png' ? channel.opened : at === undefined ? replay.directory.duration : at * 1e6
+    const head = await replay.desktopAt(channel, time)
+    if (!head) throw new NothingToShow(replay.header.session, channel.channel)
+    const title = titleOf(replay, shown)
+    if (format === 'png') return closing(exportDesktop(head, title), replay)
+    return closing(exportVideo(await desktopFilm(replay, channel, head), format, ffmpeg!, title), replay)
+  } catch (error) {
+    await replay.close()
+    throw error
+  }
+}
+
+async function* exportDesktop(head: Playhead<Desktop>, title: string): AsyncGenerator<Uint8Array> {
+  const png = titled(encodeColourPng(head.screen.picture), title)
+  await head.close()
+  yield png
+}
+
+async function* exportPng(
+  replay: Replay,
+  channel: Channel,
+  at: number | undefined,
+  shown: Shown,
+): AsyncGenerator<Uint8Array> {
+  const head = await replay.at(channel, at === undefined ? replay.directory.duration : at * 1e6)
+  const { emulator } = head.screen
+  const canvas = canvasFor(emulator.size)
+  drawTerminal(canvas, emulator)
+  await head.close()
+  yield titled(encodePng(canvas, PALETTE), titleOf(replay, shown))
+}
+
+async function* closing<T>(pieces: AsyncIterable<T>, replay: Replay): AsyncGenerator<T> {
+  try {
+    yield* pieces
+  } finally {
+    await replay.close()
+  }
+}

@@ -1,0 +1,38 @@
+/** Every frame of every channel, or of one, as a line of JSON, but for what is pixels. */
+import { Buffer, isUtf8 } from 'node:buffer'
+import { FRAME, type Frame, isGraphics, isStream } from '../../container/frames.ts'
+import { framesOfChannel } from '../../decode/frames/channel.ts'
+import { fieldsOf, frameName } from '../../decode/describe.ts'
+import { jsonLine, StreamDecoders } from '../../decode/frames/payload.ts'
+
+/**
+ * Lines `{"time": seconds, "channel": n, "type": name, …}`: a structured frame's fields as `data`, a stream's piece
+ * as `text`. `base64` carries the bytes where the text alone would not give them back.
+ */
+export async function* exportJson(
+  frames: AsyncIterable<Frame>,
+  chosen: number | 'all' = 'all',
+): AsyncGenerator<string> {
+  const decoders = new StreamDecoders()
+  for await (const frame of framesOfChannel(frames, chosen)) {
+    if (isGraphics(frame.type)) continue
+    const { channel } = frame
+    yield jsonLine({
+      time: frame.time / 1e6,
+      channel,
+      type: frameName(frame.type),
+      ...contentOf(frame, decoders),
+    })
+    if (frame.type === FRAME.channelClose) decoders.close(channel)
+  }
+}
+
+function contentOf(frame: Frame, decoders: StreamDecoders): Record<string, unknown> {
+  const base64 = () => Buffer.from(frame.payload).toString('base64')
+  if (isStream(frame.type)) {
+    const text = decoders.decode(frame.channel, frame.type, frame.payload)
+    return isUtf8(frame.payload) ? { text } : { text, base64: base64() }
+  }
+  const data = fieldsOf(frame)
+  return data ? { data } : { base64: base64() }
+}

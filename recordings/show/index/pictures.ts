@@ -1,0 +1,157 @@
+/**
+ * Keyframes of a graphic channel: its pixels in bands of rows, of which a keyframe writes those that have changed since the
+ * last one, and what its painter goes on with.
+ */
+import { Buffer } from 'node:buffer'
+import { FRAME, type Frame } from '../../container/frames.ts'
+import type { Framebuffer, Rectangle } from '../../decode/graphics/framebuffer.ts'
+import type { Painter, PainterState } from '../../decode/graphics/painter.ts'
+import type { Allowance } from './allowance.ts'
+import type { Block, PictureKeyframe, Place } from './directory.ts'
+
+/** Bytes of graphics between two keyframes: what a seek has to decode. Also as many as the last keyframe took. */
+export const KEYFRAME_GRAPHICS = 4 * 1024 * 1024
+/** Pixels that are painted between two keyframes, for graphics that are few bytes and much work. */
+const KEYFRAME_PAINTED = 128 * 1024 * 1024
+/** Bytes of graphics after which a snapshot is tried for again, where none was to be had. */
+const RETRY = 64 * 1024
+/** Pixels of a band: 1 MiB of them. */
+const BAND_PIXELS = 256 * 1024
+
+/** A keyframe's block: what it names, as JSON. */
+export interface PictureState {
+  width: number
+  height: number
+  /** Bands from the top, each of the rows that `bandRows` says. */
+  bands: Block[]
+  painter: PainterState
+}
+
+export interface PicturesOptions {
+  channel: number
+  painter: Painter
+  allowance: Allowance
+  write: (plain: Buffer) => Promise<Block>
+}
+
+/** Where a frame stands: `frames` of them, of any channel, come between the place and it. */
+export interface FramePlace {
+  place: Place
+  frames: number
+}
+
+export class Pictures {
+  readonly #options: PicturesOptions
+  #bands: Block[] = []
+  #size = ''
+  /** Since the last keyframe. */
+  #bytes = 0
+  #read = 0
+  #painted = 0
+  #written = 0
+  #retryAt = 0
+  #isOver = false
+
+  constructor(options: PicturesOptions) {
+    this.#options = options
+  }
+
+  /** So many bytes of the file have passed. */
+  read(bytes: number): void {
+    this.#read += bytes
+  }
+
+  /** Draws a frame of the channel; what keyframes there are to be had in it. `apart`: how much further apart they are. */
+  async apply(
+    frame: Frame,
+    at: FramePlace,
+    apart: { read: number; times: number },
+  ): Promise<PictureKeyframe[]> {
+    const { painter, allowance } = this.#options
+    if (this.#isOver) return []
+    if (frame.type !== FRAME.graphics) {
+      painter.apply(frame)
+      return []
+    }
+    const { payload } = frame
+    const made: PictureKeyframe[] = []
+    allowance.earn(payload.length)
+    this.#bytes += payload.length
+    let used = 0
+    do {
+      await allowance.spend(async () => {
+        used += painter.paint(payload.subarray(used))
+      })
+      this.#isOver = painter.stopped !== undefined || allowance.isSpent
+      if (this.#isOver) return made
+      if (!this.#isDue(apart)) continue
+      const keyframe = await allowance.spend(() => this.#keyframe(frame.time, at, used))
+      if (keyframe) made.push(keyframe)
+    } while (used < payload.length || painter.isPaused)
+    return made
+  }
+
+  #isDue({ read, times }: { read: number; times: number }): boolean {
+    if (!this.#options.painter.isAtPlace || this.#bytes < this.#retryAt) return false
+    return (
+      this.#bytes >= Math.max(KEYFRAME_GRAPHICS, this.#written) * times ||
+      this.#options.painter.painted - this.#painted >= KEYFRAME_PAINTED * times ||
+      this.#read >= read * times
+    )
+  }
+
+  async #keyframe(
+    time: number,
+    { place, frames }: FramePlace,
+    bytes: number,
+  ): Promise<PictureKeyframe | undefined> {
+    const { painter, channel, write } = this.#options
+    const state = painter.snapshot()
+    if (!state) {
+      this.#retryAt = this.#bytes + RETRY
+      return undefined
+    }
+    this.#written = 0
+    await this.#writeBands(painter.framebuffer)
+    const { width, height } = painter.framebuffer
+    const picture: PictureState = { width, height, bands: this.#bands, painter: state }
+    const block = await write(Buffer.from(JSON.stringify(picture)))
+    this.#written += block[2]
+    this.#bytes = 0
+    this.#read = 0
+    this.#retryAt = 0
+    this.#painted = painter.painted
+    return { channel, time, block, place, skip: [frames, bytes] }
+  }
+
+  async #writeBands(framebuffer: Framebuffer): Promise<void> {
+    const { width, height } = framebuffer
+    const size = `${width} × ${height}`
+    const dirty = framebuffer.takeDirty()
+    const rows = bandRows(width)
+    const bands: Block[] = []
+    for (let top = 0; top < height; top += rows) {
+      const known = this.#size === size ? this.#bands[bands.length] : undefined
+      const isSame = known && !dirty.some((one) => meets(one, top, rows))
+      bands.push(isSame ? known : await this.#writeBand(framebuffer, top, Math.min(rows, height - top)))
+    }
+    this.#bands = bands
+    this.#size = size
+  }
+
+  async #writeBand({ width, pixels }: Framebuffer, top: number, rows: number): Promise<Block> {
+    const band = pixels.subarray(top * width, (top + rows) * width)
+    const block = await this.#options.write(Buffer.from(band.buffer, band.byteOffset, band.byteLength))
+    this.#written += block[2]
+    return block
+  }
+}
+
+/** Rows of a band of a picture of this width; its last one may have fewer. */
+export function bandRows(width: number): number {
+  return Math.max(1, Math.floor(BAND_PIXELS / width))
+}
+
+function meets({ y, height }: Rectangle, top: number, rows: number): boolean {
+  return y < top + rows && y + height > top
+}

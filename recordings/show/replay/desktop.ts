@@ -1,0 +1,79 @@
+/** What a graphic channel shows: its frames, drawn by its painter. */
+import type { Buffer } from 'node:buffer'
+import { FRAME, type Frame } from '../../container/frames.ts'
+import type { Framebuffer } from '../../decode/graphics/framebuffer.ts'
+import { drawNote } from '../../decode/graphics/note.ts'
+import { framebufferOf, restorePainter } from '../../decode/open-graphics.ts'
+import type { Painter } from '../../decode/graphics/painter.ts'
+import { Allowance } from '../index/allowance.ts'
+import type { Block, PictureKeyframe } from '../index/directory.ts'
+import { bandRows, type PictureState } from '../index/pictures.ts'
+import type { Shown } from '../../decode/terminal/screen.ts'
+
+export class Desktop implements Shown {
+  readonly #painter: Painter
+  readonly #allowance: Allowance
+  #isTooMuch = false
+
+  /** Past `allowance` nothing more is drawn: a few bytes may ask for much. */
+  constructor(painter: Painter, allowance: Allowance = Allowance.ofDesktop()) {
+    this.#painter = painter
+    this.#allowance = allowance
+  }
+
+  /** As a keyframe shows it; undefined when that is damaged. `read` gives the index's blocks. */
+  static async restore(
+    kind: string,
+    { block }: PictureKeyframe,
+    read: (block: Block) => Promise<Buffer | undefined>,
+  ): Promise<Desktop | undefined> {
+    const plain = await read(block)
+    if (!plain) return undefined
+    const { width, height, bands, painter: state } = JSON.parse(plain.toString()) as PictureState
+    const framebuffer = framebufferOf({ width, height })
+    if (!framebuffer) return undefined
+    const rows = bandRows(width)
+    for (const [at, band] of bands.entries()) {
+      const pixels = await read(band)
+      if (!pixels) return undefined
+      framebuffer.bytes.set(pixels, at * rows * width * 4)
+    }
+    const painter = restorePainter(kind, state, framebuffer)
+    return painter && new Desktop(painter)
+  }
+
+  /** What is shown, with the pointer, and a note where there is nothing newer to show; until the next frame. */
+  get picture(): Framebuffer {
+    const { stopped } = this
+    const picture = this.#painter.picture()
+    if (stopped === undefined) return picture
+    const noted = picture.clone()
+    drawNote(noted, `the picture stops here: ${stopped}`)
+    return noted
+  }
+
+  /** Why there is nothing newer to show. */
+  get stopped(): string | undefined {
+    return this.#isTooMuch ? 'what follows takes more time to draw than there is' : this.#painter.stopped
+  }
+
+  apply(frame: Frame): Promise<void> | undefined {
+    if (frame.type === FRAME.graphics) return this.#draw(frame.payload)
+    this.#painter.apply(frame)
+    return undefined
+  }
+
+  async #draw(graphics: Uint8Array): Promise<void> {
+    const painter = this.#painter
+    this.#allowance.earn(graphics.length)
+    let rest = graphics
+    while (!this.#isTooMuch && (rest.length > 0 || painter.isPaused)) {
+      if (this.#allowance.isSpent) this.#isTooMuch = true
+      else rest = rest.subarray(await this.#allowance.spend(async () => painter.paint(rest)))
+    }
+  }
+
+  async settle(): Promise<void> {}
+
+  dispose(): void {}
+}

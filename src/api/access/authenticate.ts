@@ -1,0 +1,150 @@
+/**
+ * Who makes the request (spec.md 5.1): an API key, in a user's name or its own, or a user by sign-in cookie.
+ * The user is read from the store each time, so that a disabled one loses access at once.
+ */
+import { createHash } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { mayActFor } from '../../identity/acting.ts'
+import type { Basis } from '../../identity/basis.ts'
+import { flawOfStanding } from '../../identity/standing.ts'
+import { looksLikeId } from '../../model/names.ts'
+import { isFrom } from '../../model/networks.ts'
+import type { ApiKey, Id } from '../../model/objects.ts'
+import { intersection, NOTHING, type ProfileRights } from '../../model/profiles.ts'
+import type { Store } from '../../store/store.ts'
+import type { Caller } from './caller.ts'
+import type { Context } from './context.ts'
+import { ApiError } from '../http/errors.ts'
+import { actor, addressOf, record } from './events.ts'
+import { KEY_USE_INTERVAL, MAX_KEY_USES, MAX_TEXT } from '../http/limits.ts'
+
+export const SESSION_COOKIE = 'sallyport_session'
+
+/** The caller of a request. @throws ApiError `authentication_required` */
+export async function authenticate(context: Context, request: FastifyRequest): Promise<Caller> {
+  const key = request.headers['x-auth-key']
+  const user = request.headers['x-auth-user']
+  if (typeof key === 'string')
+    return byKey(context, request, key, typeof user === 'string' ? user : undefined)
+  const token = request.cookies[SESSION_COOKIE]
+  // a user context without a key is somebody who means to act as another: the cookie must not decide silently
+  if (token === undefined || user !== undefined) throw new ApiError('authentication_required')
+  return byCookie(context, request, token)
+}
+
+async function byCookie({ deps, signIns }: Context, request: FastifyRequest, token: string): Promise<Caller> {
+  const now = deps.clock()
+  const signIn = signIns.use(token, now)
+  const user = signIn && (await deps.store.users.find(signIn.userId))
+  const mayStay =
+    user &&
+    signIn.secretRevision === (user.secretRevision ?? 0) &&
+    user.userAuths.includes('local_password') &&
+    !flawOfStanding(user, addressOf(request), now)
+  if (!mayStay) {
+    signIns.end(token)
+    throw new ApiError('authentication_required')
+  }
+  return {
+    name: user.userName,
+    user,
+    key: undefined,
+    profile: user.profile,
+    rights: await rightsOf(deps.store, user.profile),
+    basis: {
+      userId: user.id,
+      address: addressOf(request),
+      proof: { method: 'password', revision: signIn.secretRevision },
+    },
+  }
+}
+
+async function byKey(
+  context: Context,
+  request: FastifyRequest,
+  text: string,
+  userName: string | undefined,
+): Promise<Caller> {
+  const { deps } = context
+  const now = deps.clock()
+  const refuse = async (reason: string, known?: ApiKey): Promise<never> => {
+    await record(deps.audit, request, 'auth.failure', {
+      ...(userName === undefined ? {} : { user: userName.slice(0, MAX_TEXT) }),
+      ...(known && { api_key: known.keyName }),
+      method: 'api_key',
+      protocol: 'HTTPS',
+      reason,
+    })
+    throw new ApiError('authentication_required')
+  }
+  const key = await deps.store.apiKeys.findByHash(hashOfKey(text))
+  if (!key) return refuse('unknown key')
+  if (key.expirationDate !== undefined && key.expirationDate <= now)
+    return refuse(`key ${key.keyName} has expired`, key)
+  if (!isFrom(addressOf(request), key.ipSource)) {
+    return refuse(`key ${key.keyName} is not for this address`, key)
+  }
+  const rights = await rightsOf(deps.store, key.profile)
+  const basisFor = (userId: Id | undefined): Basis => ({
+    userId,
+    address: addressOf(request),
+    proof: { method: 'api_key', id: key.id, name: key.keyName },
+  })
+  if (userName === undefined) {
+    const caller = {
+      name: `key:${key.keyName}`,
+      user: undefined,
+      key,
+      profile: key.profile,
+      rights,
+      basis: basisFor(undefined),
+    }
+    await noteUse(context, request, key, caller)
+    return caller
+  }
+  const user = looksLikeId(userName) ? undefined : await deps.store.users.find(userName)
+  if (!user) return refuse('unknown user', key)
+  // the address is the machine's: the key says from where it may be used, the user's own networks do not
+  const flaw = flawOfStanding({ ...user, ipSource: [] }, addressOf(request), now)
+  if (flaw) return refuse(`${flaw} user`, key)
+  const own = await rightsOf(deps.store, user.profile)
+  if (!mayActFor(key, user, own)) return refuse(`key ${key.keyName} may not act for this user`, key)
+  const caller = {
+    name: user.userName,
+    user,
+    key,
+    profile: user.profile === key.profile ? key.profile : `${user.profile}+${key.profile}`,
+    rights: intersection(own, rights),
+    basis: basisFor(user.id),
+  }
+  await noteUse(context, request, key, caller)
+  return caller
+}
+
+/** Keys come with every request: their use is an event once in a while, per user and address. */
+async function noteUse(
+  context: Context,
+  request: FastifyRequest,
+  key: ApiKey,
+  caller: Caller,
+): Promise<void> {
+  const { deps, keyUses } = context
+  const use = `${key.id} ${caller.user?.id ?? ''} ${addressOf(request)}`
+  const now = deps.clock()
+  const last = keyUses.get(use)
+  if (last !== undefined && now - last < KEY_USE_INTERVAL) return
+  const fields = { ...actor(caller), method: 'api_key', protocol: 'HTTPS' }
+  await record(deps.audit, request, 'auth.success', fields)
+  if (keyUses.size >= MAX_KEY_USES) keyUses.clear()
+  keyUses.set(use, now)
+}
+
+/** The rights of a profile by its name; one that is gone has none. */
+export async function rightsOf(store: Pick<Store, 'profiles'>, profile: string): Promise<ProfileRights> {
+  return (await store.profiles.rightsOf(profile)) ?? NOTHING
+}
+
+/** A key is random, so a plain hash is enough to keep it by. */
+export function hashOfKey(key: string): Uint8Array {
+  return createHash('sha256').update(key).digest()
+}

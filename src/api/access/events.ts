@@ -1,0 +1,77 @@
+/** What the API writes to the audit. No event, no action (invariant 2): whatever it tells of has to wait for it. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Audit, EventCode } from '../../audit/events/catalogue.ts'
+import type { EventFields } from '../../audit/events/fields.ts'
+import { plainAddress } from '../../model/networks.ts'
+import type { ApiRequest, Caller } from './caller.ts'
+import { ApiError } from '../http/errors.ts'
+import { MAX_CHANGE_VALUE, MAX_CHANGES } from '../http/limits.ts'
+
+const SECRET = '[secret]'
+
+/** Resolves when the event is in the audit log. @throws ApiError `audit_unavailable` when it cannot be. */
+export async function record(
+  audit: Audit,
+  request: ApiRequest,
+  code: EventCode,
+  fields: EventFields,
+): Promise<void> {
+  try {
+    await audit.record(code, { ...clientOf(request), ...fields })
+  } catch (error) {
+    request.log.error({ err: error, code }, 'the audit log cannot be written')
+    throw new ApiError('audit_unavailable')
+  }
+}
+
+/** Who acts, as events show it. */
+export function actor(caller: Caller): EventFields {
+  const { name, profile, key } = caller
+  return { user: name, profile, ...(key && { api_key: key.keyName }) }
+}
+
+/** The client's address; of a connection that is gone already, none. */
+export function addressOf(request: ApiRequest): string {
+  return plainAddress(request.socket.remoteAddress ?? '')
+}
+
+function clientOf(request: ApiRequest): EventFields {
+  // the command line has neither
+  const { remoteAddress: address, remotePort: port } = request.socket
+  return {
+    ...(address === undefined ? {} : { client_ip: addressOf(request) }),
+    ...(port === undefined ? {} : { client_port: port }),
+  }
+}
+
+/** A field's name with its value before and after. */
+export type Changes = Map<string, [before: unknown, after: unknown]>
+
+/**
+ * What a body would change of an object as the API shows it. `secrets` are fields that only go in: they are
+ * always a change, and shown masked.
+ */
+export function changesOf(
+  before: Readonly<Record<string, unknown>>,
+  body: Readonly<Record<string, unknown>>,
+  secrets: readonly string[],
+): Changes {
+  const changes: Changes = new Map()
+  for (const [field, after] of Object.entries(body)) {
+    if (secrets.includes(field)) changes.set(field, [SECRET, SECRET])
+    else if (!isDeepStrictEqual(before[field], after)) changes.set(field, [before[field], after])
+  }
+  return changes
+}
+
+/** `{"field":[old,new],…}` for the event, cut to a length that every sink takes. */
+export function changesText(changes: Changes): string {
+  const shown = [...changes].map(([field, [before, after]]) => [field, [shorten(before), shorten(after)]])
+  const text = JSON.stringify(Object.fromEntries(shown))
+  return text.length > MAX_CHANGES ? `${text.slice(0, MAX_CHANGES - 1)}…` : text
+}
+
+function shorten(value: unknown): unknown {
+  const text = JSON.stringify(value) ?? 'null'
+  return text.length > MAX_CHANGE_VALUE ? `${text.slice(0, MAX_CHANGE_VALUE - 1)}…` : (value ?? null)
+}

@@ -1,0 +1,23 @@
+/** The table of routes, asked. */
+import { type ProfileRights, reaches } from '../../model/profiles.ts'
+import { type Need, ROUTES } from './routes.ts'
+
+/** What a route needs; HEAD is GET without the body (RFC 9110 9.3.2). @throws Error for a route that is not in the table: it must not exist */
+export function needOf(method: string, url: string): Need {
+  const route = `${method === 'HEAD' ? 'GET' : method} ${url.replace(/^\/api(?=\/)/, '')}`
+  const need = Object.hasOwn(ROUTES, route) ? ROUTES[route] : undefined
+  if (need === undefined)
+    throw new Error(`the route "${route}" is missing in the table of rights (src/api/access/routes.ts)`)
+  return need
+}
+
+/** Whether somebody who is signed in may use the route. */
+export function satisfies(rights: ProfileRights, need: Need): boolean {
+  return need === 'public' || need === 'signed_in' || reaches(rights[need.feature], need.level)
+}
+
+/** The right that a route needs beside a sign-in, if it needs one. */
+export function rightFor(method: string, url: string): Exclude<Need, string> | undefined {
+  const need = needOf(method, url)
+  return typeof need === 'string' ? undefined : need
+}

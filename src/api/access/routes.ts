@@ -1,0 +1,114 @@
+/**
+ * Who may call what: every route with the feature and the level that it needs (notes: one check per route, none
+ * by path prefix). The guard, the reference and the test of every route with every profile are made from this
+ * table; a route that is missing here cannot be registered.
+ */
+import type { Feature, Level } from '../../model/profiles.ts'
+import { CSV_FEATURES } from './table-names.ts'
+
+export type Need =
+  /** No sign-in: says nothing that is not in the published reference. */
+  | 'public'
+  /** Anybody who is signed in. */
+  | 'signed_in'
+  | { feature: Feature; level: Level }
+
+const needs = (feature: Feature, level: Level): Need => ({ feature, level })
+
+/** The five routes of a collection; `path` and the item's parameter below it. */
+function collection(path: string, feature: Feature): Record<string, Need> {
+  return {
+    [`GET ${path}`]: needs(feature, 'view'),
+    [`POST ${path}`]: needs(feature, 'modify'),
+    [`GET ${path}/:ref`]: needs(feature, 'view'),
+    [`PUT ${path}/:ref`]: needs(feature, 'modify'),
+    [`DELETE ${path}/:ref`]: needs(feature, 'modify'),
+  }
+}
+
+/** Tables: to read one is to read the objects, to send one is to change them. */
+function tables(): Record<string, Need> {
+  return Object.fromEntries(
+    Object.entries(CSV_FEATURES).flatMap(([name, feature]) => [
+      [`GET /export/${name}`, needs(feature, 'view')],
+      [`POST /import/${name}`, needs(feature, 'modify')],
+    ]),
+  )
+}
+
+/** `METHOD /path`, the path without `/api` and the version. */
+export const ROUTES: Readonly<Record<string, Need>> = {
+  'GET /version': 'public',
+  'GET /openapi.json': 'public',
+  'GET /doc/Usage.html': 'public',
+  'POST /session': 'public',
+  'GET /session': 'signed_in',
+  'DELETE /session': 'signed_in',
+  ...collection('/users', 'users'),
+  ...collection('/usergroups', 'user_groups'),
+  ...collection('/devices', 'devices'),
+  ...collection('/devices/:device/services', 'devices'),
+  ...collection('/devices/:device/localdomains', 'devices'),
+  ...collection('/devices/:device/localdomains/:domain/accounts', 'accounts'),
+  ...collection('/devices/:device/accounts', 'accounts'),
+  ...collection('/domains', 'devices'),
+  ...collection('/domains/:domain/accounts', 'accounts'),
+  ...collection('/accounts', 'accounts'),
+  ...collection('/targetgroups', 'target_groups'),
+  ...collection('/authorizations', 'authorizations'),
+  ...collection('/apikeys', 'api_keys'),
+  ...collection('/profiles', 'profiles'),
+  ...collection('/checkoutpolicies', 'policies'),
+  ...collection('/connectionpolicies', 'policies'),
+  'GET /timeframes': needs('policies', 'view'),
+  'GET /timeframes/:ref': needs('policies', 'view'),
+  'GET /hostkeys': needs('host_keys', 'view'),
+  'GET /hostkeys/:ref': needs('host_keys', 'view'),
+  'PUT /hostkeys/:ref': needs('host_keys', 'modify'),
+  'DELETE /hostkeys/:ref': needs('host_keys', 'modify'),
+  ...tables(),
+  'POST /accounts/:ref/checkout': needs('checkout', 'execute'),
+  'POST /accounts/:ref/checkin': needs('checkout', 'execute'),
+  'GET /targets': needs('targets', 'view'),
+  /** Leads where the user may go, and nowhere else; it is a secret that is handed out. */
+  'POST /targets/:ref/ticket': needs('checkout', 'execute'),
+  /** Another user's rights need `authorizations: view` beside: the handler checks it. */
+  'GET /sessionrights': needs('targets', 'view'),
+  'GET /approvals': needs('approvals', 'view'),
+  'GET /approvals/:ref': needs('approvals', 'view'),
+  'POST /approvals': needs('approvals', 'modify'),
+  'POST /approvals/:ref/accept': needs('approvals', 'execute'),
+  'POST /approvals/:ref/reject': needs('approvals', 'execute'),
+  'POST /approvals/:ref/cancel': needs('approvals', 'modify'),
+  /** A search by command, file or output needs `recordings: view` beside: the handler checks it. */
+  'GET /sessions': needs('sessions', 'view'),
+  'GET /sessions/:ref': needs('sessions', 'view'),
+  'GET /sessions/:ref/events': needs('sessions', 'view'),
+  'GET /sessions/:ref/matches': needs('recordings', 'view'),
+  'POST /sessions/:ref/kill': needs('sessions', 'execute'),
+  /** What it shows is what the recording will hold. Ending the session from there needs the right to kill beside. */
+  /** Of one's own session, or with `sessions: execute`: the handler checks it. */
+  'GET /sessions/:ref/invitations': 'signed_in',
+  'POST /sessions/:ref/invitations': 'signed_in',
+  'PUT /sessions/:ref/invitations/:invitation': 'signed_in',
+  'DELETE /sessions/:ref/invitations/:invitation': 'signed_in',
+  'GET /sessions/:ref/live': needs('recordings', 'view'),
+  'POST /sessions/:ref/hold': needs('recordings', 'modify'),
+  'POST /sessions/:ref/release': needs('recordings', 'modify'),
+  'GET /sessions/:ref/recording': needs('recordings', 'view'),
+  'DELETE /sessions/:ref/recording': needs('recordings', 'execute'),
+  'GET /sessions/:ref/recording.cast': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.cast3': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.ttyrec': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.txt': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.json': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.html': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.png': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.mp4': needs('recordings', 'view'),
+  'GET /sessions/:ref/recording.webm': needs('recordings', 'view'),
+}
+
+/** `get`, `/devices/{device}` of the OpenAPI document → `GET /devices/:device` of this table. */
+export function routeOf(method: string, path: string): string {
+  return `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`
+}

@@ -1,0 +1,95 @@
+/**
+ * What API keys may make of themselves. A key that is bound (to addresses, to a time, to some users) makes no way in that
+ * is not: else whoever has it for a moment, where it may be used, has what is not bound for good, from anywhere.
+ */
+import { isWithin, sameAddress } from '../../model/networks.ts'
+import type { ActsFor, ApiKey, User } from '../../model/objects.ts'
+import { covers, FACTORY_PROFILES, reaches } from '../../model/profiles.ts'
+import type { Store } from '../../store/store.ts'
+import { rightsOf } from './authenticate.ts'
+import { type ApiRequest, callerOf } from './caller.ts'
+import { ApiError } from '../http/errors.ts'
+
+/** @throws ApiError `key_is_bound` for a caller that comes by a key that is bound in any way */
+export function refuseBoundKey(request: ApiRequest): void {
+  const { key } = callerOf(request)
+  if (key && (key.ipSource.length > 0 || key.expirationDate !== undefined || key.actsFor !== undefined)) {
+    throw new ApiError('key_is_bound')
+  }
+}
+
+/**
+ * A way in that works from these networks and addresses (none: from anywhere), for a key that is bound to addresses.
+ * @throws ApiError `key_is_bound` when it is wider than the key
+ */
+export function refuseUnboundWay(request: ApiRequest, from: readonly string[]): void {
+  const networks = callerOf(request).key?.ipSource ?? []
+  if (networks.length === 0) return
+  const isBound = from.length > 0 && from.every((one) => isWithin(one, networks))
+  if (!isBound) throw new ApiError('key_is_bound')
+}
+
+/** The same of one address. */
+export function refuseUnboundAddress(request: ApiRequest, address: string | undefined): void {
+  refuseUnboundWay(request, address === undefined ? [] : [sameAddress(address)])
+}
+
+/** What a change is to give a user, as far as it is about signing in. */
+export type SignInChange = Partial<
+  Pick<User, 'userName' | 'sshPublicKeys' | 'userAuths' | 'ipSource' | 'isDisabled' | 'expirationDate'>
+> & { hasPassword: boolean }
+
+/**
+ * Whether the user can sign in after the change in a way, from a place, or at a time in which they could not before.
+ * A name counts, for certificates name their users. `old` undefined: there was no such user.
+ */
+export function widensSignIn(old: User | undefined, change: SignInChange): boolean {
+  const { userName, sshPublicKeys = [], userAuths = [], ipSource, isDisabled } = change
+  if (change.hasPassword || sshPublicKeys.some((key) => !old?.sshPublicKeys.includes(key))) return true
+  if (!old) return false
+  if (userName !== undefined && userName !== old.userName) return true
+  if (userAuths.some((method) => !old.userAuths.includes(method))) return true
+  if (isDisabled === false && old.isDisabled) return true
+  if ('expirationDate' in change && old.expirationDate !== undefined) {
+    if (change.expirationDate === undefined || change.expirationDate > old.expirationDate) return true
+  }
+  if (ipSource === undefined || old.ipSource.length === 0) return false
+  return ipSource.length === 0 || !ipSource.every((one) => isWithin(one, old.ipSource))
+}
+
+/**
+ * Acting for somebody is what setting their password amounts to: it takes the right to change users, and a profile that
+ * covers theirs; acting for anybody takes every right. A caller may always let a key act for themselves.
+ * @throws ApiError `key_exceeds_own`
+ */
+export async function refuseBeyondReach(
+  request: ApiRequest,
+  { users, userGroups, profiles }: Pick<Store, 'users' | 'userGroups' | 'profiles'>,
+  actsFor: ActsFor | undefined,
+): Promise<void> {
+  const { rights, user: self } = callerOf(request)
+  const refuse = () => new ApiError('key_exceeds_own')
+  if (!actsFor) {
+    if (!covers(rights, FACTORY_PROFILES.product_administrator)) throw refuse()
+    return
+  }
+  const members = await Promise.all(actsFor.groupIds.map((id) => userGroups.find(id)))
+  const ids = new Set([...actsFor.userIds, ...members.flatMap((group) => group?.userIds ?? [])])
+  const mayChangeUsers = reaches(rights.users, 'modify')
+  // whoever joins a group later is bound by the key's reach
+  if (actsFor.groupIds.length > 0 && !mayChangeUsers) throw refuse()
+  for (const id of ids) {
+    if (id === self?.id) continue
+    const user = await users.find(id)
+    if (user && !(mayChangeUsers && covers(rights, await rightsOf({ profiles }, user.profile))))
+      throw refuse()
+  }
+}
+
+/** @throws ApiError `key_exceeds_own` for who could not let a key act for as many as this one does */
+export function refuseBeyondKey(request: ApiRequest, { actsFor, reach }: ApiKey): void {
+  if (actsFor && actsFor.userIds.length + actsFor.groupIds.length === 0) return
+  if (!covers(callerOf(request).rights, reach ?? FACTORY_PROFILES.product_administrator)) {
+    throw new ApiError('key_exceeds_own')
+  }
+}

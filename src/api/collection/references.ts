@@ -1,0 +1,267 @@
+/** Names in bodies and paths ↔ objects. An id is accepted wherever a name is. */
+import type { EventFields } from '../../audit/events/fields.ts'
+import { looksLikeId, nameKey } from '../../model/names.ts'
+import type { Account, Device, Domain, Id, Service, TargetGroup } from '../../model/objects.ts'
+import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../../store/store.ts'
+import { Batch } from './batch.ts'
+import { ApiError, type ErrorDetail, fieldError } from '../http/errors.ts'
+
+interface Findable<T> {
+  find(idOrName: string): Promise<T | undefined>
+}
+
+/** @throws ApiError `unknown_reference` that names the field */
+export async function referred<T>(repository: Findable<T>, field: string, ref: string): Promise<T> {
+  const object = await repository.find(ref)
+  if (object === undefined) throw fieldError('unknown_reference', field, `"${ref}" does not exist`)
+  return object
+}
+
+/** The ids that a list of references means. @throws ApiError `unknown_reference` that names every bad one */
+export async function referredIds<T extends { id: Id }>(
+  repository: Findable<T>,
+  field: string,
+  refs: readonly string[],
+): Promise<Id[]> {
+  const ids = new Set<Id>()
+  const details: ErrorDetail[] = []
+  for (const [index, ref] of refs.entries()) {
+    const object = await repository.find(ref)
+    if (object) ids.add(object.id)
+    else details.push({ field: `${field}/${index}`, message: `"${ref}" does not exist` })
+  }
+  if (details.length > 0) throw new ApiError('unknown_reference', details)
+  return [...ids]
+}
+
+export async function serviceOf(store: Store, device: Device, ref: string): Promise<Service | undefined> {
+  const services = await store.services.ofDevice(device.id)
+  return services.find((service) => matches(ref, service.id, service.serviceName))
+}
+
+export async function localDomainOf(store: Store, device: Device, ref: string): Promise<Domain | undefined> {
+  const domains = await store.domains.ofDevice(device.id)
+  return domains.find((domain) => matches(ref, domain.id, domain.domainName))
+}
+
+export function accountOf(store: Store, domain: Domain, ref: string): Promise<Account | undefined> {
+  return store.accounts.inDomain(domain.id, ref)
+}
+
+function matches(ref: string, id: Id, name: string): boolean {
+  return looksLikeId(ref) ? id === ref.toUpperCase() : nameKey(ref) === nameKey(name)
+}
+
+/** An account with where it lives. */
+export type Placed = PlacedAccount
+
+/** As many candidates as an answer names. */
+const MAX_CANDIDATES = 100
+
+/** An account's name may itself hold an `@`, so every way to cut the text is tried. */
+function waysToRead(ref: string): WantedAccount[] {
+  if (looksLikeId(ref)) return [{ account: ref }]
+  const last = ref.lastIndexOf('@')
+  const before = ref.lastIndexOf('@', last - 1)
+  const end = ref.slice(last + 1)
+  const ways: WantedAccount[] = []
+  if (last > 0) ways.push({ account: ref.slice(0, last), domainName: end })
+  if (last > 0 && before > 0)
+    ways.push({ account: ref.slice(0, before), domainName: ref.slice(before + 1, last), device: end })
+  // an id stands alone
+  return ways.filter(({ account }) => !looksLikeId(account))
+}
+
+/**
+ * The accounts that `ACCOUNT@DOMAIN` or `ACCOUNT@DOMAIN@DEVICE` may mean, or the one with that id. `only` narrows
+ * them.
+ */
+export async function accountsMeant(
+  store: Store,
+  ref: string,
+  only: Pick<WantedAccount, 'id' | 'retrievableBy'> = {},
+): Promise<Placed[]> {
+  const found: Placed[] = []
+  for (const way of waysToRead(ref))
+    found.push(...(await store.accounts.meant({ ...way, ...only }, MAX_CANDIDATES)))
+  return found
+}
+
+/** The accounts of a device that any of these may mean, or `ACCOUNT` alone. */
+export async function accountsMeantOn(store: Store, device: Device, ref: string): Promise<Placed[]> {
+  const found = new Map<Id, Placed>()
+  for (const way of [...waysToRead(ref), { account: ref }]) {
+    if (way.device !== undefined && !matches(way.device, device.id, device.deviceName)) continue
+    const meant = await store.accounts.meant({ ...way, device: device.id }, MAX_CANDIDATES)
+    for (const one of meant) found.set(one.account.id, one)
+  }
+  return [...found.values()]
+}
+
+/** Where an account lives, as events say it. */
+export function placeFields(placed: Placed | undefined): EventFields {
+  if (!placed) return {}
+  const { account, domain, device } = placed
+  return {
+    account: account.accountName,
+    domain: domain.domainName,
+    ...(device && { device: device.deviceName }),
+  }
+}
+
+/** The account's full reference. */
+export function accountText({ account, domain, device }: Placed): string {
+  return `${account.accountName}@${domain.domainName}${device ? `@${device.deviceName}` : ''}`
+}
+
+/** @throws ApiError `ambiguous_reference` with the candidates */
+export function ambiguous(candidates: readonly Placed[]): ApiError {
+  return new ApiError(
+    'ambiguous_reference',
+    candidates.map((one) => ({ message: accountText(one) })).slice(0, MAX_CANDIDATES),
+  )
+}
+
+/** `ACCOUNT@DOMAIN:DEVICE:SERVICE` → the account through the service. @throws ApiError */
+export async function sessionAccount(
+  store: Store,
+  field: string,
+  ref: string,
+): Promise<{ accountId: Id; serviceId: Id }> {
+  const unknown = (message: string) => fieldError('unknown_reference', field, message)
+  const [who = '', deviceName = '', serviceName = '', ...rest] = ref.split(':')
+  const at = who.lastIndexOf('@')
+  if (at <= 0 || deviceName === '' || serviceName === '' || rest.length > 0) {
+    throw fieldError('invalid_field', field, `expected ACCOUNT@DOMAIN:DEVICE:SERVICE, got "${ref}"`)
+  }
+  const { device, service } = await deviceService(store, field, deviceName, serviceName)
+  const domainName = who.slice(at + 1)
+  const domains = [await localDomainOf(store, device, domainName), await store.domains.find(domainName)]
+  for (const domain of domains) {
+    if (!domain || (domain.deviceId !== undefined && domain.deviceId !== device.id)) continue
+    const account = await accountOf(store, domain, who.slice(0, at))
+    if (account) return { accountId: account.id, serviceId: service.id }
+  }
+  throw unknown(`there is no account "${who}" for the device "${device.deviceName}"`)
+}
+
+/** `DEVICE:SERVICE`, each → the services. @throws ApiError */
+export async function serviceIds(store: Store, field: string, refs: readonly string[]): Promise<Id[]> {
+  const ids = new Set<Id>()
+  for (const [index, ref] of refs.entries()) {
+    const at = `${field}/${index}`
+    const [deviceName = '', serviceName = '', ...rest] = ref.split(':')
+    if (deviceName === '' || serviceName === '' || rest.length > 0) {
+      throw fieldError('invalid_field', at, `expected DEVICE:SERVICE, got "${ref}"`)
+    }
+    ids.add((await deviceService(store, at, deviceName, serviceName)).service.id)
+  }
+  return [...ids]
+}
+
+async function deviceService(
+  store: Store,
+  field: string,
+  deviceName: string,
+  serviceName: string,
+): Promise<{ device: Device; service: Service }> {
+  const unknown = (message: string) => fieldError('unknown_reference', field, message)
+  const device = await store.devices.find(deviceName)
+  if (!device) throw unknown(`the device "${deviceName}" does not exist`)
+  const service = await serviceOf(store, device, serviceName)
+  if (!service) throw unknown(`the device "${device.deviceName}" has no service "${serviceName}"`)
+  return { device, service }
+}
+
+/** What `NameQueries` tells of an object of that kind. */
+type Named<K extends keyof NameQueries> =
+  Awaited<ReturnType<NameQueries[K]>> extends Map<Id, infer T> ? T : never
+
+/**
+ * Ids → names for one answer: those of many objects are read at once, and each once however often the answer
+ * mentions it. An object that was removed meanwhile shows its id.
+ */
+export class Names {
+  readonly #users: Batch<string>
+  readonly #userGroups: Batch<string>
+  readonly #targetGroups: Batch<string>
+  readonly #checkoutPolicies: Batch<string>
+  readonly #connectionPolicies: Batch<string>
+  readonly #devices: Batch<string>
+  readonly #services: Batch<Named<'services'>>
+  readonly #domains: Batch<Named<'domains'>>
+  readonly #accounts: Batch<Named<'accounts'>>
+
+  constructor({ names }: Store) {
+    this.#users = new Batch(names.users)
+    this.#userGroups = new Batch(names.userGroups)
+    this.#targetGroups = new Batch(names.targetGroups)
+    this.#checkoutPolicies = new Batch(names.checkoutPolicies)
+    this.#connectionPolicies = new Batch(names.connectionPolicies)
+    this.#devices = new Batch(names.devices)
+    this.#services = new Batch(names.services)
+    this.#domains = new Batch(names.domains)
+    this.#accounts = new Batch(names.accounts)
+  }
+
+  async users(ids: readonly Id[]): Promise<string[]> {
+    return (await Promise.all(ids.map(async (id) => (await this.#users.find(id)) ?? id))).sort()
+  }
+
+  async userGroups(ids: readonly Id[]): Promise<string[]> {
+    return (await Promise.all(ids.map((id) => this.userGroup(id)))).sort()
+  }
+
+  async userGroup(id: Id): Promise<string> {
+    return (await this.#userGroups.find(id)) ?? id
+  }
+
+  async targetGroup(id: Id): Promise<string> {
+    return (await this.#targetGroups.find(id)) ?? id
+  }
+
+  async checkoutPolicy(id: Id): Promise<string> {
+    return (await this.#checkoutPolicies.find(id)) ?? id
+  }
+
+  async connectionPolicy(id: Id): Promise<string> {
+    return (await this.#connectionPolicies.find(id)) ?? id
+  }
+
+  async device(id: Id): Promise<string> {
+    return (await this.#devices.find(id)) ?? id
+  }
+
+  async service(id: Id): Promise<string> {
+    return (await this.#services.find(id))?.serviceName ?? id
+  }
+
+  /** With the name of the device whose local domain it is; null: a global one. */
+  async domain(id: Id): Promise<Named<'domains'>> {
+    return (await this.#domains.find(id)) ?? { domainName: id, deviceName: null }
+  }
+
+  /** `ACCOUNT@DOMAIN:DEVICE:SERVICE` */
+  async sessionAccount({ accountId, serviceId }: TargetGroup['sessionAccounts'][number]): Promise<string> {
+    const [account, service] = await Promise.all([
+      this.#accounts.find(accountId),
+      this.#services.find(serviceId),
+    ])
+    const who = `${account?.accountName ?? accountId}@${account?.domainName ?? '?'}`
+    return `${who}:${service?.deviceName ?? '?'}:${service?.serviceName ?? serviceId}`
+  }
+
+  /** `DEVICE:SERVICE` */
+  async deviceServices(ids: readonly Id[]): Promise<string[]> {
+    const services = await Promise.all(ids.map(async (id) => ({ id, found: await this.#services.find(id) })))
+    return services.map(({ id, found }) => `${found?.deviceName ?? '?'}:${found?.serviceName ?? id}`).sort()
+  }
+
+  /** `ACCOUNT@DOMAIN`, with `@DEVICE` for one of a local domain. */
+  async account(id: Id): Promise<string> {
+    const account = await this.#accounts.find(id)
+    if (!account) return id
+    const device = account.deviceName === null ? '' : `@${account.deviceName}`
+    return `${account.accountName}@${account.domainName}${device}`
+  }
+}

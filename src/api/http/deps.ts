@@ -1,0 +1,91 @@
+/** What the API is made of: everything that it does not do itself, handed in by the composition root. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Server } from 'node:https'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyTypeProvider,
+  FastifyTypeProviderDefault,
+} from 'fastify'
+import type { Audit } from '../../audit/events/catalogue.ts'
+import type { Contents } from '../../contents/contents.ts'
+import type { GuestMode, Invitation, InviteAnswer, InviteRequest } from '../../gate/invitations.ts'
+import type { Watching } from '../../gate/live.ts'
+import type { Watcher } from '../../gate/live-session.ts'
+import type { TicketOffice } from '../../gate/ticket-office.ts'
+import type { Basis } from '../../identity/basis.ts'
+import type { Identities } from '../../identity/chain.ts'
+import type { PasswordHasher } from '../../identity/password.ts'
+import type { Deletion } from '../../recording-service/deletion.ts'
+import type { RecordingExports } from '../../recording-service/exports.ts'
+import type { Id } from '../../model/objects.ts'
+import type { Store } from '../../store/store.ts'
+import type { Checkouts } from '../../vault/checkout.ts'
+import type { Vault } from '../../vault/credentials.ts'
+
+export interface SessionControl {
+  /** Ends a running session; `by` is who asked, `apiKey` the name of the key that it was asked with. False: no such session runs. */
+  kill(id: Id, reason: string, by: string, apiKey?: string): Promise<boolean>
+  /** Why nobody can watch the session now; undefined: somebody can. */
+  watchRefusal(id: Id): Exclude<Watching['result'], 'watching'> | undefined
+  /** Shows a running session to somebody from now on. */
+  watch(id: Id, watcher: Watcher): Watching
+  /** The user whose running session it is. */
+  ownerOf(id: Id): Id | undefined
+  /** Lets a guest into a running session. */
+  invite(id: Id, request: InviteRequest): InviteAnswer
+  /** Of a session: those that wait, and those whose guest is in. */
+  invitations(id: Id): Invitation[]
+  setGuestMode(invitation: Id, mode: GuestMode, by: string, basis: Basis): void
+  /** The invitation is no longer good, and its guest has to leave. */
+  withdrawInvitation(invitation: Id, reason: string, by?: string): void
+  /** Ends the sessions that may not go on after what was changed. */
+  review(): Promise<void>
+}
+
+export interface ApiMetrics {
+  /** One answered request; `route` is the pattern, never the path. */
+  request(method: string, route: string, status: number, seconds: number): void
+}
+
+export interface ApiDeps {
+  store: Store
+  vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'seal' | 'on' | 'fingerprint'>
+  checkouts: Checkouts
+  identities: Pick<Identities, 'authenticate'>
+  passwords: Pick<PasswordHasher, 'hash' | 'policy'>
+  audit: Audit
+  sessionControl: SessionControl
+  tickets: Pick<TicketOffice, 'issue' | 'withdraw' | 'lifetime'>
+  /** Where clients reach the RDP listener; undefined: there is none. */
+  rdpAddress: { host: string; port: number } | undefined
+  /** undefined: this broker keeps no recordings; their routes answer 404. */
+  recordings: RecordingExports | undefined
+  /** undefined: what happened in sessions is not searched. */
+  contents: Contents | undefined
+  deletion: Pick<Deletion, 'hold' | 'holdRelease' | 'release' | 'remove'>
+  /** Milliseconds since the epoch. */
+  clock: () => number
+  /** Cryptographically strong bytes. */
+  randomBytes: (length: number) => Uint8Array
+  /** PEM texts. To change them later: `server.setSecureContext` of the instance. */
+  tls: { cert: string; key: string }
+  logger: FastifyBaseLogger
+  metrics: ApiMetrics | undefined
+  /** The product's version, for `/version`. */
+  version: string
+}
+
+/** The Fastify instance that carries the API. */
+export type Api = ApiOf<TypeBoxTypeProvider>
+/** The same for routes whose schemas are known to their maker only. */
+export type UntypedApi = ApiOf<FastifyTypeProviderDefault>
+
+type ApiOf<P extends FastifyTypeProvider> = FastifyInstance<
+  Server,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  P
+>

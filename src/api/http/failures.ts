@@ -1,0 +1,144 @@
+/** Whatever goes wrong in a request, as one code of the catalogue. */
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { BucketError } from '../../../recordings/storage/bucket/error.ts'
+import { ContentsBusyError } from '../../contents/contents.ts'
+import { BusyError } from '../../identity/errors.ts'
+import { SearchError } from '../../search/grammar.ts'
+import {
+  ChangedError,
+  DuplicateError,
+  FactoryError,
+  InUseError,
+  LastAdministratorError,
+  MissingReferenceError,
+  SortError,
+  StoreBusyError,
+} from '../../store/engine/errors.ts'
+import { CheckoutError, type CheckoutRefusal } from '../../vault/checkout.ts'
+import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
+
+/** Fastify's own errors (fastify.dev/docs/latest/Reference/Errors) that a client can cause. */
+const FASTIFY_CODES: Readonly<Record<string, ErrorCode>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_EMPTY_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'malformed_body',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'malformed_body',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'malformed_body',
+  FST_ERR_BAD_URL: 'malformed_url',
+  FST_ERR_INVALID_URL: 'malformed_url',
+  FST_ERR_MAX_PARAM_LENGTH: 'url_too_long',
+}
+
+export const ErrorSchema = Type.Object(
+  {
+    error: Type.String({ description: 'stable code' }),
+    description: Type.String({ description: 'what to do' }),
+    details: Type.Array(
+      Type.Object({
+        row: Type.Optional(Type.Integer({ description: 'of a table, from 1, as a spreadsheet shows it' })),
+        column: Type.Optional(Type.Integer({ description: 'likewise' })),
+        field: Type.Optional(Type.String({ description: 'the field at fault, as a path' })),
+        message: Type.String(),
+        position: Type.Optional(
+          Type.Integer({ description: 'in an expression: offset of the fault, in characters from 0' }),
+        ),
+      }),
+    ),
+  },
+  { title: 'Error' },
+)
+
+/** Response schemas of the statuses that a route may answer with. */
+export function errorResponses(...statuses: number[]): Record<number, typeof ErrorSchema> {
+  return Object.fromEntries(statuses.map((status) => [status, ErrorSchema]))
+}
+
+const CHECKOUT_CODES: Readonly<Record<CheckoutRefusal, ErrorCode>> = {
+  no_secret: 'no_secret',
+  checked_out: 'checked_out',
+  not_allowed: 'not_found',
+  not_out: 'not_found',
+}
+
+/** The error as the API tells it. */
+export function apiErrorOf(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  if (error instanceof DuplicateError) return new ApiError('duplicate', [{ message: error.message }])
+  if (error instanceof FactoryError) return new ApiError('factory_object', [{ message: error.message }])
+  if (error instanceof LastAdministratorError) return new ApiError('last_administrator')
+  if (error instanceof ChangedError) return new ApiError('changed_meanwhile')
+  if (error instanceof InUseError)
+    return new ApiError(
+      'in_use',
+      error.users.map((message) => ({ message })),
+    )
+  if (error instanceof MissingReferenceError) {
+    // the object itself, or one that it refers to, went away between the check and the change
+    return error.field === 'id'
+      ? new ApiError('not_found')
+      : new ApiError('unknown_reference', [{ message: error.message }])
+  }
+  if (error instanceof CheckoutError) return new ApiError(CHECKOUT_CODES[error.reason])
+  if (error instanceof ContentsBusyError) return new ApiError('busy')
+  if (error instanceof StoreBusyError) return new ApiError('busy')
+  if (error instanceof BusyError) return new ApiError('busy')
+  if (error instanceof BucketError) return new ApiError('object_store_unavailable')
+  if (error instanceof SearchError) {
+    const { fault, position, message } = error
+    return new ApiError(fault === 'field' ? 'unknown_field' : 'invalid_search', [
+      { field: 'q', message, position },
+    ])
+  }
+  if (error instanceof SortError)
+    return new ApiError('invalid_field', [{ field: 'sort', message: error.message }])
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
+    const code = Object.hasOwn(FASTIFY_CODES, error.code) ? FASTIFY_CODES[error.code] : undefined
+    if (code) return new ApiError(code)
+  }
+  // what the JSON parser says of __proto__ and constructor (secure-json-parse)
+  if (error instanceof SyntaxError && 'statusCode' in error && error.statusCode === 400)
+    return new ApiError('malformed_body')
+  return new ApiError('internal')
+}
+
+export function errorCodeOf(error: unknown): ErrorCode {
+  return apiErrorOf(error).code
+}
+
+/** Whether the client went away, or was given up, before its request was whole: nobody reads the answer. */
+export function isGone({ raw }: FastifyRequest): boolean {
+  return raw.errored !== null && !raw.complete
+}
+
+/** Answers with the error; only what is our own fault is logged, and never shown. */
+export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const isClients = isGone(request) && error === request.raw.errored
+  const known = isClients ? new ApiError('request_timeout') : apiErrorOf(error)
+  if (isClients) request.log.debug('the client went away before its request was whole')
+  if (known.code === 'internal' || known.code === 'object_store_unavailable')
+    request.log.error({ err: error }, 'the request failed')
+  if (known.code === 'busy' || known.code === 'audit_unavailable') reply.header('retry-after', '5')
+  reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
+}
+
+/** Answers what was no HTTP request at all, below Fastify. */
+export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return
+  const code = clientErrorCode(error.code)
+  const { status } = ERRORS[code]
+  const body = JSON.stringify(errorBody(code))
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\nconnection: close\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+}
+
+function clientErrorCode(code: string | undefined): ErrorCode {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
+  return 'malformed_request'
+}

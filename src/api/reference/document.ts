@@ -1,0 +1,119 @@
+/**
+ * The OpenAPI document that is served: what the routes' schemas give, with what they do not say (ids of the
+ * operations, the sign-in that they need, header fields of their answers, examples), and with what many of them
+ * share said once, so that a client made from it has one type for one thing.
+ */
+import { STATUS_CODES } from 'node:http'
+import { bodyExample } from './examples.ts'
+import { ROUTES, routeOf } from '../access/routes.ts'
+
+type Json = { [key: string]: unknown }
+interface Operation extends Json {
+  parameters?: { name: string }[]
+  requestBody?: { content: { [type: string]: Json } }
+  responses: { [status: string]: Json }
+}
+interface OpenApi extends Json {
+  paths: { [path: string]: { [method: string]: Operation } }
+  components: { schemas?: Json; responses?: Json; headers?: Json }
+}
+
+/** Header fields of answers that succeed. */
+const HEADERS = {
+  ETag: {
+    description: 'what the object is now: for `If-Match` of a later change',
+    schema: { type: 'string' },
+  },
+  'X-Total-Count': {
+    description: 'objects that meet the query, on all pages',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+  },
+  Location: {
+    description: 'path of the object that was made',
+    required: true,
+    schema: { type: 'string' },
+  },
+  'Idempotency-Replayed': {
+    description: '`true`: this is the answer of before, and nothing was made',
+    schema: { type: 'string', const: 'true' },
+  },
+} as const
+type HeaderName = keyof typeof HEADERS
+
+/** `GET /devices/{device}/services/{ref}` is `getDevicesDeviceServicesRef`: as lasting as the route. */
+export function operationId(method: string, path: string): string {
+  const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '')
+  return [method.toLowerCase(), ...words.map((word) => word[0]!.toUpperCase() + word.slice(1))].join('')
+}
+
+/** The document anew; `collected` stays as it is. A schema with a title becomes a component of that name. */
+export function openApiDocument(collected: object): object {
+  const document = structuredClone(collected) as OpenApi
+  const schemas = new Map<string, { text: string; schema: unknown }>()
+  const responses: Json = {}
+
+  /** The schema, with references in the place of titled ones; of two with one title the second stays. */
+  const shared = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(shared)
+    if (typeof value !== 'object' || value === null) return value
+    const schema = Object.fromEntries(Object.entries(value).map(([key, one]) => [key, shared(one)]))
+    const { title } = schema
+    if (typeof title !== 'string') return schema
+    const text = JSON.stringify(schema)
+    const first = schemas.get(title)
+    if (!first) schemas.set(title, { text, schema })
+    return first && first.text !== text ? schema : { $ref: `#/components/schemas/${title}` }
+  }
+
+  for (const [path, methods] of Object.entries(document.paths)) {
+    // what knows `If-Match` tells what to send in it
+    const isTagged = Object.values(methods).some((operation) => takes(operation, 'if-match'))
+    for (const [method, operation] of Object.entries(methods)) {
+      const whole = shared({ operationId: operationId(method, path), ...operation }) as Operation
+      const route = routeOf(method, path)
+      if (ROUTES[route] === 'public') whole['security'] = []
+      const example = bodyExample(route)?.body
+      const content = whole.requestBody?.content['application/json']
+      if (content && example) content['example'] = example
+      for (const [status, response] of Object.entries(whole.responses)) {
+        const names = headersOf(whole, status, isTagged)
+        if (names.length > 0) response['headers'] = Object.fromEntries(names.map(headerReference))
+      }
+      methods[method] = whole
+    }
+  }
+  for (const operation of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
+    for (const [status, response] of Object.entries(operation.responses)) {
+      const text = STATUS_CODES[status] ?? status
+      response['description'] = text
+      if (status < '400') continue
+      const component = text.replaceAll(/[^a-zA-Z]/g, '')
+      responses[component] = response
+      operation.responses[status] = { $ref: `#/components/responses/${component}` }
+    }
+  }
+  document.components.schemas = Object.fromEntries([...schemas].map(([title, { schema }]) => [title, schema]))
+  document.components.responses = responses
+  document.components.headers = HEADERS
+  return document
+}
+
+function takes(operation: Operation, parameter: string): boolean {
+  return (operation.parameters ?? []).some(({ name }) => name === parameter)
+}
+
+/** The header fields of an answer beside those that every answer has. */
+function headersOf(operation: Operation, status: string, isTagged: boolean): HeaderName[] {
+  if (status === '201') {
+    // what is made without it cannot be read again: it has no place
+    return takes(operation, 'idempotency-key') ? ['Location', 'ETag', 'Idempotency-Replayed'] : []
+  }
+  if (status !== '200') return []
+  if (takes(operation, 'offset')) return ['X-Total-Count']
+  return isTagged ? ['ETag'] : []
+}
+
+function headerReference(name: HeaderName): [HeaderName, Json] {
+  return [name, { $ref: `#/components/headers/${name}` }]
+}

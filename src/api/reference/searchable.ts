@@ -1,0 +1,44 @@
+/** The fields by which each collection is searched: what the reference shows of them. */
+import type { Fields } from '../../search/fields.ts'
+import { ACCOUNT_FIELDS } from '../../store/accounts.ts'
+import { API_KEY_FIELDS } from '../../store/api-keys.ts'
+import { AUTHORIZATION_FIELDS } from '../../store/authorizations.ts'
+import { CHECKOUT_POLICY_FIELDS } from '../../store/checkout-policies.ts'
+import { CONNECTION_POLICY_FIELDS } from '../../store/connection-policies.ts'
+import { DEVICE_FIELDS } from '../../store/devices.ts'
+import { DOMAIN_FIELDS } from '../../store/domains.ts'
+import { HOST_KEY_FIELDS } from '../../store/host-keys.ts'
+import { PROFILE_FIELDS } from '../../store/profiles.ts'
+import { SERVICE_FIELDS } from '../../store/services.ts'
+import { SESSION_FIELDS } from '../../store/sessions.ts'
+import { TARGET_GROUP_FIELDS } from '../../store/target-groups.ts'
+import { USER_GROUP_FIELDS } from '../../store/user-groups.ts'
+import { USER_FIELDS } from '../../store/users.ts'
+import { APPROVAL_FIELDS, TIMEFRAME_FIELDS } from '../resources/approvals.ts'
+import { SESSION_RIGHT_FIELDS, TARGET_FIELDS } from '../resources/targets.ts'
+
+/** By the collection's path. */
+export const SEARCHABLE: Readonly<Record<string, Fields>> = {
+  '/users': USER_FIELDS,
+  '/usergroups': USER_GROUP_FIELDS,
+  '/devices': DEVICE_FIELDS,
+  '/devices/:device/services': SERVICE_FIELDS,
+  '/devices/:device/localdomains': DOMAIN_FIELDS,
+  '/domains': DOMAIN_FIELDS,
+  '/accounts': ACCOUNT_FIELDS,
+  '/devices/:device/accounts': ACCOUNT_FIELDS,
+  '/devices/:device/localdomains/:domain/accounts': ACCOUNT_FIELDS,
+  '/domains/:domain/accounts': ACCOUNT_FIELDS,
+  '/targetgroups': TARGET_GROUP_FIELDS,
+  '/authorizations': AUTHORIZATION_FIELDS,
+  '/apikeys': API_KEY_FIELDS,
+  '/profiles': PROFILE_FIELDS,
+  '/checkoutpolicies': CHECKOUT_POLICY_FIELDS,
+  '/connectionpolicies': CONNECTION_POLICY_FIELDS,
+  '/timeframes': TIMEFRAME_FIELDS,
+  '/hostkeys': HOST_KEY_FIELDS,
+  '/targets': TARGET_FIELDS,
+  '/sessionrights': SESSION_RIGHT_FIELDS,
+  '/sessions': SESSION_FIELDS,
+  '/approvals': APPROVAL_FIELDS,
+}

@@ -1,0 +1,98 @@
+import { type Static, Type } from 'typebox'
+import type { CheckoutPolicy } from '../../model/objects.ts'
+import { registerCollection } from '../collection/collection.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
+import type { Api } from '../http/deps.ts'
+import { checkName, exact, name, partial, shown, text } from '../schema/fields.ts'
+import { resource } from '../collection/resource.ts'
+
+const MAX_DURATION = 30 * 24 * 3600
+const policyName = name('unique', 'one-at-a-time')
+const enableLock = Type.Boolean({
+  description:
+    'while the secret is out, it is handed out to nobody else, and opens no session of anybody else',
+})
+const maxDuration = Type.Integer({
+  minimum: 1,
+  maximum: MAX_DURATION,
+  description: 'seconds that a checkout lasts at most; 3600 unless given',
+})
+const Create = exact({
+  policy_name: policyName,
+  description: Type.Optional(text('what the policy is for')),
+  enable_lock: Type.Optional(enableLock),
+  max_duration: Type.Optional(maxDuration),
+})
+const Update = partial(Create)
+const View = exact({
+  ...shown,
+  policy_name: policyName,
+  description: Type.String(),
+  enable_lock: enableLock,
+  max_duration: maxDuration,
+  is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
+})
+
+export function checkoutPolicyResource(context: ResourceContext) {
+  const { store } = context.deps
+
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: CheckoutPolicy,
+  ): Promise<Partial<Omit<CheckoutPolicy, 'id'>>> => {
+    await checkName('policy_name', body.policy_name, own, store.checkoutPolicies, 'policyName')
+    return {
+      ...(body.policy_name !== undefined && { policyName: body.policy_name }),
+      ...(body.description !== undefined && { description: body.description }),
+      ...(body.enable_lock !== undefined && { enableLock: body.enable_lock }),
+      ...(body.max_duration !== undefined && { maxDuration: body.max_duration }),
+    }
+  }
+
+  return resource({
+    path: '/checkoutpolicies',
+    type: 'checkoutpolicy',
+    title: 'Checkout policies',
+    description:
+      'What holds for the checkout of the secrets of accounts that name it. It is enforced by the broker, whatever the client does; a checkout that is out keeps the end that it was given.',
+    create: {
+      schema: Create,
+      async plan(body) {
+        const change = await changeOf(body)
+        return () =>
+          store.checkoutPolicies.create({
+            policyName: body.policy_name,
+            description: '',
+            enableLock: false,
+            maxDuration: 3600,
+            ...change,
+            isFactory: false,
+          })
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body) {
+        const change = await changeOf(body, old)
+        return () => store.checkoutPolicies.update(old.id, change, old)
+      },
+    },
+    removeFrom: (old) => store.checkoutPolicies.remove(old.id, old),
+    view: View,
+    show: async (policy) => ({
+      policy_name: policy.policyName,
+      description: policy.description,
+      enable_lock: policy.enableLock,
+      max_duration: policy.maxDuration,
+      is_factory: policy.isFactory,
+    }),
+    label: (policy) => String(policy['policy_name']),
+    secrets: [],
+    list: (_request, page) => store.checkoutPolicies.list(page),
+    find: (_request, ref) => store.checkoutPolicies.find(ref),
+  })
+}
+
+export function registerCheckoutPolicies(app: Api, context: Context): void {
+  registerCollection(app, context, checkoutPolicyResource(context))
+}

@@ -1,0 +1,107 @@
+/** `/session`: signing in and out by cookie (spec.md 5.1). */
+import type { FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
+import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
+import type { User } from '../../model/objects.ts'
+import { FEATURES, LEVELS } from '../../model/profiles.ts'
+import { rightsOf, SESSION_COOKIE } from '../access/authenticate.ts'
+import { type Caller, callerOf } from '../access/caller.ts'
+import type { Context } from '../access/context.ts'
+import type { Api } from '../http/deps.ts'
+import { ApiError } from '../http/errors.ts'
+import { addressOf, record } from '../access/events.ts'
+import { errorResponses } from '../http/failures.ts'
+import { exact, oneOf, titled } from '../schema/fields.ts'
+
+const Credentials = titled(
+  'Credentials',
+  exact({
+    user: Type.String({ minLength: 1, maxLength: 512 }),
+    password: Type.String({ maxLength: MAX_PASSWORD_BYTES }),
+  }),
+)
+const View = titled(
+  'SignedIn',
+  exact({
+    user: Type.Union([Type.String(), Type.Null()], { description: 'null: an API key without X-Auth-User' }),
+    profile: Type.String(),
+    rights: Type.Object(Object.fromEntries(FEATURES.map((feature) => [feature, oneOf(LEVELS, 'level')]))),
+  }),
+)
+const tags = ['Session']
+
+const show = (caller: Pick<Caller, 'user' | 'profile' | 'rights'>): Static<typeof View> => ({
+  user: caller.user?.userName ?? null,
+  profile: caller.profile,
+  rights: { ...caller.rights },
+})
+
+export function registerSignIn(app: Api, { deps, signIns }: Context): void {
+  app.post(
+    '/session',
+    {
+      schema: {
+        tags,
+        summary: 'Sign in',
+        description: 'Sets the cookie `sallyport_session`; each sign-in makes a new one.',
+        body: Credentials,
+        response: { 200: View, ...errorResponses(400, 401, 403, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const user = await proven(request, request.body)
+      endOwn(request)
+      const token = signIns.begin(user, deps.clock())
+      reply.setCookie(SESSION_COOKIE, token, { path: '/', secure: true, httpOnly: true, sameSite: 'lax' })
+      return show({ user, profile: user.profile, rights: await rightsOf(deps.store, user.profile) })
+    },
+  )
+
+  app.get(
+    '/session',
+    { schema: { tags, summary: 'Who is signed in', response: { 200: View, ...errorResponses(401, 403) } } },
+    async (request) => show(callerOf(request)),
+  )
+
+  app.delete(
+    '/session',
+    { schema: { tags, summary: 'Sign out', response: { 204: Type.Null(), ...errorResponses(401, 403) } } },
+    async (request, reply) => {
+      endOwn(request)
+      reply.clearCookie(SESSION_COOKIE, { path: '/', secure: true, httpOnly: true, sameSite: 'lax' })
+      return reply.code(204).send(null)
+    },
+  )
+
+  /** The user, if this is their password. The reason of a refusal is for the audit alone. */
+  async function proven(
+    request: FastifyRequest,
+    { user: name, password }: Static<typeof Credentials>,
+  ): Promise<User> {
+    const outcome = await deps.identities.authenticate({
+      user: name,
+      login: name,
+      source: addressOf(request),
+      proof: { method: 'password', password },
+    })
+    const fields = { user: name, method: 'api_password', protocol: 'HTTPS' }
+    if (outcome.result === 'accepted') {
+      const { userName: user, profile } = outcome.user
+      await record(deps.audit, request, 'auth.success', { ...fields, user, profile })
+      return outcome.user
+    }
+    const reason = outcome.result === 'rejected' ? outcome.reason : 'method_not_allowed'
+    await record(deps.audit, request, 'auth.failure', { ...fields, reason })
+    if (outcome.result === 'rejected' && outcome.locks) {
+      const duration = LOCKOUT_LIMITS.lockMs
+      await record(deps.audit, request, 'auth.locked', { ...fields, reason, duration })
+    }
+    throw new ApiError(reason === 'busy' ? 'busy' : 'invalid_credentials')
+  }
+
+  function endOwn(request: FastifyRequest): void {
+    const token = request.cookies[SESSION_COOKIE]
+    if (token !== undefined) signIns.end(token)
+  }
+}

@@ -1,0 +1,70 @@
+import { type Static, Type } from 'typebox'
+import type { UserGroup } from '../../model/objects.ts'
+import { registerCollection } from '../collection/collection.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
+import type { Api } from '../http/deps.ts'
+import { checkName, exact, name, names, partial, shown, text } from '../schema/fields.ts'
+import { referredIds } from '../collection/references.ts'
+import { resource } from '../collection/resource.ts'
+
+const groupName = name('unique', 'linux-admins')
+const Create = exact({
+  group_name: groupName,
+  description: Type.Optional(text('what the group is for')),
+  users: Type.Optional(names('members')),
+})
+const Update = partial(Create)
+const View = exact({ ...shown, group_name: groupName, description: Type.String(), users: names('members') })
+
+export function userGroupResource(context: ResourceContext) {
+  const { store } = context.deps
+
+  const changeOf = async (
+    body: Static<typeof Update>,
+    own?: UserGroup,
+  ): Promise<Partial<Omit<UserGroup, 'id'>>> => {
+    await checkName('group_name', body.group_name, own, store.userGroups, 'groupName')
+    return {
+      ...(body.group_name !== undefined && { groupName: body.group_name }),
+      ...(body.description !== undefined && { description: body.description }),
+      ...(body.users !== undefined && { userIds: await referredIds(store.users, 'users', body.users) }),
+    }
+  }
+
+  return resource({
+    path: '/usergroups',
+    type: 'usergroup',
+    title: 'User groups',
+    description: 'Users that share authorizations.',
+    create: {
+      schema: Create,
+      async plan(body) {
+        const change = await changeOf(body)
+        return () =>
+          store.userGroups.create({ groupName: body.group_name, description: '', userIds: [], ...change })
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body) {
+        const change = await changeOf(body, old)
+        return () => store.userGroups.update(old.id, change, old)
+      },
+    },
+    removeFrom: (old) => store.userGroups.remove(old.id, old),
+    view: View,
+    show: async (group, read) => ({
+      group_name: group.groupName,
+      description: group.description,
+      users: await read.users(group.userIds),
+    }),
+    label: (group) => String(group['group_name']),
+    secrets: [],
+    list: (_request, page) => store.userGroups.list(page),
+    find: (_request, ref) => store.userGroups.find(ref),
+  })
+}
+
+export function registerUserGroups(app: Api, context: Context): void {
+  registerCollection(app, context, userGroupResource(context))
+}

@@ -1,0 +1,82 @@
+/** What a connection policy says of RDP sessions, beside what it says of all desktops, as fields of `/connectionpolicies`. */
+import { type Static, Type } from 'typebox'
+import {
+  COLOUR_DEPTHS,
+  dynamicChannelFlaw,
+  MAX_DYNAMIC_CHANNEL_NAME,
+  MAX_DYNAMIC_CHANNELS,
+  MAX_LOGON_WAIT,
+  MAX_REDIRECT_NETWORKS,
+  RDP_SECURITY,
+  type RdpOptions,
+} from '../../model/rdp-options.ts'
+import { type DesktopUpdate, desktopOptionsOf } from './desktop-options.ts'
+import { check, checkNetworks, exact, oneOf, partial } from './fields.ts'
+
+export const RdpFields = exact({
+  security: Type.Array(oneOf(RDP_SECURITY, 'way to secure the connection'), {
+    minItems: 1,
+    maxItems: RDP_SECURITY.length,
+    'x-ordered': true,
+    description:
+      'RDP: how the broker may secure the connection and sign in at the targets; of those that a target offers the first is taken. credssp (NLA) signs in before there is a desktop; tls hands the password over inside TLS',
+  }),
+  ntlm: Type.Boolean({ description: 'RDP: whether credssp may go by NTLM; false: such targets are refused' }),
+  colour_depth: Type.Unsafe<(typeof COLOUR_DEPTHS)[number]>(
+    Type.Integer({
+      enum: [...COLOUR_DEPTHS],
+      description: 'RDP: bits of a pixel that targets are asked for',
+    }),
+  ),
+  redirect_to: Type.Array(Type.String({ maxLength: 64 }), {
+    maxItems: MAX_REDIRECT_NETWORKS,
+    description:
+      'RDP: addresses and networks (CIDR) that a target (a connection broker of Windows) may send the session on to; it may always send it to its own address',
+  }),
+  logon_wait: Type.Integer({
+    minimum: 0,
+    maximum: MAX_LOGON_WAIT,
+    description:
+      'RDP: seconds that a target has to show that it has let the account in, where credssp has not proven it; until then nothing that the user does reaches it. 0: for targets that have no logon of their own',
+  }),
+  dynamic_channels: Type.Array(Type.String({ maxLength: MAX_DYNAMIC_CHANNEL_NAME }), {
+    maxItems: MAX_DYNAMIC_CHANNELS,
+    description:
+      'RDP: names of dynamic virtual channels that pass beside those that rights are about; what goes through them is not recorded',
+  }),
+})
+export const RdpUpdate = partial(RdpFields)
+
+export function rdpFieldsOf(options: RdpOptions): Static<typeof RdpFields> {
+  return {
+    security: [...options.security],
+    ntlm: options.ntlm,
+    colour_depth: options.colourDepth,
+    redirect_to: [...options.redirectTo],
+    logon_wait: options.logonWait,
+    dynamic_channels: [...options.dynamicChannels],
+  }
+}
+
+/**
+ * The options as they are with what the body gives.
+ * @throws ApiError `invalid_field` that names a bad network or a channel that cannot pass
+ */
+export function rdpOptionsOf(
+  body: Static<typeof RdpUpdate> & Static<typeof DesktopUpdate>,
+  old: RdpOptions,
+): RdpOptions {
+  checkNetworks('redirect_to', body.redirect_to)
+  for (const [index, name] of (body.dynamic_channels ?? []).entries()) {
+    check(`dynamic_channels/${index}`, dynamicChannelFlaw(name))
+  }
+  return {
+    ...desktopOptionsOf(body, old),
+    security: body.security ? [...new Set(body.security)] : old.security,
+    ntlm: body.ntlm ?? old.ntlm,
+    colourDepth: body.colour_depth ?? old.colourDepth,
+    redirectTo: body.redirect_to ? [...new Set(body.redirect_to)] : old.redirectTo,
+    logonWait: body.logon_wait ?? old.logonWait,
+    dynamicChannels: body.dynamic_channels ? [...new Set(body.dynamic_channels)] : old.dynamicChannels,
+  }
+}

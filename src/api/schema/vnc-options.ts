@@ -1,0 +1,31 @@
+/** What a connection policy says of VNC sessions, beside what it says of all desktops, as fields of `/connectionpolicies`. */
+import { type Static, Type } from 'typebox'
+import { VNC_SECURITY_TYPES, type VncOptions } from '../../model/vnc-options.ts'
+import { type DesktopUpdate, desktopOptionsOf } from './desktop-options.ts'
+import { exact, oneOf, partial } from './fields.ts'
+
+export const VncFields = exact({
+  security_types: Type.Array(oneOf(VNC_SECURITY_TYPES, 'security type'), {
+    minItems: 1,
+    maxItems: VNC_SECURITY_TYPES.length,
+    'x-ordered': true,
+    description:
+      'VNC: how the broker may secure the connection and sign in at the targets; of those that a target offers the first is taken. Where a key is pinned, only those count that show one of its kind (x509…: a certificate, ra2…: an RSA key); the rest can be anybody in between',
+  }),
+})
+export const VncUpdate = partial(VncFields)
+
+export function vncFieldsOf(options: VncOptions): Static<typeof VncFields> {
+  return { security_types: [...options.securityTypes] }
+}
+
+/** The options as they are with what the body gives. */
+export function vncOptionsOf(
+  body: Static<typeof VncUpdate> & Static<typeof DesktopUpdate>,
+  old: VncOptions,
+): VncOptions {
+  return {
+    ...desktopOptionsOf(body, old),
+    securityTypes: body.security_types ? [...new Set(body.security_types)] : old.securityTypes,
+  }
+}

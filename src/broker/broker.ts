@@ -1,0 +1,519 @@
+/**
+ * The composition root: builds every part from the configuration, in the order of the house's floors, and takes
+ * them down in the opposite order.
+ */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
+import { Drawer } from '../../recordings/show/screens/drawer.ts'
+import type { Api } from '../api/http/deps.ts'
+import { createApi } from '../api/server.ts'
+import { auditAnchor } from '../audit/anchor.ts'
+import type { StoredEvent } from '../audit/chain.ts'
+import { Feeds } from '../audit/feeds/feeds.ts'
+import { sealedRegister } from '../audit/feeds/register.ts'
+import { AuditLog } from '../audit/log.ts'
+import { Refusals } from '../audit/refusals.ts'
+import type { Sink } from '../audit/sink.ts'
+import { JsonLogSink } from '../audit/sinks/json-log.ts'
+import { MetricsSink } from '../audit/sinks/metrics.ts'
+import { SnmpSink } from '../audit/sinks/snmp.ts'
+import { SyslogSink } from '../audit/sinks/syslog.ts'
+import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
+import { explainBindError } from '../config/bind-error.ts'
+import { configChanges } from '../config/changes.ts'
+import type { Config, ListenAddress } from '../config/config.ts'
+import { exposedFiles } from '../config/exposure.ts'
+import { Follower } from '../contents/follower.ts'
+import { contentMode, prepareContents } from '../contents/open.ts'
+import { ContentThread } from '../contents/thread.ts'
+import { holdDataFolder, openDataFolder, tlsFiles } from '../host/data-folder.ts'
+import { firstAdministrator } from './first-start.ts'
+import { type Foundation, openFoundation } from './foundation.ts'
+import { Fronts } from './fronts.ts'
+import { BrokerGate } from '../gate/gate.ts'
+import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
+import { openHostTrust } from './host-trust.ts'
+import { openAuthorities } from '../identity/authorities.ts'
+import { AuditRetention } from '../recording-service/audit-retention.ts'
+import { Deletion } from '../recording-service/deletion.ts'
+import { type RecordingExports, recordingExports } from '../recording-service/exports.ts'
+import { type IndexerOptions, RecordingIndexer } from '../recording-service/indexing/indexer.ts'
+import { PROGRESS_INTERVAL_MS, Progress } from '../recording-service/progress.ts'
+import { readRestoreNote, restoredFrom } from '../recording-service/restored.ts'
+import { RETENTION_INTERVAL_MS, Retention } from '../recording-service/retention.ts'
+import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/space.ts'
+import { takeOver } from '../recording-service/start.ts'
+import { Uploader } from '../recording-service/uploads/uploader.ts'
+import type { Logger } from '../host/log.ts'
+import {
+  createMetrics,
+  type Metrics,
+  type MetricsServer,
+  startMetrics,
+  type UploadFigures,
+} from './metrics.ts'
+import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
+import { Checkouts } from '../vault/checkout.ts'
+
+export interface BrokerOptions {
+  config: Config
+  logger: Logger
+  /** Why the log's last line could not be written; absent: it always can be. */
+  logFailure?: () => Error | undefined
+  version: string
+  /** Password of the first administrator; absent: one is made and shown. */
+  adminPassword?: string
+  /** Lines for the person who starts it: addresses, and a password that was made. */
+  say: (line: string) => void
+}
+
+/** Starts everything. Throws, with what was started taken down again, when a part cannot start. */
+export async function startBroker(options: BrokerOptions): Promise<Broker> {
+  const { config } = options
+  requirePatchedSsh2()
+  openDataFolder(config.dataDir)
+  const release = holdDataFolder(config.dataDir)
+  let broker: Broker | undefined
+  try {
+    broker = new Broker(options, await openFoundation(config), release)
+    await broker.start()
+    return broker
+  } catch (error) {
+    if (broker) await broker.abort()
+    else release()
+    throw error
+  }
+}
+
+export class Broker {
+  readonly #options: BrokerOptions
+  readonly #parts: Foundation
+  readonly #release: () => void
+  readonly #audit: AuditLog
+  readonly #feeds: Feeds
+  readonly #metrics: Metrics
+  readonly #counted: MetricsSink
+  readonly #contents: ReturnType<typeof contentsOf>
+  readonly #follower: Follower
+  readonly #indexer: RecordingIndexer
+  readonly #exports: RecordingExports
+  readonly #gate: BrokerGate
+  readonly #drawer = new Drawer()
+  #fronts: Fronts | undefined
+  /** Port of the RDP listener. */
+  #rdpPort: number | undefined
+  #api: Api | undefined
+  #reviews: NodeJS.Timeout | undefined
+  #lookouts: NodeJS.Timeout | undefined
+  #expiries: NodeJS.Timeout | undefined
+  readonly #deletion: Deletion
+  readonly #retention: Retention
+  readonly #auditRetention: AuditRetention
+  readonly #space: SpaceWatch
+  #retentions: NodeJS.Timeout | undefined
+  #looks: NodeJS.Timeout | undefined
+  readonly #progress: Progress
+  #notes: NodeJS.Timeout | undefined
+  #metricsServer: MetricsServer | undefined
+  readonly #uploader: Uploader | undefined
+  #unacknowledged: Unacknowledged | undefined
+  /** What counts now: the options have what the broker was started with. */
+  #config: Config
+  #reloading: Promise<void> = Promise.resolve()
+
+  constructor(options: BrokerOptions, parts: Foundation, release: () => void) {
+    this.#options = options
+    this.#parts = parts
+    this.#config = options.config
+    this.#release = release
+    this.#audit = new AuditLog({
+      repository: parts.store.audit,
+      now: Date.now,
+      onStored: (events) => this.#stored(events),
+      refusals: new Refusals({ now: Date.now, monotonic: () => performance.now() }),
+      checkpoints: {
+        key: parts.keeper.keys.signing,
+        anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
+        onError: (error) => options.logger.error({ error }, 'the audit log could not be signed for now'),
+      },
+    })
+    this.#feeds = new Feeds({
+      repository: parts.store.audit,
+      folder: join(options.config.dataDir, 'sinks'),
+      register: sealedRegister(parts.store.settings, parts.vault),
+      audit: this.#audit,
+      onError: (error) => options.logger.error({ error }, 'a receiver of events could not be accounted for'),
+    })
+    this.#uploader = this.#makeUploader()
+    this.#metrics = createMetrics({
+      version: options.version,
+      nativeCrypto: nativeCryptoAvailable(),
+      feeds: () => this.#feeds.feeds,
+      freeBytes: () => freeBytes(parts.keeper.root),
+      ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
+    })
+    this.#counted = new MetricsSink(this.#metrics)
+    this.#contents = contentsOf(options.config)
+    this.#follower = new Follower({
+      audit: parts.store.audit,
+      index: this.#contents.thread,
+      onError: (error) => options.logger.warn({ error }, 'the search index could not be brought up to date'),
+    })
+    this.#exports = recordingExports(parts.keeper)
+    this.#indexer = new RecordingIndexer({
+      root: parts.keeper.root,
+      unwrap: (wrapped) => parts.keeper.unwrap(wrapped),
+      onFailure: (session, reason) => options.logger.warn({ session, reason }, 'a recording is not indexed'),
+      ...(parts.keeper.bucket && { bucket: parts.keeper.bucket }),
+      ...this.#recordedContents(),
+    })
+    this.#gate = new BrokerGate({
+      ...parts,
+      audit: this.#audit,
+      recordings: parts.keeper,
+      onRecorded: (session) => this.#indexer.add(session),
+      drawer: this.#drawer,
+      now: Date.now,
+    })
+    const { sessions } = parts.store
+    const { alarmFree, minFree } = options.config.recordings
+    this.#deletion = new Deletion({
+      root: parts.keeper.root,
+      sessions,
+      holdRelease: options.config.recordings.holdRelease,
+      checkpoint: () => this.#audit.checkpoint(),
+      ...(this.#uploader && { forget: this.#uploader.forget.bind(this.#uploader) }),
+    })
+    this.#retention = new Retention({
+      sessions,
+      audit: this.#audit,
+      deletion: this.#deletion,
+      limits: options.config.recordings,
+      now: Date.now,
+      monotonic: () => performance.now(),
+      onError: (error, session) => options.logger.error({ error, session }, 'retention could not delete'),
+    })
+    this.#auditRetention = new AuditRetention({
+      repository: parts.store.audit,
+      audit: this.#audit,
+      anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
+      sessions,
+      key: parts.keeper.keys.signing,
+      trusted: parts.keeper.keys.trusted,
+      delivered: () => this.#feeds.slowest,
+      limits: options.config.audit,
+      now: Date.now,
+      monotonic: () => performance.now(),
+      onError: (error) => options.logger.error({ error }, 'retention of the audit log removed nothing'),
+    })
+    this.#progress = new Progress({
+      keeper: parts.keeper,
+      audit: this.#audit,
+      checkpoint: () => this.#audit.checkpoint(),
+      monotonic: () => performance.now(),
+    })
+    this.#space = new SpaceWatch(
+      { folder: parts.keeper.root, alarm: alarmFree, minimum: minFree },
+      this.#audit,
+    )
+  }
+
+  async start(): Promise<void> {
+    const { config, logger, version, say } = this.#options
+    this.#parts.identities.authorities = openAuthorities(config.ssh)
+    this.#gate.hostTrust = openHostTrust(config)
+    this.#gate.tickets.lifetime = config.ticketLifetime
+    this.#unacknowledged = await openUnacknowledged()
+    // What restoring has written comes after the row that the backup ends with.
+    const since = (await readRestoreNote(this.#parts.store.settings))?.row
+    await this.#feeds.open(this.#sinksOf(config), since)
+    if (!nativeCryptoAvailable()) {
+      logger.warn(
+        "ssh2's native crypto is not built for this Node: SSH runs at less than half its speed. Install a C++ compiler " +
+          '(Debian: apt-get install g++ make python3), remove node_modules and start again',
+      )
+    }
+    for (const exposed of exposedFiles(config)) logger.warn(exposed)
+    const { restored, report } = await takeOver({ ...this.#parts, audit: this.#audit, now: Date.now })
+    for (const line of report) logger.warn(line)
+    await this.#deletion.finish()
+    await this.#prepareSearch()
+    await this.#uploader?.start()
+    const admin = await firstAdministrator(
+      this.#parts.store,
+      this.#parts.identities,
+      this.#audit,
+      this.#parts.passwords.policy,
+      this.#options.adminPassword,
+    )
+    if (admin.password !== undefined) {
+      say(`the user admin was created with the password ${admin.password} (shown only this once)`)
+    }
+    this.#reviews = setInterval(() => this.#review(this.#gate.review()), REVIEW_INTERVAL_MS)
+    this.#lookouts = setInterval(() => this.#review(this.#gate.look()), LOOK_INTERVAL_MS)
+    this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
+    this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
+    this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
+    this.#look()
+    this.#notes = setInterval(() => this.#note(), PROGRESS_INTERVAL_MS)
+    await this.#startFronts(config)
+    await this.#startApi(config)
+    await this.#startMetrics(config)
+    this.#indexer.catchUp()
+    await this.#audit.record('service.start', {
+      object_type: 'service',
+      object: version,
+      ...(restored && { reason: restoredFrom(restored) }),
+    })
+    await this.#audit.checkpoint()
+  }
+
+  #makeUploader(): Uploader | undefined {
+    const { keeper, store } = this.#parts
+    const { bucket } = keeper
+    const { objectStore } = this.#options.config.recordings
+    if (!bucket || !objectStore) return undefined
+    const uploader = new Uploader({
+      bucket,
+      root: keeper.root,
+      uploads: store.uploads,
+      sessions: store.sessions,
+      audit: this.#audit,
+      keepLocal: objectStore.keepLocal,
+      segmentInterval: objectStore.segmentInterval,
+      onError: (error, session) =>
+        this.#options.logger.error({ error, session }, 'a recording could not be copied to the object store'),
+      now: Date.now,
+    })
+    keeper.onBegun = (session, begin) => uploader.begun(session, begin)
+    return uploader
+  }
+
+  #uploadMetrics({ totals }: Uploader): UploadFigures {
+    return { totals, waiting: () => this.#parts.store.uploads.waiting() }
+  }
+
+  /** Time passes and other processes write: what still runs is asked for its right once in a while. */
+  #review(review: Promise<void>): void {
+    review.catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'running sessions could not be reviewed')
+    })
+  }
+
+  #endExpired(): void {
+    endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
+    })
+  }
+
+  #enforceRetention(): void {
+    void this.#retention.enforce()
+    void this.#auditRetention.enforce()
+  }
+
+  #note(): void {
+    this.#progress.look().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'how far recordings have come could not be noted')
+    })
+  }
+
+  #look(): void {
+    this.#space.look().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'the free space for recordings could not be looked at')
+    })
+  }
+
+  async #startFronts(config: Config): Promise<void> {
+    this.#fronts = await Fronts.open(config, this.#gate, (warning) => this.#options.logger.warn(warning))
+    for (const { name, address, listen } of this.#fronts.listeners) {
+      const bound = await this.#bind(name, address, listen)
+      if (name === 'rdp') this.#rdpPort = bound.port
+      this.#options.say(`${name.padEnd(8)} ${place(bound)}`)
+    }
+  }
+
+  async #startApi({ listen, dataDir, hostname }: Config): Promise<void> {
+    if (!listen.https) return
+    this.#api = await createApi({
+      store: this.#parts.store,
+      vault: this.#parts.vault,
+      checkouts: new Checkouts(this.#parts.store, this.#parts.vault, this.#gate),
+      identities: this.#parts.identities,
+      passwords: this.#parts.passwords,
+      audit: this.#audit,
+      sessionControl: this.#gate,
+      tickets: this.#gate.tickets,
+      rdpAddress: this.#rdpPort === undefined ? undefined : { host: hostname, port: this.#rdpPort },
+      recordings: this.#exports,
+      contents: this.#contents.api,
+      deletion: this.#deletion,
+      clock: Date.now,
+      randomBytes,
+      tls: await tlsFiles(dataDir, hostname, listen.https),
+      // Where it listens is said below; requests are events.
+      logger: this.#options.logger.child({}, { level: 'warn' }),
+      metrics: {
+        request: (method, route, status, seconds) =>
+          this.#metrics.apiRequests.observe({ method, route, status }, seconds),
+      },
+      version: this.#options.version,
+    })
+    const bound = await this.#bind('https', listen.https, async (host, port) => {
+      await this.#api!.listen({ host, port })
+      return this.#api!.server.address() as { address: string; port: number }
+    })
+    this.#options.say(`https    https://${place(bound)}/api/doc/Usage.html`)
+  }
+
+  /** Recordings go into the index over sessions where the broker can open them. */
+  #recordedContents(): Pick<IndexerOptions, 'contents'> {
+    const { path, mode, thread } = this.#contents
+    if (mode !== 'full') return {}
+    return { contents: { path, mode, has: (session, digest) => thread.has(session, digest) } }
+  }
+
+  /** The index over sessions, before anybody asks it. */
+  async #prepareSearch(): Promise<void> {
+    const { path, mode } = this.#contents
+    prepareContents(path, mode, (await this.#parts.store.audit.last())?.sequence ?? 0)
+    if (mode !== 'off') this.#follower.start()
+  }
+
+  async #startMetrics({ listen }: Config): Promise<void> {
+    if (!listen.metrics) return
+    this.#metricsServer = await this.#bind('metrics', listen.metrics, (host, port) =>
+      startMetrics(this.#metrics, { host, port }),
+    )
+    this.#options.say(`metrics  http://${place(this.#metricsServer.address)}/metrics`)
+  }
+
+  async #bind<T>(
+    name: string,
+    address: ListenAddress,
+    listen: (host: string, port: number) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await listen(address.host, address.port)
+    } catch (error) {
+      const failed = error as NodeJS.ErrnoException
+      throw failed.syscall === undefined ? failed : new Error(explainBindError(failed, name, address))
+    }
+  }
+
+  #stored(events: readonly StoredEvent[]): void {
+    for (const event of events) this.#counted.count(event)
+    this.#feeds.stored(events)
+  }
+
+  #sinksOf({ syslog, snmp, hostname }: Config): Sink[] {
+    const origin = { hostname, processId: process.pid, enterprise: snmp.enterprise }
+    const unacknowledged = this.#unacknowledged
+    return [
+      new JsonLogSink(this.#options.logger, this.#options.logFailure),
+      ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
+      ...snmp.traps.map((target) => new SnmpSink({ target, enterprise: snmp.enterprise })),
+    ]
+  }
+
+  /**
+   * Takes over what a changed configuration says of certificates, authorities, resolvers, banner, message of the day,
+   * networks of clear text, retention and sinks; listeners stay. One at a time; rejects when it cannot be taken over.
+   */
+  reload(read: () => Config): Promise<void> {
+    const reloaded = this.#reloading.then(() => this.#reload(read))
+    this.#reloading = reloaded.catch(() => undefined)
+    return reloaded
+  }
+
+  async #reload(read: () => Config): Promise<void> {
+    const told = { object_type: 'configuration', object: this.#config.file }
+    let config: Config
+    let sinks: Sink[]
+    let change: () => void
+    try {
+      // what can fail comes before all that is changed: a bad configuration leaves the old one whole
+      config = read()
+      sinks = this.#sinksOf(config)
+      change = await this.#prepareReload(config)
+    } catch (error) {
+      const { message: reason } = error as Error
+      await this.#audit.record('config.reload', { ...told, result: 'failure', reason })
+      throw error
+    }
+    const changes = configChanges(this.#config, config)
+    // The receivers of now have it before one of them is taken away, and new ones begin with it.
+    const begin = this.#feeds.head
+    await this.#audit.record('config.reload', { ...told, changes, result: 'success' })
+    change()
+    this.#config = config
+    await this.#feeds.replace(sinks, begin)
+  }
+
+  async #prepareReload(config: Config): Promise<() => void> {
+    for (const exposed of exposedFiles(config)) this.#options.logger.warn(exposed)
+    const hostTrust = openHostTrust(config)
+    const changeFronts = await this.#fronts?.prepareReload(config)
+    const authorities = openAuthorities(config.ssh)
+    const tls =
+      this.#api && config.listen.https
+        ? await tlsFiles(config.dataDir, config.hostname, config.listen.https)
+        : undefined
+    if (tls) createSecureContext(tls)
+    return () => {
+      if (tls) this.#api?.server.setSecureContext(tls)
+      this.#parts.identities.authorities = authorities
+      this.#gate.hostTrust = hostTrust
+      this.#gate.tickets.lifetime = config.ticketLifetime
+      this.#retention.limits = config.recordings
+      this.#deletion.holdRelease = config.recordings.holdRelease
+      this.#auditRetention.limits = config.audit
+      changeFronts?.()
+      this.#review(this.#gate.review())
+    }
+  }
+
+  /** No new sessions; running ones get the grace of the configuration; then everything ends in order. */
+  async stop(reason: string): Promise<void> {
+    const { config, version } = this.#options
+    this.#gate.drain('the bastion is stopping, try again later')
+    await this.#fronts?.drain(config.shutdownGrace, reason)
+    await this.#audit.record('service.stop', { object_type: 'service', object: version, reason })
+    await this.abort()
+  }
+
+  /** Frees what is held, without grace. */
+  async abort(): Promise<void> {
+    clearInterval(this.#reviews)
+    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#lookouts])
+      clearInterval(timer)
+    await this.#fronts?.drain(0, 'the bastion is stopping')
+    // The API waits for its answers.
+    await this.#exports.close()
+    await this.#api?.close()
+    await this.#drawer.close()
+    // What the indexer fetches from the object store ends with the uploader.
+    await Promise.all([this.#indexer.close(), this.#uploader?.stop()])
+    await this.#metricsServer?.close()
+    await this.#follower.close()
+    await this.#contents.thread.close()
+    await this.#audit.close()
+    await this.#feeds.close()
+    await this.#parts.close()
+    this.#release()
+  }
+}
+
+function place({ address, port }: { address: string; port: number }): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+}
+
+/** The index over what happened in sessions. */
+function contentsOf({ dataDir, recordings }: Config) {
+  const path = join(dataDir, 'search.db')
+  const mode = contentMode(recordings)
+  const thread = new ContentThread({ path, mode })
+  const api = mode === 'off' ? undefined : { index: thread, mode, isSealed: !recordings.brokerKey }
+  return { path, mode, thread, api }
+}

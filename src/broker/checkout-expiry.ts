@@ -1,0 +1,29 @@
+/** Checkouts whose time is over: each is ended, and the audit says so. */
+import type { Audit } from '../audit/events/catalogue.ts'
+import type { Store } from '../store/store.ts'
+
+/** Ended at a time; the others wait for the next. */
+const MAX_AT_ONCE = 100
+
+/** Milliseconds between two looks: how late the event may be. The checkout itself ends in time. */
+export const EXPIRY_INTERVAL_MS = 5000
+
+export async function endExpiredCheckouts(
+  { checkouts, accounts, users }: Pick<Store, 'checkouts' | 'accounts' | 'users'>,
+  audit: Pick<Audit, 'record'>,
+  now: number,
+): Promise<void> {
+  for (const { id, accountId, userId, expires, apiKey } of await checkouts.expired(now, MAX_AT_ONCE)) {
+    const [placed] = await accounts.meant({ account: accountId }, 1)
+    const user = await users.find(userId)
+    await audit.record('checkout.expired', {
+      user: user?.userName ?? userId,
+      ...(apiKey !== undefined && { api_key: apiKey }),
+      account: placed?.account.accountName ?? accountId,
+      ...(placed && { domain: placed.domain.domainName }),
+      ...(placed?.device && { device: placed.device.deviceName }),
+      object: id,
+    })
+    await checkouts.end(id, expires)
+  }
+}

@@ -1,0 +1,16 @@
+/** What the configuration says of whom to believe about the host keys of targets. */
+import type { Config } from '../config/config.ts'
+import { Resolver } from '../dns/resolver.ts'
+import type { HostTrust } from '../gate/host-trust.ts'
+import { RevocationFile } from '../identity/authorities.ts'
+
+/** Throws, with the file's name, when the list of revoked keys cannot be read or is none. */
+export function openHostTrust({ ssh, dns }: Pick<Config, 'ssh' | 'dns'>): HostTrust {
+  const revokedKeys = ssh.revokedHostKeys === undefined ? undefined : new RevocationFile(ssh.revokedHostKeys)
+  revokedKeys?.current()
+  const resolver = dns.servers.length === 0 ? undefined : new Resolver(dns)
+  return {
+    ...(revokedKeys && { revokedKeys }),
+    ...(resolver && { sshfp: (host) => resolver.sshfp(host) }),
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * What Prometheus may read at /metrics. Names begin with `sallyport_` and have their unit in them; no label holds
+ * a user, a host or a session, so the number of series is bounded by the program and its configuration.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Feed } from '../audit/feeds/feed.ts'
+import { eventMetrics } from '../audit/sinks/metrics.ts'
+
+const PATH = '/metrics'
+/** A scraper sends one short request. */
+const REQUEST_TIMEOUT_MS = 10_000
+const MAX_CONNECTIONS = 32
+const MAX_HEADER_BYTES = 8192
+
+export interface MetricsOptions {
+  version: string
+  /** Whether ssh2's crypto binding was loaded; without it sessions are many times slower. */
+  nativeCrypto: boolean
+  /** The receivers of events, in the order of the configuration. */
+  feeds: () => readonly Pick<Feed, 'sink' | 'queued' | 'lost'>[]
+  /** Of the recordings' volume. */
+  freeBytes: () => Promise<number>
+  /** Absent: there is no object store. */
+  uploads?: UploadFigures
+}
+
+export interface UploadFigures {
+  /** Since the start. */
+  totals: { readonly bytes: number; readonly failures: number }
+  /** Recordings that have ended and are not in the object store yet. */
+  waiting: () => Promise<number>
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** The registry and what the broker counts with. Each call makes a registry of its own. */
+export function createMetrics({ version, nativeCrypto, feeds, freeBytes, uploads }: MetricsOptions) {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry, prefix: 'sallyport_' })
+
+  new Gauge({
+    name: 'sallyport_build_info',
+    help: 'Always 1; the version is a label.',
+    labelNames: ['version', 'node'],
+    registers,
+  }).set({ version, node: process.versions.node }, 1)
+  new Gauge({
+    name: 'sallyport_crypto_binding_native',
+    help: 'Whether the native crypto binding of SSH is in use (1) or its slow replacement (0).',
+    registers,
+  }).set(nativeCrypto ? 1 : 0)
+
+  new Gauge({
+    name: 'sallyport_recordings_free_bytes',
+    help: 'Free space on the volume of the recordings.',
+    registers,
+    async collect() {
+      this.set(await freeBytes().catch(() => Number.NaN))
+    },
+  })
+
+  const perFeed = (name: string, help: string, figure: 'queued' | 'lost') =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['sink'],
+      registers,
+      collect() {
+        this.reset()
+        for (const [i, feed] of feeds().entries()) {
+          this.set({ sink: `${i}-${feed.sink.type}` }, feed[figure])
+        }
+      },
+    })
+  perFeed('sallyport_sink_queued_messages', 'Rows of the audit log that wait for their receiver.', 'queued')
+  perFeed(
+    'sallyport_sink_lost_messages',
+    'Rows of the audit log that a receiver will not get, since the start.',
+    'lost',
+  )
+
+  if (uploads) countUploads(uploads, registers)
+  return {
+    registry,
+    ...eventMetrics(registers),
+    apiRequests: new Histogram({
+      name: 'sallyport_api_request_duration_seconds',
+      help: 'Answered requests of the API, by route pattern.',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2],
+      registers,
+    }),
+  }
+}
+
+function countUploads({ totals, waiting }: UploadFigures, registers: Registry[]): void {
+  new Gauge({
+    name: 'sallyport_recording_uploads_waiting',
+    help: 'Recordings that have ended and are not in the object store yet.',
+    registers,
+    async collect() {
+      this.set(await waiting())
+    },
+  })
+  const total = (name: string, help: string, figure: 'bytes' | 'failures') =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(totals[figure])
+      },
+    })
+  total(
+    'sallyport_recording_upload_bytes_total',
+    'Bytes of recordings that went to the object store.',
+    'bytes',
+  )
+  total(
+    'sallyport_recording_upload_failures_total',
+    'Attempts to copy a recording to the object store that failed.',
+    'failures',
+  )
+}
+
+export interface MetricsServer {
+  address: AddressInfo
+  close(): Promise<void>
+}
+
+/**
+ * Serves `GET /metrics` in plain HTTP without a password: `address` is to be a loopback one. Rejects when it
+ * cannot bind. Port 0: the system chooses.
+ */
+export async function startMetrics(
+  { registry }: Pick<Metrics, 'registry'>,
+  address: { host: string; port: number },
+): Promise<MetricsServer> {
+  const server = createServer(
+    {
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    },
+    (request, response) => {
+      if (request.url?.split('?')[0] !== PATH) {
+        response.writeHead(404, { 'content-type': 'text/plain' }).end(`metrics are at ${PATH}\n`)
+      } else if (request.method !== 'GET' && request.method !== 'HEAD') {
+        response.writeHead(405, { allow: 'GET, HEAD' }).end()
+      } else {
+        registry.metrics().then(
+          (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
+          () => response.writeHead(500).end(),
+        )
+      }
+    },
+  )
+  server.maxConnections = MAX_CONNECTIONS
+  server.listen(address.port, address.host)
+  await once(server, 'listening')
+  return {
+    address: server.address() as AddressInfo,
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}

@@ -1,0 +1,375 @@
+/** Who has signed in, by which token: a proxy asks once, and holds the token afterwards. */
+import { randomBytes } from 'node:crypto'
+import type { Audit, FieldsOf } from '../audit/events/catalogue.ts'
+import { apiKeyOf, type Basis, type Grounds, passwordProof } from '../identity/basis.ts'
+import { type OfferedKey, readOfferedKey } from '../identity/certificate.ts'
+import type { Identities, Outcome } from '../identity/chain.ts'
+import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
+import { fingerprintOf } from '../identity/public-key.ts'
+import { type Login, parseLogin } from '../model/login.ts'
+import type { NtlmProof } from '../model/ntlm-auth.ts'
+import type { Id } from '../model/objects.ts'
+import type { Protocol } from '../model/rights.ts'
+import { Secret } from '../model/secret.ts'
+import type { Store } from '../store/store.ts'
+import type { Invitations } from './invitations.ts'
+import { askedAgain, challengeOf, type KeptSecrets, logonAhead, logonOf, wipe } from './logons.ts'
+import type {
+  AnswersProof,
+  AuthenticateAnswer,
+  AuthenticateRequest,
+  Challenge,
+  LogonQuestion,
+  Source,
+} from '../contract/gate.ts'
+import type { Ticket, Tickets } from './tickets.ts'
+import type { Withdrawals } from './withdrawals.ts'
+
+/** Challenges that wait for their answers; fronts bound those of their clients long before. */
+export const MAX_CHALLENGES = 10_000
+
+export interface SignInOptions {
+  store: Pick<Store, 'access'>
+  identities: Identities
+  tickets: Tickets
+  invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
+  audit: Audit
+  grounds: () => Grounds
+  /** Somebody is signed in no longer: their connection has to end, and they read why. */
+  onWithdrawn: (token: string, reason: string) => void
+  /** Milliseconds since the epoch. */
+  now: () => number
+}
+
+/** Somebody who has signed in on a connection that is still there. */
+export interface SignedIn {
+  userId: Id
+  user: string
+  login: Login
+  /** Of the front. */
+  protocol: Protocol
+  source: Source
+  basis: Basis
+  kept: KeptSecrets
+  /** They came with a ticket: the target of `login` is the only one that they may open. */
+  isBound?: true
+  /** They were shown targets that they may choose from. */
+  hasTargets?: true
+  /** Why they are signed in no longer. */
+  withdrawn?: string
+}
+
+/** The fields that tell who asks. */
+export function whoFields({ user, source, basis }: SignedIn): FieldsOf<'session.denied'> {
+  const apiKey = apiKeyOf(basis)
+  return {
+    user,
+    ...(apiKey !== undefined && { api_key: apiKey }),
+    client_ip: source.address,
+    client_port: source.port,
+  }
+}
+
+/** Somebody who has proved who they are, and is asked for their login at the target. */
+interface Asked {
+  signedIn: SignedIn
+  displayName: string
+  /** The login string as it came: answers under another one are nobody's. */
+  login: string
+  question: LogonQuestion
+}
+
+export class SignIns {
+  readonly #options: SignInOptions
+  readonly #byToken = new Map<string, SignedIn>()
+  readonly #asked = new Map<string, Asked>()
+
+  constructor(options: SignInOptions) {
+    this.#options = options
+  }
+
+  async authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer> {
+    const { protocol, source, login, proof } = request
+    const { identities, audit, store, tickets, invitations, now } = this.#options
+    const arrival = { protocol, address: source.address }
+    if (proof.method === 'ticket') {
+      const invited = () => invitations.byResponse(source, proof.challenge, proof.response)
+      if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
+      return await this.#byTicket(request, '', () => tickets.byResponse(arrival, proof, now()))
+    }
+    if (proof.method === 'ntlm') return await this.#byNtlm(request, proof.proof)
+    const parsed = parseLogin(login)
+    // while they are locked out it is a password like any other: the time must not tell that it is a good ticket
+    const isLocked =
+      !('malformed' in parsed) && identities.isLocked({ user: parsed.user, source: source.address })
+    if (!('malformed' in parsed) && 'password' in proof && !isLocked) {
+      const invited = () => invitations.byPassword(source, parsed.user, proof.password)
+      if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
+      const find = () => tickets.byPassword(arrival, parsed, proof.password, now())
+      if (find() !== undefined) return await this.#byTicket(request, parsed.user, find)
+    }
+    const key =
+      proof.method === 'publickey' && proof.signed !== undefined ? readOfferedKey(proof.key) : undefined
+    const fields = {
+      client_ip: source.address,
+      client_port: source.port,
+      protocol,
+      method: proof.method,
+      ...(key && keyFields(key)),
+    }
+    if ('malformed' in parsed) return await this.#malformed(fields, parsed.malformed)
+    if (proof.method === 'none') return { result: 'rejected' }
+    if ('answers' in proof) return await this.#answered(proof, login, source)
+    const outcome = await identities.authenticate({
+      user: parsed.user,
+      login,
+      source: source.address,
+      proof,
+    })
+    if (outcome.result === 'key_acceptable') return { result: 'key_acceptable' }
+    if (outcome.result === 'rejected') {
+      // An offer of a key that is not the user's is no attempt: agents offer all they hold.
+      if (proof.method !== 'publickey' || proof.signed) {
+        await this.#failed({ ...fields, user: parsed.user }, outcome)
+      }
+      return { result: 'rejected' }
+    }
+    const { user } = outcome
+    await audit.record('auth.success', { ...fields, user: user.userName, profile: user.profile })
+    const signedIn: SignedIn = {
+      userId: user.id,
+      user: user.userName,
+      login: parsed,
+      protocol,
+      source,
+      basis: {
+        userId: user.id,
+        address: source.address,
+        proof: key ? { method: 'key', key } : passwordProof(user),
+      },
+      kept: {},
+    }
+    const password = 'password' in proof ? proof.password : undefined
+    const ahead = await logonAhead(store.access, signedIn, protocol, password !== undefined)
+    if (ahead.question) {
+      const { displayName } = user
+      return this.#ask({ signedIn, displayName, login, question: ahead.question })
+    }
+    if (ahead.keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
+    return await this.#welcome(signedIn, user.displayName)
+  }
+
+  /** The name is the one that the proof is about, whatever else the client has called itself. */
+  async #byNtlm(request: AuthenticateRequest, proof: NtlmProof): Promise<AuthenticateAnswer> {
+    const { protocol, source } = request
+    const { tickets, now } = this.#options
+    const parsed = parseLogin(proof.user)
+    if ('malformed' in parsed) {
+      const client = { client_ip: source.address, client_port: source.port }
+      return await this.#malformed({ ...client, protocol, method: 'ticket' }, parsed.malformed)
+    }
+    let found: { id: string; key: Uint8Array } | undefined
+    const answer = await this.#byTicket(request, parsed.user, () => {
+      found = tickets.byNtlm({ protocol, address: source.address }, parsed, proof, now())
+      return found?.id
+    })
+    return answer.result === 'accepted' && found ? { ...answer, key: Uint8Array.from(found.key) } : answer
+  }
+
+  async #malformed(fields: FieldsOf<'auth.failure'>, message: string): Promise<AuthenticateAnswer> {
+    await this.#options.audit.record('auth.failure', { ...fields, reason: 'malformed login string' })
+    return { result: 'malformed', message }
+  }
+
+  /** `user`: the name that came with the ticket, or an empty one. `find` answers with the ticket's id. */
+  async #byTicket(
+    { protocol, source }: AuthenticateRequest,
+    user: string,
+    find: () => string | undefined,
+  ): Promise<AuthenticateAnswer> {
+    const { identities, audit, tickets } = this.#options
+    let ticket: Ticket | undefined
+    const outcome = await identities.byTicket({ user, source: source.address }, async () => {
+      const id = find()
+      ticket = id === undefined ? undefined : tickets.take(id)
+      const flaw = ticket && (await this.#options.grounds().flawOf(ticket.basis, source.address))
+      return flaw === undefined ? ticket?.userId : undefined
+    })
+    const fields = {
+      client_ip: source.address,
+      client_port: source.port,
+      protocol,
+      method: 'ticket',
+    }
+    if (outcome.result !== 'accepted' || !ticket) {
+      const who = ticket?.user ?? user
+      if (outcome.result === 'rejected')
+        await this.#failed({ ...fields, ...(who !== '' && { user: who }) }, outcome)
+      return { result: 'rejected' }
+    }
+    const { id, userName, profile, displayName } = outcome.user
+    const { basis, target } = ticket
+    const apiKey = apiKeyOf(basis)
+    await audit.record('auth.success', {
+      ...fields,
+      user: userName,
+      profile,
+      ...(apiKey !== undefined && { api_key: apiKey }),
+    })
+    const login = { user: userName, target }
+    const who = { userId: id, user: userName, login, protocol, source, basis }
+    return await this.#welcome({ ...who, kept: {}, isBound: true }, displayName)
+  }
+
+  /** Somebody who is no user, and who was invited to a running session. */
+  async #asGuest(
+    { protocol, source }: AuthenticateRequest,
+    find: () => string | undefined,
+  ): Promise<AuthenticateAnswer> {
+    const { identities, invitations } = this.#options
+    const token = newToken()
+    const outcome = await identities.byInvitation({ user: '', source: source.address }, async () => {
+      const id = find()
+      return id === undefined ? undefined : await invitations.enter(id, source, token)
+    })
+    if ('result' in outcome) {
+      const client = { client_ip: source.address, client_port: source.port }
+      await this.#failed({ ...client, protocol, method: 'ticket' }, outcome)
+      return { result: 'rejected' }
+    }
+    const { name } = outcome
+    return {
+      result: 'accepted',
+      identity: { token, user: name, displayName: name, hasTarget: false, guest: outcome },
+    }
+  }
+
+  async #failed(
+    fields: FieldsOf<'auth.failure'>,
+    { reason, locks }: Extract<Outcome, { result: 'rejected' }>,
+  ): Promise<void> {
+    const { audit } = this.#options
+    await audit.record('auth.failure', { ...fields, reason })
+    if (locks) await audit.record('auth.locked', { ...fields, reason, duration: LOCKOUT_LIMITS.lockMs })
+  }
+
+  /** Unless what they have signed in upon was taken away meanwhile: no review has seen them yet. */
+  async #welcome(signedIn: SignedIn, displayName: string): Promise<AuthenticateAnswer> {
+    const { user, login, source, basis } = signedIn
+    const token = newToken()
+    this.#byToken.set(token, signedIn)
+    const flaw = await this.#options.grounds().flawOf(basis, source.address)
+    if (flaw !== undefined) {
+      this.forget(token)
+      await this.#tellWithdrawn(signedIn, flaw)
+      return { result: 'rejected' }
+    }
+    const identity = { token, user, displayName, hasTarget: login.target !== undefined }
+    return { result: 'accepted', identity }
+  }
+
+  /**
+   * Signs out those whose sign-in rests on what was taken away, and those who have chosen from a list of targets of
+   * which none is left.
+   */
+  async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
+    await withdrawals.each(this.#byToken, async ([token, signedIn]) => {
+      const reason = signedIn.withdrawn ?? (await this.#flawOf(signedIn, grounds))
+      if (reason === undefined || this.#byToken.get(token) !== signedIn) return undefined
+      const isNew = signedIn.withdrawn === undefined
+      signedIn.withdrawn = reason
+      if (isNew) wipe(signedIn.kept)
+      // who was told already is told again: the connection may not have been known yet
+      this.#options.onWithdrawn(token, reason)
+      return isNew ? () => this.#tellWithdrawn(signedIn, reason) : undefined
+    })
+    await withdrawals.each(this.#asked, async ([id, { signedIn }]) => {
+      if ((await grounds.flawOf(signedIn.basis, signedIn.source.address)) !== undefined)
+        this.#asked.delete(id)
+      return undefined
+    })
+  }
+
+  /** What all of them rest on. */
+  *bases(): Iterable<Basis> {
+    for (const { basis, withdrawn } of this.#byToken.values()) if (withdrawn === undefined) yield basis
+  }
+
+  async #flawOf(signedIn: SignedIn, grounds: Grounds): Promise<string | undefined> {
+    const { basis, source, userId, hasTargets } = signedIn
+    const flaw = await grounds.flawOf(basis, source.address)
+    if (flaw !== undefined || !hasTargets) return flaw
+    const rows = await this.#options.store.access.sessionTargets(userId)
+    return rows.length === 0 ? 'nothing is left that you may open' : undefined
+  }
+
+  async #tellWithdrawn(signedIn: SignedIn, reason: string): Promise<void> {
+    const { protocol } = signedIn
+    await this.#options.audit.record('auth.withdraw', { ...whoFields(signedIn), protocol, reason })
+  }
+
+  #ask(asked: Asked): { result: 'challenge'; challenge: Challenge } {
+    const [oldest] = this.#asked.keys()
+    if (this.#asked.size >= MAX_CHALLENGES && oldest !== undefined) this.#asked.delete(oldest)
+    const id = newToken()
+    this.#asked.set(id, asked)
+    return { result: 'challenge', challenge: challengeOf(id, asked.question) }
+  }
+
+  /** Each challenge is answered once, on the connection that it was put to. */
+  async #answered(
+    { challenge, answers }: AnswersProof,
+    login: string,
+    source: Source,
+  ): Promise<AuthenticateAnswer> {
+    const asked = this.#asked.get(challenge)
+    this.#asked.delete(challenge)
+    const from = asked?.signedIn.source
+    if (!asked || asked.login !== login || from?.address !== source.address || from.port !== source.port) {
+      return { result: 'rejected' }
+    }
+    const { signedIn, question, displayName } = asked
+    const logon = logonOf(answers, question)
+    const again = askedAgain(question, logon)
+    if (again) return this.#ask({ ...asked, question: again })
+    signedIn.kept.answered = {
+      ...(logon.login !== undefined && { login: logon.login }),
+      password: Secret.of(logon.password),
+    }
+    return await this.#welcome(signedIn, displayName)
+  }
+
+  /** Throws when a proxy shows a token that is not, or no longer, valid, or that is another front's. */
+  get(token: string, protocol: Protocol): SignedIn {
+    const signedIn = this.#byToken.get(token)
+    if (signedIn && signedIn.protocol !== protocol) {
+      throw new Error(`this identity has signed in by ${signedIn.protocol}, not by ${protocol}`)
+    }
+    if (!signedIn || signedIn.withdrawn !== undefined) throw new Error('this identity is no longer signed in')
+    return signedIn
+  }
+
+  /** Forgets an identity, or a challenge that nobody answers any more. */
+  forget(token: string): void {
+    const signedIn = this.#byToken.get(token)
+    if (signedIn) wipe(signedIn.kept)
+    this.#byToken.delete(token)
+    this.#asked.delete(token)
+  }
+}
+
+/** Which key it was; of a certificate also whose word it is: key id, serial, and the authority's fingerprint. */
+function keyFields({ key, certificate }: OfferedKey): FieldsOf<'auth.success'> {
+  const digest = fingerprintOf(key.blob)
+  if (!certificate) return { digest }
+  const { keyId, serial, authority } = certificate
+  return {
+    digest,
+    object_type: 'certificate',
+    object: `${keyId.toString('utf8')} (serial ${serial}, CA ${fingerprintOf(authority.blob)})`,
+  }
+}
+
+function newToken(): string {
+  return randomBytes(16).toString('base64url')
+}

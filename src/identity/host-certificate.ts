@@ -1,0 +1,32 @@
+/** Certificates of hosts: whether one vouches for the key of the host that was dialled. */
+import { type Certificate, type CertificateFlaw, isSigned, isValidAt } from './certificate.ts'
+import type { PublicKey } from './public-key.ts'
+
+export interface HostCertificateUse {
+  authorities: readonly PublicKey[]
+  /** A name, without regard to case, or an address: as it is dialled. */
+  host: string
+  port: number
+  /** Milliseconds since the epoch. */
+  now: number
+}
+
+export type HostCertificateFlaw = Exclude<CertificateFlaw, 'certificate_source' | 'certificate_force_command'>
+
+/** Why the certificate does not vouch for its key at this host; undefined: it does. Never throws. */
+export function flawOfHostCertificate(
+  certificate: Certificate,
+  { authorities, host, port, now }: HostCertificateUse,
+): HostCertificateFlaw | undefined {
+  const { authority, principals, criticalOptions } = certificate
+  if (!authorities.some(({ blob }) => blob.equals(authority.blob))) return 'certificate_authority'
+  if (!isSigned(certificate)) return 'certificate_signature'
+  if (!certificate.isOfHost) return 'certificate_type'
+  // one without principals would be every host's; and none is a pattern
+  const name = host.toLowerCase()
+  const names = [name, `[${name}]:${port}`]
+  if (!principals.some((principal) => names.includes(principal.toLowerCase()))) return 'certificate_principal'
+  if (!isValidAt(certificate, now)) return 'certificate_validity'
+  // OpenSSH defines none for hosts
+  return criticalOptions.size > 0 ? 'certificate_option' : undefined
+}

@@ -1,0 +1,159 @@
+/**
+ * Exports for the API, each in a thread of its own: drawing and decoding an hour of terminal is seconds of work, which
+ * sessions must not wait for.
+ */
+import { extname } from 'node:path'
+import { Readable } from 'node:stream'
+import { Worker } from 'node:worker_threads'
+import type { Shown } from '../../../recordings/decode/frames/channel.ts'
+import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recordings/show/export/formats.ts'
+import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
+
+/** In the package that was built it is JavaScript, beside this file as it is here. */
+const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
+/** Exports at a time. */
+const MAX_THREADS = 4
+/** A thread that was told to stop gets so long to end its ffmpeg. */
+const STOP_MS = 2000
+const MAX_HEAP_MIB = 256
+
+/** An export's bytes, and what of the session is in them. */
+export interface ExportStream extends Readable {
+  readonly shown?: Shown | undefined
+}
+
+/** As many exports as there may be are under way. */
+export class TooManyExports extends Error {
+  constructor() {
+    super(`expected at most ${MAX_THREADS} exports at a time: try again when one is done`)
+    this.name = 'TooManyExports'
+  }
+}
+
+export class ExportThreads {
+  readonly #streams = new Set<ThreadStream>()
+  /** Those whose thread has not begun. */
+  #preparing = 0
+  readonly #stopping = new AbortController()
+
+  /**
+   * The export's bytes, read from the thread as they are wanted. `prepare` makes what the thread needs; its signal
+   * says that nobody wants it any more, as `gone` does until this resolves. Throws TooManyExports, what `prepare` and
+   * what `openExport` throw.
+   */
+  async open(
+    prepare: (signal: AbortSignal) => Promise<ExportJob>,
+    gone?: AbortSignal,
+  ): Promise<ExportStream> {
+    if (this.#streams.size + this.#preparing >= MAX_THREADS) throw new TooManyExports()
+    const unwanted = AbortSignal.any([this.#stopping.signal, ...(gone ? [gone] : [])])
+    this.#preparing++
+    let stream: ThreadStream
+    try {
+      const job = await prepare(unwanted)
+      unwanted.throwIfAborted()
+      stream = new ThreadStream(job)
+    } finally {
+      this.#preparing--
+    }
+    this.#streams.add(stream)
+    stream.on('close', () => this.#streams.delete(stream))
+    const end = () => stream.destroy()
+    unwanted.addEventListener('abort', end)
+    try {
+      await stream.opened
+    } finally {
+      unwanted.removeEventListener('abort', end)
+    }
+    return stream
+  }
+
+  /** Ends them all, for good. */
+  async close(): Promise<void> {
+    this.#stopping.abort(new Error('the broker is stopping'))
+    await Promise.all(
+      [...this.#streams].map(async (stream) => {
+        stream.destroy()
+        await stream.ended
+      }),
+    )
+  }
+}
+
+class ThreadStream extends Readable {
+  readonly #worker: Worker
+  readonly #session: string
+  readonly #channel: number | 'all' | undefined
+  /** What of the session is in it, from `opened` on. */
+  shown: Shown | undefined
+  /** Rejects when there will be no stream. */
+  readonly opened: Promise<void>
+  /** The thread has ended. */
+  readonly ended: Promise<void>
+  #open: () => void = () => undefined
+  #isOver = false
+
+  constructor(job: ExportJob) {
+    super()
+    this.#session = job.entry.session
+    this.#channel = job.choice.channel
+    this.#worker = new Worker(THREAD, {
+      workerData: job,
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+    })
+    this.opened = new Promise((resolve, reject) => {
+      this.#open = resolve
+      this.on('error', reject)
+      this.on('close', () => reject(new Error('the export was ended')))
+    })
+    this.ended = new Promise((resolve) => this.#worker.on('exit', () => resolve()))
+    this.#worker.on('message', (message: FromExporter) => this.#heard(message))
+    this.#worker.on('error', (error) => this.destroy(error))
+    // After its end, or its reason, this is nothing new.
+    this.#worker.on('exit', () => {
+      if (!this.#isOver) this.destroy(new Error('the exporting thread has ended'))
+    })
+  }
+
+  override _read(): void {
+    this.#tell('more')
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#tell('stop')
+    const late = setTimeout(() => void this.#worker.terminate(), STOP_MS)
+    void this.ended.then(() => clearTimeout(late))
+    done(error)
+  }
+
+  #tell(message: ToExporter): void {
+    this.#worker.postMessage(message)
+  }
+
+  #heard(message: FromExporter): void {
+    switch (message.kind) {
+      case 'open':
+        this.shown = message.shown
+        this.#open()
+        return
+      case 'piece':
+        this.push(message.bytes)
+        return
+      case 'end':
+        this.#isOver = true
+        this.push(null)
+        return
+      case 'nothing':
+        this.destroy(new NothingToShow(this.#session, this.#channel))
+        return
+      case 'graphic_session':
+        this.destroy(new GraphicSession())
+        return
+      case 'ffmpeg_missing':
+        this.destroy(new FfmpegMissing())
+        return
+      case 'failed':
+        this.destroy(new Error(message.reason))
+    }
+  }
+}

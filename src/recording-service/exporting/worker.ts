@@ -1,0 +1,79 @@
+/** A thread that exports one recording, piece by piece as they are asked for, and ends. */
+import { Buffer } from 'node:buffer'
+import { setPriority } from 'node:os'
+import type { Readable } from 'node:stream'
+import { parentPort, workerData } from 'node:worker_threads'
+import {
+  FfmpegMissing,
+  GraphicSession,
+  NothingToShow,
+  openExport,
+} from '../../../recordings/show/export/formats.ts'
+import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
+
+/** Of 19: sessions go before looking at those that are over. */
+const NICENESS = 10
+/** Small pieces of text are sent together. */
+const PIECE = 64 * 1024
+
+// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
+if (process.platform === 'linux') setPriority(0, NICENESS)
+
+let wanted = 0
+let isStopped = false
+let wake: (() => void) | undefined
+
+function answer(message: FromExporter): void {
+  parentPort?.postMessage(message)
+}
+
+parentPort?.on('message', (message: ToExporter) => {
+  if (message === 'more') wanted++
+  else isStopped = true
+  wake?.()
+})
+
+async function send(parts: Buffer[]): Promise<void> {
+  while (wanted === 0 && !isStopped) {
+    await new Promise<void>((resolve) => {
+      wake = resolve
+    })
+  }
+  wanted--
+  if (!isStopped) answer({ kind: 'piece', bytes: Buffer.concat(parts) })
+}
+
+async function pour(stream: Readable): Promise<void> {
+  let parts: Buffer[] = []
+  let length = 0
+  for await (const piece of stream) {
+    const bytes = Buffer.from(piece as string | Uint8Array)
+    parts.push(bytes)
+    length += bytes.length
+    if (length < PIECE) continue
+    await send(parts)
+    if (isStopped) return
+    parts = []
+    length = 0
+  }
+  if (length > 0) await send(parts)
+}
+
+async function run({ entry, key, choice }: ExportJob): Promise<void> {
+  try {
+    const stream = await openExport(entry, key, choice)
+    answer({ kind: 'open', shown: stream.shown })
+    await pour(stream)
+    answer({ kind: 'end' })
+  } catch (error) {
+    if (error instanceof NothingToShow) answer({ kind: 'nothing' })
+    else if (error instanceof GraphicSession) answer({ kind: 'graphic_session' })
+    else if (error instanceof FfmpegMissing) answer({ kind: 'ffmpeg_missing' })
+    else answer({ kind: 'failed', reason: error instanceof Error ? error.message : String(error) })
+  } finally {
+    key.fill(0)
+    parentPort?.close()
+  }
+}
+
+void run(workerData as ExportJob)

@@ -1,0 +1,99 @@
+/**
+ * At the first start after a restore: recordings that the folder still has, and that the backup was too old to know.
+ * One that this broker has signed is taken up again, with its session as far as its header tells, so that it can be
+ * seen, is kept and deleted like the others, and is missed when it goes. What nobody here has signed stays as it is:
+ * `audit verify` names it.
+ */
+
+import { type CatalogEntry, recordingAt, recordingsIn } from '../../recordings/storage/catalog.ts'
+import { recoverRecording } from '../../recordings/storage/recover.ts'
+import { bytesOf } from '../../recordings/storage/source.ts'
+import { type Verification, verifyStream } from '../../recordings/container/verify.ts'
+import { parseTargetName } from '../model/login.ts'
+import type { SessionRecord } from '../model/objects.ts'
+import { PROTOCOLS, type Protocol } from '../model/rights.ts'
+import { fieldsOf, type RecoverDeps } from './recover.ts'
+import type { RestoreNote } from './restored.ts'
+
+/** What became of each that was found; for the log. */
+export async function takeUpFound(deps: RecoverDeps, note: RestoreNote): Promise<string[]> {
+  const report: string[] = []
+  for await (const entry of recordingsIn(deps.keeper.root)) {
+    if (entry.state === 'empty' || (await isKnown(deps, entry.session))) continue
+    const label = `the recording of session ${entry.session}, which the backup of ${note.created} does not know`
+    try {
+      report.push(`${label}, ${await takeUp(deps, entry, note)}`)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      report.push(`${label}, is left as it is: ${reason}`)
+    }
+  }
+  return report
+}
+
+async function isKnown({ store }: RecoverDeps, session: string): Promise<boolean> {
+  return (
+    (await store.sessions.find(session)) !== undefined || (await store.audit.ofSession(session, 1)).length > 0
+  )
+}
+
+async function takeUp(deps: RecoverDeps, found: CatalogEntry, note: RestoreNote): Promise<string> {
+  const { store, audit, keeper } = deps
+  const { session, directory } = found
+  const { trusted } = keeper.keys
+  if (found.state === 'open') {
+    const sign = (statement: Uint8Array) => keeper.signRecovered(session, statement)
+    await recoverRecording(directory, session, { sign, trusted, now: deps.now })
+  }
+  const entry = await recordingAt(session, directory)
+  const verification = await verifyStream(bytesOf(entry, keeper.bucket), { session, trusted })
+  const { fault, header } = verification
+  if (fault || !header) throw new Error(fault?.message ?? 'it has no header')
+  const reason = `it is newer than the backup of ${note.created}, which the database was restored from`
+  const record = sessionOf(session, header.metadata, verification, reason)
+  // The audit first: after a crash in between its row is missing, and not its proof.
+  const kept = record.recording && { size: record.recording.size, digest: record.recording.digest }
+  await audit.record('recording.found', { ...fieldsOf(record), ...kept, reason })
+  await store.sessions.create(record)
+  return `was taken up again (${verification.state}, ${verification.size} bytes)`
+}
+
+/** The session as its recording tells of it; what it does not tell is empty. */
+function sessionOf(
+  id: string,
+  metadata: NonNullable<Verification['header']>['metadata'],
+  { state, size, frames, digest, lastFrame }: Verification,
+  reason: string,
+): SessionRecord {
+  const text = (name: string) => String(metadata[name] ?? '')
+  const begin = Date.parse(text('begin'))
+  if (!Number.isFinite(begin)) throw new Error('its header does not say when it began')
+  const target = parseTargetName(text('target'))
+  return {
+    id,
+    begin,
+    end: begin + Math.floor(lastFrame / 1000),
+    user: text('user'),
+    sourceIp: text('client'),
+    protocol: protocolOf(text('protocol')),
+    subprotocols: [],
+    account: target?.account ?? '',
+    domain: target?.domain ?? '',
+    device: target?.device ?? '',
+    service: target?.service ?? '',
+    targetHost: text('host'),
+    result: 'lost',
+    reason,
+    authorization: '',
+    isRecorded: true,
+    bytesIn: 0,
+    bytesOut: 0,
+    recording: { state, size, frames, digest },
+  }
+}
+
+function protocolOf(name: string): Protocol {
+  const protocol = PROTOCOLS.find((one) => one === name)
+  if (protocol) return protocol
+  throw new Error(`its header names the protocol ${JSON.stringify(name)}, which is none`)
+}

@@ -1,0 +1,194 @@
+/** At the broker's start: recordings and sessions that a crash left open are sealed and accounted for. */
+import { findRecording } from '../../recordings/storage/catalog.ts'
+import type { Noted } from '../../recordings/container/evidence.ts'
+import { type Lack, type Recovery, recoverRecording } from '../../recordings/storage/recover.ts'
+import type { Audit } from '../audit/events/catalogue.ts'
+import type { SessionRecord } from '../model/objects.ts'
+import type { Store } from '../store/store.ts'
+import { notedOf } from './evidence.ts'
+import type { RecordingKeeper } from './service.ts'
+import type { RestoreNote } from './restored.ts'
+
+export interface RecoverDeps {
+  store: Store
+  audit: Audit
+  keeper: RecordingKeeper
+  /** The database was restored since the last start: sessions that it has as running ran when its backup was made. */
+  restored?: RestoreNote
+  now: () => number
+}
+
+/**
+ * What happened to each session that was running when the broker died; for the log. One whose recording cannot be
+ * sealed now (a disk error) keeps no broker from starting: it stays open, and the next start tries again.
+ */
+export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
+  const { store } = deps
+  const { items } = await store.sessions.list({ status: 'current' }, { limit: -1, offset: 0 })
+  const report: string[] = []
+  const since = items.reduce((earliest, { begin }) => Math.min(earliest, begin), Number.POSITIVE_INFINITY)
+  const noted = await notedOf(store.audit, new Set(items.map(({ id }) => id)), since)
+  for (const session of items) {
+    let recording: Recovered | undefined
+    try {
+      recording = session.isRecorded ? await recoverOne(deps, session, noted.get(session.id)) : undefined
+    } catch (error) {
+      const reason = `the recording cannot be sealed now: ${error instanceof Error ? error.message : String(error)}`
+      await deps.audit.record('recording.failed', { ...whose(session), reason })
+      report.push(`session ${session.id} of ${session.user}: ${reason}; the next start tries again`)
+      continue
+    }
+    const reason = `${causeOf(deps.restored)}${recording ? `; ${recording.text}` : ''}`
+    // The audit first, as in gate/closing.ts: what a crash leaves in between is told twice, and not never.
+    await deps.audit.record('session.close', {
+      ...fieldsOf(session),
+      result: 'failure',
+      reason,
+    })
+    await store.sessions.update(session.id, {
+      end: deps.now(),
+      result: 'lost',
+      reason,
+      ...(recording && { recording: recording.summary }),
+    })
+    report.push(`session ${session.id} of ${session.user}: ${reason}`)
+  }
+  return report
+}
+
+const causeOf = (restored: RestoreNote | undefined): string =>
+  restored
+    ? `it ran when the backup of ${restored.created} was made, which the database was restored from`
+    : 'the broker ended without closing it'
+
+interface Recovered {
+  summary: NonNullable<SessionRecord['recording']>
+  text: string
+}
+
+async function recoverOne(
+  { audit, keeper, restored, now }: RecoverDeps,
+  session: SessionRecord,
+  noted: Noted | undefined,
+): Promise<Recovered> {
+  const about = whose(session)
+  const entry = await findRecording(keeper.root, session.id)
+  if (!entry || entry.state === 'empty') {
+    // Its folder was made, with the key in it, before the session was opened.
+    const isLost = !restored && (!entry || noted !== undefined)
+    const text = restored ? 'its recording is not there' : textOfNone(entry !== undefined, noted)
+    await audit.record('recording.failed', {
+      ...about,
+      ...(isLost && { result: 'lost', duration: noted?.milliseconds ?? 0 }),
+      reason: text,
+    })
+    return { summary: { state: 'failed', size: 0, frames: 0, digest: '' }, text }
+  }
+  // Only what was closed goes to the object store; after a restore the database may not know that it was.
+  const recovery: Recovery = entry.stored
+    ? { outcome: 'closed' }
+    : await recoverRecording(entry.directory, session.id, {
+        sign: (statement) => keeper.signRecovered(session.id, statement),
+        trusted: keeper.keys.trusted,
+        now,
+        ...(noted && { noted }),
+      })
+  const lost = 'lack' in recovery && recovery.lack ? await tellLack(audit, about, recovery.lack) : undefined
+  if (recovery.outcome === 'recovered') {
+    const last = new Date(session.begin + Math.floor(recovery.lastFrame / 1000)).toISOString()
+    const missing = lost ?? (restored ? 'what came after that is missing' : wholeText(noted))
+    const text =
+      `its recording is sealed up to ${last}, ${recovery.droppedBytes} bytes of an unfinished write were dropped, ` +
+      `and ${missing}`
+    await audit.record('recording.recovered', {
+      ...about,
+      size: recovery.size,
+      digest: recovery.digest,
+      ...(noted && { duration: millisecondsOf(recovery.lack) }),
+      reason: text,
+    })
+    const { size, frames, digest } = recovery
+    return { summary: { state: 'recovered', size, frames, digest }, text }
+  }
+  if (recovery.outcome === 'closed') {
+    const closed = await findRecording(keeper.root, session.id)
+    const state = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
+    const summary: Recovered['summary'] = {
+      state,
+      size: closed?.size ?? 0,
+      frames: closed?.frames ?? 0,
+      digest: closed?.digest ?? '',
+    }
+    // The crash may have come before its digest was in the audit log.
+    const text = `its recording was closed in order${lost ? `, but ${lost}` : ''}`
+    await audit.record(`recording.${state}`, {
+      ...about,
+      size: summary.size,
+      digest: summary.digest,
+      ...(state !== 'sealed' && { reason: text }),
+    })
+    return { summary, text }
+  }
+  const text =
+    recovery.outcome === 'empty'
+      ? 'its recording had not begun'
+      : `its recording is damaged and left as it is: ${recovery.fault.message}`
+  const isLost = noted !== undefined && !restored
+  await audit.record('recording.failed', {
+    ...about,
+    ...(isLost && { result: 'lost', duration: noted.milliseconds }),
+    reason: text,
+  })
+  return { summary: { state: 'failed', size: entry.size, frames: 0, digest: '' }, text }
+}
+
+function textOfNone(isThere: boolean, noted: Noted | undefined): string {
+  const before = noted ? `, and ${secondsOf(noted.milliseconds)} s of it had been written` : ''
+  if (!isThere) return `its recording is not there: its folder is gone${before}`
+  return noted ? `its recording is not there${before}` : 'its recording had not begun'
+}
+
+const secondsOf = (milliseconds: number) => (milliseconds / 1000).toFixed(3)
+const millisecondsOf = (lack: Lack | undefined) => Math.round((lack?.seconds ?? 0) * 1000)
+
+/** What of a recording is missing whose noted bytes are all there. */
+const wholeText = (noted: Noted | undefined) =>
+  `${noted ? `all ${secondsOf(noted.milliseconds)} s that had been noted are there, and ` : ''}at most the last second before the end is missing`
+
+/** The alert for a recording that was cut or replaced while the broker was down; answers what is wrong, in words. */
+async function tellLack(
+  audit: Audit,
+  about: { session: string; user: string },
+  { seconds }: Lack,
+): Promise<string> {
+  const lost =
+    seconds > 0
+      ? `at least ${seconds.toFixed(3)} s that had been written are missing: it was cut or replaced after the broker had ended`
+      : 'it is not what had been written: it was replaced after the broker had ended'
+  await audit.record('recording.failed', {
+    ...about,
+    result: 'lost',
+    duration: Math.round(seconds * 1000),
+    reason: lost,
+  })
+  return lost
+}
+
+/** Which session it is, and whose. */
+function whose({ id, user, apiKey }: SessionRecord) {
+  return { session: id, user, ...(apiKey !== undefined && { api_key: apiKey }) }
+}
+
+/** What events tell of a session that only the store knows. */
+export function fieldsOf(session: SessionRecord) {
+  return {
+    ...whose(session),
+    client_ip: session.sourceIp,
+    protocol: session.protocol,
+    account: session.account,
+    domain: session.domain,
+    device: session.device,
+    service: session.service,
+    target_host: session.targetHost,
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Brings a database to this program's schema, each step in a transaction of its own: a crash leaves a database
+ * at one version or the next, never between.
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import { SchemaError } from './engine/errors.ts'
+import * as objects from './migrations/0001-objects.ts'
+import * as search from './migrations/0002-search.ts'
+import * as policies from './migrations/0003-policies.ts'
+import * as options from './migrations/0004-options.ts'
+import * as authorities from './migrations/0005-authorities.ts'
+import * as logins from './migrations/0006-logins.ts'
+import * as retention from './migrations/0007-retention.ts'
+import * as uploads from './migrations/0008-uploads.ts'
+import * as recordingMode from './migrations/0009-recording-mode.ts'
+import * as terminals from './migrations/0010-terminals.ts'
+import * as vnc from './migrations/0011-vnc.ts'
+import * as rdp from './migrations/0012-rdp.ts'
+import * as progress from './migrations/0013-progress.ts'
+import * as handovers from './migrations/0014-handovers.ts'
+import * as sealedPasswords from './migrations/0016-sealed-passwords.ts'
+import * as apiKeys from './migrations/0018-api-keys.ts'
+
+export interface Migration {
+  version: number
+  sql: string
+}
+
+/** In order; a released migration is never changed, only followed. */
+const MIGRATIONS: readonly Migration[] = [
+  objects,
+  search,
+  policies,
+  options,
+  authorities,
+  logins,
+  retention,
+  uploads,
+  recordingMode,
+  terminals,
+  vnc,
+  rdp,
+  progress,
+  handovers,
+  sealedPasswords,
+  apiKeys,
+]
+
+/** Of a database that this program has opened. */
+export const SCHEMA_VERSION = MIGRATIONS.at(-1)?.version ?? 0
+
+/**
+ * Applies what is missing. `now` in milliseconds is recorded beside each version.
+ * @throws SchemaError when the database is newer than this program
+ */
+export function migrate(
+  database: DatabaseSync,
+  now: number,
+  migrations: readonly Migration[] = MIGRATIONS,
+): void {
+  database.exec(
+    'create table if not exists schema_migrations (version integer primary key, applied integer not null) strict',
+  )
+  const newest = migrations.at(-1)?.version ?? 0
+  if (newest < recordedVersion(database)) {
+    throw new SchemaError(
+      `the database has schema version ${recordedVersion(database)}, this program knows up to ${newest}: ` +
+        'run the newer program, or restore a backup that was made before it',
+    )
+  }
+  for (const migration of migrations) {
+    database.exec('begin immediate')
+    try {
+      // read again under the write lock: another process may have started at the same moment
+      if (recordedVersion(database) < migration.version) {
+        database.exec(migration.sql)
+        database
+          .prepare('insert into schema_migrations (version, applied) values (?, ?)')
+          .run(migration.version, now)
+      }
+      database.exec('commit')
+    } catch (error) {
+      if (database.isTransaction) database.exec('rollback')
+      throw error
+    }
+  }
+}
+
+function recordedVersion(database: DatabaseSync): number {
+  const row = database.prepare('select max(version) as version from schema_migrations').get()
+  return typeof row?.['version'] === 'number' ? row['version'] : 0
+}

@@ -1,0 +1,111 @@
+import { sql } from 'kysely'
+import { nameKey } from '../model/names.ts'
+import type { Id, UserGroup } from '../model/objects.ts'
+import {
+  key,
+  list,
+  listed,
+  refuseInUse,
+  requireIds,
+  rowOf,
+  setColumns,
+  type Tx,
+  unchanged,
+  write,
+} from './query.ts'
+import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
+import { column, related } from './searchable.ts'
+import type { Repository } from './store.ts'
+
+const TYPE = 'user group'
+export const USER_GROUP_FIELDS = {
+  group_name: column('name', 'name_key'),
+  description: column('text', 'description'),
+  users: related('name', {
+    value: sql.ref('user_groups.id'),
+    from: sql`user_group_members as m inner join users as u on u.id = m.user_id`,
+    equals: sql.ref('m.group_id'),
+    member: sql.ref('u.name_key'),
+  }),
+  id: column('id', 'user_groups.id'),
+}
+
+export function userGroupRepository({ db, newId }: StoreContext): Repository<UserGroup> {
+  const find = async (from: Db, idOrName: string): Promise<UserGroup | undefined> => {
+    const row = await rowOf(select(from), idOrName)
+    return row && userGroup(row)
+  }
+  return {
+    list: (page) => listed(select(db), userGroup, USER_GROUP_FIELDS, ['group_name'], page),
+
+    find: (idOrName) => find(db, idOrName),
+
+    create: (object) =>
+      write(db, { type: TYPE, name: object.groupName }, async (tx) => {
+        const id = newId()
+        await tx
+          .insertInto('user_groups')
+          .values({
+            id,
+            group_name: object.groupName,
+            name_key: nameKey(object.groupName),
+            description: object.description,
+          })
+          .execute()
+        await setUsers(tx, id, object.userIds)
+        return (await find(tx, id))!
+      }),
+
+    update: (id, change, expected) =>
+      write(db, { type: TYPE, name: change.groupName ?? id }, async (tx) => {
+        unchanged(await find(tx, id), TYPE, id, expected)
+        await setColumns(tx, 'user_groups', id, {
+          group_name: change.groupName,
+          name_key: key(change.groupName),
+          description: change.description,
+        })
+        if (change.userIds !== undefined) await setUsers(tx, id, change.userIds)
+        return (await find(tx, id))!
+      }),
+
+    remove: (id, expected) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        const group = unchanged(await find(tx, id), TYPE, id, expected)
+        await refuseInUse(TYPE, group.groupName, [
+          {
+            type: 'the authorization for target group',
+            query: tx
+              .selectFrom('authorizations as a')
+              .innerJoin('target_groups as g', 'g.id', 'a.target_group_id')
+              .select('g.group_name as name')
+              .where('a.user_group_id', '=', id)
+              .orderBy('g.name_key'),
+          },
+        ])
+        await tx.deleteFrom('user_groups').where('id', '=', id).execute()
+      }),
+  }
+}
+
+function select(db: Db) {
+  return db
+    .selectFrom('user_groups')
+    .selectAll('user_groups')
+    .select(
+      sql<string>`(select json_group_array(m.user_id order by m.user_id) from user_group_members m where m.group_id = user_groups.id)`.as(
+        'users',
+      ),
+    )
+}
+
+async function setUsers(tx: Tx, groupId: Id, userIds: readonly Id[]): Promise<void> {
+  await requireIds(tx, 'users', userIds, TYPE, 'users')
+  await tx.deleteFrom('user_group_members').where('group_id', '=', groupId).execute()
+  for (const userId of new Set(userIds)) {
+    await tx.insertInto('user_group_members').values({ group_id: groupId, user_id: userId }).execute()
+  }
+}
+
+function userGroup(row: GroupRow & { users: string }): UserGroup {
+  return { id: row.id, groupName: row.group_name, description: row.description, userIds: list(row.users) }
+}

@@ -1,0 +1,116 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { EventCode } from '../../src/audit/events/catalogue.ts'
+import type { EventFields } from '../../src/audit/events/fields.ts'
+import { MetricsSink } from '../../src/audit/sinks/metrics.ts'
+import { createMetrics, type Metrics, type MetricsServer, startMetrics } from '../../src/broker/metrics.ts'
+
+const feed = (type: 'log' | 'syslog', queued: number, lost: number) => ({
+  sink: {
+    type,
+    address: type,
+    identity: type,
+    wants: () => true,
+    connect: () => Promise.reject(new Error('nobody connects here')),
+  },
+  queued,
+  lost,
+})
+let metrics: Metrics
+let sink: MetricsSink
+let server: MetricsServer
+let base: string
+beforeEach(async () => {
+  metrics = createMetrics({
+    version: '0.1.0',
+    nativeCrypto: false,
+    feeds: () => [feed('log', 0, 0), feed('syslog', 7, 3)],
+    freeBytes: async () => 5e9,
+  })
+  sink = new MetricsSink(metrics)
+  server = await startMetrics(metrics, { host: '127.0.0.1', port: 0 })
+  base = `http://127.0.0.1:${server.address.port}`
+})
+afterEach(() => server.close())
+
+const tell = (code: EventCode, fields: EventFields) => sink.count({ sequence: 1, time: 0, code, fields })
+const scrape = async () => (await fetch(`${base}/metrics`)).text()
+async function value(series: string): Promise<string | undefined> {
+  return (await scrape())
+    .split('\n')
+    .find((line) => line.startsWith(`${series} `))
+    ?.slice(series.length + 1)
+}
+
+test('serves /metrics and nothing else', async () => {
+  const response = await fetch(`${base}/metrics`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+  expect((await fetch(`${base}/`)).status).toBe(404)
+  expect((await fetch(`${base}/metrics/../etc/passwd`)).status).toBe(404)
+  expect((await fetch(`${base}/metrics`, { method: 'POST' })).status).toBe(405)
+})
+
+test('every name begins with sallyport_', async () => {
+  for (const line of (await scrape()).split('\n'))
+    expect(line).toMatch(/^(# (HELP|TYPE) sallyport_|sallyport_|$)/)
+})
+
+test('says what runs and how the sinks are', async () => {
+  expect(await value(`sallyport_build_info{version="0.1.0",node="${process.versions.node}"}`)).toBe('1')
+  expect(await value('sallyport_crypto_binding_native')).toBe('0')
+  expect(await value('sallyport_sink_queued_messages{sink="1-syslog"}')).toBe('7')
+  expect(await value('sallyport_sink_lost_messages{sink="1-syslog"}')).toBe('3')
+})
+
+test('says how far recordings are on their way to an object store, where there is one', async () => {
+  expect(await scrape()).not.toContain('upload')
+  const totals = { bytes: 12, failures: 3 }
+  const { registry } = createMetrics({
+    version: '0.1.0',
+    nativeCrypto: true,
+    feeds: () => [],
+    freeBytes: async () => 0,
+    uploads: { totals, waiting: async () => 7 },
+  })
+  totals.bytes = 20
+  await registry.metrics()
+  const text = await registry.metrics()
+  expect(text).toMatch(/^sallyport_recording_uploads_waiting 7$/m)
+  expect(text).toMatch(/^sallyport_recording_upload_bytes_total 20$/m)
+  expect(text).toMatch(/^sallyport_recording_upload_failures_total 3$/m)
+})
+
+test('counts what the audit tells', async () => {
+  tell('auth.failure', { method: 'password' })
+  tell('auth.success', { method: 'publickey' })
+  tell('session.open', { session: 'a', protocol: 'SSH' })
+  tell('session.open', { session: 'b', protocol: 'SSH' })
+  tell('session.close', { session: 'a', protocol: 'SSH', result: 'killed' })
+  tell('session.close', { session: 'of an earlier start', protocol: 'SSH', result: 'lost' })
+  tell('channel.open', { subprotocol: 'SSH_SHELL' })
+  tell('channel.denied', { subprotocol: 'SSH_X11' })
+  tell('recording.sealed', { size: 4096 })
+  tell('recording.failed', {})
+  tell('checkout.out', {})
+  expect(await value('sallyport_authentications_total{method="password",result="failure"}')).toBe('1')
+  expect(await value('sallyport_authentications_total{method="publickey",result="success"}')).toBe('1')
+  expect(await value('sallyport_sessions_current{protocol="SSH"}')).toBe('1')
+  expect(await value('sallyport_sessions_total{protocol="SSH",result="killed"}')).toBe('1')
+  expect(await value('sallyport_sessions_total{protocol="SSH",result="lost"}')).toBe('1')
+  expect(await value('sallyport_channels_total{subprotocol="SSH_SHELL",result="opened"}')).toBe('1')
+  expect(await value('sallyport_channels_total{subprotocol="SSH_X11",result="denied"}')).toBe('1')
+  expect(await value('sallyport_recording_bytes_total')).toBe('4096')
+  expect(await value('sallyport_recording_failures_total')).toBe('1')
+  expect(await value('sallyport_checkouts_total{result="out"}')).toBe('1')
+})
+
+test('what clients choose makes no series of its own', async () => {
+  for (let i = 0; i < 50; i++) {
+    tell('auth.failure', { method: `method-${i}`, user: `user-${i}` })
+    tell('channel.denied', { subprotocol: `subsystem-${i}` })
+    tell('session.denied', { protocol: `protocol-${i}`, target_host: `host-${i}` })
+  }
+  const text = await scrape()
+  expect(text).not.toMatch(/-49/)
+  expect(await value('sallyport_authentications_total{method="other",result="failure"}')).toBe('50')
+})

@@ -1,0 +1,54 @@
+/** Every message of the connection layer × every set of rights: what is granted passes, and nothing else does. */
+import { expect, test } from 'vitest'
+import { type Asking, tableOf } from '../../../../proxies/ssh/policy/decisions.ts'
+import { RIGHTS } from '../../../../src/model/rights.ts'
+import { CASES, isGranted, POLICY } from './decision-cases.ts'
+import { newWorld } from '../relay-world.ts'
+
+/** All sets of the rights that the cases are about, 2^11. */
+const ASKED = RIGHTS.filter((right) => /^(SSH|SFTP)_/.test(right))
+const SETS = Array.from({ length: 2 ** ASKED.length }, (_, bits) =>
+  ASKED.filter((_right, n) => bits & (1 << n)),
+)
+
+test.each(CASES.map((one) => [one.title, one] as const))('%s', async (_, { needs, passes }) => {
+  for (const rights of SETS) {
+    const world = newWorld(rights, POLICY)
+    const expected = isGranted(needs, rights)
+    const passed = await passes(world)
+    world.end()
+    if (passed !== expected) expect({ rights, passed }).toEqual({ rights, passed: expected })
+  }
+})
+
+test('each entry of the table is tried', () => {
+  const tried = CASES.map(({ title }) => title).join('\n')
+  const other: Record<string, string> = {
+    exec: 'a command',
+    shell: 'a shell',
+    subsystem: 'another subsystem',
+    env: 'LANG',
+    'pty-req': 'a terminal',
+    'auth-agent-req@openssh.com': 'auth-agent-req',
+    'forwarded-streamlocal@openssh.com': 'forwarded-streamlocal',
+    'auth-agent@openssh.com': 'auth-agent',
+  }
+  /** Do nothing but for a program that runs, which its right was asked for. */
+  const idle = [
+    'window-change',
+    'signal',
+    'break',
+    'xon-xoff',
+    'eow@openssh.com',
+    'exit-signal',
+    'simple@putty.projects.tartarus.org',
+  ]
+  for (const peer of ['client', 'target'] as const) {
+    for (const asking of Object.keys(tableOf(peer)) as Asking[]) {
+      for (const name of tableOf(peer)[asking].keys()) {
+        if (idle.includes(name) || (peer === 'target' && name === 'exit-status')) continue
+        expect(tried).toContain(other[name] ?? name)
+      }
+    }
+  }
+})
