@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import type { ProxyFields } from '../../src/contract/gate.ts'
 import type { Right } from '../../src/model/rights.ts'
 import { Bucket } from '../bytes/bucket.ts'
-import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from '../limits.ts'
+import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from './limits.ts'
 
 /** `up`: toward the target. */
 export type Direction = 'up' | 'down'

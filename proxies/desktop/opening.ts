@@ -9,9 +9,9 @@ import type {
   Source,
 } from '../../src/contract/gate.ts'
 import type { Connections } from '../session/connections.ts'
-import type { Choice, Refusal } from './target-choice.ts'
-import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
 import type { ProxySession } from '../session/session.ts'
+import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
+import type { Choice, Refusal } from './target-choice.ts'
 
 export interface DesktopOpeningOptions {
   gate: Gate

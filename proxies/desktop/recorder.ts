@@ -2,9 +2,9 @@
 import { Buffer } from 'node:buffer'
 import { type Clipboard, FRAME, type FrameSink, type FrameType } from '../../recordings/container/frames.ts'
 import { encodeDesktopSize, encodeKey, encodePointer } from '../../recordings/decode/graphics/events.ts'
-import type { Copied, Direction } from './clipboard-account.ts'
-import { CLIPBOARD_KEPT } from '../limits.ts'
 import type { Quota } from '../session/quota.ts'
+import type { Copied, Direction } from './clipboard-account.ts'
+import { CLIPBOARD_KEPT } from './limits.ts'
 
 /** A session's one channel. */
 const CHANNEL = 1

@@ -1,5 +1,5 @@
 /** Notices a target that never sends a picture, or that stops, or dribbles, in the middle of a message. */
-import { FIRST_UPDATE_MS, STALL_BYTES, STALL_LOOK_MS, STALL_MS } from '../limits.ts'
+import { FIRST_UPDATE_MS, STALL_BYTES, STALL_LOOK_MS, STALL_MS } from './limits.ts'
 
 export interface StallWatchOptions {
   /** The target is read, and has begun something that it has not ended. */

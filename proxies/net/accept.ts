@@ -3,9 +3,9 @@
  * those who do. Counts are of sockets that have not signed in yet.
  */
 import { createServer, type Server, type Socket } from 'node:net'
+import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { networkOf } from '../../src/model/networks.ts'
 import { acceptShared } from './shared-read.ts'
-import type { UrgentData } from './urgent.ts'
 
 export interface AcceptOptions {
   /**

@@ -1,5 +1,5 @@
 /** Back-pressure between the two connections of one session. */
-import { FLOOD_MARK } from '../limits.ts'
+import { FLOOD_MARK } from './limits.ts'
 
 export interface Flow {
   /** Nothing is read from the peer. */

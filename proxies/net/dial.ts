@@ -1,8 +1,8 @@
 /** The way to a target's port, for every protocol: what goes wrong is told apart for the user. */
 import type { Socket } from 'node:net'
+import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { TargetError } from '../wording/errors.ts'
 import { connectShared } from './shared-read.ts'
-import type { UrgentData } from './urgent.ts'
 
 /** A target that has not taken the connection by then is taken for down. */
 const CONNECT_TIMEOUT_MS = 15_000

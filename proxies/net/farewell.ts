@@ -1,5 +1,5 @@
 /** How a connection is ended whose peer still has to read why. */
-import { FAREWELL_MS, LINGER_MS } from '../limits.ts'
+import { FAREWELL_MS, LINGER_MS } from './limits.ts'
 
 export interface Ending {
   /** Sends what is queued, and closes. */

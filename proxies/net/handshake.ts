@@ -1,7 +1,7 @@
 /** The time of a target that has a desktop, from its socket to the session: bounded, and given up when nobody waits. */
 import type { Socket } from 'node:net'
-import { givenUp } from './dial.ts'
 import { TargetError } from '../wording/errors.ts'
+import { givenUp } from './dial.ts'
 import { Pipe } from './pipe.ts'
 
 /** A target may take its time with a password that is wrong. */

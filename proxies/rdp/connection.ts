@@ -3,13 +3,13 @@
  * names, or one chosen from a list that is drawn for it; then the notice that the session is recorded; then the relay.
  */
 import type { Gate, Identity } from '../../src/contract/gate.ts'
-import type { Connections, ProxyConnection } from '../session/connections.ts'
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
 import { dayMessage, failureMessage, recordedNotice } from '../desktop/screens/message.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
-import { INTERNAL } from '../wording/errors.ts'
 import { end } from '../net/farewell.ts'
+import type { Connections, ProxyConnection } from '../session/connections.ts'
 import type { SessionResult } from '../session/session.ts'
+import { INTERNAL } from '../wording/errors.ts'
 import type { Desktop } from './codec/capabilities.ts'
 import { ERROR_INFO } from './codec/session-pdus.ts'
 import type { RdpArrival } from './front/front.ts'

@@ -1,14 +1,15 @@
 /** A session whose target is an RDP desktop. */
-import type { Choice, Refusal } from '../desktop/target-choice.ts'
+
 import { type DesktopOpeningOptions, openDesktop } from '../desktop/opening.ts'
+import type { Choice, Refusal } from '../desktop/target-choice.ts'
 import { TargetError } from '../wording/errors.ts'
 import { openRdpTarget } from './back/back.ts'
-import { channelPolicy } from './relay/channel-rights.ts'
-import { type ChannelPlan, planChannels } from './channels/plan.ts'
-import type { RdpClient } from './front/client.ts'
-import type { Redirection } from './codec/redirection.ts'
-import { RdpSession } from './relay/session.ts'
 import type { RdpTarget } from './back/target.ts'
+import { type ChannelPlan, planChannels } from './channels/plan.ts'
+import type { Redirection } from './codec/redirection.ts'
+import type { RdpClient } from './front/client.ts'
+import { channelPolicy } from './relay/channel-rights.ts'
+import { RdpSession } from './relay/session.ts'
 
 /** A farm sends a session on once; who is sent on and on would be kept going without end. */
 const MAX_REDIRECTIONS = 4

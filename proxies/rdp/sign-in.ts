@@ -6,7 +6,7 @@
 import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/contract/gate.ts'
 import { challengeForm, signInForm, signInOf } from '../desktop/screens/form.ts'
 import type { OwnDisplay } from '../desktop/target-choice.ts'
-import { MAX_AUTH_TRIES } from '../limits.ts'
+import { MAX_AUTH_TRIES } from '../session/limits.ts'
 import type { RdpClient } from './front/client.ts'
 import { loginOf } from './front/login.ts'
 

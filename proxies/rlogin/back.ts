@@ -1,7 +1,8 @@
 /** The rlogin client's side toward the target. */
+
+import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { dial } from '../net/dial.ts'
 import { nameOf, type TerminalBack, terminalTarget } from '../terminal/back.ts'
-import type { UrgentData } from '../net/urgent.ts'
 import { RloginWire } from './wire.ts'
 
 /** No host trusts it: it is no user's name. */

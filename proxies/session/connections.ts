@@ -1,7 +1,7 @@
 /** All who have signed in, by whichever front: their connections, and the gate's notices to their sessions. */
 import type { Gate, GateNotice } from '../../src/contract/gate.ts'
+import { LINGER_MS } from '../net/limits.ts'
 import { EarlyNotices } from './early-notices.ts'
-import { LINGER_MS } from '../limits.ts'
 import type { ProxySession, SessionResult } from './session.ts'
 
 /** Somebody's connection, from the sign-in to its end. */

@@ -1,6 +1,6 @@
 /** Notices for sessions that the gate has opened and that are still being begun here: the last of each kind. */
 import type { GateNotice } from '../../src/contract/gate.ts'
-import { MAX_EARLY_NOTICES } from '../limits.ts'
+import { MAX_EARLY_NOTICES } from './limits.ts'
 
 export type SessionNotice = Exclude<GateNotice, { type: 'leave' }>
 

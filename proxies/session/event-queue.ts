@@ -1,6 +1,6 @@
 /** The events of one session on their way to the audit log: one at a time, so that no session fills the log's queue. */
 import type { ProxyEventCode, ProxyFields } from '../../src/contract/gate.ts'
-import { MAX_PENDING_EVENTS } from '../limits.ts'
+import { MAX_PENDING_EVENTS } from './limits.ts'
 
 export interface EventQueueOptions {
   /** Resolves when the event is in the audit log. */

@@ -7,7 +7,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { RECORDING_CLOSE_MS, STRICT_HELD } from '../limits.ts'
+import { RECORDING_CLOSE_MS, STRICT_HELD } from './limits.ts'
 
 /** The client's side of a session, as far as it is sent to. */
 export interface ProvenClient {

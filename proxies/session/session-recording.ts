@@ -2,11 +2,12 @@
 import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type End, type FrameSink, type FrameType, isStream } from '../../recordings/container/frames.ts'
+import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../recordings/container/writer.ts'
-import type { LiveAnswer, LiveRequest, RecordingGrant } from '../../src/contract/gate.ts'
+import type { LiveAnswer, LiveRequest } from '../../src/contract/gate.ts'
 import type { Hashing } from './hash/content-hash.ts'
 import { HashAccount, hasher } from './hash/hasher.ts'
-import { MAX_RECORDED_FACTS, RECORDING_CLOSE_MS } from '../limits.ts'
+import { MAX_RECORDED_FACTS, RECORDING_CLOSE_MS } from './limits.ts'
 import { LiveTap } from './live-tap.ts'
 
 /** What a frame costs beside its payload, about. */

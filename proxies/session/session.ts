@@ -10,7 +10,7 @@ import type { Right } from '../../src/model/rights.ts'
 import type { SessionOptions } from '../../src/model/session-options.ts'
 import { TargetError } from '../wording/errors.ts'
 import { EventQueue } from './event-queue.ts'
-import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from '../limits.ts'
+import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from './limits.ts'
 import { SessionRecording } from './session-recording.ts'
 
 export type GuestChange = (GateNotice & { type: 'guest' })['change']

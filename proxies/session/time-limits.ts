@@ -3,7 +3,7 @@
  * is told before; signs of the user are counted where data passes, so that time costs nothing there.
  */
 import type { SessionOptions } from '../../src/model/session-options.ts'
-import { TIME_LIMIT_WARNING_S } from '../limits.ts'
+import { TIME_LIMIT_WARNING_S } from './limits.ts'
 
 export interface TimeLimited {
   /** Grows with every sign of the user. */

@@ -1,8 +1,8 @@
 /** The SSH proxy as the broker starts it: one listener and its front. */
 import type { Gate } from '../../src/contract/gate.ts'
 import { Door } from '../net/accept.ts'
-import { type HostCertificate, SshFront } from './front/front.ts'
 import { IDENT, type SignedIn } from './begin.ts'
+import { type HostCertificate, SshFront } from './front/front.ts'
 
 export interface SshProxyOptions {
   gate: Gate

@@ -1,7 +1,8 @@
 /** The Telnet client's side toward the target. */
+
+import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { dial } from '../net/dial.ts'
 import { nameOf, type TerminalBack, terminalTarget } from '../terminal/back.ts'
-import type { UrgentData } from '../net/urgent.ts'
 import { TelnetWire } from './wire.ts'
 
 export function telnetBack(urgent: UrgentData): TerminalBack {

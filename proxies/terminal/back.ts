@@ -1,8 +1,8 @@
 /** The way to a target that shows a terminal only: what every such protocol's back has in common. */
 import type { Socket } from 'node:net'
 import type { OpenSession } from '../../src/contract/gate.ts'
+import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import type { TerminalProtocol } from '../../src/model/rights.ts'
-import type { UrgentData } from '../net/urgent.ts'
 import { LoginDialog } from './login-dialog.ts'
 import { TerminalTarget } from './target.ts'
 import type { Wire, WireSurroundings } from './wire.ts'

@@ -5,11 +5,11 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { FLOOD_MARK, KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from '../limits.ts'
+import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { MalformedError } from '../bytes/malformed.ts'
+import { FLOOD_MARK, KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from '../net/limits.ts'
 import { ReadTurn } from '../net/read-turns.ts'
 import { takeReads } from '../net/shared-read.ts'
-import type { UrgentData } from '../net/urgent.ts'
 import type { ClientProtocol, ClientWire } from './client-wire.ts'
 import type { Terminal, TerminalSize } from './wire.ts'
 

@@ -7,8 +7,8 @@ import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../
 import { MAX_LOGIN_BYTES } from '../../src/model/login.ts'
 import { MAX_TYPED_PASSWORD_BYTES } from '../../src/model/logon.ts'
 import type { TerminalProtocol } from '../../src/model/rights.ts'
+import { MAX_AUTH_TRIES } from '../session/limits.ts'
 import { INTERNAL } from '../wording/errors.ts'
-import { MAX_AUTH_TRIES } from '../limits.ts'
 import { LineInput, printable } from '../wording/line-input.ts'
 import type { TerminalClient } from './client.ts'
 

@@ -4,11 +4,11 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import { KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from '../limits.ts'
+import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { MalformedError } from '../bytes/malformed.ts'
+import { KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from '../net/limits.ts'
 import { ReadTurn } from '../net/read-turns.ts'
 import { takeReads } from '../net/shared-read.ts'
-import type { UrgentData } from '../net/urgent.ts'
 import type { LoginDialog, LoginStep } from './login-dialog.ts'
 import type { Terminal, TerminalSize, Wire, WireSurroundings } from './wire.ts'
 

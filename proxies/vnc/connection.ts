@@ -2,21 +2,22 @@
  * One viewer's connection from sign-in to the end: the target that its login names, or one chosen from a list that is
  * drawn for it; then the notice that the session is recorded; then the relay.
  */
-import type { ProxyConnection } from '../session/connections.ts'
+
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
 import { failureMessage, recordedNotice } from '../desktop/screens/message.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
-import { INTERNAL } from '../wording/errors.ts'
 import { end } from '../net/farewell.ts'
+import type { ProxyConnection } from '../session/connections.ts'
 import type { SessionResult } from '../session/session.ts'
+import { INTERNAL } from '../wording/errors.ts'
 import { ENCODING } from './codec/encodings.ts'
 import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit, type ServerInit } from './codec/server-init.ts'
 import type { SignedInViewer } from './front.ts'
 import type { GuestRoom } from './guests/room.ts'
-import { OWN_SIZE, RELEASE_MS } from './relay/limits.ts'
 import { LocalDisplay } from './local/display.ts'
 import { type Opened, type OpeningOptions, openSession } from './opening.ts'
+import { OWN_SIZE, RELEASE_MS } from './relay/limits.ts'
 import { type LastWords, VncRelay } from './relay/relay.ts'
 import { desktopName } from './relay/texts.ts'
 import { Viewer } from './relay/viewer.ts'

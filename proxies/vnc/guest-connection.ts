@@ -1,19 +1,19 @@
 /** A guest's connection from the sign-in on: told that the session is recorded, then in it, then told why no longer. */
 import type { Gate, GuestIdentity } from '../../src/contract/gate.ts'
-import type { ProxyConnection } from '../session/connections.ts'
 import { NOTICE_SECONDS } from '../desktop/screens/limits.ts'
 import { failureMessage, recordedNotice } from '../desktop/screens/message.ts'
 import type { Size } from '../desktop/screens/screen.ts'
 import { end } from '../net/farewell.ts'
+import type { ProxyConnection } from '../session/connections.ts'
 import type { SessionResult } from '../session/session.ts'
 import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit } from './codec/server-init.ts'
 import type { SignedInViewer } from './front.ts'
-import { OWN_SIZE } from './relay/limits.ts'
-import { LocalDisplay } from './local/display.ts'
-import { Viewer } from './relay/viewer.ts'
 import type { Guest, GuestViewer } from './guests/guest.ts'
 import type { GuestRoom } from './guests/room.ts'
+import { LocalDisplay } from './local/display.ts'
+import { OWN_SIZE } from './relay/limits.ts'
+import { Viewer } from './relay/viewer.ts'
 
 export interface GuestConnectionOptions extends Pick<SignedInViewer, 'identity' | 'pipe'> {
   gate: Pick<Gate, 'leave'>

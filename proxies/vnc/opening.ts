@@ -1,6 +1,7 @@
 /** A session whose target is a VNC desktop. */
-import type { Choice, Refusal } from '../desktop/target-choice.ts'
+
 import { type DesktopOpeningOptions, openDesktop } from '../desktop/opening.ts'
+import type { Choice, Refusal } from '../desktop/target-choice.ts'
 import { openVncTarget, type VncTarget } from './back.ts'
 import { VncSession } from './relay/session.ts'
 

@@ -6,11 +6,11 @@ import { Buffer } from 'node:buffer'
 import { mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
-import type { RecordingGrant } from '../../src/contract/gate.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { RecordingError } from './format/error.ts'
 import { type Metadata, signerMetadata } from './format/header.ts'
 import { KEY_FILE_NAME, MAX_KEY_FILE, SESSION_KEY_LENGTH } from './format/limits.ts'
+import type { RecordingGrant } from './grant.ts'
 import { syncDirectory } from './session-file.ts'
 
 /** A new age X25519 identity (`AGE-SECRET-KEY-1…`), for the broker's own use. */

@@ -1,8 +1,8 @@
 /** Frames that are no terminal output as a line of text that is harmless to show. */
 import { FRAME, type Frame, type FrameType } from '../container/frames.ts'
+import { countOf, jsonOf, sizeOf } from './frames/payload.ts'
 import { parseDesktopSize, parseKey, parsePointer } from './graphics/events.ts'
 import { harmless } from './terminal/filter.ts'
-import { countOf, jsonOf, sizeOf } from './frames/payload.ts'
 
 const NAMES = new Map<FrameType, string>(
   Object.entries(FRAME).map(([name, type]): [FrameType, string] => [

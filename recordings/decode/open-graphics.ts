@@ -1,9 +1,10 @@
 /** Which painter draws a channel: by its kind. */
 import { channelOpenOf } from './frames/channel.ts'
-import { Framebuffer, type Size } from './graphics/framebuffer.ts'
+import { Framebuffer } from './graphics/framebuffer.ts'
 import { MalformedGraphics } from './graphics/malformed.ts'
 import type { Painter, PainterState } from './graphics/painter.ts'
 import { RdpPainter } from './graphics/rdp/painter.ts'
+import type { Size } from './graphics/rectangle.ts'
 import { RfbPainter } from './graphics/rfb/painter.ts'
 
 interface PainterKind {

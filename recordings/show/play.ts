@@ -1,8 +1,9 @@
 /** Replays a channel in the current terminal, at the pace at which it happened. */
-import { channelOpenOf, framesOfChannel } from '../decode/frames/channel.ts'
-import { describeFrame } from '../decode/describe.ts'
-import { StreamDecoders } from '../decode/frames/payload.ts'
+
 import { FRAME, type Frame } from '../container/frames.ts'
+import { describeFrame } from '../decode/describe.ts'
+import { channelOpenOf, framesOfChannel } from '../decode/frames/channel.ts'
+import { StreamDecoders } from '../decode/frames/payload.ts'
 import { TERMINAL_RESET, TerminalFilter } from '../decode/terminal/filter.ts'
 
 export interface PlayOptions {

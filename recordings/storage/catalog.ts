@@ -12,23 +12,8 @@ import { HEADER_PREFIX_LENGTH, headerLength, type Metadata, parseHeader } from '
 import { FILE_NAME, LINK_LENGTH } from '../container/format/limits.ts'
 import { parseRecordHeader, RECORD, RECORD_HEADER_LENGTH } from '../container/format/record.ts'
 import { SESSION_NAME, sessionDirectory } from '../container/keys.ts'
-import { readStoredAway, type StoredAway } from './stored-away.ts'
-
-export interface CatalogEntry {
-  session: string
-  directory: string
-  /** `open`: running, or to be recovered; `damaged`: the header cannot be read; `empty`: there is no file. */
-  state: 'open' | 'sealed' | 'recovered' | 'failed' | 'damaged' | 'empty'
-  /** Bytes of the file. */
-  size: number
-  /** Absent while the state is `open`, `damaged` or `empty`. */
-  frames?: number
-  digest?: string
-  /** What the header says; empty when it cannot be read. */
-  metadata: Metadata
-  /** The file is not in the folder any more, but in the object store under this key. */
-  stored?: StoredAway
-}
+import type { CatalogEntry } from './catalog-entry.ts'
+import { readStoredAway } from './stored-away.ts'
 
 /** With a time before the year 3084 at its beginning. */
 const ULID = /^0[0-9A-HJKMNP-TV-Z]{25}$/

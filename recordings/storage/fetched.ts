@@ -2,10 +2,10 @@
 import { copyFile, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Bucket } from './bucket/bucket.ts'
-import type { CatalogEntry } from './catalog.ts'
-import { FILE_NAME } from '../container/format/limits.ts'
 import { INDEX_FILE_NAME } from '../container/format/index.ts'
+import { FILE_NAME } from '../container/format/limits.ts'
+import type { Bucket } from './bucket/bucket.ts'
+import type { CatalogEntry } from './catalog-entry.ts'
 import { bytesOf, requireBytes } from './source.ts'
 
 export interface Local {

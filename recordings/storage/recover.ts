@@ -6,7 +6,6 @@
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { recordingsIn } from './catalog.ts'
 import { Chain } from '../container/chain.ts'
 import type { Noted } from '../container/evidence.ts'
 import { type Closing, encodeCheckpoint } from '../container/format/checkpoint.ts'
@@ -16,6 +15,7 @@ import { parseRecordHeader, RECORD, RECORD_HEADER_LENGTH } from '../container/fo
 import { readPieces, syncDirectory } from '../container/session-file.ts'
 import { lackOf, type Verification, Verifier } from '../container/verify.ts'
 import { BACKLOG_HARD_LIMIT } from '../container/writer.ts'
+import { recordingsIn } from './catalog.ts'
 
 /** A torn tail is at most what one flush had to write, with its records' frames around. */
 const MAX_TORN_TAIL = 2 * BACKLOG_HARD_LIMIT

@@ -1,12 +1,11 @@
 /** The bytes of a recording, from the disk, or a piece at a time from the object store when it lies there only. */
-
 import { join } from 'node:path'
+import { FILE_NAME } from '../container/format/limits.ts'
+import { readPieces } from '../container/session-file.ts'
 import type { Bucket } from './bucket/bucket.ts'
 import { BucketError, isOfTheStore } from './bucket/error.ts'
 import { RANGE_LENGTH } from './bucket/transfer.ts'
-import type { CatalogEntry } from './catalog.ts'
-import { FILE_NAME } from '../container/format/limits.ts'
-import { readPieces } from '../container/session-file.ts'
+import type { CatalogEntry } from './catalog-entry.ts'
 
 /** How often a piece is asked for while the store cannot be reached. */
 const ATTEMPTS = 3

@@ -6,18 +6,11 @@ import { open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
-import type { CatalogEntry } from './catalog.ts'
 import { FILE_NAME } from '../container/format/limits.ts'
 import { syncDirectory } from '../container/session-file.ts'
+import type { CatalogEntry, StoredAway } from './catalog-entry.ts'
 
 export const STORED_NAME = 'stored.json'
-
-export interface StoredAway {
-  /** Of the object. */
-  key: string
-  /** Of the file, in hex. */
-  sha256: string
-}
 
 type Note = Pick<CatalogEntry, 'state' | 'size' | 'frames' | 'digest' | 'metadata'> & { stored: StoredAway }
 

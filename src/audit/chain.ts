@@ -6,8 +6,8 @@
  */
 import { createHash, type KeyObject } from 'node:crypto'
 import type { AuditRow } from '../store/store.ts'
-import type { AuditEvent } from './events/catalogue.ts'
 import { checkpointEvent } from './checkpoint.ts'
+import type { AuditEvent } from './events/catalogue.ts'
 
 /** What stands before the first row. */
 export const GENESIS = new Uint8Array(32)

@@ -1,6 +1,7 @@
 /** An event in the forms that sinks share: what a person reads, and when it was. */
-import { kindOf } from './events/catalogue.ts'
+
 import type { StoredEvent } from './chain.ts'
+import { kindOf } from './events/catalogue.ts'
 
 /** The catalogue's sentence of an event whose fields are clean: one line. */
 export function sentenceOf({ code, fields }: StoredEvent): string {

@@ -2,8 +2,9 @@
  * What a receiver of events looks like to its feed (feeds/feed.ts): it is connected to, is given events in the order
  * of the audit log, and says which of them the receiver has. What it keeps of them is the feed's business.
  */
-import type { EventCode } from './events/catalogue.ts'
+
 import type { StoredEvent } from './chain.ts'
+import type { EventCode } from './events/catalogue.ts'
 
 export interface Sink {
   readonly type: 'log' | 'syslog' | 'snmp'

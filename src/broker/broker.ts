@@ -20,7 +20,6 @@ import { JsonLogSink } from '../audit/sinks/json-log.ts'
 import { MetricsSink } from '../audit/sinks/metrics.ts'
 import { SnmpSink } from '../audit/sinks/snmp.ts'
 import { SyslogSink } from '../audit/sinks/syslog.ts'
-import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { explainBindError } from '../config/bind-error.ts'
 import { configChanges } from '../config/changes.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
@@ -28,13 +27,10 @@ import { exposedFiles } from '../config/exposure.ts'
 import { Follower } from '../contents/follower.ts'
 import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
-import { holdDataFolder, openDataFolder, tlsFiles } from '../host/data-folder.ts'
-import { firstAdministrator } from './first-start.ts'
-import { type Foundation, openFoundation } from './foundation.ts'
-import { Fronts } from './fronts.ts'
 import { BrokerGate } from '../gate/gate.ts'
 import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
-import { openHostTrust } from './host-trust.ts'
+import { holdDataFolder, openDataFolder, tlsFiles } from '../host/data-folder.ts'
+import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
 import { Deletion } from '../recording-service/deletion.ts'
@@ -46,7 +42,13 @@ import { RETENTION_INTERVAL_MS, Retention } from '../recording-service/retention
 import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/space.ts'
 import { takeOver } from '../recording-service/start.ts'
 import { Uploader } from '../recording-service/uploads/uploader.ts'
-import type { Logger } from '../host/log.ts'
+import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
+import { Checkouts } from '../vault/checkout.ts'
+import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
+import { firstAdministrator } from './first-start.ts'
+import { type Foundation, openFoundation } from './foundation.ts'
+import { Fronts } from './fronts.ts'
+import { openHostTrust } from './host-trust.ts'
 import {
   createMetrics,
   type Metrics,
@@ -54,8 +56,6 @@ import {
   startMetrics,
   type UploadFigures,
 } from './metrics.ts'
-import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
-import { Checkouts } from '../vault/checkout.ts'
 
 export interface BrokerOptions {
   config: Config

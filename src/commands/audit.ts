@@ -1,8 +1,8 @@
 /** `sallyport audit verify|export|key`. */
 import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
-import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { signerId } from '../../recordings/container/format/header.ts'
+import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import type { Head } from '../audit/chain.ts'
 import { exportAudit } from '../audit/export.ts'

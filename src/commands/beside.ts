@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs'
 import { auditAnchor } from '../audit/anchor.ts'
 import { AuditLog } from '../audit/log.ts'
+import { type Foundation, openFoundation } from '../broker/foundation.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
-import { type Foundation, openFoundation } from '../broker/foundation.ts'
 import type { Invocation } from './command.ts'
 import { localActor } from './local-user.ts'
 

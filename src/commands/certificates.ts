@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Config, TlsListen } from '../config/config.ts'
-import type { Finding } from './check.ts'
+import type { Finding } from './finding.ts'
 
 /** Self-signed ones are made where none is named. `now` in milliseconds since the epoch. */
 export function certificates(

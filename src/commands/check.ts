@@ -1,34 +1,28 @@
 /** `sallyport check`: whether the broker would start here, and what is unwise. One line a finding. */
-
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
-import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { recipientFault } from '../../recordings/container/keys.ts'
+import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import { anchorFault, verifyAudit } from '../audit/verify.ts'
+import { openFoundation } from '../broker/foundation.ts'
+import { openHostTrust } from '../broker/host-trust.ts'
+import { openHostCertificates, validityOf } from '../broker/own-certificates.ts'
 import { explainBindError } from '../config/bind-error.ts'
 import type { Config } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { publicHostKeys, runningHolder } from '../host/data-folder.ts'
-import { openFoundation } from '../broker/foundation.ts'
-import { openHostTrust } from '../broker/host-trust.ts'
+import { withholdFromCoreDumps } from '../host/process-memory.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { openBucket } from '../recording-service/bucket.ts'
-import { openHostCertificates, validityOf } from '../broker/own-certificates.ts'
-import { withholdFromCoreDumps } from '../host/process-memory.ts'
 import { certificates } from './certificates.ts'
 import { type Command, expectNoWords } from './command.ts'
+import type { Finding } from './finding.ts'
 import { plain } from './output.ts'
-
-export interface Finding {
-  level: 'ok' | 'warning' | 'error'
-  subject: string
-  text: string
-}
 
 /** A broker of before this day would show certificates and signatures that nobody takes. */
 const EARLIEST_CLOCK = Date.UTC(2026, 0, 1)

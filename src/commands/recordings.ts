@@ -8,16 +8,16 @@ import {
   type RecordingCommands,
   verifyRecording,
 } from '../../recordings/commands.ts'
+import { RecordingError } from '../../recordings/container/format/error.ts'
+import { unwrapKey } from '../../recordings/container/keys.ts'
 import {
   EXPORT_FORMATS,
   type ExportChoice,
   type ExportFormat,
   requireChoice,
 } from '../../recordings/show/export/formats.ts'
-import { RecordingError } from '../../recordings/container/format/error.ts'
-import { unwrapKey } from '../../recordings/container/keys.ts'
-import { gatherEvidence } from '../recording-service/evidence.ts'
 import { Secret } from '../model/secret.ts'
+import { gatherEvidence } from '../recording-service/evidence.ts'
 import { CONTENT_FIELDS } from '../search/words.ts'
 import { type Beside, besideBroker } from './beside.ts'
 import { type Command, type Invocation, textOption, UsageError } from './command.ts'

@@ -1,7 +1,7 @@
 /** What import and export have in common: the API's own code on the data of a broker, running or not. */
 import type { ApiRequest } from '../api/access/caller.ts'
-import type { ImportContext } from '../api/csv/importer.ts'
 import { CSV_NAMES, type CsvName } from '../api/access/table-names.ts'
+import type { ImportContext } from '../api/csv/importer.ts'
 import { DEFAULT_SEPARATOR, SEPARATOR_RULE, separatorOf } from '../csv/separator.ts'
 import { FACTORY_PROFILES } from '../model/profiles.ts'
 import type { Beside } from './beside.ts'

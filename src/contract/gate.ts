@@ -6,7 +6,9 @@
  * A proxy never decides who somebody is: it passes on what the client proved, and holds an opaque identity
  * token afterwards. It does apply the rights of the session that `open` answered, message by message.
  */
+
 import type { FrameType } from '../../recordings/container/frames.ts'
+import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import type { EventCode, FieldsOf } from '../audit/events/catalogue.ts'
 import type { LoginOptions } from '../model/login-options.ts'
 import type { NtlmProof as NtlmClientProof } from '../model/ntlm-auth.ts'
@@ -215,18 +217,6 @@ export type Credential =
   | { type: 'ssh_key'; privateKey: string; passphrase?: string }
   /** A key that was made for this session, PKCS#8 in PEM, and the certificate about it (PROTOCOL.certkeys). */
   | { type: 'ssh_certificate'; privateKey: string; certificate: Uint8Array }
-
-/** What the recording process needs to write one session, and no more: see docs/recording-format.md. */
-export interface RecordingGrant {
-  /** The session's folder, made by the broker, with `key.age` in it. Absolute. */
-  directory: string
-  /** 32 bytes: the session's own key. */
-  key: Uint8Array
-  /** Goes into the header in clear: who, where, when. */
-  metadata: Record<string, string | number>
-  /** Bytes of free space on the volume below which recording fails. */
-  minimumFree: number
-}
 
 export interface HostKeyRequest {
   session: string

@@ -4,11 +4,11 @@
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { canonicalName, type Target } from '../access/targets.ts'
+import type { Credential } from '../contract/gate.ts'
 import type { Right } from '../model/rights.ts'
 import { authorityOf } from '../vault/authority.ts'
 import { certify, NONCE_BYTES, principalFlaw } from '../vault/certificate.ts'
 import type { Vault } from '../vault/credentials.ts'
-import type { Credential } from '../contract/gate.ts'
 
 /** Clocks of targets that are slow. */
 export const VALID_BEFORE_NOW_S = 60

@@ -5,11 +5,11 @@
 import type { Audit } from '../audit/events/catalogue.ts'
 import { cleanValue } from '../audit/events/clean.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { RecordingKeeper } from '../recording-service/service.ts'
+import type { CloseRequest } from '../contract/gate.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import { RIGHTS } from '../model/rights.ts'
+import type { RecordingKeeper } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
-import type { CloseRequest } from '../contract/gate.ts'
 import { type RunningSession, sessionFields } from './running.ts'
 
 const RESULTS: readonly CloseRequest['result'][] = ['success', 'failure', 'killed']

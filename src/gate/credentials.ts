@@ -1,12 +1,12 @@
 /** What a session signs in with at its target, in the form in which it is given it. */
 import { canonicalName } from '../access/targets.ts'
+import type { Credential } from '../contract/gate.ts'
 import type { AuthenticationMethod } from '../model/authentication-methods.ts'
 import type { TargetKind } from '../model/objects.ts'
 import { isTerminalProtocol, type Protocol } from '../model/rights.ts'
 import { needsNoCredential, type VncOptions } from '../model/vnc-options.ts'
 import { type Credential as Stored, type Vault, wipe } from '../vault/credentials.ts'
 import { type CertifiedSession, certificateFor } from './certificates.ts'
-import type { Credential } from '../contract/gate.ts'
 
 export type SessionCredentials =
   /** `serial`: of the certificate among them. */

@@ -6,24 +6,6 @@
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { Basis, Grounds } from '../identity/basis.ts'
-import type { Identities } from '../identity/chain.ts'
-import type { RecordingKeeper } from '../recording-service/service.ts'
-import type { Id } from '../model/objects.ts'
-import type { Store } from '../store/store.ts'
-import type { Vault } from '../vault/credentials.ts'
-import { accountFor, accountOf } from './closing.ts'
-import { HostKeyJudge } from './host-keys.ts'
-import type { HostTrust } from './host-trust.ts'
-import {
-  type GuestMode,
-  type Invitation,
-  Invitations,
-  type InviteAnswer,
-  type InviteRequest,
-} from './invitations.ts'
-import { LiveSessions, type Watching } from './live.ts'
-import type { LiveDrawer, Watcher } from './live-session.ts'
 import type {
   AuthenticateAnswer,
   AuthenticateRequest,
@@ -44,6 +26,24 @@ import type {
   TargetsRequest,
 } from '../contract/gate.ts'
 import { MAX_TARGETS } from '../contract/gate.ts'
+import type { Basis, Grounds } from '../identity/basis.ts'
+import type { Identities } from '../identity/chain.ts'
+import type { Id } from '../model/objects.ts'
+import type { RecordingKeeper } from '../recording-service/service.ts'
+import type { Store } from '../store/store.ts'
+import type { Vault } from '../vault/credentials.ts'
+import { accountFor, accountOf } from './closing.ts'
+import { HostKeyJudge } from './host-keys.ts'
+import type { HostTrust } from './host-trust.ts'
+import {
+  type GuestMode,
+  type Invitation,
+  Invitations,
+  type InviteAnswer,
+  type InviteRequest,
+} from './invitations.ts'
+import { LiveSessions, type Watching } from './live.ts'
+import type { LiveDrawer, Watcher } from './live-session.ts'
 import { Opening } from './opening.ts'
 import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'

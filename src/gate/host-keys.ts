@@ -6,6 +6,7 @@
 import { Buffer } from 'node:buffer'
 import type { Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
+import type { HostKeyAnswer, HostKeyRequest } from '../contract/gate.ts'
 import { isCertificateType } from '../identity/certificate.ts'
 import { fingerprintOf, flawOfRsa, MAX_RSA_BITS, PublicKeyError } from '../identity/public-key.ts'
 import { Reader } from '../identity/reader.ts'
@@ -20,7 +21,6 @@ import {
   type HostTrust,
   type ShownKey,
 } from './host-trust.ts'
-import type { HostKeyAnswer, HostKeyRequest } from '../contract/gate.ts'
 import { type RunningSession, sessionFields } from './running.ts'
 import { type BareKind, publicKeyIn } from './target-keys.ts'
 

@@ -1,15 +1,15 @@
 /** One session that somebody watches: who waits for a keyframe, who has one, and what goes to them. */
 import { Buffer } from 'node:buffer'
-import { channelOpenOf } from '../../recordings/decode/frames/channel.ts'
-import { fieldsOf, frameName } from '../../recordings/decode/describe.ts'
-import { jsonOf } from '../../recordings/decode/frames/payload.ts'
 import { isStream } from '../../recordings/container/frames.ts'
+import { fieldsOf, frameName } from '../../recordings/decode/describe.ts'
+import { channelOpenOf } from '../../recordings/decode/frames/channel.ts'
+import { jsonOf } from '../../recordings/decode/frames/payload.ts'
 import type { PictureChange } from '../../recordings/show/screens/desktop.ts'
 import type { Drawer, Drawn } from '../../recordings/show/screens/drawer.ts'
 import type { ChannelState } from '../../recordings/show/screens/screen.ts'
+import type { GateNotice, LiveFrame, LiveRequest } from '../contract/gate.ts'
 import { jsonText } from '../model/json-text.ts'
 import { DesktopFeed, isTold } from './live-desktop.ts'
-import type { GateNotice, LiveFrame, LiveRequest } from '../contract/gate.ts'
 
 /** Bytes that a watcher may be behind, beside the keyframe that it got. */
 export const MAX_WATCHER_BACKLOG = 4 * 1024 * 1024

@@ -5,11 +5,11 @@
  * than anybody can watch, frames are left out and a keyframe makes up for them.
  */
 import { canonicalName } from '../access/targets.ts'
+import type { CloseRequest, GateNotice, LiveAnswer, LiveRequest } from '../contract/gate.ts'
 import { jsonText } from '../model/json-text.ts'
 import type { Id } from '../model/objects.ts'
 import { isDesktopProtocol } from '../model/rights.ts'
 import { type LiveDrawer, LiveSession, type Watcher } from './live-session.ts'
-import type { CloseRequest, GateNotice, LiveAnswer, LiveRequest } from '../contract/gate.ts'
 import type { RunningSession } from './running.ts'
 
 /** Watchers of one session, and of all. */

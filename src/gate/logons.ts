@@ -4,20 +4,11 @@
  * only, bound to the identity, and go to the target only.
  */
 import { resolveTarget, type Target } from '../access/targets.ts'
+import type { Challenge, Logon, LogonQuestion } from '../contract/gate.ts'
 import { typedLoginFlaw, typedPasswordFlaw } from '../model/logon.ts'
 import { asksAtSignIn, isTerminalProtocol, type Protocol } from '../model/rights.ts'
-import type { Secret } from '../model/secret.ts'
 import type { AccessQueries } from '../store/store.ts'
-import type { Challenge, Logon, LogonQuestion } from '../contract/gate.ts'
-import type { SignedIn } from './sign-ins.ts'
-
-/** What a signed-in person's secrets are, until they leave. */
-export interface KeptSecrets {
-  /** What they signed in with, when a target may be there that they are mapped to. */
-  password?: Secret
-  /** What they answered at the sign-in for the target of their login string: taken by the first session. */
-  answered?: { login?: string; password: Secret }
-}
+import type { KeptSecrets, SignedIn } from './signed-in.ts'
 
 /** Overwrites them. */
 export function wipe(kept: KeptSecrets): void {

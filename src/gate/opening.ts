@@ -2,24 +2,25 @@
 import { join } from 'node:path'
 import { ulid } from 'ulid'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
+import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
+import type { OpenAnswer, OpenRequest, SessionLimits } from '../contract/gate.ts'
 import { type Grounds, keyOf } from '../identity/basis.ts'
 import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
-import type { RecordingKeeper } from '../recording-service/service.ts'
 import { formatTarget, parseTargetName } from '../model/login.ts'
 import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import { usableTypes } from '../model/vnc-options.ts'
+import type { RecordingKeeper } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { credentialsFor, isCredentialOptional, methodsFor } from './credentials.ts'
 import { knownTypes } from './host-keys.ts'
 import { claimAccount } from './lock.ts'
 import { logonFor, logsInItself } from './logons.ts'
-import type { OpenAnswer, OpenRequest, RecordingGrant, SessionLimits } from '../contract/gate.ts'
 import {
   type RunningSession,
   type RunningSessions,
@@ -27,7 +28,8 @@ import {
   sessionFields,
   targetFields,
 } from './running.ts'
-import { type SignedIn, whoFields } from './sign-ins.ts'
+import { whoFields } from './sign-ins.ts'
+import type { SignedIn } from './signed-in.ts'
 
 /** Running sessions of one user, and of all: a connection costs memory, files and a place at the target. */
 export const MAX_SESSIONS_PER_USER = 500

@@ -2,10 +2,10 @@
 
 import type { Target } from '../access/targets.ts'
 import type { EventFields } from '../audit/events/fields.ts'
+import type { Source } from '../contract/gate.ts'
 import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
-import type { Source } from '../contract/gate.ts'
 
 export interface RunningSession {
   id: Id

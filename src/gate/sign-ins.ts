@@ -1,19 +1,6 @@
 /** Who has signed in, by which token: a proxy asks once, and holds the token afterwards. */
 import { randomBytes } from 'node:crypto'
 import type { Audit, FieldsOf } from '../audit/events/catalogue.ts'
-import { apiKeyOf, type Basis, type Grounds, passwordProof } from '../identity/basis.ts'
-import { type OfferedKey, readOfferedKey } from '../identity/certificate.ts'
-import type { Identities, Outcome } from '../identity/chain.ts'
-import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
-import { fingerprintOf } from '../identity/public-key.ts'
-import { type Login, parseLogin } from '../model/login.ts'
-import type { NtlmProof } from '../model/ntlm-auth.ts'
-import type { Id } from '../model/objects.ts'
-import type { Protocol } from '../model/rights.ts'
-import { Secret } from '../model/secret.ts'
-import type { Store } from '../store/store.ts'
-import type { Invitations } from './invitations.ts'
-import { askedAgain, challengeOf, type KeptSecrets, logonAhead, logonOf, wipe } from './logons.ts'
 import type {
   AnswersProof,
   AuthenticateAnswer,
@@ -22,6 +9,19 @@ import type {
   LogonQuestion,
   Source,
 } from '../contract/gate.ts'
+import { apiKeyOf, type Basis, type Grounds, passwordProof } from '../identity/basis.ts'
+import { type OfferedKey, readOfferedKey } from '../identity/certificate.ts'
+import type { Identities, Outcome } from '../identity/chain.ts'
+import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
+import { fingerprintOf } from '../identity/public-key.ts'
+import { parseLogin } from '../model/login.ts'
+import type { NtlmProof } from '../model/ntlm-auth.ts'
+import type { Protocol } from '../model/rights.ts'
+import { Secret } from '../model/secret.ts'
+import type { Store } from '../store/store.ts'
+import type { Invitations } from './invitations.ts'
+import { askedAgain, challengeOf, logonAhead, logonOf, wipe } from './logons.ts'
+import type { SignedIn } from './signed-in.ts'
 import type { Ticket, Tickets } from './tickets.ts'
 import type { Withdrawals } from './withdrawals.ts'
 
@@ -39,24 +39,6 @@ export interface SignInOptions {
   onWithdrawn: (token: string, reason: string) => void
   /** Milliseconds since the epoch. */
   now: () => number
-}
-
-/** Somebody who has signed in on a connection that is still there. */
-export interface SignedIn {
-  userId: Id
-  user: string
-  login: Login
-  /** Of the front. */
-  protocol: Protocol
-  source: Source
-  basis: Basis
-  kept: KeptSecrets
-  /** They came with a ticket: the target of `login` is the only one that they may open. */
-  isBound?: true
-  /** They were shown targets that they may choose from. */
-  hasTargets?: true
-  /** Why they are signed in no longer. */
-  withdrawn?: string
 }
 
 /** The fields that tell who asks. */

@@ -1,6 +1,7 @@
 /** Whom an API key may act for, by X-Auth-User. */
 import type { ApiKey, User } from '../model/objects.ts'
-import { covers, type ProfileRights } from '../model/profiles.ts'
+import type { ProfileRights } from '../model/profile-rights.ts'
+import { covers } from '../model/profiles.ts'
 
 /**
  * Whether the key may act for this user, whose profile has `rights`: it names them or one of their groups, or names

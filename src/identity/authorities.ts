@@ -3,14 +3,9 @@
  * read once; the revocation list whenever it has changed, because a revocation must not wait for anybody.
  */
 import { readFileSync, statSync } from 'node:fs'
-import {
-  type Certificate,
-  type CertificateFlaw,
-  flawOfCertificate,
-  isValidAt,
-  type OfferedKey,
-} from './certificate.ts'
+import { flawOfCertificate, isValidAt, type OfferedKey } from './certificate.ts'
 import { mustVerifyUser } from './certificate-options.ts'
+import type { Certificate, CertificateFlaw } from './certificate-parts.ts'
 import { type PublicKey, PublicKeyError, parseAuthorizedKey } from './public-key.ts'
 import {
   MAX_LIST_BYTES,

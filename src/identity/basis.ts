@@ -5,14 +5,8 @@
  */
 import { isFrom } from '../model/networks.ts'
 import type { ApiKey, Id, User, UserAuth } from '../model/objects.ts'
-import {
-  type Feature,
-  intersection,
-  type Level,
-  NOTHING,
-  type ProfileRights,
-  reaches,
-} from '../model/profiles.ts'
+import type { Feature, Level, ProfileRights } from '../model/profile-rights.ts'
+import { intersection, NOTHING, reaches } from '../model/profiles.ts'
 import type { Store } from '../store/store.ts'
 import { mayActFor } from './acting.ts'
 import type { LaterFlaw } from './authorities.ts'

@@ -5,7 +5,7 @@
 import type { Buffer } from 'node:buffer'
 import { isFrom, networkError } from '../model/networks.ts'
 import type { Right } from '../model/rights.ts'
-import type { Certificate, CertificateFlaw } from './certificate.ts'
+import type { Certificate, CertificateFlaw } from './certificate-parts.ts'
 import { PublicKeyError } from './public-key.ts'
 import { Reader } from './reader.ts'
 

@@ -19,6 +19,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { flawOfOptions } from './certificate-options.ts'
+import type { Certificate, CertificateFlaw } from './certificate-parts.ts'
 import { KEY_TYPES, type PublicKey, PublicKeyError, parsePublicKey, readKeyFields } from './public-key.ts'
 import { Reader } from './reader.ts'
 import { verifySignature } from './signature.ts'
@@ -28,38 +29,6 @@ const MAX_PRINCIPALS = 256
 const MAX_OPTIONS = 64
 const USER = 1
 const HOST = 2
-
-export interface Certificate {
-  /** The key that it is about. */
-  key: PublicKey
-  serial: bigint
-  isOfUser: boolean
-  isOfHost: boolean
-  keyId: Buffer
-  principals: readonly string[]
-  /** Seconds since the epoch. */
-  validAfter: bigint
-  validBefore: bigint
-  /** Name to data: who does not know one must refuse. */
-  criticalOptions: ReadonlyMap<string, Buffer>
-  /** Name to data: who does not know one may ignore it. */
-  extensions: ReadonlyMap<string, Buffer>
-  authority: PublicKey
-  /** What the authority signed, and its signature field. */
-  signed: Buffer
-  signature: Buffer
-}
-
-/** Why a certificate does not let somebody in: for the audit log. */
-export type CertificateFlaw =
-  | 'certificate_authority'
-  | 'certificate_signature'
-  | 'certificate_type'
-  | 'certificate_principal'
-  | 'certificate_validity'
-  | 'certificate_source'
-  | 'certificate_option'
-  | 'certificate_force_command'
 
 const malformed = (message: string): PublicKeyError => new PublicKeyError(`the certificate ${message}`)
 

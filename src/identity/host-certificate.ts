@@ -1,5 +1,6 @@
 /** Certificates of hosts: whether one vouches for the key of the host that was dialled. */
-import { type Certificate, type CertificateFlaw, isSigned, isValidAt } from './certificate.ts'
+import { isSigned, isValidAt } from './certificate.ts'
+import type { Certificate, CertificateFlaw } from './certificate-parts.ts'
 import type { PublicKey } from './public-key.ts'
 
 export interface HostCertificateUse {

@@ -1,6 +1,6 @@
 /** What the rules for files say of one operation, pure. */
 import { hasExtension, onWindows } from './file-names.ts'
-import type { FileDirection, FileRule } from './file-rules.ts'
+import type { FileDirection, FileRule } from './file-rule.ts'
 import { matches, matchesAllBelow, matchesEverything, mayMatchBelow, type Path } from './path-pattern.ts'
 
 export class FileJudge {

@@ -3,7 +3,7 @@
  * spaces at the end, opens the stream of a file behind a `:`, and knows a short form of long names. Which system a target
  * has is not known, so that a rule has to hold for each reading.
  */
-import type { FileRule } from './file-rules.ts'
+import type { FileRule } from './file-rule.ts'
 import type { Path } from './path-pattern.ts'
 
 const ANOTHER_ON_WINDOWS = /[\\:]|[. ]$/

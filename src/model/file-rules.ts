@@ -4,22 +4,8 @@
  * language for administrators.
  */
 import { extensionKey } from './file-names.ts'
+import type { FileRule } from './file-rule.ts'
 import { type PathPattern, parsePattern } from './path-pattern.ts'
-
-/** `up` is toward the target. */
-export type FileDirection = 'up' | 'down'
-
-export interface FileRule {
-  /** As it was written. */
-  text: string
-  action: 'allow' | 'deny'
-  direction: FileDirection | 'any'
-  pattern: PathPattern
-  /** Bytes. */
-  size?: { operator: '<=' | '>'; bytes: number }
-  /** Lower case, without the dot before them. */
-  extensions?: string[]
-}
 
 export const MAX_FILE_RULES = 100
 export const MAX_FILE_RULE_LENGTH = 512

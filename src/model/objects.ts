@@ -4,7 +4,7 @@
  * and ids here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
  */
 import type { LoginOptions } from './login-options.ts'
-import type { ProfileRights } from './profiles.ts'
+import type { ProfileRights } from './profile-rights.ts'
 import type { RdpOptions } from './rdp-options.ts'
 import { isDesktopProtocol, type Protocol, type Right } from './rights.ts'
 import type { SshOptions } from './ssh-options.ts'

@@ -3,31 +3,7 @@
  * target is not here: that comes from authorizations alone, whatever the profile.
  */
 import type { Id, ProfileName } from './objects.ts'
-
-/** Each level includes those before it. */
-export const LEVELS = ['none', 'view', 'modify', 'execute'] as const
-export type Level = (typeof LEVELS)[number]
-
-export const FEATURES = [
-  'users',
-  'user_groups',
-  'devices',
-  'accounts',
-  'target_groups',
-  'authorizations',
-  'api_keys',
-  'profiles',
-  'policies',
-  'host_keys',
-  'sessions',
-  'recordings',
-  'targets',
-  'checkout',
-  'approvals',
-] as const
-export type Feature = (typeof FEATURES)[number]
-
-export type ProfileRights = Readonly<Record<Feature, Level>>
+import { FEATURES, type Feature, LEVELS, type Level, type ProfileRights } from './profile-rights.ts'
 
 /** A profile as an object; those from the factory have their rights from the table below. */
 export interface Profile {

@@ -5,8 +5,8 @@
  */
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { findRecording } from '../../recordings/storage/catalog.ts'
 import { syncDirectory } from '../../recordings/container/session-file.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type { HoldRelease, Id, LegalHold, ReleaseWish, SessionRecord } from '../model/objects.ts'
 import type { SessionRepository } from '../store/store.ts'

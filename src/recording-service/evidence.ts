@@ -1,10 +1,11 @@
 /** Recordings beside the audit log: each that was closed is there as it was sealed, or has its tombstone. */
-import { type CatalogEntry, findRecording, recordingsIn } from '../../recordings/storage/catalog.ts'
 import { isDue, type Noted, type SessionEvidence } from '../../recordings/container/evidence.ts'
 import { linkBefore } from '../../recordings/container/session-file.ts'
 import { harmless } from '../../recordings/decode/terminal/filter.ts'
-import type { EventCode } from '../audit/events/catalogue.ts'
+import { findRecording, recordingsIn } from '../../recordings/storage/catalog.ts'
+import type { CatalogEntry } from '../../recordings/storage/catalog-entry.ts'
 import { FIRST, type StoredEvent } from '../audit/chain.ts'
+import type { EventCode } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import { timestampOf } from '../audit/sentence.ts'
 import type { AuditRepository, AuditRow } from '../store/store.ts'

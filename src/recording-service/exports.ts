@@ -2,15 +2,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { findRecording } from '../../recordings/storage/catalog.ts'
+import { KEY_FILE_NAME } from '../../recordings/container/format/limits.ts'
 import {
   type ExportChoice,
   type ExportFormat,
   isReplayed,
   NothingToShow,
 } from '../../recordings/show/export/formats.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
 import { type Local, locally } from '../../recordings/storage/fetched.ts'
-import { KEY_FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { bytesOf, requireBytes } from '../../recordings/storage/source.ts'
 import type { Id } from '../model/objects.ts'
 import { type ExportStream, ExportThreads } from './exporting/threads.ts'

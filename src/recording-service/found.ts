@@ -4,11 +4,11 @@
  * seen, is kept and deleted like the others, and is missed when it goes. What nobody here has signed stays as it is:
  * `audit verify` names it.
  */
-
-import { type CatalogEntry, recordingAt, recordingsIn } from '../../recordings/storage/catalog.ts'
+import { type Verification, verifyStream } from '../../recordings/container/verify.ts'
+import { recordingAt, recordingsIn } from '../../recordings/storage/catalog.ts'
+import type { CatalogEntry } from '../../recordings/storage/catalog-entry.ts'
 import { recoverRecording } from '../../recordings/storage/recover.ts'
 import { bytesOf } from '../../recordings/storage/source.ts'
-import { type Verification, verifyStream } from '../../recordings/container/verify.ts'
 import { parseTargetName } from '../model/login.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import { PROTOCOLS, type Protocol } from '../model/rights.ts'

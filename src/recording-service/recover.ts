@@ -1,13 +1,14 @@
 /** At the broker's start: recordings and sessions that a crash left open are sealed and accounted for. */
-import { findRecording } from '../../recordings/storage/catalog.ts'
+
 import type { Noted } from '../../recordings/container/evidence.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
 import { type Lack, type Recovery, recoverRecording } from '../../recordings/storage/recover.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import { notedOf } from './evidence.ts'
-import type { RecordingKeeper } from './service.ts'
 import type { RestoreNote } from './restored.ts'
+import type { RecordingKeeper } from './service.ts'
 
 export interface RecoverDeps {
   store: Store

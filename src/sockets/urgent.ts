@@ -2,7 +2,7 @@
  * TCP's urgent data by the C library's own functions. This folder is the only place of the broker that calls
  * foreign code; everything else of a socket stays Node's.
  */
-import type { UrgentData } from '../../proxies/net/urgent.ts'
+import type { UrgentData } from '../contract/urgent-data.ts'
 import { descriptorOf } from './descriptor.ts'
 
 /** Linux's numbers, the same on every processor that Node runs on there. */

@@ -4,8 +4,8 @@ import { mappedLogin } from '../model/logon.ts'
 import { nameKey } from '../model/names.ts'
 import type { HostKeyPolicy, Id, RecordingMode, TargetKind } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
-import { list } from './query.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
+import { list } from './query.ts'
 import type { AccessQueries, TargetFilter, TargetRow } from './store.ts'
 
 export function accessQueries({ db }: StoreContext): AccessQueries {

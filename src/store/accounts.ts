@@ -1,6 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY, type Id } from '../model/objects.ts'
+import type { AccountRow, Db, StoreContext } from './migrations/schema.ts'
 import {
   byIdOrName,
   key,
@@ -13,7 +14,6 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import type { AccountRow, Db, StoreContext } from './migrations/schema.ts'
 import { column, related } from './searchable.ts'
 import type { AccountRepository, PlacedAccount, WantedAccount } from './store.ts'
 

@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { ActsFor, ApiKey, Id } from '../model/objects.ts'
-import { type ProfileRights, rightsFrom } from '../model/profiles.ts'
+import type { ProfileRights } from '../model/profile-rights.ts'
+import { rightsFrom } from '../model/profiles.ts'
+import type { ApiKeyRow, Db, StoreContext } from './migrations/schema.ts'
 import { requireProfile } from './profiles.ts'
 import {
   cleared,
@@ -16,7 +18,6 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import type { ApiKeyRow, Db, StoreContext } from './migrations/schema.ts'
 import { column, listColumn, related } from './searchable.ts'
 import type { ApiKeyRepository } from './store.ts'
 

@@ -1,7 +1,7 @@
 import type { Authorization, RecordingMode } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
-import { flag, json, list, listed, requireIds, setColumns, type Tx, unchanged, write } from './query.ts'
 import type { AuthorizationRow, Db, StoreContext } from './migrations/schema.ts'
+import { flag, json, list, listed, requireIds, setColumns, type Tx, unchanged, write } from './query.ts'
 import { column, listColumn } from './searchable.ts'
 import type { AuthorizationRepository } from './store.ts'
 

@@ -1,8 +1,8 @@
 import { nameKey } from '../model/names.ts'
 import type { CheckoutPolicy } from '../model/objects.ts'
 import { FactoryError } from './engine/errors.ts'
-import { flag, key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import type { CheckoutPolicyRow, Db, StoreContext } from './migrations/schema.ts'
+import { flag, key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
 

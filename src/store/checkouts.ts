@@ -1,7 +1,7 @@
 import type { Checkout } from '../model/objects.ts'
 import { DuplicateError, MissingReferenceError } from './engine/errors.ts'
-import { requireIds, write } from './query.ts'
 import type { CheckoutRow, Db, StoreContext } from './migrations/schema.ts'
+import { requireIds, write } from './query.ts'
 import type { CheckoutRepository } from './store.ts'
 
 const TYPE = 'checkout'

@@ -1,7 +1,7 @@
 import { nameKey } from '../model/names.ts'
 import type { Device } from '../model/objects.ts'
-import { key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import type { Db, DeviceRow, StoreContext } from './migrations/schema.ts'
+import { key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
 

@@ -1,7 +1,7 @@
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Domain } from '../model/objects.ts'
-import { cleared, key, listed, refuseInUse, requireIds, setColumns, unchanged, write } from './query.ts'
 import type { Db, DomainRow, StoreContext } from './migrations/schema.ts'
+import { cleared, key, listed, refuseInUse, requireIds, setColumns, unchanged, write } from './query.ts'
 import { column } from './searchable.ts'
 import type { DomainRepository } from './store.ts'
 

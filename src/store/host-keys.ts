@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { HostKey } from '../model/objects.ts'
-import { listed, requireIds, setColumns, unchanged, write } from './query.ts'
 import type { Db, HostKeyRow, StoreContext } from './migrations/schema.ts'
+import { listed, requireIds, setColumns, unchanged, write } from './query.ts'
 import { column, related } from './searchable.ts'
 import type { HostKeyRepository } from './store.ts'
 

@@ -1,6 +1,7 @@
 /** Answers to requests that carried an Idempotency-Key: a bounded number, for a bounded time. */
-import { write } from './query.ts'
+
 import type { StoreContext } from './migrations/schema.ts'
+import { write } from './query.ts'
 import type { IdempotencyRepository } from './store.ts'
 
 export function idempotencyRepository({ db }: StoreContext): IdempotencyRepository {

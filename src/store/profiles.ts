@@ -1,8 +1,9 @@
 import { nameKey } from '../model/names.ts'
-import { factoryRights, type Profile, type ProfileRights, rightsFrom } from '../model/profiles.ts'
+import type { ProfileRights } from '../model/profile-rights.ts'
+import { factoryRights, type Profile, rightsFrom } from '../model/profiles.ts'
 import { FactoryError, MissingReferenceError } from './engine/errors.ts'
-import { key, listed, refuseInUse, rowOf, setColumns, type Tx, unchanged, write } from './query.ts'
 import type { Db, ProfileRow, StoreContext } from './migrations/schema.ts'
+import { key, listed, refuseInUse, rowOf, setColumns, type Tx, unchanged, write } from './query.ts'
 import { column } from './searchable.ts'
 import type { ProfileRepository } from './store.ts'
 

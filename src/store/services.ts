@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import { FACTORY_CONNECTION_POLICIES, type HostKeyPolicy, type Service } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
+import type { Db, ServiceRow, StoreContext } from './migrations/schema.ts'
 import {
   cleared,
   json,
@@ -14,7 +15,6 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import type { Db, ServiceRow, StoreContext } from './migrations/schema.ts'
 import { column, listColumn, related } from './searchable.ts'
 import type { ServiceRepository } from './store.ts'
 

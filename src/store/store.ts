@@ -27,7 +27,8 @@ import type {
   User,
   UserGroup,
 } from '../model/objects.ts'
-import type { Profile, ProfileRights } from '../model/profiles.ts'
+import type { ProfileRights } from '../model/profile-rights.ts'
+import type { Profile } from '../model/profiles.ts'
 import type { Search } from '../search/bind.ts'
 
 export interface Page {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup, TargetKind } from '../model/objects.ts'
+import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
 import {
   key,
   list,
@@ -13,7 +14,6 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
 import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 

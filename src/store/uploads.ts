@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Upload, UploadState } from '../model/objects.ts'
 import { inTransaction } from './engine/commits.ts'
-import { cleared } from './query.ts'
 import type { StoreContext, UploadRow } from './migrations/schema.ts'
+import { cleared } from './query.ts'
 import type { UploadRepository } from './store.ts'
 
 /** The end of time as far as JavaScript has one. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { lookKey, nameKey } from '../model/names.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
 import { DuplicateError, LastAdministratorError } from './engine/errors.ts'
+import type { Db, StoreContext, UserRow } from './migrations/schema.ts'
 import { requireProfile } from './profiles.ts'
 import {
   cleared,
@@ -17,7 +18,6 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import type { Db, StoreContext, UserRow } from './migrations/schema.ts'
 import { column, listColumn, related } from './searchable.ts'
 import type { UserRepository } from './store.ts'
 

@@ -3,9 +3,9 @@
  * changes something, at every depth. None is taken over, and none is ignored either.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { routeOf } from '../../src/api/access/routes.ts'
 import { openApiDocument } from '../../src/api/reference/document.ts'
 import { BODY_EXAMPLES, bodyExample } from '../../src/api/reference/examples.ts'
-import { routeOf } from '../../src/api/access/routes.ts'
 import { ADMIN, type Answer, type Harness, startHarness } from './harness.ts'
 
 interface Schema {

@@ -3,8 +3,8 @@
  * who has no right learns nothing by them, not even that they exist (CVE-2023-42442, CVE-2024-29024).
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openApiDocument } from '../../src/api/reference/document.ts'
 import { ROUTES, routeOf } from '../../src/api/access/routes.ts'
+import { openApiDocument } from '../../src/api/reference/document.ts'
 import { PROFILES, type ProfileName } from '../../src/model/objects.ts'
 import { FACTORY_PROFILES, reaches } from '../../src/model/profiles.ts'
 import { searchEstate } from './estate.ts'

@@ -1,8 +1,8 @@
 /** Whatever is sent, the answer is no 5xx, and is an error of the catalogue when it is one at all. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ERRORS } from '../../src/api/http/errors.ts'
 import { ROUTES } from '../../src/api/access/routes.ts'
+import { ERRORS } from '../../src/api/http/errors.ts'
 import { type Harness, startHarness } from './harness.ts'
 
 let h: Harness

@@ -1,8 +1,8 @@
 /** `/sessions/ID/invitations`: whose they are, what is answered, and what the audit has of it. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { Invitations, type InviteAnswer } from '../../src/gate/invitations.ts'
 import type { GateNotice } from '../../src/contract/gate.ts'
+import { Invitations, type InviteAnswer } from '../../src/gate/invitations.ts'
 import type { RunningSession } from '../../src/gate/running.ts'
 import { groundsOn } from '../gate/grounds.ts'
 import { type Harness, startHarness } from './harness.ts'

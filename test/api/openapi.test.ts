@@ -1,9 +1,9 @@
 /** The OpenAPI document, as a linter that we did not write sees it (Redocly), with all its recommended rules as errors. */
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { routeOf } from '../../src/api/access/routes.ts'
 import { BODY_EXAMPLES, bodyExample } from '../../src/api/reference/examples.ts'
 import { escaped } from '../../src/api/reference/html.ts'
-import { routeOf } from '../../src/api/access/routes.ts'
 import { type Harness, startHarness } from './harness.ts'
 
 let h: Harness

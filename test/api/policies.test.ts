@@ -1,7 +1,8 @@
 /** Profiles of one's own, policies, and the collections below devices and domains. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { FACTORY_PROFILES, FEATURES, levelsOf } from '../../src/model/profiles.ts'
 import { newSshKey } from '../../src/host/ssh-keys.ts'
+import { FEATURES } from '../../src/model/profile-rights.ts'
+import { FACTORY_PROFILES, levelsOf } from '../../src/model/profiles.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness

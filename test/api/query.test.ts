@@ -1,7 +1,7 @@
 /** Query parameters that a route does not have: none is ignored, for it may be meant to hold the request back. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { bodyExample } from '../../src/api/reference/examples.ts'
 import { ROUTES } from '../../src/api/access/routes.ts'
+import { bodyExample } from '../../src/api/reference/examples.ts'
 import { type Answer, type CallOptions, type Harness, startHarness } from './harness.ts'
 
 let h: Harness

@@ -1,6 +1,7 @@
 /** Forwarding over the wire: a client and a target that keep no rule, on both sides of a real bastion. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { MAX_FORWARDED_CHANNELS } from '../../proxies/ssh/channel/limits.ts'
 import {
   buildChannelOpenConfirmation,
   buildChannelOpenFailure,
@@ -14,7 +15,6 @@ import {
   parseChannelOpenConfirmation,
   parseChannelOpenFailure,
 } from '../../proxies/ssh/codec/messages.ts'
-import { MAX_FORWARDED_CHANNELS } from '../../proxies/ssh/limits.ts'
 import { RIGHTS, type Right } from '../../src/model/rights.ts'
 import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'

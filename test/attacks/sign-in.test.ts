@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { buildExec, buildGlobalRequest } from '../../proxies/ssh/codec/build.ts'
 import { MSG } from '../../proxies/ssh/codec/messages.ts'
-import { MAX_AUTH_REQUESTS } from '../../proxies/ssh/limits.ts'
+import { MAX_AUTH_REQUESTS } from '../../proxies/ssh/transport/limits.ts'
 import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { generateKey, type SshKey } from '../peers/keys.ts'
 import { ssh } from '../peers/openssh.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { kindOf, TRAP_CODES } from '../../src/audit/events/catalogue.ts'
 import type { StoredEvent } from '../../src/audit/chain.ts'
+import { kindOf, TRAP_CODES } from '../../src/audit/events/catalogue.ts'
 import { cleanFields } from '../../src/audit/events/clean.ts'
 import { EVENT_FIELDS, type EventFields, NUMERIC_FIELDS } from '../../src/audit/events/fields.ts'
 import { sentenceOf } from '../../src/audit/sentence.ts'

@@ -13,9 +13,9 @@ import {
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Manifest } from '../../src/backup/manifest.ts'
+import { openFoundation } from '../../src/broker/foundation.ts'
 import type { Config } from '../../src/config/config.ts'
 import { openDataFolder } from '../../src/host/data-folder.ts'
-import { openFoundation } from '../../src/broker/foundation.ts'
 import { formatMasterKey, newMasterKey } from '../../src/vault/master-key.ts'
 import { type House, openHouse, restore, SESSIONS } from './setting.ts'
 

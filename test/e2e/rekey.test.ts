@@ -17,7 +17,7 @@ import {
   parseChannelOpenConfirmation,
   windowAdjustOf,
 } from '../../proxies/ssh/codec/messages.ts'
-import { REKEY_LIMITS } from '../../proxies/ssh/limits.ts'
+import { REKEY_LIMITS } from '../../proxies/ssh/transport/limits.ts'
 import type { Transport } from '../../proxies/ssh/transport/transport.ts'
 import type { Gate, OpenSession } from '../../src/contract/gate.ts'
 import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'

@@ -19,7 +19,13 @@ import {
   MAX_POINTER_SIDE,
   POINTER_CACHE_LIMIT as RECORDED_CACHE_LIMIT,
 } from '../../recordings/decode/graphics/rdp/pointer.ts'
-import { bitmap, bitmapUpdate, paletteUpdate, pointer, words } from '../recordings/decode/graphics/rdp/updates.ts'
+import {
+  bitmap,
+  bitmapUpdate,
+  paletteUpdate,
+  pointer,
+  words,
+} from '../recordings/decode/graphics/rdp/updates.ts'
 
 const SIZE = { width: 24, height: 16 }
 const side = fc.oneof(fc.nat(30), fc.constantFrom(0, 1, 0xffff))

@@ -1,7 +1,7 @@
 /** Guests at the gate: who is let in, once, for how long, and what the audit has of it. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { MAX_INVITATIONS } from '../../src/gate/invitations.ts'
 import type { AuthenticateAnswer, GateNotice } from '../../src/contract/gate.ts'
+import { MAX_INVITATIONS } from '../../src/gate/invitations.ts'
 import { vncAuthResponse } from '../../src/model/vnc-auth.ts'
 import { SOURCE, type VncWorld, vncWorld } from './desktop-world.ts'
 

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { FRAME, type FrameType } from '../../recordings/container/frames.ts'
 import type { ChangesListener } from '../../recordings/show/screens/drawer.ts'
 import type { ChannelState } from '../../recordings/show/screens/screen.ts'
+import type { GateNotice, LiveFrame } from '../../src/contract/gate.ts'
 import { MAX_HELD } from '../../src/gate/live-desktop.ts'
 import { LiveSession, MAX_PICTURE_BACKLOG, RESYNC_MS, type Watcher } from '../../src/gate/live-session.ts'
-import type { GateNotice, LiveFrame } from '../../src/contract/gate.ts'
 
 interface Message {
   type: string

@@ -3,14 +3,18 @@ import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { Bucket } from '../../recordings/storage/bucket/bucket.ts'
-import { findRecording } from '../../recordings/storage/catalog.ts'
 import { RecordingError } from '../../recordings/container/format/error.ts'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { makeIdentity, recipientOf } from '../../recordings/container/keys.ts'
+import type { Bucket } from '../../recordings/storage/bucket/bucket.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
 import { storeAway } from '../../recordings/storage/stored-away.ts'
 import { TooManyExports } from '../../src/recording-service/exporting/threads.ts'
-import { type RecordingExports, recordingExports, StillRecording } from '../../src/recording-service/exports.ts'
+import {
+  type RecordingExports,
+  recordingExports,
+  StillRecording,
+} from '../../src/recording-service/exports.ts'
 import { RecordingKeeper } from '../../src/recording-service/service.ts'
 import { busy } from '../recordings/replay-support.ts'
 import { identity, makeRoot, makeSigner, makeWriter, removeRoots } from '../recordings/support.ts'

@@ -2,11 +2,11 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { findRecording } from '../../recordings/storage/catalog.ts'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { verifyStream } from '../../recordings/container/verify.ts'
-import { RecordingKeeper } from '../../src/recording-service/service.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
 import { recoverSessions } from '../../src/recording-service/recover.ts'
+import { RecordingKeeper } from '../../src/recording-service/service.ts'
 import { identity, inPieces, makeSigner, recipient, removeRoots } from '../recordings/support.ts'
 import { idOf, type Setting, startSetting } from './setting.ts'
 

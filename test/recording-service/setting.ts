@@ -1,8 +1,8 @@
 /** Sessions with real recordings on the disk, a real store and a real, signed audit log. */
 import { generateKeyPairSync } from 'node:crypto'
 import { AuditLog } from '../../src/audit/log.ts'
-import { Deletion } from '../../src/recording-service/deletion.ts'
 import type { SessionRecord } from '../../src/model/objects.ts'
+import { Deletion } from '../../src/recording-service/deletion.ts'
 import type { Store } from '../../src/store/store.ts'
 import { BEGIN, makeRoot, makeSigner, makeWriter } from '../recordings/support.ts'
 import { temporaryStore } from '../store/temp.ts'

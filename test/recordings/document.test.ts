@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ENCODING } from '../../proxies/vnc/codec/encodings.ts'
-import { frameName } from '../../recordings/decode/describe.ts'
 import { FAULTS } from '../../recordings/container/format/error.ts'
 import * as limits from '../../recordings/container/format/limits.ts'
 import { FRAME } from '../../recordings/container/frames.ts'
+import { frameName } from '../../recordings/decode/describe.ts'
 
 const document = readFileSync(join(import.meta.dirname, '../../docs/recording-format.md'), 'utf8')
 const rows = [...document.matchAll(/^\| `?([^|`]+)`? \| `?([^|`]+)`? \|/gm)].map(([, first, second]) => [

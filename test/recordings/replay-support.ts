@@ -1,8 +1,9 @@
 /** Recordings for the tests of replay: a terminal that is busy, beside a channel that is none. */
 import { Buffer } from 'node:buffer'
-import { type CatalogEntry, findRecording } from '../../recordings/storage/catalog.ts'
 import { varintLength, writeVarint } from '../../recordings/container/format/varint.ts'
 import { FRAME } from '../../recordings/container/frames.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
+import type { CatalogEntry } from '../../recordings/storage/catalog-entry.ts'
 import { type Made, makeRoot, makeWriter, SESSION } from './support.ts'
 
 export const SECOND = 1_000_000

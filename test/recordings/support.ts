@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { rawPublicKey } from '../../recordings/container/format/signature.ts'
 import type { Frame } from '../../recordings/container/frames.ts'
+import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { makeIdentity, prepareRecording, recipientOf } from '../../recordings/container/keys.ts'
 import { RecordingReader } from '../../recordings/container/reader.ts'
 import { type Clock, RecordingWriter, type WriterOptions } from '../../recordings/container/writer.ts'
-import type { RecordingGrant } from '../../src/contract/gate.ts'
 
 export const SESSION = '01JD0000000000000000000001'
 /** 2026-11-20T12:00:00Z */

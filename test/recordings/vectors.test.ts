@@ -8,16 +8,25 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Chain } from '../../recordings/container/chain.ts'
-import { type CheckpointKind, encodeCheckpoint, encodeStatement } from '../../recordings/container/format/checkpoint.ts'
+import {
+  type CheckpointKind,
+  encodeCheckpoint,
+  encodeStatement,
+} from '../../recordings/container/format/checkpoint.ts'
 import { GroupBuilder, openGroup, parseGroupHeader } from '../../recordings/container/format/group.ts'
-import { encodeHeader, parseHeader, signerId, signerMetadata } from '../../recordings/container/format/header.ts'
+import {
+  encodeHeader,
+  parseHeader,
+  signerId,
+  signerMetadata,
+} from '../../recordings/container/format/header.ts'
 import { LINK_LENGTH } from '../../recordings/container/format/limits.ts'
 import { RECORD } from '../../recordings/container/format/record.ts'
 import { writeVarint } from '../../recordings/container/format/varint.ts'
 import { unwrapKey } from '../../recordings/container/keys.ts'
 import { verifyStream } from '../../recordings/container/verify.ts'
-import { progressEntry } from '../../src/recording-service/progress.ts'
 import { Secret } from '../../src/model/secret.ts'
+import { progressEntry } from '../../src/recording-service/progress.ts'
 import { run } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { recordsOf } from './samples.ts'

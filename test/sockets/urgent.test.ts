@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer, type Server, Socket } from 'no
 import { TLSSocket } from 'node:tls'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { dial } from '../../proxies/net/dial.ts'
-import { type UrgentData, WITHOUT_URGENCY } from '../../proxies/net/urgent.ts'
+import { type UrgentData, WITHOUT_URGENCY } from '../../src/contract/urgent-data.ts'
 import { openUrgentData } from '../../src/sockets/urgent.ts'
 import { until } from '../until.ts'
 

@@ -1,9 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it } from 'vitest'
+import { migrate } from '../../src/store/migrate.ts'
 import * as terminals from '../../src/store/migrations/0010-terminals.ts'
 import * as vnc from '../../src/store/migrations/0011-vnc.ts'
 import * as rdp from '../../src/store/migrations/0012-rdp.ts'
-import { migrate } from '../../src/store/migrate.ts'
 
 it.each([
   [terminals, 'Telnet', ['TELNET', 'RLOGIN']],

@@ -1,6 +1,7 @@
 /** Questions with a line for each answer: a sign-in, a login at a target, a further factor. */
-import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
+
 import type { Challenge, Logon, LogonQuestion } from '../../../src/contract/gate.ts'
+import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
 import { MAX_TYPED_PASSWORD_BYTES } from '../../../src/model/logon.ts'
 import { BUTTON_HEIGHT, button, buttonRow, FIELD_HEIGHT, panel, TextField } from './parts.ts'
 import type { Rectangle, Scene } from './scene.ts'

@@ -2,8 +2,9 @@
  * The list of a user's targets: what is typed searches it, Enter or a second click on a line chooses. Names were checked
  * when they were stored, descriptions are an administrator's free text: what is not printable is shown as `?`.
  */
-import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
+
 import type { TargetEntry } from '../../../src/contract/gate.ts'
+import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
 import { BUTTON_HEIGHT, button, buttonRow, FIELD_HEIGHT, TextField } from './parts.ts'
 import type { Rectangle, Scene } from './scene.ts'
 import { DrawnScreen, GAP, isInside, type KeyPress, LINE, type Size } from './screen.ts'

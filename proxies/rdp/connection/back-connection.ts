@@ -3,8 +3,9 @@
  * 1.3.1.1): from MCS over the Client Info with the injected account to licensing, and from there on messages of the
  * I/O channel, of virtual channels and of the fast path in both directions.
  */
-import { TargetError } from '../../wording/errors.ts'
+
 import { MalformedError } from '../../bytes/malformed.ts'
+import { TargetError } from '../../wording/errors.ts'
 import { buildTargetBlocks, type ClientData, type TargetView } from '../codec/client-data.ts'
 import { buildClientInfo, type ClientInfo } from '../codec/client-info.ts'
 import { buildBlocks } from '../codec/data-blocks.ts'

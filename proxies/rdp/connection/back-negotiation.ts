@@ -3,8 +3,8 @@
  * initiation). RDP's own security is never offered.
  */
 import type { Buffer } from 'node:buffer'
-import { TargetError } from '../../wording/errors.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
+import { TargetError } from '../../wording/errors.ts'
 import { Framer } from '../codec/framer.ts'
 import {
   buildConnectionRequest,

@@ -4,10 +4,10 @@
  */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
-import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
-import { buildCredentials, type Credentials } from './credentials.ts'
 import { CredSspError } from '../gss/errors.ts'
 import type { Initiator, SecurityContext } from '../gss/mechanism.ts'
+import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
+import { buildCredentials, type Credentials } from './credentials.ts'
 import { refusalOf } from './status.ts'
 import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
 

@@ -3,8 +3,8 @@ import type { Buffer } from 'node:buffer'
 import { Secret } from '../../../src/model/secret.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { utf16Bytes, utf16Text } from '../codec/utf16.ts'
-import { context, contextTag, DerReader, integer, octets, sequence, TAG } from './der.ts'
 import { CredSspError } from '../gss/errors.ts'
+import { context, contextTag, DerReader, integer, octets, sequence, TAG } from './der.ts'
 
 export interface Credentials {
   /** Empty for an account of the target itself. */

@@ -5,10 +5,10 @@
 import type { Buffer } from 'node:buffer'
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
-import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
-import { type Credentials, parseCredentials } from './credentials.ts'
 import { CredSspError, type RefusalReason } from '../gss/errors.ts'
 import type { Acceptor, AcceptorStep, SecurityContext } from '../gss/mechanism.ts'
+import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
+import { type Credentials, parseCredentials } from './credentials.ts'
 import { STATUS } from './status.ts'
 import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
 

@@ -8,11 +8,10 @@ import type { Gate, Identity, Source } from '../../../src/contract/gate.ts'
 import { plainAddress } from '../../../src/model/networks.ts'
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 import { type NlaMode, RDP_TICKET_TOKEN } from '../../../src/model/rdp-ticket.ts'
-import { Door } from '../../net/accept.ts'
 import { EndedError } from '../../bytes/ended.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
+import { Door } from '../../net/accept.ts'
 import { Pipe } from '../../net/pipe.ts'
-import { RdpClient } from './client.ts'
 import { SECURITY_PROTOCOL } from '../codec/x224.ts'
 import {
   type ClientHello,
@@ -20,6 +19,7 @@ import {
   type FrontNegotiated,
   FrontNegotiation,
 } from '../connection/front-negotiation.ts'
+import { RdpClient } from './client.ts'
 import { serveNla } from './nla.ts'
 
 export interface RdpFrontSecurity {

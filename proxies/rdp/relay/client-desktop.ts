@@ -1,9 +1,10 @@
 /** What the bastion itself does with the desktop of a target that a client has: draws on it, and takes it away. */
-import type { RdpClient } from '../front/client.ts'
+
 import { buildFastPathUpdate } from '../codec/fast-path-output.ts'
 import { buildShareData, DATA_PDU } from '../codec/share.ts'
 import type { Update } from '../codec/updates.ts'
 import type { SessionFilter } from '../connection/session-filter.ts'
+import type { RdpClient } from '../front/client.ts'
 
 /** How long a client may take to agree to what it was offered last; it takes nothing else before that. */
 const AGREEMENT_MS = 1_000

@@ -4,10 +4,10 @@
  * Only of what cannot be left out so much may wait, and only for a client that takes something now and then. The client is
  * read while the target takes what it sends; what it does waits while that would not be seen.
  */
-import { FLOOD_MARK, SEND_HIGH_WATER } from '../../limits.ts'
-import type { RdpClient } from '../front/client.ts'
+import { FLOOD_MARK, SEND_HIGH_WATER } from '../../net/limits.ts'
 import type { Update } from '../codec/updates.ts'
 import { hasInput } from '../connection/session-filter.ts'
+import type { RdpClient } from '../front/client.ts'
 import { type HeldInput, InputHold } from './input-hold.ts'
 import type { Outlet } from './outlet.ts'
 import { PictureGate } from './picture-gate.ts'

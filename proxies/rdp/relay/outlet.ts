@@ -1,7 +1,7 @@
 /** All that goes to a client while it has a session: in one write for each turn, and behind its recording where that is strict. */
 import { Gather } from '../../net/gather.ts'
-import { type ProvenClient, ProvenOutput } from '../../session/proven-output.ts'
 import { Sender } from '../../net/sender.ts'
+import { type ProvenClient, ProvenOutput } from '../../session/proven-output.ts'
 import type { RdpClient } from '../front/client.ts'
 
 export interface OutletOptions {

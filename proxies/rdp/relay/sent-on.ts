@@ -1,12 +1,12 @@
 /** A session that its target sends on: the way to the next one, and what the audit log is told of it. */
 import { TargetError } from '../../wording/errors.ts'
-import type { RdpClient } from '../front/client.ts'
-import { takeAway } from './client-desktop.ts'
+import { RedirectionRefusedError } from '../back/destination.ts'
+import type { RdpTarget } from '../back/target.ts'
 import type { Redirection } from '../codec/redirection.ts'
 import type { SessionFilter } from '../connection/session-filter.ts'
-import { RedirectionRefusedError } from '../back/destination.ts'
+import type { RdpClient } from '../front/client.ts'
+import { takeAway } from './client-desktop.ts'
 import type { RdpSession } from './session.ts'
-import type { RdpTarget } from '../back/target.ts'
 
 /** Characters of a destination: addresses are shorter, and a target may write what it likes. */
 const DESTINATION_LIMIT = 255

@@ -1,15 +1,7 @@
 /** The virtual channels of one session: each held to its rights, and told of to the audit log and the recording. */
 import type { Right } from '../../../src/model/rights.ts'
-import { ClipboardAccount, copiedText } from '../../desktop/clipboard-account.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
-import {
-  channelPolicy,
-  isAskedFor,
-  isDynamicAllowed,
-  rightOfChannel,
-  rightOfDevice,
-  rightOfDynamic,
-} from './channel-rights.ts'
+import { ClipboardAccount, copiedText } from '../../desktop/clipboard-account.ts'
 import { ClipboardFilter, type ClipboardVisitor } from '../channels/clipboard-filter.ts'
 import { DeviceCensus } from '../channels/device-census.ts'
 import { DeviceFilter, type DeviceVisitor } from '../channels/device-filter.ts'
@@ -25,6 +17,14 @@ import {
 } from '../codec/display-control.ts'
 import { DEVICE_TYPE } from '../codec/rdpdr.ts'
 import { parseChunk } from '../codec/virtual-channel.ts'
+import {
+  channelPolicy,
+  isAskedFor,
+  isDynamicAllowed,
+  rightOfChannel,
+  rightOfDevice,
+  rightOfDynamic,
+} from './channel-rights.ts'
 import type { RdpSession } from './session.ts'
 
 /** Names of devices and dynamic channels that the audit log is told of, each once; of more it is not told. */

@@ -3,9 +3,9 @@ import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
 import type { RdpOptions } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import type { SessionOptions } from '../../../src/model/session-options.ts'
-import { missingRight } from '../../wording/missing-right.ts'
 import { Quota } from '../../session/quota.ts'
 import { ProxySession } from '../../session/session.ts'
+import { missingRight } from '../../wording/missing-right.ts'
 import { RdpRecorder } from './recorder.ts'
 
 export class RdpSession extends ProxySession {

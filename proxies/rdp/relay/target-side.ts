@@ -3,10 +3,10 @@ import type { Rectangle } from '../../desktop/screens/scene.ts'
 import { end } from '../../net/farewell.ts'
 import { Gather } from '../../net/gather.ts'
 import { Sender } from '../../net/sender.ts'
+import type { RdpTarget } from '../back/target.ts'
 import { buildRefreshRectangle } from '../codec/session-pdus.ts'
 import { buildShareData } from '../codec/share.ts'
 import { SessionFilter, type SessionVisitor } from '../connection/session-filter.ts'
-import type { RdpTarget } from '../back/target.ts'
 
 export interface TargetSideOptions {
   target: RdpTarget

@@ -9,10 +9,10 @@ import ssh2, { type AnyAuthMethod } from 'ssh2'
 import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
 import { dial, givenUp } from '../../net/dial.ts'
 import { CredentialRefusedError, INTERNAL, TargetError, wordsOf } from '../../wording/errors.ts'
-import { TARGET_SIGN_IN_TIMEOUT_MS } from '../limits.ts'
+import { TARGET_SIGN_IN_TIMEOUT_MS } from '../transport/limits.ts'
 import { negotiationFailure, targetAlgorithms } from '../transport/target-algorithms.ts'
-import { type AgentSource, type Attempt, TargetSignIn } from './target-sign-in.ts'
 import { type RekeyLimits, Transport } from '../transport/transport.ts'
+import { type AgentSource, type Attempt, TargetSignIn } from './target-sign-in.ts'
 
 /**
  * Connects and signs in. Throws TargetError. `signal` gives up; its reason is a text for the user. `agent`: the way to

@@ -6,9 +6,9 @@ import type { Buffer } from 'node:buffer'
 import { createPrivateKey, sign } from 'node:crypto'
 import type { AnyAuthMethod } from 'ssh2'
 import type { Credential, OpenSession } from '../../../src/contract/gate.ts'
-import { AgentError, type ClientAgent } from '../lobby/client-agent.ts'
 import type { AgentKey } from '../codec/agent.ts'
 import { Writer } from '../codec/writer.ts'
+import { AgentError, type ClientAgent } from '../lobby/client-agent.ts'
 
 /** Opens the way to the user's agent; undefined: it is not forwarded. */
 export type AgentSource = () => Promise<ClientAgent | undefined>

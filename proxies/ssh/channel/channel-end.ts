@@ -1,10 +1,15 @@
 /** A channel's end at one peer: the peer's number for it, and how far opening and closing have come there. */
 import type { Buffer } from 'node:buffer'
-import { buildChannelFailure, buildChannelOpenFailure, buildClose, buildWindowAdjust } from '../codec/build.ts'
+import {
+  buildChannelFailure,
+  buildChannelOpenFailure,
+  buildClose,
+  buildWindowAdjust,
+} from '../codec/build.ts'
 import { type OpenFailureReason, setRecipient } from '../codec/messages.ts'
-import type { Flow } from './flow.ts'
 import type { Leg } from '../transport/leg.ts'
-import { MAX_CHANNEL_PACKET } from '../limits.ts'
+import type { Flow } from './flow.ts'
+import { MAX_CHANNEL_PACKET } from './limits.ts'
 
 export class ChannelEnd {
   readonly leg: Leg

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { dataOf, MSG, setDataLength } from '../codec/messages.ts'
-import { MAX_QUEUED } from '../limits.ts'
+import { MAX_QUEUED } from './limits.ts'
 
 /** Bytes of a message into which small ones of data are put together: keys that wait are a message each. */
 const GATHERED = 256

@@ -5,7 +5,7 @@
  * a gigabyte and then stops reading fills no more than that. Where the bastion keeps what the receiver does not take
  * (terminal-output.ts), the credit does not go below what it keeps either.
  */
-import { MAX_WINDOW } from '../limits.ts'
+import { MAX_WINDOW } from './limits.ts'
 
 /** Part of what a sender may be granted at most that a difference has to come to before it is told of it. */
 const STEP_PART = 2

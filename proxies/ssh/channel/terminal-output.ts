@@ -6,10 +6,10 @@
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
-import type { ChannelEnd } from './channel-end.ts'
 import { buildData, buildExtendedData } from '../codec/build.ts'
+import type { ChannelEnd } from './channel-end.ts'
 import type { Flow } from './flow.ts'
-import { DRAIN_BYTES, DRAIN_MS, DRAIN_QUIET_MS, HELD_OUTPUT, MAX_LATE } from '../limits.ts'
+import { DRAIN_BYTES, DRAIN_MS, DRAIN_QUIET_MS, HELD_OUTPUT, MAX_LATE } from './limits.ts'
 import { TakingWatch } from './taking-watch.ts'
 
 /** Small pieces of output are kept together in buffers of this size. */

@@ -1,6 +1,5 @@
 /** How sure it is that a line was read right: what `certain`, `likely` and `uncertain` mean is said in reader.ts. */
 import { isContinuation, isPrompt } from './prompt.ts'
-import type { Confidence } from './reader.ts'
 import type { Reading } from './reading.ts'
 import type { Screen } from './screen.ts'
 import type { TypedLine } from './typed-line.ts'
@@ -43,3 +42,5 @@ export class Certainty {
     if (this.#seen.size > MAX_PROMPTS) for (const oldest of this.#seen) return void this.#seen.delete(oldest)
   }
 }
+
+export type Confidence = 'certain' | 'likely' | 'uncertain'

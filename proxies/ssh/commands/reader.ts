@@ -21,6 +21,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { TerminalParser } from '../../../recordings/decode/terminal/parser.ts'
 import { Bucket } from '../../bytes/bucket.ts'
 import { isReadable, readingSize } from '../codec/terminal-size.ts'
+import type { Confidence } from './certainty.ts'
 import { Certainty, MAX_PROMPTS } from './certainty.ts'
 import { CookedLine } from './cooked-line.ts'
 import { KeyReader } from './keys.ts'
@@ -29,8 +30,6 @@ import { type Reading, readLine } from './reading.ts'
 import { Screen } from './screen.ts'
 import { TypedLine } from './typed-line.ts'
 import { UnreadOutput } from './unread.ts'
-
-export type Confidence = 'certain' | 'likely' | 'uncertain'
 
 export interface CommandLine {
   text: string

@@ -11,7 +11,8 @@
  */
 import type { CommandRules } from '../../../src/model/command-rules.ts'
 import { Bucket } from '../../bytes/bucket.ts'
-import { type CommandLine, CommandReader, type Confidence, type UnreadLine } from './reader.ts'
+import type { Confidence } from './certainty.ts'
+import { type CommandLine, CommandReader, type UnreadLine } from './reader.ts'
 
 /** How long Return waits for the echo of what was typed before it, and of the Return before it. */
 export const HOLD_MS = 150

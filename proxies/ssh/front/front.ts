@@ -8,8 +8,8 @@ import ssh2, { type Connection } from 'ssh2'
 import type { Gate, Identity, Source } from '../../../src/contract/gate.ts'
 import { FRONT_ALGORITHMS } from '../transport/algorithms.ts'
 import { announcementOf, type HostKey, prover, readHostKeys } from '../transport/host-keys.ts'
-import { SignIn } from './sign-in.ts'
 import { type RekeyLimits, Transport } from '../transport/transport.ts'
+import { SignIn } from './sign-in.ts'
 
 export interface FrontOptions {
   gate: Gate

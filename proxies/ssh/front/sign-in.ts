@@ -13,8 +13,9 @@ import type {
   PasswordProof,
   Source,
 } from '../../../src/contract/gate.ts'
-import { LINGER_MS, MAX_AUTH_TRIES } from '../../limits.ts'
-import { MAX_AUTH_REQUESTS, MAX_KEY_OFFERS } from '../limits.ts'
+import { LINGER_MS } from '../../net/limits.ts'
+import { MAX_AUTH_TRIES } from '../../session/limits.ts'
+import { MAX_AUTH_REQUESTS, MAX_KEY_OFFERS } from '../transport/limits.ts'
 import type { Transport } from '../transport/transport.ts'
 
 export interface SignInOptions {

@@ -4,6 +4,7 @@
  */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
+import { MAX_CHANNEL_PACKET } from '../channel/limits.ts'
 import {
   type AgentKey,
   AgentMessages,
@@ -14,7 +15,7 @@ import {
 } from '../codec/agent.ts'
 import { buildChannelOpen, buildClose, buildData, buildWindowAdjust } from '../codec/build.ts'
 import { dataOf, MSG, parseChannelOpenConfirmation, windowAdjustOf } from '../codec/messages.ts'
-import { AGENT_ANSWER_MS, MAX_AGENT_KEYS, MAX_CHANNEL_PACKET } from '../limits.ts'
+import { AGENT_ANSWER_MS, MAX_AGENT_KEYS } from './limits.ts'
 
 const WINDOW = 64 * 1024
 /** RFC 4254 5.2. */

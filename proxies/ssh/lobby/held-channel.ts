@@ -6,6 +6,8 @@
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../../src/model/rights.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
+import type { AdoptedChannel } from '../channel/adopted-channel.ts'
+import { MAX_CHANNEL_PACKET, MAX_QUEUED } from '../channel/limits.ts'
 import {
   buildChannelFailure,
   buildChannelOpenConfirmation,
@@ -26,9 +28,8 @@ import {
 import { parseEnv } from '../codec/requests.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
 import { mayPass } from '../policy/environment.ts'
-import { MAIN_REQUEST_MS, MAX_CHANNEL_PACKET, MAX_QUEUED } from '../limits.ts'
-import type { AdoptedChannel } from './lobby.ts'
 import { MAIN_REQUESTS } from '../policy/request.ts'
+import { MAIN_REQUEST_MS } from './limits.ts'
 
 /** RFC 4254 5.2. */
 const LARGEST_WINDOW = 0xffffffff

@@ -5,13 +5,14 @@
  *
  * No right is asked here and nothing is relayed: the only ways out are the relay, and the end.
  */
+
 import { Buffer } from 'node:buffer'
 import type { Logon, LogonQuestion, TargetEntry } from '../../../src/contract/gate.ts'
-import { MAX_DENIALS } from '../../limits.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText } from '../../bytes/text.ts'
-import { ClientAgent } from './client-agent.ts'
-import { type Allowance, HeldChannel } from './held-channel.ts'
+import { MAX_DENIALS } from '../../session/limits.ts'
+import type { AdoptedChannel } from '../channel/adopted-channel.ts'
+import { MAX_FORWARDED_CHANNELS, MAX_QUEUED, MAX_SESSION_CHANNELS } from '../channel/limits.ts'
 import { buildChannelOpenFailure, buildRequestFailure } from '../codec/build.ts'
 import { addressFlaw, parseConnection } from '../codec/forwarding.ts'
 import {
@@ -25,26 +26,10 @@ import {
 import { isRight, ruleOf } from '../policy/decisions.ts'
 import { Keepalive } from '../transport/keepalive.ts'
 import type { ClientLeg } from '../transport/leg.ts'
-import {
-  AGENT_REQUEST_MS,
-  LOBBY_IDLE_MS,
-  MAX_FORWARDED_CHANNELS,
-  MAX_QUEUED,
-  MAX_SESSION_CHANNELS,
-} from '../limits.ts'
+import { ClientAgent } from './client-agent.ts'
+import { type Allowance, HeldChannel } from './held-channel.ts'
+import { AGENT_REQUEST_MS, LOBBY_IDLE_MS } from './limits.ts'
 import { LocalChannel } from './local.ts'
-
-/** A channel that is open to the client already, on its way to the relay. */
-export interface AdoptedChannel {
-  id: number
-  /** The client has the answer to its main request: it chose in the menu. */
-  isAnswered: boolean
-  client: { id: number; window: number; maxPacket: number }
-  /** Bytes that the client may still send without a further grant. */
-  credit: number
-  /** What the client has asked for, as env, pty-req with the present size, and shell. */
-  messages: Buffer[]
-}
 
 export interface LobbyOptions {
   client: ClientLeg

@@ -5,6 +5,8 @@
 import { Buffer } from 'node:buffer'
 import type { Logon, LogonQuestion, TargetEntry } from '../../../src/contract/gate.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
+import type { AdoptedChannel } from '../channel/adopted-channel.ts'
+import { MAX_CHANNEL_PACKET } from '../channel/limits.ts'
 import {
   buildChannelFailure,
   buildChannelOpenConfirmation,
@@ -30,12 +32,11 @@ import {
 } from '../codec/messages.ts'
 import { type PtyRequest, parseEnv, parsePtyRequest, parseWindowChange } from '../codec/requests.ts'
 import { mayPass } from '../policy/environment.ts'
+import { MAIN_REQUESTS } from '../policy/request.ts'
 import type { ClientLeg } from '../transport/leg.ts'
-import { LOGON_TIMEOUT_MS, MAX_CHANNEL_PACKET, MENU_WINDOW } from '../limits.ts'
-import type { AdoptedChannel } from './lobby.ts'
+import { LOGON_TIMEOUT_MS, MENU_WINDOW } from './limits.ts'
 import { LogonDialog, type LogonStep } from './logon-dialog.ts'
 import { TargetMenu } from './menu.ts'
-import { MAIN_REQUESTS } from '../policy/request.ts'
 
 const MAX_VARIABLES = 32
 const AGENT_REQUEST = 'auth-agent-req@openssh.com'

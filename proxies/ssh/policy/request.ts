@@ -11,8 +11,8 @@ import {
   type TerminalProtocol,
 } from '../../../src/model/rights.ts'
 import { MAX_SUBSYSTEM_NAME } from '../../../src/model/ssh-options.ts'
-import { missingRight } from '../../wording/missing-right.ts'
 import { displayText, latin1 } from '../../bytes/text.ts'
+import { missingRight } from '../../wording/missing-right.ts'
 import { buildEnv, buildExec, buildSubsystem } from '../codec/build.ts'
 import { classifyExec, classifySubsystem, type ExecCommand, rightFor } from '../codec/classify.ts'
 import { type ChannelRequest, parseChannelRequest } from '../codec/messages.ts'

@@ -1,27 +1,19 @@
 /** The recorder that belongs to a channel's main request. */
-import type { ChannelOpen, FrameSink } from '../../../recordings/container/frames.ts'
-import type { CommandRules } from '../../../src/model/command-rules.ts'
-import type { FileJudge } from '../../../src/model/file-judge.ts'
-import type { Right } from '../../../src/model/rights.ts'
-import type { Hashing } from '../../session/hash/content-hash.ts'
-import type { Quota } from '../../session/quota.ts'
+import type { ChannelOpen } from '../../../recordings/container/frames.ts'
 import { displayText } from '../../bytes/text.ts'
 import type { ExecCommand } from '../codec/classify.ts'
 import { ScriptWatch } from '../commands/script.ts'
 import { CommandWatch } from '../commands/watch.ts'
-import type { OpenSizes } from '../files/open-sizes.ts'
-import type { Changes } from '../files/changes.ts'
 import { ChannelFrames } from './frames.ts'
 import { Guard } from './guard.ts'
 import { HiddenSftp } from './hidden-sftp.ts'
-import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+import type { RecorderOptions, Terminal } from './options.ts'
+import type { ChannelRecorder } from './recorder.ts'
 import { ScpRecorder } from './scp.ts'
 import { SftpRecorder } from './sftp.ts'
 import { StreamRecorder } from './stream.ts'
 import { TerminalRecorder } from './terminal.ts'
 import { WholeRecorder } from './whole.ts'
-
-export type Terminal = NonNullable<ChannelOpen['terminal']>
 
 /** What a channel was granted. `command`: the exact bytes that are sent to the target. */
 export type Recorded =
@@ -30,35 +22,6 @@ export type Recorded =
   /** One that the connection policy allows by its name. */
   | { kind: 'subsystem'; name: string }
   | { kind: 'exec'; command: Uint8Array; classified: ExecCommand }
-
-export interface RecorderOptions {
-  /** Under which the channel was opened. */
-  right: Right
-  /** SFTP is allowed, so a command may speak it too. */
-  maySftp: boolean
-  /** What SCP's files are held to; SFTP's are before they come here. */
-  fileRules: FileJudge
-  /** What command lines are held to. */
-  commandRules: CommandRules
-  /** Milliseconds, never decreasing. */
-  now: () => number
-  sink: FrameSink
-  /** Where contents are hashed; absent: here. */
-  hashing?: Hashing
-  /** The channel's number in the recording. */
-  channel: number
-  /** The session's: what its channels do to files. */
-  changes: Changes
-  /** The session's: what an upload by SCP makes larger is told to it. */
-  sizes: Pick<OpenSizes, 'reached'>
-  /** The session's for channels without a terminal. */
-  quota: Quota
-  /** The session's for terminals. */
-  terminalQuota: Quota
-  events: RecorderEvents
-  /** Present when the channel has a terminal. */
-  terminal?: Terminal
-}
 
 /** Bytes of a command that one frame takes; a longer one goes on in command frames. */
 const COMMAND_PIECE = 8192

@@ -6,7 +6,7 @@
 import type { Exit, Unrecorded } from '../../../recordings/container/frames.ts'
 import type { Direction } from '../codec/classify.ts'
 import type { Command } from '../commands/watch.ts'
-import type { FileDenial } from '../sftp/filter.ts'
+import type { FileDenial } from '../files/denial.ts'
 
 export interface ChannelRecorder {
   /**

@@ -10,9 +10,9 @@
 
 import { type Exit, FRAME } from '../../../recordings/container/frames.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
-import type { Quota } from '../../session/quota.ts'
 import { latin1 } from '../../bytes/text.ts'
 import { uint32At } from '../../bytes/uint32.ts'
+import type { Quota } from '../../session/quota.ts'
 import { Reader } from '../codec/reader.ts'
 import {
   ATTR_SIZE,

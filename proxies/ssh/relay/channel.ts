@@ -8,6 +8,10 @@ import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ChannelEnd } from '../channel/channel-end.ts'
 import { ClientQueue } from '../channel/client-queue.ts'
+import type { Flow } from '../channel/flow.ts'
+import { interruptIn } from '../channel/interrupts.ts'
+import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../channel/limits.ts'
+import { TerminalOutput } from '../channel/terminal-output.ts'
 import { buildChannelOpenConfirmation, type buildData, buildExtendedData } from '../codec/build.ts'
 import {
   type ChannelOpenConfirmation,
@@ -19,16 +23,12 @@ import {
   parseChannelRequest,
   windowAdjustOf,
 } from '../codec/messages.ts'
-import type { Flow } from '../channel/flow.ts'
-import { Input } from './input.ts'
-import { interruptIn } from '../channel/interrupts.ts'
-import type { Leg } from '../transport/leg.ts'
-import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../limits.ts'
-import type { ChannelRecorder } from '../recorder/recorder.ts'
 import type { SshSession } from '../policy/session.ts'
+import type { ChannelRecorder } from '../recorder/recorder.ts'
 import type { FilterPolicy } from '../sftp/filter.ts'
 import { FilteredData, type Surroundings } from '../sftp/filtered-data.ts'
-import { TerminalOutput } from '../channel/terminal-output.ts'
+import type { Leg } from '../transport/leg.ts'
+import { Input } from './input.ts'
 
 /** What a channel needs of the relay that it belongs to. */
 export interface ChannelHost {

@@ -5,11 +5,12 @@
 
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../../src/model/rights.ts'
-import { wordsOf } from '../../wording/errors.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
-import { missingRight } from '../../wording/missing-right.ts'
 import { displayText } from '../../bytes/text.ts'
-import type { Channel, ChannelHost, Opened } from './channel.ts'
+import { wordsOf } from '../../wording/errors.ts'
+import { missingRight } from '../../wording/missing-right.ts'
+import type { AdoptedChannel } from '../channel/adopted-channel.ts'
+import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS } from '../channel/limits.ts'
 import { buildChannelOpen, buildChannelOpenFailure, buildClose } from '../codec/build.ts'
 import {
   type ChannelOpen,
@@ -22,10 +23,9 @@ import {
   recipientOf,
 } from '../codec/messages.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
+import type { Channel, ChannelHost, Opened } from './channel.ts'
 import { type Grants, openByClient, openByTarget } from './forwarding-opens.ts'
 import type { GlobalRequests } from './forwarding-requests.ts'
-import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS } from '../limits.ts'
-import type { AdoptedChannel } from '../lobby/lobby.ts'
 import { SessionChannel } from './session-channel.ts'
 
 const NOTHING = new Uint8Array(0)

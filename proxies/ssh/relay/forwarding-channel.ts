@@ -5,11 +5,11 @@
  */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
-import { Channel, type ChannelHost, type Opened } from './channel.ts'
+import { Flow } from '../channel/flow.ts'
 import { buildChannelOpen } from '../codec/build.ts'
 import { type ChannelOpenConfirmation, parseChannelRequest } from '../codec/messages.ts'
-import { Flow } from '../channel/flow.ts'
 import type { Forwarded } from '../recorder/forward.ts'
+import { Channel, type ChannelHost, type Opened } from './channel.ts'
 
 /** What is asked for, as it goes to the other side. */
 export interface Forwarding {

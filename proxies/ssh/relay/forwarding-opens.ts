@@ -4,7 +4,6 @@
  */
 import { isConnectAllowed } from '../../../src/model/forward-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
-import type { ChannelHost, Opened } from './channel.ts'
 import {
   addressFlaw,
   addressText,
@@ -20,6 +19,7 @@ import {
   pathText,
 } from '../codec/forwarding.ts'
 import type { ChannelOpen } from '../codec/messages.ts'
+import type { ChannelHost, Opened } from './channel.ts'
 import { ForwardedChannel, type Forwarding } from './forwarding-channel.ts'
 import type { GlobalRequests } from './forwarding-requests.ts'
 import { X11Channel, type X11Grant } from './x11.ts'

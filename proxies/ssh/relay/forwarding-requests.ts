@@ -9,7 +9,7 @@ import { isForwardAllowed } from '../../../src/model/forward-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { missingRight } from '../../wording/missing-right.ts'
-import type { ChannelHost } from './channel.ts'
+import { MAX_BINDS } from '../channel/limits.ts'
 import { buildGlobalRequest, buildRequestFailure, buildRequestSuccess } from '../codec/build.ts'
 import {
   type Address,
@@ -25,7 +25,8 @@ import {
   pathText,
 } from '../codec/forwarding.ts'
 import type { GlobalRequest } from '../codec/messages.ts'
-import { MAX_BINDS, MAX_OWED } from '../limits.ts'
+import { MAX_OWED } from '../transport/limits.ts'
+import type { ChannelHost } from './channel.ts'
 
 /** Where the target listens, or is to listen, for the client. */
 export type Bind = { kind: 'tcp'; address: Address } | { kind: 'socket'; path: string }

@@ -4,10 +4,10 @@
  */
 import type { Buffer } from 'node:buffer'
 import type { ChannelEnd } from '../channel/channel-end.ts'
-import { buildData } from '../codec/build.ts'
 import type { Flow } from '../channel/flow.ts'
-import type { ChannelRecorder } from '../recorder/recorder.ts'
+import { buildData } from '../codec/build.ts'
 import type { SshSession } from '../policy/session.ts'
+import type { ChannelRecorder } from '../recorder/recorder.ts'
 
 export interface InputSurroundings {
   /** The channel's number. */

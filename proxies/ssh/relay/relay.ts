@@ -4,23 +4,23 @@
  * what is of a channel goes to the table of channels (channels.ts), and that of one channel to it.
  */
 import { Buffer } from 'node:buffer'
-import { end, farewell } from '../../net/farewell.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
+import { displayText } from '../../bytes/text.ts'
+import { end, farewell } from '../../net/farewell.ts'
 import { ProvenOutput } from '../../session/proven-output.ts'
 import type { SessionResult } from '../../session/session.ts'
-import { displayText } from '../../bytes/text.ts'
 import { TimeLimits } from '../../session/time-limits.ts'
-import type { Channel, ChannelHost } from './channel.ts'
-import { Channels } from './channels.ts'
+import type { AdoptedChannel } from '../channel/adopted-channel.ts'
+import { TakingWatch } from '../channel/taking-watch.ts'
 import { buildRequestFailure } from '../codec/build.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest, recipientOf } from '../codec/messages.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
-import { GlobalRequests } from './forwarding-requests.ts'
+import type { SshSession } from '../policy/session.ts'
 import { Keepalive } from '../transport/keepalive.ts'
 import type { ClientLeg, Leg } from '../transport/leg.ts'
-import type { AdoptedChannel } from '../lobby/lobby.ts'
-import type { SshSession } from '../policy/session.ts'
-import { TakingWatch } from '../channel/taking-watch.ts'
+import type { Channel, ChannelHost } from './channel.ts'
+import { Channels } from './channels.ts'
+import { GlobalRequests } from './forwarding-requests.ts'
 
 export interface RelayOptions {
   /** The lowest channel number that the lobby has not given to the client. */

@@ -9,7 +9,8 @@ import type { Right } from '../../../src/model/rights.ts'
 import { usesAgent } from '../../../src/model/ssh-options.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { missingRight } from '../../wording/missing-right.ts'
-import { Channel, type ChannelHost, type Opened } from './channel.ts'
+import { Flow } from '../channel/flow.ts'
+import { TYPED_WINDOW } from '../channel/limits.ts'
 import {
   buildChannelFailure,
   buildChannelRequest,
@@ -29,14 +30,14 @@ import {
   parsePtyRequest,
   parseWindowChange,
 } from '../codec/requests.ts'
+import { knownSize } from '../codec/terminal-size.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
 import { mayPass } from '../policy/environment.ts'
-import { Flow } from '../channel/flow.ts'
-import { type X11Grant, x11Grant } from './x11.ts'
-import { MAX_OWED, TYPED_WINDOW } from '../limits.ts'
 import { type Asked, askedOf, asSent, type MainRequest, mainRequest, unjudgedScp } from '../policy/request.ts'
 import { InitVersion } from '../sftp/init-version.ts'
-import { knownSize } from '../codec/terminal-size.ts'
+import { MAX_OWED } from '../transport/limits.ts'
+import { Channel, type ChannelHost, type Opened } from './channel.ts'
+import { type X11Grant, x11Grant } from './x11.ts'
 
 /** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
 type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void }

@@ -5,9 +5,9 @@
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
 import { latin1 } from '../../bytes/text.ts'
-import type { ChannelHost, Opened } from './channel.ts'
 import { buildData } from '../codec/build.ts'
 import type { X11Request } from '../codec/forwarding.ts'
+import type { ChannelHost, Opened } from './channel.ts'
 import { ForwardedChannel, type Forwarding } from './forwarding-channel.ts'
 
 /** The one protocol whose proof is the same for every connection, so that it can be exchanged. */

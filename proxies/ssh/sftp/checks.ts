@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
-import type { FileDirection } from '../../../src/model/file-rules.ts'
+import type { FileDirection } from '../../../src/model/file-rule.ts'
 import { textOf } from '../../../src/model/path-pattern.ts'
 import {
   FX_FAILURE,
@@ -17,8 +17,8 @@ import {
   type SftpRequest,
 } from '../codec/sftp.ts'
 import type { OpenFile, OpenSizes } from '../files/open-sizes.ts'
-import { reads, writes } from './permits.ts'
 import { type Asking, folderOf, type NoPlace, type Place, Places } from '../files/places.ts'
+import { reads, writes } from './permits.ts'
 
 /** What the client is told instead of the target's answer; `denial` is for the audit. */
 export interface Refusal {

@@ -10,7 +10,6 @@
 
 import type { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
-import type { FileDirection } from '../../../src/model/file-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { latin1 } from '../../bytes/text.ts'
@@ -40,12 +39,13 @@ import {
 import { PacketSplitter } from '../codec/sftp-packets.ts'
 import { pathsOf } from '../codec/sftp-paths.ts'
 import { setUint32At } from '../codec/writer.ts'
+import type { FileDenial } from '../files/denial.ts'
+import type { OpenFile, OpenSizes } from '../files/open-sizes.ts'
+import type { Asking } from '../files/places.ts'
 import { ByteQueue } from './byte-queue.ts'
 import { Checks, isJudged, type Refusal, type Verdict } from './checks.ts'
-import type { OpenFile, OpenSizes } from '../files/open-sizes.ts'
 import { operationName } from './operation-name.ts'
 import { mayOffer, rightLacking } from './permits.ts'
-import type { Asking } from '../files/places.ts'
 import type { Participant, Turn, Turns } from './turns.ts'
 
 /** Bytes of answers that a client has not taken from which on nothing more of it is looked at. */
@@ -55,14 +55,6 @@ const WAITING_LIMIT = 131_072
 const FIRST_OWN_ID = 0xfffffff0
 /** Bytes of a packet before its body. */
 const PREFIX = 5
-
-export interface FileDenial {
-  /** What was asked for, such as `rename`. */
-  operation: string
-  path: string
-  direction?: FileDirection
-  reason: string
-}
 
 /** Where the filter's bytes go. They are copied before the call returns. */
 export interface FilterPorts {

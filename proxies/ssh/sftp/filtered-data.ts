@@ -6,11 +6,12 @@
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import type { ChannelEnd } from '../channel/channel-end.ts'
-import { extendedDataOf, MSG } from '../codec/messages.ts'
 import type { Flow } from '../channel/flow.ts'
-import { MAX_LATE, MAX_WINDOW } from '../limits.ts'
+import { MAX_LATE, MAX_WINDOW } from '../channel/limits.ts'
+import { extendedDataOf, MSG } from '../codec/messages.ts'
+import type { FileDenial } from '../files/denial.ts'
 import type { ChannelRecorder } from '../recorder/recorder.ts'
-import { type FileDenial, type FilterPolicy, SftpFilter } from './filter.ts'
+import { type FilterPolicy, SftpFilter } from './filter.ts'
 import { messageBuffer, Outlet } from './outlet.ts'
 
 /** One direction of the channel: its window, and the end that it leads to. */

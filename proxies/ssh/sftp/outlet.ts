@@ -4,10 +4,10 @@
  */
 import { Buffer } from 'node:buffer'
 import type { ChannelEnd } from '../channel/channel-end.ts'
+import type { Flow } from '../channel/flow.ts'
+import { MAX_CHANNEL_PACKET } from '../channel/limits.ts'
 import { MSG } from '../codec/messages.ts'
 import { setUint32At } from '../codec/writer.ts'
-import type { Flow } from '../channel/flow.ts'
-import { MAX_CHANNEL_PACKET } from '../limits.ts'
 import { ByteQueue } from './byte-queue.ts'
 
 /** byte 94, uint32 recipient, uint32 length (RFC 4254 5.2). */

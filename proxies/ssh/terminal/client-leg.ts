@@ -5,10 +5,11 @@
  */
 import { Buffer } from 'node:buffer'
 import { isDeepStrictEqual } from 'node:util'
-import { wordsOf } from '../../wording/errors.ts'
-import { SEND_HIGH_WATER } from '../../limits.ts'
+import { SEND_HIGH_WATER } from '../../net/limits.ts'
 import type { TerminalClient } from '../../terminal/client.ts'
 import type { TerminalSize } from '../../terminal/wire.ts'
+import { wordsOf } from '../../wording/errors.ts'
+import { MAX_CHANNEL_PACKET } from '../channel/limits.ts'
 import {
   buildChannelOpen,
   buildChannelRequest,
@@ -30,7 +31,6 @@ import {
 } from '../codec/messages.ts'
 import { Writer } from '../codec/writer.ts'
 import type { ClientLeg } from '../transport/leg.ts'
-import { MAX_CHANNEL_PACKET } from '../limits.ts'
 
 /** The one channel's number at this end. */
 const CHANNEL = 0

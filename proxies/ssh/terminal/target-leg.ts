@@ -5,6 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { TerminalTarget } from '../../terminal/target.ts'
+import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../channel/limits.ts'
 import {
   buildChannelFailure,
   buildChannelOpenConfirmation,
@@ -29,7 +30,6 @@ import {
 } from '../codec/messages.ts'
 import { type PtyRequest, parsePtyRequest, parseSignal, parseWindowChange } from '../codec/requests.ts'
 import type { Leg } from '../transport/leg.ts'
-import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../limits.ts'
 
 /** The one channel's number at this end. */
 const CHANNEL = 0

@@ -5,7 +5,7 @@
  */
 import { buildGlobalRequest } from '../codec/build.ts'
 import type { Leg } from './leg.ts'
-import { KEEPALIVE_INTERVAL_MS, KEEPALIVE_MAX_UNANSWERED } from '../limits.ts'
+import { KEEPALIVE_INTERVAL_MS, KEEPALIVE_MAX_UNANSWERED } from './limits.ts'
 
 export interface WatchedLeg {
   transport: Leg

@@ -3,7 +3,7 @@
  * method that it tries, and ssh2 would end the connection.
  */
 import { Buffer } from 'node:buffer'
-import { MAX_AUTH_REQUESTS } from '../limits.ts'
+import { MAX_AUTH_REQUESTS } from './limits.ts'
 
 /** byte 5 or 6, string service name. */
 const REQUEST = Buffer.from('\x05\0\0\0\x0cssh-userauth', 'latin1')

@@ -1,8 +1,9 @@
 /** The desktop of a session as its guests see it: drawn from what is recorded, with the pointers of those who work. */
 import { FRAME, type Frame } from '../../../recordings/container/frames.ts'
 import { parsePointer } from '../../../recordings/decode/graphics/events.ts'
-import type { Framebuffer, Rectangle } from '../../../recordings/decode/graphics/framebuffer.ts'
+import type { Framebuffer } from '../../../recordings/decode/graphics/framebuffer.ts'
 import { MalformedGraphics } from '../../../recordings/decode/graphics/malformed.ts'
+import type { Rectangle } from '../../../recordings/decode/graphics/rectangle.ts'
 import { RfbPainter } from '../../../recordings/decode/graphics/rfb/painter.ts'
 import type { FromThread, ToThread } from './messages.ts'
 import { GuestView, pixelsOf } from './view.ts'

@@ -1,5 +1,5 @@
 /** One guest in a session: what their viewer asks for, and what they may do. */
-import type { Size } from '../../../recordings/decode/graphics/framebuffer.ts'
+import type { Size } from '../../../recordings/decode/graphics/rectangle.ts'
 import type { Area, ClientMessage } from '../codec/client-messages.ts'
 import type { PixelFormat } from '../codec/pixel-format.ts'
 import type { ViewerState } from '../local/display.ts'

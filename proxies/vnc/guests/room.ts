@@ -2,7 +2,7 @@
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Participant } from '../../../recordings/container/frames.ts'
-import type { Size } from '../../../recordings/decode/graphics/framebuffer.ts'
+import type { Size } from '../../../recordings/decode/graphics/rectangle.ts'
 import type { GuestChange } from '../../session/session.ts'
 import { Guest, type GuestOptions, type InputMessage, type Invited } from './guest.ts'
 import type { FromThread, ToThread } from './messages.ts'

@@ -1,7 +1,8 @@
 /** What one guest's viewer has of the desktop, and what is to be sent to it: in its own format and encoding. */
 import { Buffer } from 'node:buffer'
 import { DirtyRectangles } from '../../../recordings/decode/graphics/dirty.ts'
-import type { Framebuffer, Rectangle, Size } from '../../../recordings/decode/graphics/framebuffer.ts'
+import type { Framebuffer } from '../../../recordings/decode/graphics/framebuffer.ts'
+import type { Rectangle, Size } from '../../../recordings/decode/graphics/rectangle.ts'
 import type { Area } from '../codec/client-messages.ts'
 import { ENCODING } from '../codec/encodings.ts'
 import { bytesPerPixel, type PixelFormat, RGB888 } from '../codec/pixel-format.ts'

@@ -6,6 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
 import type { Right } from '../../../src/model/rights.ts'
 import { Bucket } from '../../bytes/bucket.ts'
+import { displayText, latin1 } from '../../bytes/text.ts'
 import {
   ClipboardAccount,
   type ClipboardAccountOptions,
@@ -13,7 +14,6 @@ import {
   copiedText,
   type Direction,
 } from '../../desktop/clipboard-account.ts'
-import { displayText, latin1 } from '../../bytes/text.ts'
 import {
   type ClipboardMessage,
   encodeClipboard,

@@ -1,5 +1,5 @@
 /** The viewer's way to the target: message by message, held to what the session may do. */
-import type { ClipboardGuard } from './clipboard.ts'
+
 import {
   encodeClientCutText,
   encodeClientFence,
@@ -19,10 +19,11 @@ import { isProvided } from '../codec/clipboard.ts'
 import { ENCODING, isPassed } from '../codec/encodings.ts'
 import { PendingBytes } from '../codec/pending-bytes.ts'
 import type { PixelFormat } from '../codec/pixel-format.ts'
-import type { Downstream } from './downstream.ts'
-import { FENCE } from './fences.ts'
 import type { InputMessage } from '../guests/guest.ts'
 import { isStateless } from '../guests/tap.ts'
+import type { ClipboardGuard } from './clipboard.ts'
+import type { Downstream } from './downstream.ts'
+import { FENCE } from './fences.ts'
 import { LEAST_WISH, QUIET_MS } from './limits.ts'
 import type { PictureWatch } from './picture-watch.ts'
 import type { VncRecorder } from './recorder.ts'

@@ -1,5 +1,6 @@
 /** The pointer's picture, which targets send apart from the desktop. */
-import type { Framebuffer, Rectangle, Size } from './framebuffer.ts'
+import type { Framebuffer } from './framebuffer.ts'
+import type { Rectangle, Size } from './rectangle.ts'
 
 export interface Cursor {
   width: number

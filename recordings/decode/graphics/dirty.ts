@@ -1,5 +1,5 @@
 /** Which parts of a picture have changed: some rectangles, joined where that costs few pixels. */
-import type { Rectangle, Size } from './framebuffer.ts'
+import type { Rectangle, Size } from './rectangle.ts'
 
 /** Past this they are joined whatever it costs. */
 export const MAX_DIRTY = 16

@@ -1,6 +1,7 @@
 /** The pixels of a desktop as a target had them drawn, and which of them have changed. */
 import { DirtyRectangles } from './dirty.ts'
 import { MalformedGraphics } from './malformed.ts'
+import type { Rectangle, Size } from './rectangle.ts'
 
 /** A desktop of 8K fits: 128 MiB. */
 export const MAX_PIXELS = 2 ** 25
@@ -13,18 +14,6 @@ export function rgb(red: number, green: number, blue: number): number {
 
 /** Where there are pixels that could not be drawn: what was there before is there no longer. */
 export const UNDRAWN = rgb(128, 128, 128)
-
-export interface Rectangle {
-  x: number
-  y: number
-  width: number
-  height: number
-}
-
-export interface Size {
-  width: number
-  height: number
-}
 
 /** Throws MalformedGraphics when a desktop of this size is not drawn. */
 export function requireSize({ width, height }: Size): void {

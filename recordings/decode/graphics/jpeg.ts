@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Size } from './framebuffer.ts'
 import { MalformedGraphics } from './malformed.ts'
+import type { Size } from './rectangle.ts'
 
 /** TJPF_RGBA of libjpeg-turbo. */
 const RGBA = 7

@@ -1,6 +1,7 @@
 /** Who draws a graphic channel: its frames in, a framebuffer out. */
 import type { Frame } from '../../container/frames.ts'
-import type { Framebuffer, Rectangle } from './framebuffer.ts'
+import type { Framebuffer } from './framebuffer.ts'
+import type { Rectangle } from './rectangle.ts'
 
 /** What a painter goes on with, beside its framebuffer: for JSON. */
 export type PainterState = Record<string, unknown>

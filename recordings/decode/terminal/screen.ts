@@ -1,7 +1,8 @@
 /** What one channel shows: its frames, drawn on an emulator. */
+
+import { FRAME, type Frame } from '../../container/frames.ts'
 import { channelOpenOf } from '../frames/channel.ts'
 import { sizeOf } from '../frames/payload.ts'
-import { FRAME, type Frame } from '../../container/frames.ts'
 import { Emulator, type Size } from './emulator.ts'
 import { Utf8Stream } from './utf8.ts'
 

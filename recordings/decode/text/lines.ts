@@ -4,8 +4,8 @@
  * only its own seconds.
  */
 import { FRAME, type Frame } from '../../container/frames.ts'
-import { harmless } from '../terminal/filter.ts'
 import { jsonOf, StreamDecoders } from '../frames/payload.ts'
+import { harmless } from '../terminal/filter.ts'
 import { Transcript } from './text.ts'
 
 /** Bytes of output of one channel that are read in any one second; what comes on top is left out. */

@@ -4,11 +4,11 @@
  * one, all others are gone, and no control character but the line's end is in the result.
  */
 import { FRAME, type Frame } from '../../container/frames.ts'
+import { describeFrame } from '../describe.ts'
+import { framesOfChannel, leftOut, type Shown } from '../frames/channel.ts'
+import { StreamDecoders } from '../frames/payload.ts'
 import { harmless } from '../terminal/filter.ts'
 import { type TerminalHandler, TerminalParser } from '../terminal/parser.ts'
-import { framesOfChannel, leftOut, type Shown } from '../frames/channel.ts'
-import { describeFrame } from '../describe.ts'
-import { StreamDecoders } from '../frames/payload.ts'
 
 /** Characters of a line: a longer one is broken. */
 export const MAX_LINE = 4096

@@ -6,10 +6,10 @@
 
 import type { Metadata } from '../../container/format/header.ts'
 import { type Command, FRAME, type Frame, UNREAD_LINE } from '../../container/frames.ts'
-import { harmless } from '../../decode/terminal/filter.ts'
 import { channelOpenOf, framesOfChannel, leftOut, type Shown } from '../../decode/frames/channel.ts'
-import { ChannelOutput } from './output.ts'
 import { jsonLine, jsonOf, sizeOf } from '../../decode/frames/payload.ts'
+import { harmless } from '../../decode/terminal/filter.ts'
+import { ChannelOutput } from './output.ts'
 
 /** A channel without a terminal has no size. */
 const DEFAULT_SIZE = { columns: 80, rows: 24 }

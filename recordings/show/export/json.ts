@@ -1,8 +1,8 @@
 /** Every frame of every channel, or of one, as a line of JSON, but for what is pixels. */
 import { Buffer, isUtf8 } from 'node:buffer'
 import { FRAME, type Frame, isGraphics, isStream } from '../../container/frames.ts'
-import { framesOfChannel } from '../../decode/frames/channel.ts'
 import { fieldsOf, frameName } from '../../decode/describe.ts'
+import { framesOfChannel } from '../../decode/frames/channel.ts'
 import { jsonLine, StreamDecoders } from '../../decode/frames/payload.ts'
 
 /**

@@ -3,9 +3,9 @@
  * was, each channel for itself. Where several channels are shown, a line says which one goes on.
  */
 import { FRAME, type Frame } from '../../container/frames.ts'
-import { harmless, TERMINAL_RESET, TerminalFilter } from '../../decode/terminal/filter.ts'
 import { channelOpenOf } from '../../decode/frames/channel.ts'
 import { StreamDecoders } from '../../decode/frames/payload.ts'
+import { harmless, TERMINAL_RESET, TerminalFilter } from '../../decode/terminal/filter.ts'
 
 /** Characters of a command that are shown of a channel. */
 const MAX_COMMAND = 200

@@ -1,9 +1,10 @@
 /** Makes the index of a recording out of one pass over its frames. */
 import { Buffer } from 'node:buffer'
-import { channelOpenOf } from '../../decode/frames/channel.ts'
+import { BlockCipher, encodeIndexHeader, INDEX_HEADER_LENGTH } from '../../container/format/index.ts'
 import { FRAME, type Frame } from '../../container/frames.ts'
-import { painterOf } from '../../decode/open-graphics.ts'
 import type { GroupStart, PassConsumer } from '../../container/pass.ts'
+import { channelOpenOf } from '../../decode/frames/channel.ts'
+import { painterOf } from '../../decode/open-graphics.ts'
 import { PLAIN_SIZE } from '../../decode/terminal/screen.ts'
 import { Allowance } from './allowance.ts'
 import { chapterOf } from './chapters.ts'
@@ -18,7 +19,6 @@ import {
 } from './directory.ts'
 import { type Drawing, isOutput, PlainDrawing, TerminalDrawing } from './drawing.ts'
 import { IndexFile } from './file.ts'
-import { BlockCipher, encodeIndexHeader, INDEX_HEADER_LENGTH } from '../../container/format/index.ts'
 import { type FramePlace, Pictures } from './pictures.ts'
 
 /** Bytes of a terminal's output between two of its keyframes: what a seek has to draw. */

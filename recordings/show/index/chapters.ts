@@ -1,7 +1,8 @@
 /** What of a session is worth a line in a list that one jumps by. */
+
+import { FRAME, type Frame, UNREAD_LINE } from '../../container/frames.ts'
 import { channelOpenOf } from '../../decode/frames/channel.ts'
 import { jsonOf } from '../../decode/frames/payload.ts'
-import { FRAME, type Frame, UNREAD_LINE } from '../../container/frames.ts'
 import { harmless } from '../../decode/terminal/filter.ts'
 import { type Chapter, MAX_CHAPTER_TEXT } from './directory.ts'
 

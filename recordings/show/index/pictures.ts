@@ -4,8 +4,9 @@
  */
 import { Buffer } from 'node:buffer'
 import { FRAME, type Frame } from '../../container/frames.ts'
-import type { Framebuffer, Rectangle } from '../../decode/graphics/framebuffer.ts'
+import type { Framebuffer } from '../../decode/graphics/framebuffer.ts'
 import type { Painter, PainterState } from '../../decode/graphics/painter.ts'
+import type { Rectangle } from '../../decode/graphics/rectangle.ts'
 import type { Allowance } from './allowance.ts'
 import type { Block, PictureKeyframe, Place } from './directory.ts'
 

@@ -1,8 +1,14 @@
 /** Reads the index beside a recording. */
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open } from 'node:fs/promises'
+import {
+  BlockCipher,
+  INDEX_HEADER_LENGTH,
+  type IndexHeader,
+  MAX_BLOCK,
+  parseIndexHeader,
+} from '../../container/format/index.ts'
 import type { Block, Directory, Keyframe } from './directory.ts'
-import { BlockCipher, INDEX_HEADER_LENGTH, type IndexHeader, MAX_BLOCK, parseIndexHeader } from '../../container/format/index.ts'
 
 /** What an index has to be of. */
 export interface IndexedRecording {

@@ -1,7 +1,8 @@
 /** Where in a channel's output a text stands. */
+
+import { FRAME, type Frame } from '../../container/frames.ts'
 import { StreamDecoders } from '../../decode/frames/payload.ts'
 import { Transcript } from '../../decode/text/text.ts'
-import { FRAME, type Frame } from '../../container/frames.ts'
 
 /** Finds of one search; the rest is left out. */
 const MAX_FINDS = 10_000

@@ -2,10 +2,11 @@
  * Replays a recording in a terminal, with the keys of a pager: pause, speed, seek, next command, search. It draws what
  * the emulator shows (draw.ts); nothing of the recording reaches the terminal otherwise.
  */
+
+import type { Screen } from '../../decode/terminal/screen.ts'
 import type { Channel } from '../index/directory.ts'
 import type { Playhead } from '../replay/playhead.ts'
 import type { Replay } from '../replay/replay.ts'
-import type { Screen } from '../../decode/terminal/screen.ts'
 import { readTime, showTime } from './clock.ts'
 import { Display, drawScreen } from './draw.ts'
 import { findOutput } from './find.ts'

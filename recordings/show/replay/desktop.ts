@@ -3,12 +3,12 @@ import type { Buffer } from 'node:buffer'
 import { FRAME, type Frame } from '../../container/frames.ts'
 import type { Framebuffer } from '../../decode/graphics/framebuffer.ts'
 import { drawNote } from '../../decode/graphics/note.ts'
-import { framebufferOf, restorePainter } from '../../decode/open-graphics.ts'
 import type { Painter } from '../../decode/graphics/painter.ts'
+import { framebufferOf, restorePainter } from '../../decode/open-graphics.ts'
+import type { Shown } from '../../decode/terminal/screen.ts'
 import { Allowance } from '../index/allowance.ts'
 import type { Block, PictureKeyframe } from '../index/directory.ts'
 import { bandRows, type PictureState } from '../index/pictures.ts'
-import type { Shown } from '../../decode/terminal/screen.ts'
 
 export class Desktop implements Shown {
   readonly #painter: Painter

@@ -6,10 +6,15 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { CatalogEntry } from '../../storage/catalog.ts'
+import { INDEX_FILE_NAME, SALT_LENGTH } from '../../container/format/index.ts'
 import { FILE_NAME } from '../../container/format/limits.ts'
 import { FRAME, type Frame } from '../../container/frames.ts'
+import { runPass } from '../../container/pass.ts'
+import { type PlacedGroup, RecordingReader } from '../../container/reader.ts'
+import { readPieces } from '../../container/session-file.ts'
 import { painterOf } from '../../decode/open-graphics.ts'
+import { Screen } from '../../decode/terminal/screen.ts'
+import type { CatalogEntry } from '../../storage/catalog-entry.ts'
 import { IndexBuilder } from '../index/builder.ts'
 import {
   type Channel,
@@ -18,14 +23,9 @@ import {
   type PictureKeyframe,
   unpackPlace,
 } from '../index/directory.ts'
-import { INDEX_FILE_NAME, SALT_LENGTH } from '../../container/format/index.ts'
 import { RecordingIndex } from '../index/reader.ts'
-import { runPass } from '../../container/pass.ts'
-import { type PlacedGroup, RecordingReader } from '../../container/reader.ts'
-import { readPieces } from '../../container/session-file.ts'
 import { Desktop } from './desktop.ts'
 import { Playhead } from './playhead.ts'
-import { Screen } from '../../decode/terminal/screen.ts'
 
 /** The digest of a file that is not closed: no index of it is kept. */
 const NO_DIGEST = '0'.repeat(64)

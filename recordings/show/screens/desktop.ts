@@ -5,9 +5,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { encodeColourPng } from '../../../src/drawing/png.ts'
 import { FRAME, type Frame } from '../../container/frames.ts'
-import type { Framebuffer, Rectangle } from '../../decode/graphics/framebuffer.ts'
+import type { Framebuffer } from '../../decode/graphics/framebuffer.ts'
 import { drawNote } from '../../decode/graphics/note.ts'
 import type { Painter } from '../../decode/graphics/painter.ts'
+import type { Rectangle } from '../../decode/graphics/rectangle.ts'
 
 /** Pixels of a desktop that is shown: one of 4K is. */
 export const MAX_SHOWN = 2 ** 23

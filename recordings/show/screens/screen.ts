@@ -4,9 +4,9 @@
  * numbers.
  */
 import { Buffer } from 'node:buffer'
+import { FRAME, type Frame } from '../../container/frames.ts'
 import { channelOpenOf } from '../../decode/frames/channel.ts'
 import { sizeOf } from '../../decode/frames/payload.ts'
-import { FRAME, type Frame } from '../../container/frames.ts'
 import { painterOf } from '../../decode/open-graphics.ts'
 import type { Size } from '../../decode/terminal/emulator.ts'
 import { Screen } from '../../decode/terminal/screen.ts'

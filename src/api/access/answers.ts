@@ -6,9 +6,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { jsonText } from '../../model/json-text.ts'
 import type { Listed } from '../../store/store.ts'
-import { callerOf, holderOf } from './caller.ts'
 import { addTo, type Holder } from '../http/connections.ts'
-import { Turns } from '../http/pauses.ts'
 import { ApiError } from '../http/errors.ts'
 import {
   ANSWER_STALL,
@@ -18,6 +16,8 @@ import {
   MAX_LONG_ANSWERS_OF_HOLDER,
   PIECE_LENGTH,
 } from '../http/limits.ts'
+import { Turns } from '../http/pauses.ts'
+import { callerOf, holderOf } from './caller.ts'
 
 /** Objects whose names are looked up together. */
 const TOGETHER = 50

@@ -2,7 +2,8 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Basis } from '../../identity/basis.ts'
 import type { ApiKey, User } from '../../model/objects.ts'
-import { type Feature, type Level, type ProfileRights, reaches } from '../../model/profiles.ts'
+import type { Feature, Level, ProfileRights } from '../../model/profile-rights.ts'
+import { reaches } from '../../model/profiles.ts'
 import type { Holder } from '../http/connections.ts'
 import { ApiError } from '../http/errors.ts'
 

@@ -1,11 +1,11 @@
 /** What every resource of one API instance shares. */
 import type { Id } from '../../model/objects.ts'
-import type { LongAnswers } from './answers.ts'
 import type { ApiDeps } from '../http/deps.ts'
-import type { SignIns } from './sign-ins.ts'
 import type { Turns } from '../http/turns.ts'
-import type { WatchingSocket } from './watching.ts'
 import type { WebSockets } from '../http/websockets.ts'
+import type { LongAnswers } from './answers.ts'
+import type { SignIns } from './sign-ins.ts'
+import type { WatchingSocket } from './watching.ts'
 
 /** What resources stand on, also without a server: the import and export of the command line. */
 export interface ResourceContext {

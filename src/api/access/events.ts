@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Audit, EventCode } from '../../audit/events/catalogue.ts'
 import type { EventFields } from '../../audit/events/fields.ts'
 import { plainAddress } from '../../model/networks.ts'
-import type { ApiRequest, Caller } from './caller.ts'
 import { ApiError } from '../http/errors.ts'
 import { MAX_CHANGE_VALUE, MAX_CHANGES } from '../http/limits.ts'
+import type { ApiRequest, Caller } from './caller.ts'
 
 const SECRET = '[secret]'
 

@@ -1,5 +1,6 @@
 /** The table of routes, asked. */
-import { type ProfileRights, reaches } from '../../model/profiles.ts'
+import type { ProfileRights } from '../../model/profile-rights.ts'
+import { reaches } from '../../model/profiles.ts'
 import { type Need, ROUTES } from './routes.ts'
 
 /** What a route needs; HEAD is GET without the body (RFC 9110 9.3.2). @throws Error for a route that is not in the table: it must not exist */

@@ -3,7 +3,7 @@
  * by path prefix). The guard, the reference and the test of every route with every profile are made from this
  * table; a route that is missing here cannot be registered.
  */
-import type { Feature, Level } from '../../model/profiles.ts'
+import type { Feature, Level } from '../../model/profile-rights.ts'
 import { CSV_FEATURES } from './table-names.ts'
 
 export type Need =

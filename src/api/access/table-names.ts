@@ -1,5 +1,5 @@
 /** The tables that can be imported and exported, each with the feature whose rights it needs. */
-import type { Feature } from '../../model/profiles.ts'
+import type { Feature } from '../../model/profile-rights.ts'
 
 export const CSV_FEATURES = {
   profiles: 'profiles',

@@ -1,10 +1,10 @@
 /** One who watches a session over a WebSocket: what goes out, what may come in, and whether it may go on. */
 import type { WebSocket } from 'ws'
 import type { WatchEnd, Watcher } from '../../gate/live-session.ts'
-import type { Caller } from './caller.ts'
 import { ApiError, type ErrorCode, errorBody } from '../http/errors.ts'
 import { MAX_SOCKET_MESSAGES, WATCH_REVIEW_MS } from '../http/limits.ts'
 import { closeSocket } from '../http/websockets.ts'
+import type { Caller } from './caller.ts'
 
 /** Codes of the end (RFC 6455 7.4), as docs/api.md lists them. */
 export const CLOSE_CODES = {

@@ -6,9 +6,9 @@ import { isWithin, sameAddress } from '../../model/networks.ts'
 import type { ActsFor, ApiKey, User } from '../../model/objects.ts'
 import { covers, FACTORY_PROFILES, reaches } from '../../model/profiles.ts'
 import type { Store } from '../../store/store.ts'
+import { ApiError } from '../http/errors.ts'
 import { rightsOf } from './authenticate.ts'
 import { type ApiRequest, callerOf } from './caller.ts'
-import { ApiError } from '../http/errors.ts'
 
 /** @throws ApiError `key_is_bound` for a caller that comes by a key that is bound in any way */
 export function refuseBoundKey(request: ApiRequest): void {

@@ -5,9 +5,9 @@ import type { Search } from '../../search/bind.ts'
 import { type Comparison, SearchError } from '../../search/grammar.ts'
 import { type ContentTest, contentComparisons, contentTestOf, spanOfBegin } from '../../search/words.ts'
 import { type ApiRequest, callerOf, requireRight } from '../access/caller.ts'
+import { actor, record } from '../access/events.ts'
 import type { ApiDeps } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
-import { actor, record } from '../access/events.ts'
 
 type Deps = Pick<ApiDeps, 'contents' | 'audit'>
 

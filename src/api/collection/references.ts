@@ -3,8 +3,8 @@ import type { EventFields } from '../../audit/events/fields.ts'
 import { looksLikeId, nameKey } from '../../model/names.ts'
 import type { Account, Device, Domain, Id, Service, TargetGroup } from '../../model/objects.ts'
 import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../../store/store.ts'
-import { Batch } from './batch.ts'
 import { ApiError, type ErrorDetail, fieldError } from '../http/errors.ts'
+import { Batch } from './batch.ts'
 
 interface Findable<T> {
   find(idOrName: string): Promise<T | undefined>

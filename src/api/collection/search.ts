@@ -8,8 +8,8 @@ import { MAX_EXPRESSION, MAX_WILDCARDS, SearchError } from '../../search/grammar
 import { parse } from '../../search/parser.ts'
 import type { Page } from '../../store/store.ts'
 import { callerOf } from '../access/caller.ts'
-import { fieldError } from '../http/errors.ts'
 import { addressOf } from '../access/events.ts'
+import { fieldError } from '../http/errors.ts'
 
 /** What each variable stands for; the reference shows it, and `variablesOf` fills it in. */
 export const VARIABLES = {

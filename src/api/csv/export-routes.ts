@@ -4,13 +4,13 @@ import { Type } from 'typebox'
 import { DEFAULT_SEPARATOR, SEPARATOR_RULE, separatorOf } from '../../csv/separator.ts'
 import { type ApiRequest, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
-import { exportTable } from './exporter.ts'
+import { actor, record } from '../access/events.ts'
 import { CSV_NAMES } from '../access/table-names.ts'
 import type { Api } from '../http/deps.ts'
 import { fieldError } from '../http/errors.ts'
-import { actor, record } from '../access/events.ts'
 import { errorResponses } from '../http/failures.ts'
 import { exact, notJson } from '../schema/fields.ts'
+import { exportTable } from './exporter.ts'
 
 export const separatorParameter = {
   separator: Type.Optional(

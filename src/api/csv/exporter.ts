@@ -4,11 +4,11 @@ import { BOM, headerOf, linesOf } from '../../csv/writer.ts'
 import type { Id } from '../../model/objects.ts'
 import type { ApiRequest } from '../access/caller.ts'
 import type { ResourceContext } from '../access/context.ts'
-import { Names } from '../collection/references.ts'
-import { type Column, valueAt } from './columns.ts'
 import type { CsvName } from '../access/table-names.ts'
-import { type AnyResource, type Body, tableOf } from './tables.ts'
+import { Names } from '../collection/references.ts'
 import { Turns } from '../http/pauses.ts'
+import { type Column, valueAt } from './columns.ts'
+import { type AnyResource, type Body, tableOf } from './tables.ts'
 
 /** Objects of one page. */
 const PAGE = 500

@@ -8,6 +8,7 @@ import type { Account, Id } from '../../model/objects.ts'
 import type { Store } from '../../store/store.ts'
 import type { ApiRequest } from '../access/caller.ts'
 import type { ResourceContext } from '../access/context.ts'
+import type { CsvName } from '../access/table-names.ts'
 import { accountOf, localDomainOf } from '../collection/references.ts'
 import type { Resource } from '../collection/resource.ts'
 import { accountResource } from '../resources/accounts.ts'
@@ -22,7 +23,6 @@ import { targetGroupResource } from '../resources/target-groups.ts'
 import { userGroupResource } from '../resources/user-groups.ts'
 import { userResource } from '../resources/users.ts'
 import { type Column, columnsOf } from './columns.ts'
-import type { CsvName } from '../access/table-names.ts'
 
 export type Body = Record<string, unknown>
 export type AnyResource = Resource<{ id: Id }, TObject, TObject, TObject>

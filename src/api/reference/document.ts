@@ -4,8 +4,8 @@
  * share said once, so that a client made from it has one type for one thing.
  */
 import { STATUS_CODES } from 'node:http'
-import { bodyExample } from './examples.ts'
 import { ROUTES, routeOf } from '../access/routes.ts'
+import { bodyExample } from './examples.ts'
 
 type Json = { [key: string]: unknown }
 interface Operation extends Json {

@@ -1,11 +1,11 @@
 /** The reference as one page that needs nothing from anywhere: no script, no font, no picture. */
-
 import { PROFILES } from '../../model/objects.ts'
-import { FACTORY_PROFILES, FEATURES, LEVELS } from '../../model/profiles.ts'
+import { FEATURES, LEVELS } from '../../model/profile-rights.ts'
+import { FACTORY_PROFILES } from '../../model/profiles.ts'
+import { type Need, ROUTES, routeOf } from '../access/routes.ts'
 import { ERRORS } from '../http/errors.ts'
 import { bodyExample } from './examples.ts'
 import { escaped, table } from './html.ts'
-import { type Need, ROUTES, routeOf } from '../access/routes.ts'
 import { searchPart } from './search-page.ts'
 
 export const STYLE =

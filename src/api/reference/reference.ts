@@ -4,11 +4,11 @@ import swagger from '@fastify/swagger'
 import { Type } from 'typebox'
 import { sendText } from '../access/answers.ts'
 import type { Api, ApiDeps } from '../http/deps.ts'
-import { openApiDocument } from './document.ts'
 import { errorResponses } from '../http/failures.ts'
-import { exact, titled } from '../schema/fields.ts'
-import { referencePage, STYLE } from './page.ts'
 import { NEWEST_VERSION, OLDEST_VERSION } from '../http/version.ts'
+import { exact, titled } from '../schema/fields.ts'
+import { openApiDocument } from './document.ts'
+import { referencePage, STYLE } from './page.ts'
 
 /** Collects the routes that are registered after it. */
 export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<void> {

@@ -9,8 +9,8 @@ import {
   MAX_PATTERNS,
   MAX_WILDCARDS,
 } from '../../search/grammar.ts'
-import { escaped, table } from './html.ts'
 import { VARIABLES } from '../collection/search.ts'
+import { escaped, table } from './html.ts'
 import { SEARCHABLE } from './searchable.ts'
 
 export const EXAMPLES: readonly { path: string; q: string; finds: string }[] = [

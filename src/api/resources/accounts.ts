@@ -10,12 +10,9 @@ import {
 import { DuplicateError } from '../../store/engine/errors.ts'
 import type { Store } from '../../store/store.ts'
 import type { ApiRequest } from '../access/caller.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { registerCollection } from '../collection/collection.ts'
 import { credentialsIn, credentialsOf, wipeAll } from '../collection/credentials.ts'
-import type { Api } from '../http/deps.ts'
-import { ApiError, fieldError } from '../http/errors.ts'
-import { check, exact, name, oneOf, partial, shown, text, timeText } from '../schema/fields.ts'
 import { deviceOf, globalDomainOf } from '../collection/parents.ts'
 import {
   accountOf,
@@ -27,6 +24,9 @@ import {
   referred,
 } from '../collection/references.ts'
 import { announced, resource } from '../collection/resource.ts'
+import type { Api } from '../http/deps.ts'
+import { ApiError, fieldError } from '../http/errors.ts'
+import { check, exact, name, oneOf, partial, shown, text, timeText } from '../schema/fields.ts'
 
 /** The local domain that an account gets when none is named; made with the first account. */
 const LOCAL = 'local'

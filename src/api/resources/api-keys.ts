@@ -4,8 +4,10 @@ import { type Static, Type } from 'typebox'
 import type { ActsFor, ApiKey } from '../../model/objects.ts'
 import { hashOfKey, rightsOf } from '../access/authenticate.ts'
 import { callerOf } from '../access/caller.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context } from '../access/context.ts'
+import { refuseBeyondKey, refuseBeyondReach, refuseBoundKey } from '../access/ways-in.ts'
+import { registerCollection } from '../collection/collection.ts'
+import { referredIds } from '../collection/references.ts'
 import type { Api } from '../http/deps.ts'
 import { fieldError } from '../http/errors.ts'
 import {
@@ -21,8 +23,6 @@ import {
   timeOrNull,
   timeText,
 } from '../schema/fields.ts'
-import { referredIds } from '../collection/references.ts'
-import { refuseBeyondKey, refuseBeyondReach, refuseBoundKey } from '../access/ways-in.ts'
 import { givenProfile, refuseBeyondOwn } from './users.ts'
 
 const KEY_BYTES = 32

@@ -2,14 +2,14 @@
 import { Type } from 'typebox'
 import { nameKey } from '../../model/names.ts'
 import type { Fields } from '../../search/fields.ts'
-import type { Api } from '../http/deps.ts'
-import { ApiError } from '../http/errors.ts'
-import { errorResponses } from '../http/failures.ts'
-import { exact, shown, titled } from '../schema/fields.ts'
 import { fieldsOf, ListQuery, pageOf, pick } from '../collection/listing.ts'
 import { paramsSchema } from '../collection/paths.ts'
 import { pageOfAll } from '../collection/search.ts'
+import type { Api } from '../http/deps.ts'
+import { ApiError } from '../http/errors.ts'
+import { errorResponses } from '../http/failures.ts'
 import { apiBase } from '../http/version.ts'
+import { exact, shown, titled } from '../schema/fields.ts'
 
 const Approval = titled('Approval', exact({ ...shown }))
 const Timeframe = titled(

@@ -1,13 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { looksLikeId } from '../../model/names.ts'
 import { type Authorization, type Id, RECORDING_MODES } from '../../model/objects.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { registerCollection } from '../collection/collection.ts'
+import { referred } from '../collection/references.ts'
+import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError } from '../http/errors.ts'
 import { check, exact, name, oneOf, partial, shown, text } from '../schema/fields.ts'
-import { referred } from '../collection/references.ts'
-import { resource } from '../collection/resource.ts'
 import { rightsIn, rightsOf } from '../schema/rights.ts'
 
 const userGroup = name('name of a user group', 'linux-admins')

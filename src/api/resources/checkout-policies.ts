@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
 import type { CheckoutPolicy } from '../../model/objects.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { registerCollection } from '../collection/collection.ts'
+import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { checkName, exact, name, partial, shown, text } from '../schema/fields.ts'
-import { resource } from '../collection/resource.ts'
 
 const MAX_DURATION = 30 * 24 * 3600
 const policyName = name('unique', 'one-at-a-time')

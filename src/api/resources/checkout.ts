@@ -8,14 +8,14 @@ import { reaches } from '../../model/profiles.ts'
 import { type CheckedOut, CheckoutError } from '../../vault/checkout.ts'
 import { callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
+import { actor, record } from '../access/events.ts'
+import { paramsSchema } from '../collection/paths.ts'
+import { accountsMeant, ambiguous, type Placed, placeFields } from '../collection/references.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
-import { actor, record } from '../access/events.ts'
 import { apiErrorOf, errorResponses } from '../http/failures.ts'
 import { exact, timeText, titled } from '../schema/fields.ts'
 import { refuseLaterFields } from '../schema/later.ts'
-import { paramsSchema } from '../collection/paths.ts'
-import { accountsMeant, ambiguous, type Placed, placeFields } from '../collection/references.ts'
 
 const Out = titled(
   'Checkout',

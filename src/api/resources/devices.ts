@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
 import type { Device } from '../../model/objects.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { registerCollection } from '../collection/collection.ts'
+import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { checkName, exact, name, partial, shown, text } from '../schema/fields.ts'
-import { resource } from '../collection/resource.ts'
 
 const deviceName = name('unique', 'srv1')
 /** A host name (RFC 1123), an IPv4 or an IPv6 address: nothing that could be an option or a URL. */

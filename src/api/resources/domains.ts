@@ -2,6 +2,8 @@
 import { type Static, Type } from 'typebox'
 import type { Device, Domain } from '../../model/objects.ts'
 import type { Store } from '../../store/store.ts'
+import type { ApiRequest } from '../access/caller.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
 import {
   AUTHORITY_SECRETS,
   type AuthorityChange,
@@ -9,14 +11,12 @@ import {
   authorityIn,
   authorityOut,
 } from '../collection/authority.ts'
-import type { ApiRequest } from '../access/caller.ts'
 import { registerCollection } from '../collection/collection.ts'
-import type { Context, ResourceContext } from '../access/context.ts'
-import type { Api } from '../http/deps.ts'
-import { checkName, exact, name, partial, shown, text } from '../schema/fields.ts'
 import { deviceOf } from '../collection/parents.ts'
 import { localDomainOf } from '../collection/references.ts'
 import { announced, type Plan, resource } from '../collection/resource.ts'
+import type { Api } from '../http/deps.ts'
+import { checkName, exact, name, partial, shown, text } from '../schema/fields.ts'
 
 const domainName = name('unique among the global domains, or on its device', 'corp.example')
 const Create = exact({

@@ -1,8 +1,8 @@
 /** What targets showed as their host keys: to accept, or to forget. */
 import { type TObject, Type } from 'typebox'
 import type { HostKey } from '../../model/objects.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context } from '../access/context.ts'
+import { registerCollection } from '../collection/collection.ts'
 import type { Api } from '../http/deps.ts'
 import { exact, oneOf, shown, timeText } from '../schema/fields.ts'
 

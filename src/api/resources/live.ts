@@ -6,13 +6,13 @@ import type { SessionRecord } from '../../model/objects.ts'
 import { authenticate } from '../access/authenticate.ts'
 import { callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
+import { actor, record } from '../access/events.ts'
+import { needOf, satisfies } from '../access/guard.ts'
+import { WatchingSocket } from '../access/watching.ts'
+import { paramsSchema } from '../collection/paths.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
-import { actor, record } from '../access/events.ts'
 import { errorResponses } from '../http/failures.ts'
-import { needOf, satisfies } from '../access/guard.ts'
-import { paramsSchema } from '../collection/paths.ts'
-import { WatchingSocket } from '../access/watching.ts'
 
 const REFUSALS: Readonly<Record<Exclude<Watching['result'], 'watching'>, ErrorCode>> = {
   not_running: 'not_running',

@@ -2,16 +2,16 @@
 import { Type } from 'typebox'
 import { MAX_EXPRESSION, SearchError } from '../../search/grammar.ts'
 import { CONTENT_FIELDS } from '../../search/words.ts'
-import { contentSearchOf } from '../collection/contents.ts'
 import type { Context } from '../access/context.ts'
-import type { Api } from '../http/deps.ts'
-import { ApiError } from '../http/errors.ts'
-import { errorResponses } from '../http/failures.ts'
-import { exact, oneOf, titled } from '../schema/fields.ts'
-import { MAX_DEFAULT_PAGE } from '../http/limits.ts'
+import { contentSearchOf } from '../collection/contents.ts'
 import { listQuery } from '../collection/listing.ts'
 import { paramsSchema } from '../collection/paths.ts'
 import { searchOf } from '../collection/search.ts'
+import type { Api } from '../http/deps.ts'
+import { ApiError } from '../http/errors.ts'
+import { errorResponses } from '../http/failures.ts'
+import { MAX_DEFAULT_PAGE } from '../http/limits.ts'
+import { exact, oneOf, titled } from '../schema/fields.ts'
 
 const View = titled(
   'Match',

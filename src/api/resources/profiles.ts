@@ -1,19 +1,12 @@
 /** Profiles: those from the factory to be read, and one's own. */
 import { type Static, Type } from 'typebox'
-import {
-  AMOUNTS,
-  amountsOf,
-  FEATURES,
-  type Feature,
-  levelsOf,
-  type Profile,
-  rightsFrom,
-} from '../../model/profiles.ts'
-import { registerCollection } from '../collection/collection.ts'
+import { FEATURES, type Feature } from '../../model/profile-rights.ts'
+import { AMOUNTS, amountsOf, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { registerCollection } from '../collection/collection.ts'
+import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { checkName, exact, name, oneOf, partial, shown, text } from '../schema/fields.ts'
-import { resource } from '../collection/resource.ts'
 import { refuseBeyondOwn } from './users.ts'
 
 const profileName = name('unique', 'provisioner')

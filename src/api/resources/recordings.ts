@@ -1,18 +1,18 @@
 /** A session's recording, streamed as it is read. */
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
-import { type ExportChoice, FfmpegMissing, GraphicSession } from '../../../recordings/show/export/formats.ts'
 import { RecordingError } from '../../../recordings/container/format/error.ts'
+import { type ExportChoice, FfmpegMissing, GraphicSession } from '../../../recordings/show/export/formats.ts'
 import { TooManyExports } from '../../recording-service/exporting/threads.ts'
 import { type RecordingFormat, StillRecording } from '../../recording-service/exports.ts'
 import { callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
+import { actor, record } from '../access/events.ts'
+import { paramsSchema } from '../collection/paths.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError } from '../http/errors.ts'
-import { actor, record } from '../access/events.ts'
 import { errorResponses } from '../http/failures.ts'
 import { notJson, oneOf } from '../schema/fields.ts'
-import { paramsSchema } from '../collection/paths.ts'
 
 interface Form {
   suffix: string

@@ -1,15 +1,15 @@
 /** What is kept of sessions, and what is not: legal hold, and the deletion of a recording. */
 import { Type } from 'typebox'
-import { RELEASE_MS } from '../../recording-service/deletion.ts'
 import type { SessionRecord } from '../../model/objects.ts'
+import { RELEASE_MS } from '../../recording-service/deletion.ts'
 import { type ApiRequest, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
+import { actor, record } from '../access/events.ts'
+import { paramsSchema } from '../collection/paths.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError } from '../http/errors.ts'
-import { actor, record } from '../access/events.ts'
 import { errorResponses } from '../http/failures.ts'
 import { exact, titled } from '../schema/fields.ts'
-import { paramsSchema } from '../collection/paths.ts'
 
 const reason = Type.String({ minLength: 1, maxLength: 256, description: 'kept in the audit log' })
 const Reason = titled('Reason', exact({ reason }))

@@ -9,14 +9,14 @@ import {
 } from '../../model/objects.ts'
 import { isTerminalProtocol, PROTOCOLS } from '../../model/rights.ts'
 import type { ApiRequest } from '../access/caller.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
-import type { Api } from '../http/deps.ts'
-import { fieldError } from '../http/errors.ts'
-import { check, exact, name, oneOf, partial, shown } from '../schema/fields.ts'
+import { registerCollection } from '../collection/collection.ts'
 import { deviceOf } from '../collection/parents.ts'
 import { referred, serviceOf } from '../collection/references.ts'
 import { resource } from '../collection/resource.ts'
+import type { Api } from '../http/deps.ts'
+import { fieldError } from '../http/errors.ts'
+import { check, exact, name, oneOf, partial, shown } from '../schema/fields.ts'
 import { rightsIn, rightsOf } from '../schema/rights.ts'
 
 const serviceName = name('unique on its device', 'ssh')

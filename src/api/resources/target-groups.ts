@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox'
 import type { TargetGroup } from '../../model/objects.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { registerCollection } from '../collection/collection.ts'
+import { accountsMeant, ambiguous, serviceIds, sessionAccount } from '../collection/references.ts'
+import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
 import { checkName, exact, name, names, partial, shown, text } from '../schema/fields.ts'
-import { accountsMeant, ambiguous, serviceIds, sessionAccount } from '../collection/references.ts'
-import { resource } from '../collection/resource.ts'
 
 const groupName = name('unique', 'linux-servers')
 const session = exact({

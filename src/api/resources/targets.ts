@@ -9,12 +9,12 @@ import type { TargetRow } from '../../store/store.ts'
 import { sendList } from '../access/answers.ts'
 import { callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
+import { fieldsOf, ListQuery, listQuery, pageOf, pick } from '../collection/listing.ts'
+import { hasOperator, pageOfAll, patternOn } from '../collection/search.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError } from '../http/errors.ts'
 import { errorResponses } from '../http/failures.ts'
 import { exact, oneOf, titled } from '../schema/fields.ts'
-import { fieldsOf, ListQuery, listQuery, pageOf, pick } from '../collection/listing.ts'
-import { hasOperator, pageOfAll, patternOn } from '../collection/search.ts'
 
 const place = {
   target: Type.String({

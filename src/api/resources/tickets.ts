@@ -6,13 +6,13 @@ import { sameAddress } from '../../model/networks.ts'
 import { formatRdpFile } from '../../model/rdp-file.ts'
 import { basisOf, callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
-import type { Api } from '../http/deps.ts'
-import { ApiError, fieldError } from '../http/errors.ts'
 import { addressOf, record } from '../access/events.ts'
-import { errorResponses } from '../http/failures.ts'
-import { exact, oneOf, timeText, titled } from '../schema/fields.ts'
 import { rightFor } from '../access/guard.ts'
 import { refuseUnboundAddress } from '../access/ways-in.ts'
+import type { Api } from '../http/deps.ts'
+import { ApiError, fieldError } from '../http/errors.ts'
+import { errorResponses } from '../http/failures.ts'
+import { exact, oneOf, timeText, titled } from '../schema/fields.ts'
 
 const Wanted = titled(
   'TicketRequest',

@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
 import type { UserGroup } from '../../model/objects.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
-import type { Api } from '../http/deps.ts'
-import { checkName, exact, name, names, partial, shown, text } from '../schema/fields.ts'
+import { registerCollection } from '../collection/collection.ts'
 import { referredIds } from '../collection/references.ts'
 import { resource } from '../collection/resource.ts'
+import type { Api } from '../http/deps.ts'
+import { checkName, exact, name, names, partial, shown, text } from '../schema/fields.ts'
 
 const groupName = name('unique', 'linux-admins')
 const Create = exact({

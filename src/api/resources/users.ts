@@ -5,13 +5,17 @@ import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/public-key.ts'
 import { userNameError } from '../../model/names.ts'
 import { USER_AUTHS, type User } from '../../model/objects.ts'
-import { covers, type ProfileRights } from '../../model/profiles.ts'
+import type { ProfileRights } from '../../model/profile-rights.ts'
+import { covers } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
 import { rightsOf } from '../access/authenticate.ts'
 import { type ApiRequest, callerOf, requireRight } from '../access/caller.ts'
-import { registerCollection } from '../collection/collection.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { refuseUnboundWay, widensSignIn } from '../access/ways-in.ts'
+import { registerCollection } from '../collection/collection.ts'
+import { placeFields, referred, referredIds } from '../collection/references.ts'
+import { announced, resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
 import {
@@ -29,9 +33,6 @@ import {
   timeOrNull,
   timeText,
 } from '../schema/fields.ts'
-import { placeFields, referred, referredIds } from '../collection/references.ts'
-import { announced, resource } from '../collection/resource.ts'
-import { refuseUnboundWay, widensSignIn } from '../access/ways-in.ts'
 
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),

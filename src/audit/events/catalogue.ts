@@ -4,10 +4,10 @@
  * config/SALLYPORT-MIB.txt are checked against it by tests. Codes and field names are contract.md's.
  */
 import { ADMINISTRATION } from './administration.ts'
+import type { EventFields, EventKind, Severity } from './fields.ts'
 import { GUESTS } from './guests.ts'
 import { RECORDINGS } from './recordings.ts'
 import { SESSIONS } from './sessions.ts'
-import type { EventFields, EventKind, Severity } from './fields.ts'
 
 export const EVENTS = { ...SESSIONS, ...GUESTS, ...RECORDINGS, ...ADMINISTRATION } as const satisfies Record<
   string,

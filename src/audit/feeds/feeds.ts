@@ -7,8 +7,8 @@
  * - one that is no longer configured has its position removed, and `sink.end` says what it has not had.
  */
 import type { AuditRepository } from '../../store/store.ts'
-import type { Audit } from '../events/catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
+import type { Audit } from '../events/catalogue.ts'
 import { type After, type Sink, systemAfter } from '../sink.ts'
 import { Feed } from './feed.ts'
 import { Positions } from './position.ts'

@@ -3,8 +3,8 @@
  * has just stored are kept for a moment, so that a feed that keeps up asks the database for nothing.
  */
 import type { AuditRepository } from '../../store/store.ts'
-import { EVENTS } from '../events/catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
+import { EVENTS } from '../events/catalogue.ts'
 
 const MAX_RECENT = 500
 

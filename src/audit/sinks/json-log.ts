@@ -1,7 +1,7 @@
 /** Events as lines of the broker's log: `{"level":"info","time":…,"event":"auth.success","user":…,"msg":…}`. */
 import type { Logger } from 'pino'
-import { severityOf } from '../events/catalogue.ts'
 import type { StoredEvent } from '../chain.ts'
+import { severityOf } from '../events/catalogue.ts'
 import type { Severity } from '../events/fields.ts'
 import { sentenceOf, timestampOf } from '../sentence.ts'
 import type { Connection, ConnectionListener, Sink } from '../sink.ts'

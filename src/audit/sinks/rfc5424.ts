@@ -7,8 +7,9 @@
  * the byte order mark only when it is not plain ASCII: then RFC 5424 6.4 demands it, and otherwise it only
  * stands in the way of receivers that do not take it off.
  */
-import { severityOf } from '../events/catalogue.ts'
+
 import type { StoredEvent } from '../chain.ts'
+import { severityOf } from '../events/catalogue.ts'
 import { cut } from '../events/clean.ts'
 import type { EventFields, Severity } from '../events/fields.ts'
 import { sentenceOf, timestampOf } from '../sentence.ts'

@@ -1,7 +1,7 @@
 /** What the broker and a thread that exports a recording say to each other: plain data. */
-import type { CatalogEntry } from '../../../recordings/storage/catalog.ts'
 import type { Shown } from '../../../recordings/decode/frames/channel.ts'
 import type { ExportChoice } from '../../../recordings/show/export/formats.ts'
+import type { CatalogEntry } from '../../../recordings/storage/catalog-entry.ts'
 
 export interface ExportJob {
   entry: CatalogEntry

@@ -1,9 +1,9 @@
 /** Who wants something of a recording's frames when its session is over. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { IndexBuilder } from '../../../recordings/show/index/builder.ts'
 import { INDEX_FILE_NAME, SALT_LENGTH } from '../../../recordings/container/format/index.ts'
 import type { PassConsumer } from '../../../recordings/container/pass.ts'
+import { IndexBuilder } from '../../../recordings/show/index/builder.ts'
 import { ContentsConsumer } from './contents.ts'
 import type { IndexJob } from './messages.ts'
 

@@ -1,7 +1,8 @@
 /** The consumer that puts what a recording shows into the index over sessions. */
-import { SessionLines } from '../../../recordings/decode/text/lines.ts'
+
 import type { Frame } from '../../../recordings/container/frames.ts'
 import type { PassConsumer } from '../../../recordings/container/pass.ts'
+import { SessionLines } from '../../../recordings/decode/text/lines.ts'
 import { ContentDatabase } from '../../contents/database.ts'
 import type { ContentsJob } from './messages.ts'
 

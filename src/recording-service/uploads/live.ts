@@ -4,12 +4,12 @@
  * recording is sealed from the disk and uploaded whole.
  */
 import { join } from 'node:path'
+import { FILE_NAME, KEY_FILE_NAME } from '../../../recordings/container/format/limits.ts'
+import { sessionDirectory } from '../../../recordings/container/keys.ts'
 import type { Bucket } from '../../../recordings/storage/bucket/bucket.ts'
 import { BucketError, isOfTheStore } from '../../../recordings/storage/bucket/error.ts'
 import { type ObjectKeys, objectKeys } from '../../../recordings/storage/bucket/keys.ts'
 import { PART_LENGTH } from '../../../recordings/storage/bucket/transfer.ts'
-import { FILE_NAME, KEY_FILE_NAME } from '../../../recordings/container/format/limits.ts'
-import { sessionDirectory } from '../../../recordings/container/keys.ts'
 import type { Id } from '../../model/objects.ts'
 import type { SessionRepository, UploadRepository } from '../../store/store.ts'
 import { backoff, type StoreHealth } from './health.ts'

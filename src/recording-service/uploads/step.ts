@@ -3,13 +3,14 @@
  * local file away; or all of it out of the bucket. Each step may be done again after a crash in its middle.
  */
 import { join } from 'node:path'
+import { FILE_NAME, KEY_FILE_NAME } from '../../../recordings/container/format/limits.ts'
+import { sessionDirectory } from '../../../recordings/container/keys.ts'
 import type { Bucket } from '../../../recordings/storage/bucket/bucket.ts'
 import { BucketError } from '../../../recordings/storage/bucket/error.ts'
 import { objectKeys } from '../../../recordings/storage/bucket/keys.ts'
 import { PART_LENGTH } from '../../../recordings/storage/bucket/transfer.ts'
-import { type CatalogEntry, recordingAt } from '../../../recordings/storage/catalog.ts'
-import { FILE_NAME, KEY_FILE_NAME } from '../../../recordings/container/format/limits.ts'
-import { sessionDirectory } from '../../../recordings/container/keys.ts'
+import { recordingAt } from '../../../recordings/storage/catalog.ts'
+import type { CatalogEntry } from '../../../recordings/storage/catalog-entry.ts'
 import { storeAway } from '../../../recordings/storage/stored-away.ts'
 import type { Audit } from '../../audit/events/catalogue.ts'
 import type { Upload } from '../../model/objects.ts'

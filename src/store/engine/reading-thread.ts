@@ -8,7 +8,7 @@ import { StoreBusyError } from './errors.ts'
 import type { ReadingAnswer, ReadingCall, ReadingData } from './reading-messages.ts'
 
 /** In the package that was built it is JavaScript, beside this file as it is here. */
-const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
+const THREAD = new URL(`./reading-worker${extname(import.meta.url)}`, import.meta.url)
 /** Lists that are under way at the same time: each has a file (spool.ts), or its rows in memory. */
 export const MAX_CURSORS = 64
 const MAX_HEAP_MIB = 256

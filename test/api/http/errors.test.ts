@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ROUTES } from '../../../src/api/access/routes.ts'
 import { ERRORS } from '../../../src/api/http/errors.ts'
 import { MAX_BODY } from '../../../src/api/http/limits.ts'
-import { ROUTES } from '../../../src/api/access/routes.ts'
 import { PROFILES } from '../../../src/model/objects.ts'
-import { FACTORY_PROFILES, FEATURES } from '../../../src/model/profiles.ts'
+import { FEATURES } from '../../../src/model/profile-rights.ts'
+import { FACTORY_PROFILES } from '../../../src/model/profiles.ts'
 import { type Answer, type Harness, startHarness } from '../harness.ts'
 
 let h: Harness

@@ -1,9 +1,9 @@
 /** Sessions with a desktop, while they are being opened. */
 import { expect, test } from 'vitest'
-import { Connections } from '../../../proxies/session/connections.ts'
 import { openDesktop } from '../../../proxies/desktop/opening.ts'
-import { TargetError } from '../../../proxies/wording/errors.ts'
+import { Connections } from '../../../proxies/session/connections.ts'
 import { ProxySession } from '../../../proxies/session/session.ts'
+import { TargetError } from '../../../proxies/wording/errors.ts'
 import type { Gate, GateNotice, OpenSession } from '../../../src/contract/gate.ts'
 
 test('one that was ended before it had begun here waits for no target', async () => {

@@ -3,8 +3,8 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { Connections } from '../../../proxies/session/connections.ts'
 import { PALETTE } from '../../../proxies/desktop/screens/palette.ts'
+import { serverContext } from '../../../proxies/net/tls.ts'
 import { parseClientData } from '../../../proxies/rdp/codec/client-data.ts'
 import { type ClientInfo, INFO_FLAG } from '../../../proxies/rdp/codec/client-info.ts'
 import { BLOCK } from '../../../proxies/rdp/codec/data-blocks.ts'
@@ -12,7 +12,7 @@ import { buildConnectionRequest, SECURITY_PROTOCOL } from '../../../proxies/rdp/
 import { BackConnection } from '../../../proxies/rdp/connection/back-connection.ts'
 import type { LocalDisplay } from '../../../proxies/rdp/local/display.ts'
 import { RdpProxy, type RdpProxyOptions } from '../../../proxies/rdp/proxy.ts'
-import { serverContext } from '../../../proxies/net/tls.ts'
+import { Connections } from '../../../proxies/session/connections.ts'
 import type {
   AuthenticateAnswer,
   AuthenticateRequest,

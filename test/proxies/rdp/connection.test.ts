@@ -1,8 +1,8 @@
 /** What somebody meets at the RDP front before a session: the sign-in, questions, the list, reasons, and how it all ends. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { MAX_AUTH_TRIES } from '../../../proxies/limits.ts'
 import { ERROR_INFO } from '../../../proxies/rdp/codec/session-pdus.ts'
 import { DATA_PDU } from '../../../proxies/rdp/codec/share.ts'
+import { MAX_AUTH_TRIES } from '../../../proxies/session/limits.ts'
 import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/contract/gate.ts'
 import { type CertificateFiles, certificateFiles } from '../../peers/vnc/certificate.ts'
 import { until } from '../../until.ts'

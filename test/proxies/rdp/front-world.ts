@@ -1,7 +1,7 @@
 /** An RDP front in this process, and a gate that knows one person and one ticket. */
 import { X509Certificate } from 'node:crypto'
-import { type RdpArrival, RdpFront } from '../../../proxies/rdp/front/front.ts'
 import { serverContext } from '../../../proxies/net/tls.ts'
+import { type RdpArrival, RdpFront } from '../../../proxies/rdp/front/front.ts'
 import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/contract/gate.ts'
 import { judgeProof, ntHash } from '../../../src/model/ntlm-auth.ts'
 import type { NlaMode } from '../../../src/model/rdp-ticket.ts'

@@ -1,5 +1,7 @@
 /** What an RDP back gets of the gate and of a client, for tests without either. */
 import { openRdpTarget, type RdpBackOptions } from '../../../proxies/rdp/back/back.ts'
+import type { LogonJudgement } from '../../../proxies/rdp/back/logon-watch.ts'
+import type { RdpTarget } from '../../../proxies/rdp/back/target.ts'
 import { buildConfirmActive, parseDemandActive } from '../../../proxies/rdp/codec/active.ts'
 import { readDesktop, type Desktop as Size } from '../../../proxies/rdp/codec/capabilities.ts'
 import { parseClientData } from '../../../proxies/rdp/codec/client-data.ts'
@@ -15,8 +17,6 @@ import {
 import { buildShareData, CONTROL_PDU, parseShare, type ShareData } from '../../../proxies/rdp/codec/share.ts'
 import type { Update } from '../../../proxies/rdp/codec/updates.ts'
 import { SessionFilter } from '../../../proxies/rdp/connection/session-filter.ts'
-import type { LogonJudgement } from '../../../proxies/rdp/back/logon-watch.ts'
-import type { RdpTarget } from '../../../proxies/rdp/back/target.ts'
 import type { HostKeyAnswer, OpenSession } from '../../../src/contract/gate.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
 import { RDP_OPTIONS, type RdpOptions } from '../../../src/model/rdp-options.ts'

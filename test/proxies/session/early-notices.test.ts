@@ -1,7 +1,7 @@
 /** What the gate says of a session before its proxy knows it. */
 import { expect, test } from 'vitest'
 import { EarlyNotices, type SessionNotice } from '../../../proxies/session/early-notices.ts'
-import { MAX_EARLY_NOTICES } from '../../../proxies/limits.ts'
+import { MAX_EARLY_NOTICES } from '../../../proxies/session/limits.ts'
 
 const watch = (session: string, sync: number): SessionNotice => ({ type: 'watch', session, sync })
 const stop = (session: string): SessionNotice => ({ type: 'stop', session, reason: 'enough' })

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { STRICT_HELD } from '../../../proxies/limits.ts'
+import { STRICT_HELD } from '../../../proxies/session/limits.ts'
 import { ProvenOutput } from '../../../proxies/session/proven-output.ts'
 import type { Transport } from '../../../proxies/ssh/transport/transport.ts'
 

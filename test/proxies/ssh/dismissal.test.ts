@@ -1,6 +1,7 @@
 /** Ends of a session that the bastion decides: what was typed before is heard out, and nothing follows it. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { DRAIN_MS, DRAIN_QUIET_MS } from '../../../proxies/ssh/channel/limits.ts'
 import {
   buildData,
   buildExtendedData,
@@ -8,7 +9,6 @@ import {
   buildShell,
 } from '../../../proxies/ssh/codec/build.ts'
 import { MSG } from '../../../proxies/ssh/codec/messages.ts'
-import { DRAIN_MS, DRAIN_QUIET_MS } from '../../../proxies/ssh/limits.ts'
 import { newWorld, open, type World } from './relay-world.ts'
 
 const SIZE = { columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: new Uint8Array(0) }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { Door } from '../../../proxies/net/accept.ts'
 import { takeReads } from '../../../proxies/net/shared-read.ts'
 import { TelnetEndpoint } from '../../../proxies/telnet/codec/endpoint.ts'
-import type { UrgentData } from '../../../proxies/net/urgent.ts'
+import type { UrgentData } from '../../../src/contract/urgent-data.ts'
 import { type Event, keep } from '../stream-events.ts'
 
 export interface EchoServer {

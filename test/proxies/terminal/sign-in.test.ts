@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { MAX_AUTH_TRIES } from '../../../proxies/limits.ts'
+import { MAX_AUTH_TRIES } from '../../../proxies/session/limits.ts'
 import type { TerminalClient } from '../../../proxies/terminal/client.ts'
 import { MAX_AHEAD, MAX_LINES, type SignedIn, TerminalSignIn } from '../../../proxies/terminal/sign-in.ts'
 import type { AuthenticateAnswer, AuthenticateRequest, Gate } from '../../../src/contract/gate.ts'

@@ -1,8 +1,8 @@
 /** The back against real servers: every security type that Xtigervnc has, and x11vnc. */
 import { X509Certificate } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { CredentialRefusedError } from '../../../proxies/wording/errors.ts'
 import { openVncTarget, type VncTarget } from '../../../proxies/vnc/back.ts'
+import { CredentialRefusedError } from '../../../proxies/wording/errors.ts'
 import type { VncSecurityType } from '../../../src/model/vnc-options.ts'
 import { describeWithPeers } from '../../peers/program.ts'
 import { canCreateUsers, createSystemUser, type SystemUser } from '../../peers/users.ts'

@@ -8,10 +8,10 @@ import { Buffer } from 'node:buffer'
 import { createPrivateKey } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { findRecording } from '../../../recordings/storage/catalog.ts'
 import { FRAME } from '../../../recordings/container/frames.ts'
-import { recoverRecording } from '../../../recordings/storage/recover.ts'
 import { RecordingWriter } from '../../../recordings/container/writer.ts'
+import { findRecording } from '../../../recordings/storage/catalog.ts'
+import { recoverRecording } from '../../../recordings/storage/recover.ts'
 import { BEGIN, ManualClock, prepare, signerOf } from '../support.ts'
 
 const FRAMES = 4

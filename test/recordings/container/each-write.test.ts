@@ -2,10 +2,10 @@
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { findRecording } from '../../../recordings/storage/catalog.ts'
 import { FILE_NAME } from '../../../recordings/container/format/limits.ts'
-import { recoverRecording } from '../../../recordings/storage/recover.ts'
 import { verifyStream } from '../../../recordings/container/verify.ts'
+import { findRecording } from '../../../recordings/storage/catalog.ts'
+import { recoverRecording } from '../../../recordings/storage/recover.ts'
 import { run } from '../../peers/process.ts'
 import { BEGIN, framesOf, inPieces, makeRoot, makeSigner, removeRoots, SESSION } from '../support.ts'
 

@@ -11,7 +11,12 @@ import {
 } from '../../../recordings/container/format/checkpoint.ts'
 import { RecordingError } from '../../../recordings/container/format/error.ts'
 import { GroupBuilder, openGroup, parseGroupHeader } from '../../../recordings/container/format/group.ts'
-import { encodeHeader, headerLength, parseHeader, signerMetadata } from '../../../recordings/container/format/header.ts'
+import {
+  encodeHeader,
+  headerLength,
+  parseHeader,
+  signerMetadata,
+} from '../../../recordings/container/format/header.ts'
 import { MAX_FRAME_PAYLOAD } from '../../../recordings/container/format/limits.ts'
 import { parseRecordHeader, writeRecordHeader } from '../../../recordings/container/format/record.ts'
 import { readVarint, varintLength, writeVarint } from '../../../recordings/container/format/varint.ts'

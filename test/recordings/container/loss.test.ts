@@ -8,11 +8,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { findRecording } from '../../../recordings/storage/catalog.ts'
 import { FILE_NAME } from '../../../recordings/container/format/limits.ts'
 import { FRAME } from '../../../recordings/container/frames.ts'
-import { type RecoverOptions, recoverRecording } from '../../../recordings/storage/recover.ts'
 import { missingPart, type Verification, verifyStream } from '../../../recordings/container/verify.ts'
+import { findRecording } from '../../../recordings/storage/catalog.ts'
+import { type RecoverOptions, recoverRecording } from '../../../recordings/storage/recover.ts'
 import {
   BEGIN,
   framesOf,

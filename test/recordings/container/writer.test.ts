@@ -9,7 +9,11 @@ import { KEY_FILE_NAME } from '../../../recordings/container/format/limits.ts'
 import { FRAME, type FrameType } from '../../../recordings/container/frames.ts'
 import { makeIdentity, sessionDirectory, unwrapKey, wrapKey } from '../../../recordings/container/keys.ts'
 import { verifyStream } from '../../../recordings/container/verify.ts'
-import { BACKLOG_HARD_LIMIT, BACKLOG_LIMIT, GROUP_MILLISECONDS } from '../../../recordings/container/writer.ts'
+import {
+  BACKLOG_HARD_LIMIT,
+  BACKLOG_LIMIT,
+  GROUP_MILLISECONDS,
+} from '../../../recordings/container/writer.ts'
 import { describeWithPeers, findProgram } from '../../peers/program.ts'
 import {
   BEGIN,

@@ -1,8 +1,8 @@
 /** Where recordings are looked for. */
 import { mkdirSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
-import { findRecording } from '../../../recordings/storage/catalog.ts'
 import { sessionDirectory } from '../../../recordings/container/keys.ts'
+import { findRecording } from '../../../recordings/storage/catalog.ts'
 import { makeRoot, removeRoots } from '../support.ts'
 
 afterAll(removeRoots)

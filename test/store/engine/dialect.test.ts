@@ -7,9 +7,9 @@ import { Kysely, sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { NodeSqliteDialect } from '../../../src/store/engine/dialect.ts'
 import { SchemaError } from '../../../src/store/engine/errors.ts'
-import { migrate } from '../../../src/store/migrate.ts'
 import { ReadingThread } from '../../../src/store/engine/reading-thread.ts'
 import { WalSync } from '../../../src/store/engine/wal-sync.ts'
+import { migrate } from '../../../src/store/migrate.ts'
 
 /** Says when it is asked, and answers when it is told to. */
 class SlowDisk extends WalSync {

@@ -1,7 +1,8 @@
 /** Bitmap updates (MS-RDPBCGR 2.2.9.1.1.3.1.2): rectangles of pixels, raw or compressed. */
 import { type Decoding, type Easel, PAUSE } from '../decoding.ts'
-import { type Framebuffer, type Rectangle, UNDRAWN } from '../framebuffer.ts'
+import { type Framebuffer, UNDRAWN } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
+import type { Rectangle } from '../rectangle.ts'
 import { toColours } from './colours.ts'
 import { decodeInterleaved, type InterleavedDepth } from './interleaved.ts'
 import { decodePlanar } from './planar.ts'

@@ -1,8 +1,9 @@
 /** A desktop as RDP's updates draw it: bitmaps, palettes and pointers. */
 import type { Cursor } from '../cursor.ts'
 import { type Decoding, Easel } from '../decoding.ts'
-import { Framebuffer, type Size } from '../framebuffer.ts'
+import { Framebuffer } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
+import type { Size } from '../rectangle.ts'
 import { paintBitmaps } from './bitmap.ts'
 import { greyPalette, parsePalette } from './colours.ts'
 import {

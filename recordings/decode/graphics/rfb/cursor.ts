@@ -1,8 +1,9 @@
 /** The pointer's picture in RFB: Cursor, X Cursor (RFC 6143 7.8.1, 7.8.2), and Cursor With Alpha. */
 import type { Cursor } from '../cursor.ts'
 import { MORE, type Wait } from '../decoding.ts'
-import { type Rectangle, rgb } from '../framebuffer.ts'
+import { rgb } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
+import type { Rectangle } from '../rectangle.ts'
 import type { Source } from '../source.ts'
 import type { PixelReader } from './pixel-format.ts'
 

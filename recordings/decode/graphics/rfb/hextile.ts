@@ -1,7 +1,8 @@
 /** Hextile (RFC 6143 7.7.4): tiles of 16 × 16, each raw, or a background with subrectangles. */
 import { type Decoding, type Easel, MORE, PAUSE } from '../decoding.ts'
-import { BLACK, type Rectangle } from '../framebuffer.ts'
+import { BLACK } from '../framebuffer.ts'
 import { UndrawableGraphics } from '../malformed.ts'
+import type { Rectangle } from '../rectangle.ts'
 import type { Source } from '../source.ts'
 import type { PixelReader } from './pixel-format.ts'
 import { decodeRaw } from './raw.ts'

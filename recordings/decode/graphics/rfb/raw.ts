@@ -1,8 +1,8 @@
 /** Raw, CopyRect and RRE (RFC 6143 7.7.1 to 7.7.3), and Zlib, which is Raw inflated. */
 import { type Decoding, type Easel, MORE, PAUSE } from '../decoding.ts'
-import type { Rectangle } from '../framebuffer.ts'
 import { InflatedSource, type InflateStream } from '../inflate.ts'
 import { UndrawableGraphics } from '../malformed.ts'
+import type { Rectangle } from '../rectangle.ts'
 import type { PieceSource, Source } from '../source.ts'
 import type { PixelReader } from './pixel-format.ts'
 

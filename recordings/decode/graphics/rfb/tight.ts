@@ -3,10 +3,10 @@
  * streams of zlib.
  */
 import { type Decoding, type Easel, MORE, PAUSE, type Wait } from '../decoding.ts'
-import type { Rectangle, Size } from '../framebuffer.ts'
 import { InflatedSource, InflateStream } from '../inflate.ts'
 import { decodeJpeg } from '../jpeg.ts'
 import { MalformedGraphics, UndrawableGraphics } from '../malformed.ts'
+import type { Rectangle, Size } from '../rectangle.ts'
 import type { PieceSource, Source } from '../source.ts'
 import { GradientReader } from './gradient.ts'
 import type { PixelReader, PixelReaders } from './pixel-format.ts'

@@ -1,5 +1,5 @@
 /** The tiles of a rectangle, row by row; those at its right and lower edges may be smaller. */
-import type { Rectangle } from '../framebuffer.ts'
+import type { Rectangle } from '../rectangle.ts'
 
 export function* tilesOf({ x, y, width, height }: Rectangle, side: number): Generator<Rectangle> {
   for (let top = y; top < y + height; top += side) {

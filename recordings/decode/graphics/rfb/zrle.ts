@@ -1,8 +1,9 @@
 /** ZRLE (RFC 6143 7.7.6): tiles of 64 × 64 in one stream of zlib that all such rectangles share. */
 import { type Decoding, type Easel, MORE, PAUSE } from '../decoding.ts'
-import type { Framebuffer, Rectangle } from '../framebuffer.ts'
+import type { Framebuffer } from '../framebuffer.ts'
 import { InflatedSource, type InflateStream } from '../inflate.ts'
 import { MalformedGraphics } from '../malformed.ts'
+import type { Rectangle } from '../rectangle.ts'
 import type { PieceSource, Source } from '../source.ts'
 import type { PixelReader } from './pixel-format.ts'
 import { decodeRaw } from './raw.ts'

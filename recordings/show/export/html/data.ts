@@ -3,11 +3,11 @@
  * columns and rows, `k` a keyframe (columns, rows, snapshot), `t` a line of the transcript.
  */
 import { FRAME, type Frame } from '../../../container/frames.ts'
-import type { Replay } from '../../replay/replay.ts'
-import { FOR_EMULATOR, TerminalFilter } from '../../../decode/terminal/filter.ts'
 import { describeFrame } from '../../../decode/describe.ts'
 import { StreamDecoders, sizeOf } from '../../../decode/frames/payload.ts'
+import { FOR_EMULATOR, TerminalFilter } from '../../../decode/terminal/filter.ts'
 import { harmlessLines, Transcript } from '../../../decode/text/text.ts'
+import type { Replay } from '../../replay/replay.ts'
 
 /** Characters of a block. */
 const BLOCK = 256 * 1024

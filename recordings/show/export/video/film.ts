@@ -1,8 +1,8 @@
 /** A channel as pictures at an even pace, for an encoder. */
 import type { Buffer } from 'node:buffer'
 import type { Frame } from '../../../container/frames.ts'
-import type { Playhead } from '../../replay/playhead.ts'
 import type { Shown } from '../../../decode/terminal/screen.ts'
+import type { Playhead } from '../../replay/playhead.ts'
 
 /** Pictures a second. */
 export const RATE = 10

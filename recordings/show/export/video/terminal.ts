@@ -1,12 +1,12 @@
 /** The film of a terminal. */
 import { Buffer } from 'node:buffer'
 import { FRAME } from '../../../container/frames.ts'
+import { sizeOf } from '../../../decode/frames/payload.ts'
+import type { Size } from '../../../decode/terminal/emulator.ts'
 import type { Channel } from '../../index/directory.ts'
 import { PALETTE } from '../../picture/palette.ts'
 import { canvasFor, drawTerminal } from '../../picture/terminal.ts'
-import type { Size } from '../../../decode/terminal/emulator.ts'
 import type { Replay } from '../../replay/replay.ts'
-import { sizeOf } from '../../../decode/frames/payload.ts'
 import { type Film, picturesOf } from './film.ts'
 
 export async function terminalFilm(replay: Replay, channel: Channel): Promise<Film> {

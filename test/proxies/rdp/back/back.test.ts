@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { CredentialRefusedError, TargetError } from '../../../../proxies/wording/errors.ts'
+import { OWN_NAME } from '../../../../proxies/rdp/back/own-name.ts'
 import { buildLicense, buildValidClient, LICENSE_MESSAGE } from '../../../../proxies/rdp/codec/licensing.ts'
 import { buildDataIndication } from '../../../../proxies/rdp/codec/mcs.ts'
 import { buildErrorInfo, ERROR_INFO } from '../../../../proxies/rdp/codec/session-pdus.ts'
@@ -16,7 +16,7 @@ import {
 } from '../../../../proxies/rdp/codec/x224.ts'
 import { FrontConnection, IO_CHANNEL } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { buildTsRequest, VERSION } from '../../../../proxies/rdp/credssp/ts-request.ts'
-import { OWN_NAME } from '../../../../proxies/rdp/back/own-name.ts'
+import { CredentialRefusedError, TargetError } from '../../../../proxies/wording/errors.ts'
 import { type Event, hex, keep } from '../../stream-events.ts'
 import {
   createIdentity,

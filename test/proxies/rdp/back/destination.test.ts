@@ -1,9 +1,9 @@
 /** Where a target may send a session. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { TargetError } from '../../../../proxies/wording/errors.ts'
-import type { Redirection } from '../../../../proxies/rdp/codec/redirection.ts'
 import { destinationOf } from '../../../../proxies/rdp/back/destination.ts'
+import type { Redirection } from '../../../../proxies/rdp/codec/redirection.ts'
+import { TargetError } from '../../../../proxies/wording/errors.ts'
 
 const HERE = { name: 'win1', target: { host: '127.0.0.1', port: 3390 } }
 

@@ -1,8 +1,8 @@
 /** What tells a logon that has gone well from one that has not, where there was no NLA. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { type LogonJudgement, LogonWatch } from '../../../../proxies/rdp/back/logon-watch.ts'
 import { ERROR_INFO, LOGON_ERROR, LOGON_NOTIFICATION } from '../../../../proxies/rdp/codec/session-pdus.ts'
 import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
-import { type LogonJudgement, LogonWatch } from '../../../../proxies/rdp/back/logon-watch.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()

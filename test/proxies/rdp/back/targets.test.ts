@@ -1,8 +1,8 @@
 /** The back against real targets: how they let in, and how they do not. */
 import { X509Certificate } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { CredentialRefusedError, TargetError } from '../../../../proxies/wording/errors.ts'
 import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
+import { CredentialRefusedError, TargetError } from '../../../../proxies/wording/errors.ts'
 import { describeWithPeers } from '../../../peers/program.ts'
 import { SHADOW_PEERS, type Shadow, startShadow } from '../../../peers/rdp/shadow.ts'
 import { startWeston, WESTON_PEERS } from '../../../peers/rdp/weston.ts'

@@ -1,6 +1,5 @@
 /** The connection sequence from end to end, and what neither end takes. */
 import { describe, expect, test } from 'vitest'
-import { TargetError } from '../../../../proxies/wording/errors.ts'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { buildNoLicense, buildValidClient, LICENSE_MESSAGE } from '../../../../proxies/rdp/codec/licensing.ts'
 import {
@@ -29,6 +28,7 @@ import {
   SETUP_MESSAGES,
 } from '../../../../proxies/rdp/connection/front-connection.ts'
 import { type CredsspPolicy, FrontNegotiation } from '../../../../proxies/rdp/connection/front-negotiation.ts'
+import { TargetError } from '../../../../proxies/wording/errors.ts'
 import { hex } from '../../stream-events.ts'
 import { CONNECT_INITIAL } from '../codec/examples.ts'
 import { CHANNELS, joinEnds } from './pair.ts'

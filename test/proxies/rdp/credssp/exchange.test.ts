@@ -2,9 +2,9 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
-import { CredSspError } from '../../../../proxies/rdp/gss/errors.ts'
 import { STATUS } from '../../../../proxies/rdp/credssp/status.ts'
 import { buildTsRequest, parseTsRequest } from '../../../../proxies/rdp/credssp/ts-request.ts'
+import { CredSspError } from '../../../../proxies/rdp/gss/errors.ts'
 import { FLAG } from '../../../../proxies/rdp/ntlm/numbers.ts'
 import { answer, BINDINGS, createClient, createServer, PASSWORD, type PairOptions, talk } from './pair.ts'
 

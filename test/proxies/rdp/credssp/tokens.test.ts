@@ -5,8 +5,6 @@ import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { channelBindings, subjectPublicKey } from '../../../../proxies/rdp/credssp/certificate.ts'
 import { DerReader, der, integer, readHead, TAG } from '../../../../proxies/rdp/credssp/der.ts'
-import type { Acceptor, Initiator } from '../../../../proxies/rdp/gss/mechanism.ts'
-import { NTLM_OID } from '../../../../proxies/rdp/gss/oids.ts'
 import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
 import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
 import {
@@ -22,6 +20,8 @@ import {
   TS_REQUEST_LIMIT,
   TsRequestSplitter,
 } from '../../../../proxies/rdp/credssp/ts-request.ts'
+import type { Acceptor, Initiator } from '../../../../proxies/rdp/gss/mechanism.ts'
+import { NTLM_OID } from '../../../../proxies/rdp/gss/oids.ts'
 import { channelBindingsHash } from '../../../../proxies/rdp/ntlm/keys.ts'
 import { createIdentity } from './connections.ts'
 import { createAcceptor, createInitiator, judge } from './pair.ts'

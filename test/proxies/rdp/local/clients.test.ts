@@ -3,7 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type FormOutcome, type FormScreen, signInForm, signInOf } from '../../../../proxies/desktop/screens/form.ts'
+import {
+  type FormOutcome,
+  type FormScreen,
+  signInForm,
+  signInOf,
+} from '../../../../proxies/desktop/screens/form.ts'
 import type { Screen as OwnScreen, Size } from '../../../../proxies/desktop/screens/screen.ts'
 import type { ClientCore } from '../../../../proxies/rdp/codec/client-data.ts'
 import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'

@@ -1,12 +1,19 @@
 /** The relay of RDP between a client and a target of ours. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { FIRST_UPDATE_MS, FLOOD_MARK, STALL_LOOK_MS } from '../../../../proxies/limits.ts'
+import { FIRST_UPDATE_MS, STALL_LOOK_MS } from '../../../../proxies/desktop/limits.ts'
+import { FLOOD_MARK } from '../../../../proxies/net/limits.ts'
+import { RedirectionRefusedError } from '../../../../proxies/rdp/back/destination.ts'
+import { LogonWatch } from '../../../../proxies/rdp/back/logon-watch.ts'
 import { buildDemandActive } from '../../../../proxies/rdp/codec/active.ts'
 import { CAPABILITY } from '../../../../proxies/rdp/codec/capabilities.ts'
 import { buildFastPathUpdate } from '../../../../proxies/rdp/codec/fast-path-output.ts'
 import { buildFastPathInput, FAST_PATH_EVENTS, POINTER_FLAG } from '../../../../proxies/rdp/codec/input.ts'
-import { buildErrorInfo, buildRefreshRectangle, ERROR_INFO } from '../../../../proxies/rdp/codec/session-pdus.ts'
+import {
+  buildErrorInfo,
+  buildRefreshRectangle,
+  ERROR_INFO,
+} from '../../../../proxies/rdp/codec/session-pdus.ts'
 import {
   buildDeactivateAll,
   buildShare,
@@ -19,8 +26,6 @@ import {
 import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
 import { ByteWriter } from '../../../../proxies/rdp/codec/writer.ts'
 import { CONFIRM_MS } from '../../../../proxies/rdp/relay/desktop-watch.ts'
-import { RedirectionRefusedError } from '../../../../proxies/rdp/back/destination.ts'
-import { LogonWatch } from '../../../../proxies/rdp/back/logon-watch.ts'
 import { CATCH_UP_MS, SETTLE_MS } from '../../../../proxies/rdp/relay/picture-gate.ts'
 import { AWAY_MS, READING_MS } from '../../../../proxies/rdp/relay/reading-watch.ts'
 import { FRAME } from '../../../../recordings/container/frames.ts'

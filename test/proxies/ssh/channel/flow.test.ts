@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Flow } from '../../../../proxies/ssh/channel/flow.ts'
-import { MAX_WINDOW } from '../../../../proxies/ssh/limits.ts'
+import { MAX_WINDOW } from '../../../../proxies/ssh/channel/limits.ts'
 
 describe('the window of one direction', () => {
   test('the sender gets what the receiver has, up to the limit', () => {

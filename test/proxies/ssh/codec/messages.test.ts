@@ -2,12 +2,12 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
+import { latin1 } from '../../../../proxies/bytes/text.ts'
 import * as build from '../../../../proxies/ssh/codec/build.ts'
 import * as messages from '../../../../proxies/ssh/codec/messages.ts'
 import { Reader } from '../../../../proxies/ssh/codec/reader.ts'
 import * as requests from '../../../../proxies/ssh/codec/requests.ts'
 import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
-import { latin1 } from '../../../../proxies/bytes/text.ts'
 
 const uint32 = fc.integer({ min: 0, max: 0xffffffff })
 const bytes = fc.uint8Array({ maxLength: 40 })

@@ -1,6 +1,5 @@
 /** The channel to the user's agent, from the bastion's side: windows, pieces, times. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { AgentError, ClientAgent } from '../../../../proxies/ssh/lobby/client-agent.ts'
 import { AGENT, type AgentKey } from '../../../../proxies/ssh/codec/agent.ts'
 import {
   buildChannelOpenConfirmation,
@@ -9,7 +8,8 @@ import {
 } from '../../../../proxies/ssh/codec/build.ts'
 import { dataOf, MSG, windowAdjustOf } from '../../../../proxies/ssh/codec/messages.ts'
 import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
-import { AGENT_ANSWER_MS, MAX_AGENT_KEYS } from '../../../../proxies/ssh/limits.ts'
+import { AgentError, ClientAgent } from '../../../../proxies/ssh/lobby/client-agent.ts'
+import { AGENT_ANSWER_MS, MAX_AGENT_KEYS } from '../../../../proxies/ssh/lobby/limits.ts'
 
 const ID = 3
 let sent: Buffer[]

@@ -1,8 +1,8 @@
 /** The channel that waits for the target while its client says what it forwards: what it is told, and what is kept. */
 import { beforeEach, expect, test } from 'vitest'
-import { type Allowance, HeldChannel } from '../../../../proxies/ssh/lobby/held-channel.ts'
 import { buildPtyRequest, buildShell } from '../../../../proxies/ssh/codec/build.ts'
 import { MSG, parseChannelRequest } from '../../../../proxies/ssh/codec/messages.ts'
+import { type Allowance, HeldChannel } from '../../../../proxies/ssh/lobby/held-channel.ts'
 
 const ID = 3
 const NOTHING = Buffer.alloc(0)

@@ -7,7 +7,7 @@ import {
   buildShell,
 } from '../../../../proxies/ssh/codec/build.ts'
 import { MSG, parseChannelRequest } from '../../../../proxies/ssh/codec/messages.ts'
-import { LOGON_TIMEOUT_MS, MENU_WINDOW } from '../../../../proxies/ssh/limits.ts'
+import { LOGON_TIMEOUT_MS, MENU_WINDOW } from '../../../../proxies/ssh/lobby/limits.ts'
 import { LocalChannel, type LocalOptions } from '../../../../proxies/ssh/lobby/local.ts'
 import type { Transport } from '../../../../proxies/ssh/transport/transport.ts'
 

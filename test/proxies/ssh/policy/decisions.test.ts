@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { type Asking, tableOf } from '../../../../proxies/ssh/policy/decisions.ts'
 import { RIGHTS } from '../../../../src/model/rights.ts'
-import { CASES, isGranted, POLICY } from './decision-cases.ts'
 import { newWorld } from '../relay-world.ts'
+import { CASES, isGranted, POLICY } from './decision-cases.ts'
 
 /** All sets of the rights that the cases are about, 2^11. */
 const ASKED = RIGHTS.filter((right) => /^(SSH|SFTP)_/.test(right))

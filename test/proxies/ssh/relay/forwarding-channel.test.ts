@@ -2,6 +2,11 @@
 import { Buffer } from 'node:buffer'
 import { afterEach, describe, expect, test } from 'vitest'
 import {
+  MAX_FORWARDED_CHANNELS,
+  MAX_SESSION_CHANNELS,
+  MAX_WINDOW,
+} from '../../../../proxies/ssh/channel/limits.ts'
+import {
   buildChannelOpenFailure,
   buildChannelRequest,
   buildChannelSuccess,
@@ -24,7 +29,6 @@ import {
   recipientOf,
   windowAdjustOf,
 } from '../../../../proxies/ssh/codec/messages.ts'
-import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS, MAX_WINDOW } from '../../../../proxies/ssh/limits.ts'
 import { confirmation, newWorld, open, WINDOW, type World } from '../relay-world.ts'
 
 const CLIENT = 5

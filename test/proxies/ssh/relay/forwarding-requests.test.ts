@@ -1,6 +1,7 @@
 /** The client's global requests against targets that answer late, wrongly or not at all. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { MAX_BINDS } from '../../../../proxies/ssh/channel/limits.ts'
 import {
   buildGlobalRequest,
   buildRequestFailure,
@@ -14,7 +15,7 @@ import {
   parsePort,
 } from '../../../../proxies/ssh/codec/forwarding.ts'
 import { MSG, parseChannelOpen, parseGlobalRequest } from '../../../../proxies/ssh/codec/messages.ts'
-import { KEEPALIVE_INTERVAL_MS, MAX_BINDS } from '../../../../proxies/ssh/limits.ts'
+import { KEEPALIVE_INTERVAL_MS } from '../../../../proxies/ssh/transport/limits.ts'
 import { newWorld, open, type World } from '../relay-world.ts'
 
 let world: World

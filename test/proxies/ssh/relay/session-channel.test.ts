@@ -2,7 +2,8 @@
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
-import type { ChannelHost } from '../../../../proxies/ssh/relay/channel.ts'
+import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../../proxies/ssh/channel/limits.ts'
+import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
 import {
   buildChannelRequest,
   buildData,
@@ -20,13 +21,12 @@ import {
   recipientOf,
   windowAdjustOf,
 } from '../../../../proxies/ssh/codec/messages.ts'
-import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../../proxies/ssh/limits.ts'
-import type { ChannelRecorder } from '../../../../proxies/ssh/recorder/recorder.ts'
-import type { SshSession } from '../../../../proxies/ssh/policy/session.ts'
-import { SessionChannel } from '../../../../proxies/ssh/relay/session-channel.ts'
 import { OpenSizes } from '../../../../proxies/ssh/files/open-sizes.ts'
+import type { SshSession } from '../../../../proxies/ssh/policy/session.ts'
+import type { ChannelRecorder } from '../../../../proxies/ssh/recorder/recorder.ts'
+import type { ChannelHost } from '../../../../proxies/ssh/relay/channel.ts'
+import { SessionChannel } from '../../../../proxies/ssh/relay/session-channel.ts'
 import { Turns } from '../../../../proxies/ssh/sftp/turns.ts'
-import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
 import type { Transport } from '../../../../proxies/ssh/transport/transport.ts'
 import { FileJudge } from '../../../../src/model/file-judge.ts'
 import type { Right } from '../../../../src/model/rights.ts'

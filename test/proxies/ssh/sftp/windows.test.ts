@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ChannelHost } from '../../../../proxies/ssh/relay/channel.ts'
+import { MAX_WINDOW } from '../../../../proxies/ssh/channel/limits.ts'
 import {
   buildChannelRequest,
   buildClose,
@@ -13,10 +13,10 @@ import {
 import { dataOf, MSG, windowAdjustOf } from '../../../../proxies/ssh/codec/messages.ts'
 import { FXP } from '../../../../proxies/ssh/codec/sftp.ts'
 import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
-import { MAX_WINDOW } from '../../../../proxies/ssh/limits.ts'
-import type { SshSession } from '../../../../proxies/ssh/policy/session.ts'
-import { SessionChannel } from '../../../../proxies/ssh/relay/session-channel.ts'
 import { OpenSizes } from '../../../../proxies/ssh/files/open-sizes.ts'
+import type { SshSession } from '../../../../proxies/ssh/policy/session.ts'
+import type { ChannelHost } from '../../../../proxies/ssh/relay/channel.ts'
+import { SessionChannel } from '../../../../proxies/ssh/relay/session-channel.ts'
 import { Turns } from '../../../../proxies/ssh/sftp/turns.ts'
 import type { Transport } from '../../../../proxies/ssh/transport/transport.ts'
 import { FileJudge } from '../../../../src/model/file-judge.ts'

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { dial } from '../../../../proxies/net/dial.ts'
-import { LINGER_MS } from '../../../../proxies/limits.ts'
+import { LINGER_MS } from '../../../../proxies/net/limits.ts'
 import {
   buildChannelOpen,
   buildChannelRequest,
@@ -20,7 +20,7 @@ import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
 import { TerminalLeg } from '../../../../proxies/ssh/terminal/target-leg.ts'
 import { TelnetWire } from '../../../../proxies/telnet/wire.ts'
 import { TerminalTarget } from '../../../../proxies/terminal/target.ts'
-import { WITHOUT_URGENCY } from '../../../../proxies/net/urgent.ts'
+import { WITHOUT_URGENCY } from '../../../../src/contract/urgent-data.ts'
 import { until } from '../../../until.ts'
 
 const NOTHING = new Uint8Array(0)

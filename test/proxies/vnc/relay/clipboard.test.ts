@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
 import { deflateSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { ClipboardGuard } from '../../../../proxies/vnc/relay/clipboard.ts'
 import { ACTION, encodeClipboard, FORMAT } from '../../../../proxies/vnc/codec/clipboard.ts'
+import { ClipboardGuard } from '../../../../proxies/vnc/relay/clipboard.ts'
 import type { Right } from '../../../../src/model/rights.ts'
 
 const MIB = 2 ** 20

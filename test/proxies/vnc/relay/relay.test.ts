@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
 import { deflateSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { FIRST_UPDATE_MS, STALL_LOOK_MS, STALL_MS, STRICT_HELD } from '../../../../proxies/limits.ts'
+import { FIRST_UPDATE_MS, STALL_LOOK_MS, STALL_MS } from '../../../../proxies/desktop/limits.ts'
+import { STRICT_HELD } from '../../../../proxies/session/limits.ts'
 import {
   encodeClientCutText,
   encodeClientFence,

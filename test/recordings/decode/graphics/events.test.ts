@@ -1,10 +1,8 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { describeFrame } from '../../../../recordings/decode/describe.ts'
-import { exportJson } from '../../../../recordings/show/export/json.ts'
-import { exportText } from '../../../../recordings/decode/text/text.ts'
 import { FRAME, type Frame } from '../../../../recordings/container/frames.ts'
+import { describeFrame } from '../../../../recordings/decode/describe.ts'
 import {
   encodeDesktopSize,
   encodeKey,
@@ -13,6 +11,8 @@ import {
   parseKey,
   parsePointer,
 } from '../../../../recordings/decode/graphics/events.ts'
+import { exportText } from '../../../../recordings/decode/text/text.ts'
+import { exportJson } from '../../../../recordings/show/export/json.ts'
 
 const number = fc.maxSafeNat()
 

@@ -1,8 +1,8 @@
 /** What a session showed, as lines to be searched. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { MAX_LINES, MAX_PER_SECOND, SessionLines } from '../../../../recordings/decode/text/lines.ts'
 import { FRAME, type FrameType } from '../../../../recordings/container/frames.ts'
+import { MAX_LINES, MAX_PER_SECOND, SessionLines } from '../../../../recordings/decode/text/lines.ts'
 
 const SECOND = 1_000_000
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inflateSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { FRAME } from '../../../../recordings/container/frames.ts'
 import {
   type ExportChoice,
   FfmpegMissing,
@@ -12,7 +13,6 @@ import {
   openExport,
 } from '../../../../recordings/show/export/formats.ts'
 import { findFfmpeg } from '../../../../recordings/show/export/video/ffmpeg.ts'
-import { FRAME } from '../../../../recordings/container/frames.ts'
 import { run } from '../../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../../peers/program.ts'
 import { busy, open, type Recorded, record, SECOND } from '../../replay-support.ts'

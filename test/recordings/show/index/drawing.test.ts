@@ -2,16 +2,21 @@
 import { Buffer } from 'node:buffer'
 import { afterAll, describe, expect, test } from 'vitest'
 import { FRAME, type Frame } from '../../../../recordings/container/frames.ts'
-import { Allowance } from '../../../../recordings/show/index/allowance.ts'
-import { IndexBuilder, PLAIN_KEYFRAME_OUTPUT } from '../../../../recordings/show/index/builder.ts'
-import { type Drawing, PLAIN_TAIL, PlainDrawing, TerminalDrawing } from '../../../../recordings/show/index/drawing.ts'
-import { RecordingIndex } from '../../../../recordings/show/index/reader.ts'
 import { runPass } from '../../../../recordings/container/pass.ts'
 import { RecordingReader } from '../../../../recordings/container/reader.ts'
-import { Emulator } from '../../../../recordings/decode/terminal/emulator.ts'
-import { Replay } from '../../../../recordings/show/replay/replay.ts'
-import { Screen } from '../../../../recordings/decode/terminal/screen.ts'
 import { readPieces } from '../../../../recordings/container/session-file.ts'
+import { Emulator } from '../../../../recordings/decode/terminal/emulator.ts'
+import { Screen } from '../../../../recordings/decode/terminal/screen.ts'
+import { Allowance } from '../../../../recordings/show/index/allowance.ts'
+import { IndexBuilder, PLAIN_KEYFRAME_OUTPUT } from '../../../../recordings/show/index/builder.ts'
+import {
+  type Drawing,
+  PLAIN_TAIL,
+  PlainDrawing,
+  TerminalDrawing,
+} from '../../../../recordings/show/index/drawing.ts'
+import { RecordingIndex } from '../../../../recordings/show/index/reader.ts'
+import { Replay } from '../../../../recordings/show/replay/replay.ts'
 import { open, record, SECOND } from '../../replay-support.ts'
 import { removeRoots } from '../../support.ts'
 

@@ -5,12 +5,16 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync
 import { join } from 'node:path'
 import { threadId, Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  INDEX_FILE_NAME,
+  INDEX_HEADER_LENGTH,
+  parseIndexHeader,
+} from '../../../../recordings/container/format/index.ts'
 import { FRAME } from '../../../../recordings/container/frames.ts'
+import { Screen } from '../../../../recordings/decode/terminal/screen.ts'
 import { IndexFile } from '../../../../recordings/show/index/file.ts'
-import { INDEX_FILE_NAME, INDEX_HEADER_LENGTH, parseIndexHeader } from '../../../../recordings/container/format/index.ts'
 import { isIndexed, RecordingIndex } from '../../../../recordings/show/index/reader.ts'
 import { Replay } from '../../../../recordings/show/replay/replay.ts'
-import { Screen } from '../../../../recordings/decode/terminal/screen.ts'
 import { busy, open, type Recorded, record, SECOND } from '../../replay-support.ts'
 import { makeRoot, readFrames, removeRoots } from '../../support.ts'
 

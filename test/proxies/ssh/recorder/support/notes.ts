@@ -3,10 +3,10 @@ import { Buffer } from 'node:buffer'
 import { Quota } from '../../../../../proxies/session/quota.ts'
 import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
 import { Changes } from '../../../../../proxies/ssh/files/changes.ts'
-import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/factory.ts'
-import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
-import type { FileDenial } from '../../../../../proxies/ssh/sftp/filter.ts'
+import type { FileDenial } from '../../../../../proxies/ssh/files/denial.ts'
 import { OpenSizes } from '../../../../../proxies/ssh/files/open-sizes.ts'
+import type { RecorderOptions } from '../../../../../proxies/ssh/recorder/options.ts'
+import type { Transfer } from '../../../../../proxies/ssh/recorder/recorder.ts'
 import {
   type ChannelOpen,
   type FileOperation,

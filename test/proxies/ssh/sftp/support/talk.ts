@@ -1,8 +1,9 @@
 /** A client and a target with a filter between them. */
 import { Buffer } from 'node:buffer'
 import { FXP } from '../../../../../proxies/ssh/codec/sftp.ts'
-import { type FileDenial, SftpFilter } from '../../../../../proxies/ssh/sftp/filter.ts'
+import type { FileDenial } from '../../../../../proxies/ssh/files/denial.ts'
 import { OpenSizes } from '../../../../../proxies/ssh/files/open-sizes.ts'
+import { SftpFilter } from '../../../../../proxies/ssh/sftp/filter.ts'
 import { Turns } from '../../../../../proxies/ssh/sftp/turns.ts'
 import { FileJudge } from '../../../../../src/model/file-judge.ts'
 import { parseFileRule } from '../../../../../src/model/file-rules.ts'
