@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 
-const ROOT = join(import.meta.dirname, '..', '..', '..', '..')
+const ROOT = join(import.meta.dirname, '..', '..', '..', '..', '..')
 
 /** The files that a file needs when it runs, itself included: imports of types are none. */
 function closure(file: string, found = new Set<string>()): Set<string> {
