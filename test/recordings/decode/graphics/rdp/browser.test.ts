@@ -18,7 +18,7 @@ function closure(file: string, found = new Set<string>()): Set<string> {
 }
 
 test('it needs no module of Node and no package', () => {
-  const needed = [...closure(join(ROOT, 'recordings', 'graphics', 'rdp', 'desktop.ts'))]
+  const needed = [...closure(join(ROOT, 'recordings', 'decode', 'graphics', 'rdp', 'desktop.ts'))]
   const files = needed.filter((name) => name.startsWith(ROOT))
   expect(files.map((file) => relative(ROOT, file))).toContain('recordings/decode/graphics/rdp/interleaved.ts')
   expect(needed.filter((name) => !name.startsWith(ROOT))).toEqual([])
