@@ -76,12 +76,12 @@ describe('a recording that a disk error has left open at the end of its session'
 
   test('is sealed at a later start where it cannot be at this one', async () => {
     const path = await ended(1, torn)
-    const sign = keeper.signRecovered
-    keeper.signRecovered = () => Promise.reject(new Error('no space left on device'))
+    const sign = recordingService.signRecovered
+    recordingService.signRecovered = () => Promise.reject(new Error('no space left on device'))
     expect(await start()).toEqual([expect.stringMatching(/cannot be sealed now either: no space left/)])
     expect(await stateOf(1)).toBe('failed')
     expect(await here.events('recording.failed')).toEqual([])
-    keeper.signRecovered = sign
+    recordingService.signRecovered = sign
     expect(await start()).toHaveLength(1)
     expect((await verifyStream(inPieces(readFileSync(path)))).fault).toBeUndefined()
   })
@@ -90,7 +90,7 @@ describe('a recording that a disk error has left open at the end of its session'
     await ended(1, torn)
     const sessions = { ...here.store.sessions, update: () => Promise.reject(new Error('killed')) }
     const now = () => here.clock.now
-    const killed = recoverSessions({ store: { ...here.store, sessions }, audit: here.audit, keeper, now })
+    const killed = recoverSessions({ store: { ...here.store, sessions }, audit: here.audit, recordingService, now })
     await expect(killed).rejects.toThrow('killed')
     expect(await start()).toHaveLength(1)
     expect(await stateOf(1)).toBe('recovered')
