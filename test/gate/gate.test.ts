@@ -10,6 +10,7 @@ import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { RecordingWriter } from '../../recordings/container/writer.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
 import { AuditLog } from '../../src/audit/log.ts'
+import { copyingGate } from '../../src/contract/copying-gate.ts'
 import type { EventRequest, Gate, GateNotice, OpenSession } from '../../src/contract/gate.ts'
 import { DnsError } from '../../src/dns/error.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
@@ -54,30 +55,9 @@ beforeEach(async () => {
   await keeper.start()
   const audit = new AuditLog({ repository: store.audit, now: Date.now })
   broker = new BrokerGate({ store, identities, vault, audit, recordings: keeper, drawer, now: Date.now })
-  gate = acrossProcesses(broker)
+  gate = copyingGate(broker)
 })
 afterEach(() => temporary.remove())
-
-/** The gate behind a process boundary: nothing but what structuredClone takes gets through. */
-function acrossProcesses(real: Gate): Gate {
-  const asked =
-    <Q, A>(method: (question: Q) => Promise<A>) =>
-    async (question: Q): Promise<A> =>
-      structuredClone(await method.call(real, structuredClone(question)))
-  return {
-    authenticate: asked(real.authenticate),
-    targets: asked(real.targets),
-    open: asked(real.open),
-    hostKey: asked(real.hostKey),
-    event: asked(real.event) as Gate['event'],
-    sign: asked(real.sign),
-    close: asked(real.close),
-    denied: asked(real.denied),
-    live: asked(real.live),
-    leave: asked(real.leave),
-    onNotice: (listener) => real.onNotice((notice) => listener(structuredClone(notice))),
-  }
-}
 
 const signIn = (login = 'ops1:root@srv1', password = 'ops1 password') =>
   gate.authenticate({ protocol: 'SSH', source: SOURCE, login, proof: { method: 'password', password } })
