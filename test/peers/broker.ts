@@ -1,14 +1,12 @@
 /**
  * The broker itself as a peer: started as people start it, in a process of its own with a configuration file and an
- * empty data folder, and spoken to over HTTPS. Its proxies get copies of what the gate says, as they will from another
- * process.
+ * empty data folder, and spoken to over HTTPS.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { GATE_COPIES } from '../../src/contract/copying-gate.ts'
 import { type Daemon, freePort, startDaemon } from './process.ts'
 import { layRsaHostKey } from './rsa-host-key.ts'
 
@@ -128,7 +126,7 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
   const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', ...options.config }
   writeFileSync(configFile, stringify(config))
   const [command, args] = sallyportCommand(['serve', '--config', configFile])
-  const env = { ...process.env, SALLYPORT_ADMIN_PASSWORD: ADMIN_PASSWORD, [GATE_COPIES]: '1', ...options.env }
+  const env = { ...process.env, SALLYPORT_ADMIN_PASSWORD: ADMIN_PASSWORD, ...options.env }
   let daemon: Daemon
   try {
     daemon = await startDaemon(command, args, /^sallyport is ready$/m, {
