@@ -16,7 +16,6 @@ import { DnsError } from '../../src/dns/error.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
-import { PasswordHasher } from '../../src/identity/password.ts'
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../src/model/ssh-options.ts'
@@ -24,6 +23,7 @@ import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/
 import { openVault } from '../../src/vault/credentials.ts'
 import { forger } from '../identity/certificates.ts'
 import { sshString } from '../identity/keys.ts'
+import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 
@@ -43,7 +43,7 @@ beforeEach(async () => {
   estate = await smallEstate(store)
   const vault = await openVault(store, { file: `${temporary.path}.key` })
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('root password') }])
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
+  const identities = new Identities(store.users, quickHasher(), new Lockout(), Date.now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   keeper = new RecordingKeeper({
     root: `${temporary.path}.recordings`,
