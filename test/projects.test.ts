@@ -33,7 +33,10 @@ describe('every test file', () => {
   test.each(NAMES)('of %s is there', (name) => {
     for (const pattern of PATTERNS[name].flatMap(alternatives)) {
       const files = new Set(found([pattern]))
-      expect(FILES.get(name)?.some((file) => files.has(file)), pattern).toBe(true)
+      expect(
+        FILES.get(name)?.some((file) => files.has(file)),
+        pattern,
+      ).toBe(true)
     }
   })
 })
