@@ -16,6 +16,7 @@ import type { VncFrontSecurity } from '../../proxies/vnc/front.ts'
 import { VncProxy } from '../../proxies/vnc/proxy.ts'
 import { anonymousContext, certificateContext } from '../../proxies/vnc/tls.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
+import { copyingGate, GATE_COPIES } from '../contract/copying-gate.ts'
 import type { Gate } from '../contract/gate.ts'
 import { type UrgentData, WITHOUT_URGENCY } from '../contract/urgent-data.ts'
 import { hostKeys, nextHostKeys, publicHostKeys, tlsFiles, vncKey } from '../host/data-folder.ts'
@@ -58,7 +59,8 @@ export class Fronts {
   }
 
   /** Nothing listens yet. `warn` is told what is wrong and no reason not to start. */
-  static async open(config: Config, gate: Gate, warn: Warn): Promise<Fronts> {
+  static async open(config: Config, asked: Gate, warn: Warn): Promise<Fronts> {
+    const gate = process.env[GATE_COPIES] === '1' ? copyingGate(asked) : asked
     const urgent = await urgentData(warn)
     const { motd } = config.ssh
     const connections = new Connections(gate)

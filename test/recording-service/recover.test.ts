@@ -90,7 +90,12 @@ describe('a recording that a disk error has left open at the end of its session'
     await ended(1, torn)
     const sessions = { ...here.store.sessions, update: () => Promise.reject(new Error('killed')) }
     const now = () => here.clock.now
-    const killed = recoverSessions({ store: { ...here.store, sessions }, audit: here.audit, recordingService, now })
+    const killed = recoverSessions({
+      store: { ...here.store, sessions },
+      audit: here.audit,
+      recordingService,
+      now,
+    })
     await expect(killed).rejects.toThrow('killed')
     expect(await start()).toHaveLength(1)
     expect(await stateOf(1)).toBe('recovered')
