@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit } from '../../../proxies/vnc/codec/server-init.ts'
-import type { GuestRoom } from '../../../proxies/vnc/guests/shared-session.ts'
+import type { SharedSession } from '../../../proxies/vnc/guests/shared-session.ts'
 import type { ViewerState } from '../../../proxies/vnc/local/display.ts'
 import { type LastWords, VncRelay } from '../../../proxies/vnc/relay/relay.ts'
 import { VncSession } from '../../../proxies/vnc/relay/session.ts'
@@ -23,7 +23,7 @@ export interface World {
   target: FakeStream
   session: VncSession
   /** Where its guests are. */
-  room: GuestRoom
+  room: SharedSession
   events: [code: string, fields: object][]
   frames: [type: FrameType, payload: Buffer][]
   /** What of the graphics was recorded, in one. */
