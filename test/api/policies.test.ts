@@ -66,7 +66,7 @@ describe('profiles', () => {
     const refused = await call('DELETE', '/profiles/machine-keeper')
     expect(refused.body).toMatchObject({
       error: 'in_use',
-      details: [{ message: 'user "deviceKeeper"' }, { message: 'API key "k"' }],
+      details: [{ message: 'user "keeper"' }, { message: 'API key "k"' }],
     })
   })
 

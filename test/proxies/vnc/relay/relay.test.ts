@@ -276,7 +276,7 @@ test('what a guest does while the target, or the recording, takes no more is lef
     name: 'Bob',
     mode: 'control',
     state: STATE,
-    pipe: { congested: false, write: () => undefined },
+    stream: { congested: false, write: () => undefined },
     onOut: () => undefined,
   })
   target.take()

@@ -164,7 +164,7 @@ describe('what a viewer does that keeps the target from being read', () => {
       name: 'Bob',
       mode: 'control',
       state: STATE,
-      pipe: { congested: false, write: () => undefined },
+      stream: { congested: false, write: () => undefined },
       onOut: () => undefined,
     })
     target.take()
