@@ -22,7 +22,11 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/recordings/container/loss.test.ts',
     'test/recordings/vectors.test.ts',
   ],
-  e2e: ['test/attacks/**/*.test.ts', 'test/docs/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+  e2e: [
+    'test/attacks/**/*.test.ts',
+    'test/docs/{operations,pictures,rdp,readme}.test.ts',
+    'test/e2e/**/*.test.ts',
+  ],
   peers: [
     'test/api/**/*.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
