@@ -6,7 +6,7 @@ import { RdpProxy } from '../../proxies/rdp/proxy.ts'
 import { rloginBack } from '../../proxies/rlogin/back.ts'
 import { RloginClientWire, rloginRefusal } from '../../proxies/rlogin/client-wire.ts'
 import { Connections } from '../../proxies/session/connections.ts'
-import { SignedIn } from '../../proxies/ssh/begin.ts'
+import { SshConnections } from '../../proxies/ssh/begin.ts'
 import { SshProxy } from '../../proxies/ssh/proxy.ts'
 import { TerminalClientLeg } from '../../proxies/ssh/terminal/client-leg.ts'
 import { telnetBack } from '../../proxies/telnet/back.ts'
@@ -44,7 +44,7 @@ export interface Listener {
 export class Fronts {
   readonly #warn: Warn
   readonly #connections: Connections
-  readonly #signedIn: SignedIn
+  readonly #signedIn: SshConnections
   #ssh: SshProxy | undefined
   #vnc: VncProxy | undefined
   #rdp: RdpProxy | undefined
@@ -52,7 +52,7 @@ export class Fronts {
   /** What is to be bound, in the order in which it is said. */
   readonly listeners: Listener[] = []
 
-  private constructor(connections: Connections, signedIn: SignedIn, warn: Warn) {
+  private constructor(connections: Connections, signedIn: SshConnections, warn: Warn) {
     this.#connections = connections
     this.#signedIn = signedIn
     this.#warn = warn
@@ -64,7 +64,7 @@ export class Fronts {
     const urgent = await urgentData(warn)
     const { motd } = config.ssh
     const connections = new Connections(gate)
-    const signedIn = new SignedIn({
+    const signedIn = new SshConnections({
       gate,
       connections,
       backs: { TELNET: telnetBack(urgent), RLOGIN: rloginBack(urgent) },

@@ -2,18 +2,19 @@
 
 import type { Noted } from '../../recordings/container/evidence.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
+import type { CatalogEntry } from '../../recordings/storage/catalog-entry.ts'
 import { type Lack, type Recovery, recoverRecording } from '../../recordings/storage/recover.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import { notedOf } from './evidence.ts'
 import type { RestoreNote } from './restored.ts'
-import type { RecordingKeeper } from './service.ts'
+import type { RecordingService } from './service.ts'
 
 export interface RecoverDeps {
   store: Store
   audit: Audit
-  keeper: RecordingKeeper
+  recordingService: RecordingService
   /** The database was restored since the last start: sessions that it has as running ran when its backup was made. */
   restored?: RestoreNote
   now: () => number
@@ -34,7 +35,7 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
     try {
       recording = session.isRecorded ? await recoverOne(deps, session, noted.get(session.id)) : undefined
     } catch (error) {
-      const reason = `the recording cannot be sealed now: ${error instanceof Error ? error.message : String(error)}`
+      const reason = `the recording cannot be sealed now: ${messageOf(error)}`
       await deps.audit.record('recording.failed', { ...whose(session), reason })
       report.push(`session ${session.id} of ${session.user}: ${reason}; the next start tries again`)
       continue
@@ -54,8 +55,41 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
     })
     report.push(`session ${session.id} of ${session.user}: ${reason}`)
   }
+  report.push(...(await recoverEnded(deps)))
   return report
 }
+
+/**
+ * Seals the recordings that a disk error has left open while their sessions ended in order. What the audit log has said of
+ * one then is enough where it cannot be sealed.
+ */
+async function recoverEnded(deps: RecoverDeps): Promise<string[]> {
+  const { store, recordingService } = deps
+  const report: string[] = []
+  const sessions = await store.sessions.unsealed()
+  const since = sessions[0]?.begin ?? Number.POSITIVE_INFINITY
+  const noted = await notedOf(store.audit, new Set(sessions.map(({ id }) => id)), since)
+  for (const session of sessions) {
+    const { id, user } = session
+    let closed: Recovered | undefined
+    try {
+      const entry = await findRecording(recordingService.root, id)
+      // A crash may have come between the seal and the account of it.
+      if (entry?.state !== 'open' && entry?.state !== 'recovered') continue
+      const recovery = await seal(deps, session, entry, noted.get(id))
+      closed = await tellClosed(deps, session, recovery, noted.get(id))
+    } catch (error) {
+      report.push(`session ${id} of ${user}: its recording cannot be sealed now either: ${messageOf(error)}`)
+      continue
+    }
+    if (!closed) continue
+    await store.sessions.update(id, { recording: closed.summary })
+    report.push(`session ${id} of ${user}, which had ended: ${closed.text}`)
+  }
+  return report
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 const causeOf = (restored: RestoreNote | undefined): string =>
   restored
@@ -68,12 +102,13 @@ interface Recovered {
 }
 
 async function recoverOne(
-  { audit, keeper, restored, now }: RecoverDeps,
+  deps: RecoverDeps,
   session: SessionRecord,
   noted: Noted | undefined,
 ): Promise<Recovered> {
+  const { audit, recordingService, restored } = deps
   const about = whose(session)
-  const entry = await findRecording(keeper.root, session.id)
+  const entry = await findRecording(recordingService.root, session.id)
   if (!entry || entry.state === 'empty') {
     // Its folder was made, with the key in it, before the session was opened.
     const isLost = !restored && (!entry || noted !== undefined)
@@ -86,14 +121,44 @@ async function recoverOne(
     return { summary: { state: 'failed', size: 0, frames: 0, digest: '' }, text }
   }
   // Only what was closed goes to the object store; after a restore the database may not know that it was.
-  const recovery: Recovery = entry.stored
-    ? { outcome: 'closed' }
-    : await recoverRecording(entry.directory, session.id, {
-        sign: (statement) => keeper.signRecovered(session.id, statement),
-        trusted: keeper.keys.trusted,
-        now,
-        ...(noted && { noted }),
-      })
+  const recovery: Recovery = entry.stored ? { outcome: 'closed' } : await seal(deps, session, entry, noted)
+  const closed = await tellClosed(deps, session, recovery, noted)
+  if (closed) return closed
+  const text =
+    recovery.outcome === 'damaged'
+      ? `its recording is damaged and left as it is: ${recovery.fault.message}`
+      : 'its recording had not begun'
+  const isLost = noted !== undefined && !restored
+  await audit.record('recording.failed', {
+    ...about,
+    ...(isLost && { result: 'lost', duration: noted.milliseconds }),
+    reason: text,
+  })
+  return { summary: { state: 'failed', size: entry.size, frames: 0, digest: '' }, text }
+}
+
+function seal(
+  { recordingService, now }: RecoverDeps,
+  { id }: SessionRecord,
+  { directory }: CatalogEntry,
+  noted: Noted | undefined,
+): Promise<Recovery> {
+  return recoverRecording(directory, id, {
+    sign: (statement) => recordingService.signRecovered(id, statement),
+    trusted: recordingService.keys.trusted,
+    now,
+    ...(noted && { noted }),
+  })
+}
+
+/** Writes to the audit log how a recording is closed by now; returns undefined if it is not. */
+async function tellClosed(
+  { audit, recordingService, restored }: RecoverDeps,
+  session: SessionRecord,
+  recovery: Recovery,
+  noted: Noted | undefined,
+): Promise<Recovered | undefined> {
+  const about = whose(session)
   const lost = 'lack' in recovery && recovery.lack ? await tellLack(audit, about, recovery.lack) : undefined
   if (recovery.outcome === 'recovered') {
     const last = new Date(session.begin + Math.floor(recovery.lastFrame / 1000)).toISOString()
@@ -112,7 +177,7 @@ async function recoverOne(
     return { summary: { state: 'recovered', size, frames, digest }, text }
   }
   if (recovery.outcome === 'closed') {
-    const closed = await findRecording(keeper.root, session.id)
+    const closed = await findRecording(recordingService.root, session.id)
     const state = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
     const summary: Recovered['summary'] = {
       state,
@@ -130,17 +195,7 @@ async function recoverOne(
     })
     return { summary, text }
   }
-  const text =
-    recovery.outcome === 'empty'
-      ? 'its recording had not begun'
-      : `its recording is damaged and left as it is: ${recovery.fault.message}`
-  const isLost = noted !== undefined && !restored
-  await audit.record('recording.failed', {
-    ...about,
-    ...(isLost && { result: 'lost', duration: noted.milliseconds }),
-    reason: text,
-  })
-  return { summary: { state: 'failed', size: entry.size, frames: 0, digest: '' }, text }
+  return undefined
 }
 
 function textOfNone(isThere: boolean, noted: Noted | undefined): string {

@@ -83,6 +83,18 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
       return (await deletableSessions(db, begunBefore, limit).execute()).map(session)
     },
 
+    async unsealed() {
+      const rows = await db
+        .selectFrom('sessions')
+        .selectAll()
+        .where('end_time', 'is not', null)
+        .where('result', '<>', 'lost')
+        .where(sql<boolean>`(recording ->> '$.state') = 'failed' and (recording ->> '$.digest') = ''`)
+        .orderBy('begin_time')
+        .execute()
+      return rows.map(session)
+    },
+
     async recordedBytes() {
       let bytes = 0
       for (let after: string | null = ''; after !== null; await aside()) {

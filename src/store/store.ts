@@ -201,6 +201,8 @@ export interface SessionRepository {
   find(id: Id): Promise<SessionRecord | undefined>
   /** The oldest that began before, whose recordings are closed, not deleted and not on legal hold. */
   deletable(begunBefore: number, limit: number): Promise<SessionRecord[]>
+  /** Those that ended in order while their recordings could not be closed. */
+  unsealed(): Promise<SessionRecord[]>
   /** Bytes of all recordings that were not deleted. */
   recordedBytes(): Promise<number>
   create(session: SessionRecord): Promise<void>

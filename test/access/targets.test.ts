@@ -149,6 +149,17 @@ describe('a target over several authorizations', () => {
     expect(targetsOf([first, second], 'SSH')[0]?.isRecorded).toBe(false)
     expect(targetsOf([first, { ...second, isRecorded: true }], 'SSH')[0]?.isRecorded).toBe(true)
   })
+
+  it('is recorded strictly when one that records says so', () => {
+    const strict = (...modes: Partial<TargetRow>[]) =>
+      targetsOf(
+        [first, second].map((one, n) => ({ ...one, ...modes[n] })),
+        'SSH',
+      )[0]?.isStrict
+    expect(strict({ recordingMode: 'strict' }, { isRecorded: true })).toBe(false)
+    expect(strict({ recordingMode: 'strict', isRecorded: true }, { isRecorded: true })).toBe(true)
+    expect(strict({ isRecorded: true }, { recordingMode: 'strict', isRecorded: true })).toBe(true)
+  })
 })
 
 it('a canonical name escapes what a login string would split at', () => {

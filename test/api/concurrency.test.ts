@@ -160,6 +160,32 @@ describe('Idempotency-Key', () => {
     expect(someone.status).toBe(201)
   })
 
+  it('is one caller’s own, whoever else has the same profile', async () => {
+    const keys = []
+    for (const n of [1, 2]) {
+      await h.addUser(`twin${n}`, 'operator')
+      keys.push((await call('POST', '/apikeys', { key_name: `twin${n}`, profile: 'operator' })).body.api_key)
+    }
+    const [first, second] = keys.map((key): Record<string, string> => ({ 'x-auth-key': key }))
+    const callers = [
+      { cookie: await h.signIn('twin1') },
+      { cookie: await h.signIn('twin2') },
+      { headers: first },
+      { headers: second },
+      { headers: { ...first, 'x-auth-user': 'twin1' } },
+      { headers: { ...second, 'x-auth-user': 'twin1' } },
+      { headers: { ...first, 'x-auth-user': 'twin2' } },
+    ]
+    for (const [n, { cookie: as, headers }] of callers.entries()) {
+      const { status } = await h.call('POST', '/devices', {
+        ...(as && { cookie: as }),
+        headers: { ...headers, 'idempotency-key': 'k-twins' },
+        body: { device_name: `twins${n}`, host: 'h' },
+      })
+      expect([n, status]).toEqual([n, 201])
+    }
+  })
+
   it('of a request that failed may be tried again', async () => {
     expect((await post('k-2', { device_name: 'no', host: '-bad-' })).status).toBe(400)
     expect((await post('k-2', { device_name: 'once', host: 'h' })).status).toBe(409)

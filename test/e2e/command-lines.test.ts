@@ -1,4 +1,5 @@
 /** Command lines typed through the bastion in a real terminal: events, the recording, and what rules do. */
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { missingPackages } from '../peers/program.ts'
@@ -175,6 +176,17 @@ describe('a rule that kills', () => {
     expect(output).not.toContain('l4 ran')
     await expectKilled('echo forbidden r"a"n')
   })
+
+  test('lets a paste of two megabytes through whole', async () => {
+    const text = Array.from({ length: 2_000 }, (_, n) => `line ${n} ${'of a paste '.repeat(100)}\n`).join('')
+    const { stdout } = await ssh(bastion.home, bastion.login(), ['stty -echo; sha256sum'], {
+      flags: ['-tt'],
+      input: `${text}\x04`,
+      timeout: 90_000,
+    })
+    expect(stdout.slice(-100)).toContain(createHash('sha256').update(text).digest('hex'))
+    await ended()
+  }, 120_000)
 
   test('in a line that goes on with others', async () => {
     const { terminal, say } = await shell()

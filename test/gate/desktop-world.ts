@@ -10,7 +10,7 @@ import { RDP_OPTIONS, type RdpOptions } from '../../src/model/rdp-options.ts'
 import type { DesktopProtocol, Protocol, Right } from '../../src/model/rights.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../src/model/vnc-options.ts'
-import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, newService, smallEstate } from '../store/fixture.ts'
@@ -81,7 +81,7 @@ async function desktopWorld<Options>(
   const identities = new Identities(store.users, quickHasher(), new Lockout(), now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const basis = byPassword((await store.users.find(estate.user.id))!, SOURCE.address)
-  const recordings = new RecordingKeeper({
+  const recordings = new RecordingService({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],

@@ -19,7 +19,7 @@ import { Lockout } from '../../src/identity/lockout.ts'
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../src/model/ssh-options.ts'
-import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { openVault } from '../../src/vault/credentials.ts'
 import { forger } from '../identity/certificates.ts'
 import { sshString } from '../identity/keys.ts'
@@ -33,7 +33,7 @@ let temporary: TemporaryStore
 let estate: Estate
 let broker: BrokerGate
 let gate: Gate
-let keeper: RecordingKeeper
+let recordingService: RecordingService
 const drawer = new Drawer()
 afterAll(() => drawer.close())
 
@@ -45,16 +45,24 @@ beforeEach(async () => {
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('root password') }])
   const identities = new Identities(store.users, quickHasher(), new Lockout(), Date.now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
-  keeper = new RecordingKeeper({
+  recordingService = new RecordingService({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],
     brokerKey: true,
     minimumFree: 0,
   })
-  await keeper.start()
+  await recordingService.start()
   const audit = new AuditLog({ repository: store.audit, now: Date.now })
-  broker = new BrokerGate({ store, identities, vault, audit, recordings: keeper, drawer, now: Date.now })
+  broker = new BrokerGate({
+    store,
+    identities,
+    vault,
+    audit,
+    recordings: recordingService,
+    drawer,
+    now: Date.now,
+  })
   gate = copyingGate(broker)
 })
 afterEach(() => temporary.remove())
@@ -178,7 +186,7 @@ describe('open', () => {
 
   test('opens nothing when the recording cannot begin', async () => {
     const token = await identity()
-    keeper.prepare = () => Promise.reject(new Error('no space left'))
+    recordingService.prepare = () => Promise.reject(new Error('no space left'))
     expect(await gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).toEqual({
       result: 'denied',
       message: 'the session cannot be recorded, so it is not opened: tell an administrator',

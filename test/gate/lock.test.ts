@@ -6,7 +6,7 @@ import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { DEFAULT_CHECKOUT_POLICY, type User } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
-import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault } from '../../src/vault/credentials.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
@@ -31,7 +31,7 @@ beforeEach(async () => {
   const identities = new Identities(store.users, quickHasher(), new Lockout(), Date.now, vault)
   other = await store.users.create(newUser('ops2', { groupIds: [estate.userGroup.id] }))
   for (const user of [estate.user, other]) await identities.setPassword(user.id, Secret.of('password'))
-  const recordings = new RecordingKeeper({
+  const recordings = new RecordingService({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],

@@ -13,7 +13,7 @@ import { Lockout } from '../../src/identity/lockout.ts'
 import type { AuthenticationMethod } from '../../src/model/authentication-methods.ts'
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
-import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, newUser, smallEstate } from '../store/fixture.ts'
@@ -48,7 +48,7 @@ beforeEach(async () => {
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const other = await store.users.create(newUser('ops2', { groupIds: [estate.userGroup.id] }))
   await identities.setPassword(other.id, Secret.of('ops2 password'))
-  const recordings = new RecordingKeeper({
+  const recordings = new RecordingService({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],

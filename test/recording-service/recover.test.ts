@@ -1,17 +1,17 @@
 /** The broker's start after a crash: what is told of recordings, and that it is told once. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { verifyStream } from '../../recordings/container/verify.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
 import { recoverSessions } from '../../src/recording-service/recover.ts'
-import { RecordingKeeper } from '../../src/recording-service/service.ts'
+import { RecordingService } from '../../src/recording-service/service.ts'
 import { identity, inPieces, makeSigner, recipient, removeRoots } from '../recordings/support.ts'
 import { idOf, type Setting, startSetting } from './setting.ts'
 
 let here: Setting
-let keeper: RecordingKeeper
+let recordingService: RecordingService
 const signer = makeSigner()
 beforeEach(async () => {
   here = await startSetting(signer)
@@ -22,13 +22,19 @@ beforeEach(async () => {
     identities: [identity],
     recipient,
   }
-  keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
+  recordingService = new RecordingService({
+    root: here.root,
+    keys,
+    recipients: [],
+    brokerKey: true,
+    minimumFree: 0,
+  })
 })
 afterEach(() => here.close())
 afterAll(removeRoots)
 
 const start = () =>
-  recoverSessions({ store: here.store, audit: here.audit, keeper, now: () => here.clock.now })
+  recoverSessions({ store: here.store, audit: here.audit, recordingService, now: () => here.clock.now })
 /** A session that the crash has left running; its recording as `change` leaves it. */
 async function crashed(number: number, change: (bytes: Buffer) => Buffer): Promise<string> {
   const { id } = await here.session(number, {}, { open: true })
@@ -37,6 +43,80 @@ async function crashed(number: number, change: (bytes: Buffer) => Buffer): Promi
   return path
 }
 const stateOf = async (number: number) => (await here.store.sessions.find(idOf(number)))?.recording?.state
+
+describe('a recording that a disk error has left open at the end of its session', () => {
+  const failed = { state: 'failed', size: 0, frames: 0, digest: '' } as const
+  /** As the session's end has left it in the store, with its file as `change` leaves it. */
+  async function ended(number: number, change: (bytes: Buffer) => Buffer): Promise<string> {
+    const { id } = await here.session(number, {
+      result: 'killed',
+      reason: 'the disk is full',
+      recording: failed,
+    })
+    const path = join((await findRecording(here.root, id))!.directory, FILE_NAME)
+    writeFileSync(path, change(readFileSync(path)))
+    return path
+  }
+  const torn = (bytes: Buffer) => bytes.subarray(0, -200)
+
+  test('is sealed at the next start, and all else of the session stays as it was told', async () => {
+    const path = await ended(1, torn)
+    const before = await here.store.sessions.find(idOf(1))
+    expect(await start()).toEqual([expect.stringMatching(/had ended: its recording is sealed up to /)])
+    const { digest, size, state, fault } = await verifyStream(inPieces(readFileSync(path)))
+    expect([state, fault]).toEqual(['recovered', undefined])
+    const after = await here.store.sessions.find(idOf(1))
+    expect(after).toEqual({ ...before, recording: { state, size, frames: expect.any(Number), digest } })
+    expect(await here.events('recording.recovered')).toMatchObject([
+      { fields: { session: idOf(1), digest, size } },
+    ])
+    expect(await here.events('session.close')).toEqual([])
+    expect(await start()).toEqual([])
+  })
+
+  test('is sealed at a later start where it cannot be at this one', async () => {
+    const path = await ended(1, torn)
+    const sign = recordingService.signRecovered
+    recordingService.signRecovered = () => Promise.reject(new Error('no space left on device'))
+    expect(await start()).toEqual([expect.stringMatching(/cannot be sealed now either: no space left/)])
+    expect(await stateOf(1)).toBe('failed')
+    expect(await here.events('recording.failed')).toEqual([])
+    recordingService.signRecovered = sign
+    expect(await start()).toHaveLength(1)
+    expect((await verifyStream(inPieces(readFileSync(path)))).fault).toBeUndefined()
+  })
+
+  test('is told though a crash came between its seal and the account of it', async () => {
+    await ended(1, torn)
+    const sessions = { ...here.store.sessions, update: () => Promise.reject(new Error('killed')) }
+    const now = () => here.clock.now
+    const killed = recoverSessions({
+      store: { ...here.store, sessions },
+      audit: here.audit,
+      recordingService,
+      now,
+    })
+    await expect(killed).rejects.toThrow('killed')
+    expect(await start()).toHaveLength(1)
+    expect(await stateOf(1)).toBe('recovered')
+    expect(await start()).toEqual([])
+  })
+
+  test('stays failed where it is damaged, is gone, or was closed in a way that nobody has seen', async () => {
+    const damaged = await ended(1, (bytes) => {
+      bytes[300] = (bytes[300] ?? 0) ^ 1
+      return torn(bytes)
+    })
+    const closed = await ended(2, (bytes) => bytes)
+    rmSync(dirname(await ended(3, torn)), { recursive: true })
+    const before = [damaged, closed].map((path) => readFileSync(path))
+    expect(await start()).toEqual([])
+    expect(await Promise.all([1, 2, 3].map(stateOf))).toEqual(['failed', 'failed', 'failed'])
+    expect([damaged, closed].map((path) => readFileSync(path))).toEqual(before)
+    expect(await here.events('recording.recovered')).toEqual([])
+    expect(await here.events('recording.failed')).toEqual([])
+  })
+})
 
 describe('a recording that a crash has left', () => {
   test('damaged is told once, left as it is, and still found by verify', async () => {
@@ -89,7 +169,9 @@ describe('a recording that a crash has left', () => {
       sessions: { ...here.store.sessions, update: () => Promise.reject(new Error('killed')) },
     }
     const now = () => here.clock.now
-    await expect(recoverSessions({ store, audit: here.audit, keeper, now })).rejects.toThrow('killed')
+    await expect(recoverSessions({ store, audit: here.audit, recordingService, now })).rejects.toThrow(
+      'killed',
+    )
     expect(await here.events('session.close')).toHaveLength(1)
     expect(await start()).toHaveLength(1)
     expect(await here.events('session.close')).toHaveLength(2)

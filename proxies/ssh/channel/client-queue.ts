@@ -10,11 +10,17 @@ const GATHERED = 256
 export class ClientQueue {
   #messages: Buffer[] = []
   #bytes = 0
+  #data = 0
   /** The last message is a view of this, which has room behind it. */
   #gathered: Buffer | undefined
 
   get isEmpty(): boolean {
     return this.#messages.length === 0
+  }
+
+  /** Bytes of data among them: the client has sent them, and the target has not got them. */
+  get data(): number {
+    return this.#data
   }
 
   /** They are copied. Throws MalformedError when it is too much. */
@@ -23,6 +29,7 @@ export class ClientQueue {
       if (!this.#gather(message)) {
         this.#messages.push(this.#kept(message))
         this.#bytes += message.length
+        this.#data += dataIn(message)
       }
     }
     if (this.#bytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
@@ -36,17 +43,19 @@ export class ClientQueue {
       if (this.#messages.length === 1) this.#gathered = undefined
       if (rest !== undefined) {
         this.#bytes += rest.length - first.length
+        this.#data += dataIn(rest) - dataIn(first)
         this.#messages[0] = rest
         return
       }
       this.#messages.shift()
       this.#bytes -= first.length
+      this.#data -= dataIn(first)
     }
   }
 
   clear(): void {
     this.#messages = []
-    this.#bytes = 0
+    this.#bytes = this.#data = 0
     this.#gathered = undefined
   }
 
@@ -77,6 +86,11 @@ export class ClientQueue {
     setDataLength(longer)
     this.#messages[this.#messages.length - 1] = longer
     this.#bytes += data.length
+    this.#data += data.length
     return true
   }
+}
+
+function dataIn(message: Buffer): number {
+  return message[0] === MSG.channelData ? dataOf(message).length : 0
 }

@@ -40,9 +40,9 @@ export class Flow {
     return Math.max(0, this.#window - this.#reserve)
   }
 
-  /** A difference of the window that is worth telling the sender. */
+  /** Bytes that are worth granting the sender: fewer wait, so that not every message costs an adjustment. */
   get step(): number {
-    return Math.floor(Math.min(this.limit, this.ahead || MAX_WINDOW) / STEP_PART)
+    return Math.max(1, Math.floor(Math.min(this.limit, this.ahead || this.room) / STEP_PART))
   }
 
   /** Bytes that the sender still believes it may send. */
@@ -69,10 +69,7 @@ export class Flow {
     return true
   }
 
-  /**
-   * Bytes to grant the sender now; they count as granted. Small differences wait, so that a receiver with a
-   * window over MAX_WINDOW does not cost an adjustment for every message.
-   */
+  /** Bytes to grant the sender now, if they are `atLeast` so many; they count as granted. */
   grant(atLeast = 1): number {
     const taken = Math.max(this.ahead, Math.min(this.#window - this.#reserve, this.limit))
     const due = taken - this.#credit - this.held

@@ -38,7 +38,7 @@ export interface ChannelHost {
   /** What the first terminal of the connection is shown, once. */
   takeMotd(): string | undefined
   /** Both sides have closed on both legs: the number is free again. */
-  gone(channel: Channel): void
+  onClosed(channel: Channel): void
   /** It takes nothing of what waits for it on its connection. */
   readonly isClientStuck: boolean
   /** The client is not read until the decision of a channel is there. */
@@ -104,7 +104,6 @@ export abstract class Channel {
     this.input = new Input({
       id,
       session: host.session,
-      client: this.client,
       target: this.target,
       flow: up,
       get recorder() {
@@ -205,6 +204,7 @@ export abstract class Channel {
       const message = isHeld || this.recorder?.isHolding ? this.#overtake(payload) : payload
       const rest = message && this.#queue.isEmpty ? this.#step(message) : message
       if (rest !== undefined) this.#queue.push([rest])
+      this.#grantClient()
     }
   }
 
@@ -266,11 +266,11 @@ export abstract class Channel {
   }
 
   /** The recording of the channel ends; called when the channel, or the whole session, is over. */
-  end(): void {
+  close(): void {
     this.stage = 'over'
     this.#terminal?.stop()
-    this.#filtered?.end()
-    this.recorder?.end()
+    this.#filtered?.close()
+    this.recorder?.close()
     this.recorder = undefined
   }
 
@@ -391,7 +391,17 @@ export abstract class Channel {
 
   /** Goes on with what waits, as far as it may. */
   protected drain(): void {
-    if (this.stage !== 'over' && !this.#isDismissed) this.#queue.drain((message) => this.#step(message))
+    if (this.stage === 'over' || this.#isDismissed) return
+    this.#queue.drain((message) => this.#step(message))
+    this.#grantClient()
+  }
+
+  /** What waits is in the bastion's hands still: until it goes on, the client gets no window for it. */
+  #grantClient(): void {
+    // A filter counts what it holds itself.
+    if (this.#filtered) return
+    this.#up.held = this.#queue.data
+    this.client.grant(this.#up, this.#up.step)
   }
 
   /** Handles one message of the client in order. Returns what of it has to wait. */
@@ -485,7 +495,7 @@ export abstract class Channel {
 
   #settle(): void {
     if (!this.client.isClosed || !this.target.isClosed) return
-    this.end()
-    this.host.gone(this)
+    this.close()
+    this.host.onClosed(this)
   }
 }

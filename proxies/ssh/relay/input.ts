@@ -13,7 +13,6 @@ export interface InputSurroundings {
   /** The channel's number. */
   readonly id: number
   readonly session: Pick<SshSession, 'bytesIn' | 'signs'>
-  readonly client: ChannelEnd
   readonly target: ChannelEnd
   /** Client to target. */
   readonly flow: Flow
@@ -37,7 +36,7 @@ export class Input {
    */
   pass(payload: Buffer, data: Uint8Array): Buffer | undefined {
     const around = this.#around
-    const { id, session, client, target, flow } = around
+    const { id, session, target, flow } = around
     if (data.length > flow.window) return payload
     // What the target has ended takes nothing any more.
     if (target.closedTo) return undefined
@@ -63,7 +62,6 @@ export class Input {
         if (!around.isPassing) return undefined
         target.pass(message)
       }
-      client.grant(flow, flow.step)
     }
     return undefined
   }

@@ -14,9 +14,9 @@ export const RECORDINGS = {
     severity: 'warning',
     trap: false,
     meaning:
-      'a recording that a crash had left open was sealed as far as it goes; the reason says what is missing, `duration` how much of what had been noted by `recording.progress` is',
+      'a recording that a crash, or a disk error, had left open was sealed as far as it goes; the reason says what is missing, `duration` how much of what had been noted by `recording.progress` is',
     fields: [...SESSION, 'size', 'digest', 'duration', 'reason'],
-    sentence: (f) => `the recording of ${session(f)} was sealed after a crash${because(f)}`,
+    sentence: (f) => `the recording of ${session(f)} was sealed at the start${because(f)}`,
   },
   'recording.progress': {
     severity: 'notice',

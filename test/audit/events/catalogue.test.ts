@@ -10,7 +10,7 @@ import { describeWithPeers, findProgram } from '../../peers/program.ts'
 import { baseMibs } from '../../peers/snmptrapd.ts'
 import { EVENT_CODES } from '../codes.ts'
 
-const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 
 /** `| a | b |` lines under a heading, without the table's head. */
 function table(text: string, heading: string): string[][] {

@@ -54,6 +54,8 @@ export interface World extends Peers {
   /** Output of targets that recorders of sessions' channels have seen. */
   readonly recorded: string
   openSession(): number
+  /** The session's recording takes no more, or takes it again. */
+  setFull(isFull: boolean): void
   /** As an administrator, or a rule, does. */
   kill(): void
   end(): void
@@ -89,7 +91,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       },
       resize: () => undefined,
       exit: () => undefined,
-      end: () => undefined,
+      close: () => undefined,
     }),
     forwardRecorder: () => ({
       fromClient: (data: Uint8Array) => {
@@ -98,21 +100,21 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       fromTarget: (data: Uint8Array) => {
         counted.out += data.length
       },
-      end: () => undefined,
+      close: () => undefined,
     }),
     bytesIn: 0,
     bytesOut: 0,
     signs: 0,
     isFull: false,
     stop: (result: SessionResult, reason: string) => session.onStop?.(result, reason),
-    end: async (result: string, reason?: string) => {
+    close: async (result: string, reason?: string) => {
       ended ??= reason ?? result
     },
   } as unknown as SshSession
   new Relay(client.transport, target.transport, session, {
     firstId,
     takeMotd: () => undefined,
-    onEnd: () => undefined,
+    onClosed: () => undefined,
   })
   return {
     client,
@@ -127,6 +129,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     get recorded() {
       return recorded
     },
+    setFull: (isFull) => Object.assign(session, { isFull }),
     kill: () => session.stop('killed', 'somebody said so'),
     settle: () => new Promise((resolve) => setImmediate(resolve)),
     openSession: () => {
@@ -136,7 +139,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       return parseChannelOpenConfirmation(client.take(MSG.channelOpenConfirmation).at(-1)!).sender
     },
     end: () => {
-      client.transport.onClose?.()
+      client.transport.onClosed?.()
     },
   }
 }
@@ -149,6 +152,7 @@ interface TestLeg extends Leg {
 /** What a relay holds a leg by. */
 export interface Flow {
   congested: boolean
+  flooded: boolean
   inKex: boolean
   readonly paused: boolean
   readonly mayRekey: (() => boolean) | undefined
@@ -168,7 +172,7 @@ function newLeg(): TestLeg {
     mayRekey: undefined as (() => boolean) | undefined,
     takeHeard: () => !isSilent,
     refreshKeys: () => undefined,
-    end: () => undefined,
+    close: () => undefined,
     destroy: () => undefined,
   }
   return {

@@ -2,11 +2,25 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
+import { bindingOf } from '../../../../proxies/rdp/credssp/binding.ts'
 import { STATUS } from '../../../../proxies/rdp/credssp/status.ts'
 import { buildTsRequest, parseTsRequest } from '../../../../proxies/rdp/credssp/ts-request.ts'
 import { CredSspError } from '../../../../proxies/rdp/gss/errors.ts'
 import { FLAG } from '../../../../proxies/rdp/ntlm/numbers.ts'
-import { answer, BINDINGS, createClient, createServer, PASSWORD, type PairOptions, talk } from './pair.ts'
+import {
+  answer,
+  BINDINGS,
+  createClient,
+  createServer,
+  PASSWORD,
+  type PairOptions,
+  PUBLIC_KEY,
+  talk,
+} from './pair.ts'
+
+const BOUND = { version: 6, publicKey: PUBLIC_KEY }
+/** The AV pair by which a client says that it sends a MIC. */
+const SAYS_MIC = Buffer.from('0600040002000000', 'hex')
 
 /** The reason by which the client ends it. */
 function clientError(work: () => unknown): CredSspError {
@@ -64,6 +78,31 @@ describe.each([false, true])('SPNEGO: %s', (isSpnego) => {
     )
     expect(error).toMatchObject({ reason: 'altered', status: undefined })
     expect(sent.every((message) => parseTsRequest(message).authInfo === undefined)).toBe(true)
+  })
+
+  const OF_OTHERS: [string, (right: Uint8Array, nonce: Uint8Array) => Uint8Array][] = [
+    ['another key', (_, nonce) => bindingOf('server', { ...BOUND, publicKey: Buffer.alloc(40, 1), nonce })],
+    ['another exchange', () => bindingOf('server', { ...BOUND, nonce: Buffer.alloc(32, 1) })],
+    ["the client's own words", (_, nonce) => bindingOf('client', { ...BOUND, nonce })],
+    ['an older version', (_, nonce) => bindingOf('server', { ...BOUND, version: 4, nonce })],
+    ['a part', (right) => right.subarray(1)],
+    ['nothing', () => new Uint8Array(0)],
+  ]
+
+  test.each(OF_OTHERS)('a server that seals a proof of %s: no password goes out either', (_, forge) => {
+    let nonce: Uint8Array = new Uint8Array(0)
+    let handed = 0
+    const exchange = (seal: (right: Uint8Array) => Uint8Array) =>
+      talk(createClient({ isSpnego }), createServer({ seal }), (message) => {
+        const request = parseTsRequest(message)
+        nonce = request.clientNonce ?? nonce
+        if (request.authInfo) handed++
+        return message
+      })
+    expect(clientError(() => exchange((right) => forge(right, nonce)))).toMatchObject({ reason: 'altered' })
+    expect(handed).toBe(0)
+    expect(exchange((right) => right).kind).toBe('done')
+    expect(handed).toBe(1)
   })
 
   test('channel bindings of another connection', () => {
@@ -207,6 +246,8 @@ describe('a client that', () => {
     const changes: [string, (token: Buffer) => void][] = [
       ['NTLMv1', (token) => token.writeUInt16LE(24, 20)],
       ['MIC', (token) => token.writeUInt32LE(64, 12 + 4)],
+      // Its MIC is there, and what the password signs does not say so.
+      ['MIC', (token) => token.writeUInt32LE(0, token.indexOf(SAYS_MIC) + 4)],
       ['protects', (token) => token.writeUInt32LE((token.readUInt32LE(60) & ~FLAG.SEAL) >>> 0, 60)],
       ['protects', (token) => token.writeUInt16LE(0, 52)],
     ]

@@ -4,6 +4,7 @@ import { CredSspClient } from '../../../../proxies/rdp/credssp/client.ts'
 import { CredSspServer, type ServerStep } from '../../../../proxies/rdp/credssp/server.ts'
 import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
 import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
+import type { Acceptor, SecurityContext } from '../../../../proxies/rdp/gss/mechanism.ts'
 import { NtlmAcceptor } from '../../../../proxies/rdp/ntlm/acceptor.ts'
 import { NtlmInitiator } from '../../../../proxies/rdp/ntlm/initiator.ts'
 import { judgeProof, type NtlmProof, ntHash } from '../../../../src/model/ntlm-auth.ts'
@@ -28,6 +29,8 @@ export interface PairOptions {
   clientBindings?: Uint8Array
   isSpnego?: boolean
   minimumVersion?: number
+  /** What the server seals instead of what it should. */
+  seal?: (right: Uint8Array) => Uint8Array
 }
 
 export function createInitiator({ password = PASSWORD, clientBindings }: PairOptions = {}): NtlmInitiator {
@@ -58,12 +61,32 @@ export function createClient(options: PairOptions = {}): CredSspClient {
 export const createAcceptor = (): NtlmAcceptor =>
   new NtlmAcceptor({ name: 'bastion', channelBindings: BINDINGS, random: counter(), now: () => NOW })
 
-export function createServer({ minimumVersion }: PairOptions = {}): CredSspServer {
+export function createServer({ minimumVersion, seal }: PairOptions = {}): CredSspServer {
+  const acceptor = new SpnegoAcceptor([createAcceptor()])
   return new CredSspServer({
-    acceptor: new SpnegoAcceptor([createAcceptor()]),
+    acceptor: seal ? sealing(acceptor, seal) : acceptor,
     publicKey: PUBLIC_KEY,
     ...(minimumVersion !== undefined && { minimumVersion }),
   })
+}
+
+function sealing(acceptor: Acceptor, seal: (right: Uint8Array) => Uint8Array): Acceptor {
+  return {
+    oid: acceptor.oid,
+    step: (token) => acceptor.step(token),
+    judged: (key) => {
+      const step = acceptor.judged(key)
+      if (step.kind !== 'in') return step
+      const { context } = step
+      const sealed: SecurityContext = {
+        wrap: (plain) => context.wrap(seal(plain)),
+        unwrap: (wrapped) => context.unwrap(wrapped),
+        signMechanisms: (list) => context.signMechanisms(list),
+        areMechanismsSigned: (list, signature) => context.areMechanismsSigned(list, signature),
+      }
+      return { ...step, context: sealed }
+    },
+  }
 }
 
 /** Whoever knows that Alice's password is PASSWORD. */

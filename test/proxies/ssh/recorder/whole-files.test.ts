@@ -139,6 +139,17 @@ describe('an upload', () => {
     expect(wire.notes.transfers[0]?.sha256).toBeUndefined()
   })
 
+  test('has none when something was copied into it, though it is written over and cut where that ends', () => {
+    const copied = (before: (wire: Wire) => unknown) => {
+      const wire = begin().open(1, '/f', 2, 'h').open(2, '/g', READ, 'g')
+      before(wire)
+      wire.put(3, 'h', 0, 'abcd').resize(4, 'h', 4).status(4, 0)
+      return wire.close(5, 'h').notes.transfers[0]
+    }
+    expect(copied((wire) => copyInto(wire, 'g', 'h'))?.sha256).toBeUndefined()
+    expect(copied(() => undefined)).toMatchObject({ path: '/f', sha256: ABCD })
+  })
+
   test('has none when another channel of the session is writing', () => {
     const one = begin()
     const other = new Wire(one).begin()
@@ -156,7 +167,7 @@ describe('an upload', () => {
     const one = begin()
     const other = new Wire(one).begin()
     other.open(1, '/g', WRITE, 'g').write(2, 'g', 0, 'x')
-    other.recorder.end()
+    other.recorder.close()
     one.open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd').close(3, 'h')
     expect(one.notes.transfers.at(-1)).toMatchObject({ path: '/f', sha256: ABCD })
   })
@@ -207,7 +218,7 @@ describe('an upload', () => {
       { path: '/f', direction: 'up', size: 4, result: 'failure' },
     ])
     const never = begin().open(1, '/f', WRITE, 'h').write(2, 'h', 0, 'abcd').close(3, 'h')
-    never.recorder.end()
+    never.recorder.close()
     expect(never.notes.transfers).toEqual([
       { path: '/f', direction: 'up', size: 4, result: 'the channel ended before all of it was answered' },
     ])

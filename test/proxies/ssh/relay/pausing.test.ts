@@ -1,17 +1,91 @@
 /** Which of its two legs a relay reads. */
-import { expect, test } from 'vitest'
-import { buildWindowAdjust } from '../../../../proxies/ssh/codec/build.ts'
-import { newWorld } from '../relay-world.ts'
+import { afterEach, expect, test, vi } from 'vitest'
+import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
+import {
+  buildData,
+  buildGlobalRequest,
+  buildPtyRequest,
+  buildShell,
+  buildWindowAdjust,
+} from '../../../../proxies/ssh/codec/build.ts'
+import { MSG } from '../../../../proxies/ssh/codec/messages.ts'
+import { type Flow, newWorld, type World } from '../relay-world.ts'
 
-test('a leg is not read while the other one takes nothing', () => {
+afterEach(() => void vi.useRealTimers())
+
+/** A world with a terminal in which a shell runs. */
+async function withShell(): Promise<{ world: World; channel: number }> {
   const world = newWorld(['SSH_SHELL'])
   const channel = world.openSession()
-  world.flow.target.congested = true
-  world.client.say(buildWindowAdjust(channel, 1))
+  const size = { columns: 80, rows: 24, widthPixels: 0, heightPixels: 0 }
+  const pty = { ...size, terminal: 'xterm', modes: new Uint8Array(0) }
+  world.client.say(buildPtyRequest(channel, false, pty), buildShell(channel, false))
+  await world.settle()
+  return { world, channel }
+}
+
+test.each([
+  ['the client', 'the target takes nothing', { target: { congested: true } }],
+  ['the target', 'the client takes nothing', { client: { congested: true } }],
+  ['the client', 'it reads none of its answers', { client: { flooded: true } }],
+  ['the target', 'it reads none of its answers', { target: { flooded: true } }],
+])('%s is not read while %s, and is again after that', (which, _, states) => {
+  const world = newWorld(['SSH_SHELL'])
+  const channel = world.openSession()
+  const looked = (state: Partial<Record<'client' | 'target', Partial<Flow>>>) => {
+    for (const leg of ['client', 'target'] as const) Object.assign(world.flow[leg], state[leg])
+    world.client.say(buildWindowAdjust(channel, 1))
+    return [world.flow.client.paused, world.flow.target.paused]
+  }
+  expect(looked(states)).toEqual([which === 'the client', which === 'the target'])
+  const free = { congested: false, flooded: false }
+  expect(looked({ client: free, target: free })).toEqual([false, false])
+})
+
+test('neither leg is read while the recording takes no more', () => {
+  const world = newWorld(['SSH_SHELL'])
+  const channel = world.openSession()
+  for (const isFull of [true, false]) {
+    world.setFull(isFull)
+    world.client.say(buildWindowAdjust(channel, 1))
+    expect([world.flow.client.paused, world.flow.target.paused]).toEqual([isFull, isFull])
+  }
+})
+
+test('what was typed while the client took nothing goes on when it takes again, whatever it says then', async () => {
+  const { world, channel } = await withShell()
+  const { client, target, flow } = world
+  vi.useFakeTimers({ toFake: ['performance'] })
+  flow.client.congested = true
+  target.say(buildData(channel, '$ '))
+  vi.advanceTimersByTime(TAKING_MS)
+  client.say(buildData(channel, 'id'))
+  expect(target.take(MSG.channelData)).toEqual([])
+  flow.client.congested = false
+  client.say(buildGlobalRequest({ name: 'keepalive@openssh.com', wantReply: true, data: new Uint8Array(0) }))
+  await world.settle()
+  expect(target.take(MSG.channelData)).toHaveLength(1)
+})
+
+test('a target is heard to its end, though the client that has gone takes nothing', async () => {
+  const { world, channel } = await withShell()
+  const { target, flow } = world
+  flow.client.congested = true
+  target.say(buildData(channel, '$ '))
+  expect(flow.target.paused).toBe(true)
+  world.end()
+  expect(flow.target.paused).toBe(false)
+  expect(world.ended).toBeUndefined()
+})
+
+test('the client is not read while the audit log is asked', async () => {
+  const world = newWorld(['SSH_SHELL'])
+  const channel = world.openSession()
+  world.client.say(buildShell(channel, true))
   expect(world.flow.client.paused).toBe(true)
   expect(world.flow.target.paused).toBe(false)
-  world.flow.target.congested = false
-  world.client.say(buildWindowAdjust(channel, 1))
+  await world.settle()
+  expect(world.opened).toEqual(['SSH_SHELL'])
   expect(world.flow.client.paused).toBe(false)
 })
 

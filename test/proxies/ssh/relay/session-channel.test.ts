@@ -17,6 +17,7 @@ import {
 import {
   dataOf,
   MSG,
+  parseChannelOpenConfirmation,
   parseChannelRequest,
   recipientOf,
   windowAdjustOf,
@@ -71,7 +72,7 @@ function newChannel(
     client: leg(toClient),
     target: leg(toTarget),
     session,
-    gone: () => undefined,
+    onClosed: () => undefined,
     takeMotd: () => undefined,
     isClientStuck: false,
     setDeciding: () => undefined,
@@ -222,7 +223,7 @@ describe('a recorder that holds input back', () => {
       .filter(([type]) => type === MSG.channelData)
       .map((payload) => Buffer.from(dataOf(payload)).toString())
 
-  async function begun(): Promise<void> {
+  async function begun(request = buildExec(7, true, 'sh')): Promise<void> {
     may = 0
     shown = ''
     recorder = {
@@ -232,7 +233,7 @@ describe('a recorder that holds input back', () => {
         shown += Buffer.from(data).toString()
       },
     }
-    channel.fromClient(buildExec(7, true, 'sh'))
+    channel.fromClient(request)
     await decided()
   }
 
@@ -252,6 +253,49 @@ describe('a recorder that holds input back', () => {
     expect(shown).toBe('abcdefghi')
     expect(kinds(toTarget).at(-1)).toBe(MSG.channelEof)
   })
+
+  /** Pastes into a terminal as fast as the window lets it, before a recorder that admits `step` bytes at a time. */
+  async function pasted(total: number, { window, step }: { window: number; step: number }) {
+    const size = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0 }
+    channel = newChannel(['SSH_SHELL'])
+    channel.offer()
+    toClient.length = 0
+    channel.confirmed({ recipient: 7, sender: 9, window, maxPacket: 32_768, typeData: NOTHING })
+    const { window: begin } = parseChannelOpenConfirmation(toClient[0]!)
+    channel.fromClient(buildPtyRequest(7, false, { ...size, modes: NOTHING }))
+    await begun(buildShell(7, false))
+    toTarget.length = 0
+    let [pasted, arrived, taken, most] = [0, 0, 0, 0]
+    for (let before = -1; arrived < total && before < pasted + arrived; ) {
+      before = pasted + arrived
+      const granted = toClient.filter(([type]) => type === MSG.channelWindowAdjust).map(windowAdjustOf)
+      const left = Math.min(total, begin + granted.reduce((sum, bytes) => sum + bytes, 0)) - pasted
+      const piece = Math.min(left, 32_768)
+      if (piece > 0) channel.fromClient(buildData(7, Buffer.alloc(piece, 'x')))
+      pasted += piece
+      may = step
+      again()
+      arrived = shown.length
+      most = Math.max(most, pasted - arrived)
+      if (arrived - taken < window / 2) continue
+      channel.fromTarget(buildWindowAdjust(7, arrived - taken))
+      taken = arrived
+    }
+    return { arrived, most }
+  }
+
+  test.each([
+    ['more than the bastion grants', 2 * 1024 * 1024],
+    ['less than that', 24 * 1024],
+  ])(
+    'has a paste whole, and never more of it than one window, of a target that takes %s',
+    async (_, window) => {
+      const { arrived, most } = await pasted(1024 * 1024, { window, step: 1_000 })
+      expect(arrived).toBe(1024 * 1024)
+      expect(most).toBeLessThanOrEqual(Math.min(window, TYPED_WINDOW))
+      expect(breach).toBeUndefined()
+    },
+  )
 
   test('and ends the channel has let nothing more pass', async () => {
     await begun()

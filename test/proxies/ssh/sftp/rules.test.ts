@@ -89,6 +89,14 @@ describe('a path that is denied', () => {
     }
   })
 
+  test('gets none either when it is a link, and is named by way of another', () => {
+    for (const rule of ['deny down /in/open', 'deny up /in/open']) {
+      const link = extended(1, 'hardlink@openssh.com', '/in/up/in/open', '/in/new')
+      expect(talk([rule]).ask(link).code, rule).toBe(DENIED)
+      expect(talk([rule]).ask(named(FXP.rename, 1, '/in/up/in/open', '/in/new')).code, rule).toBe(DENIED)
+    }
+  })
+
   test('is not made by moving something there', () => {
     const one = talk(['deny up /etc/**'])
     expect(one.ask(named(FXP.rename, 1, '/in/f', '/etc/cron')).code).toBe(DENIED)
@@ -159,7 +167,7 @@ describe('between a check and what it was for', () => {
     one.filter.fromClient(named(FXP.remove, 1, '/in/cur'))
     other.send(opening)
     expect(other.target.got.map(({ type }) => type)).toEqual([FXP.init])
-    one.filter.end()
+    one.filter.close()
     expect(other.woken).toBe(1)
     other.filter.resume()
     other.settle()

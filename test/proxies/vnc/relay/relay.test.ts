@@ -30,7 +30,7 @@ import { FRAME } from '../../../../recordings/container/frames.ts'
 import { parseKey, parsePointer } from '../../../../recordings/decode/graphics/events.ts'
 import { encodeEndOfContinuousUpdates, encodeServerCutText, encodeServerFence } from '../codec/encoders.ts'
 import { rectangle, update } from '../codec/streams.ts'
-import { newWorld } from '../relay-world.ts'
+import { newWorld, STATE } from '../relay-world.ts'
 
 const ALL = { x: 0, y: 0, width: 100, height: 80 }
 const ONE = { x: 0, y: 0, width: 1, height: 1 }
@@ -256,10 +256,44 @@ describe('keys and the pointer', () => {
     expect(target.take()).toHaveLength(0)
     const screen = { id: 0, x: 0, y: 0, width: 100, height: 80, flags: 0 }
     expect(viewer.take()).toEqual(update(encodeExtendedDesktopSize(1, 1, 100, 80, [screen])))
+    // Also where the target has said that it knows such wishes.
+    target.say(update(encodeExtendedDesktopSize(0, 0, 100, 80, [screen])))
+    target.take()
+    viewer.take()
+    viewer.say(encodeSetDesktopSize(320, 200, []))
+    expect(target.take()).toHaveLength(0)
+    expect(viewer.take()).toEqual(update(encodeExtendedDesktopSize(1, 1, 100, 80, [screen])))
     expect(session.signs).toBe(2)
     await vi.waitFor(() => expect(events).toHaveLength(1))
     expect(events[0]).toMatchObject(['channel.denied', { subprotocol: 'VNC_CLIPBOARD_UP' }])
   })
+})
+
+test('what a guest does while the target, or the recording, takes no more is left out for good', async () => {
+  const { target, session, room } = await newWorldWithPicture([])
+  const guest = room.join({
+    invitation: 'I',
+    name: 'Bob',
+    mode: 'control',
+    state: STATE,
+    stream: { congested: false, write: () => undefined },
+    onOut: () => undefined,
+  })
+  target.take()
+  const typed = (keysym: number) => {
+    guest.message({ kind: 'key', isDown: true, keysym, keycode: undefined })
+    return target.take()
+  }
+  expect(typed(0x61)).toEqual(encodeKey(true, 0x61))
+  target.congested = true
+  expect(typed(0x62)).toHaveLength(0)
+  target.congested = false
+  expect(typed(0x63)).toEqual(encodeKey(true, 0x63))
+  const full = vi.spyOn(session, 'isFull', 'get').mockReturnValue(true)
+  expect(typed(0x64)).toHaveLength(0)
+  full.mockRestore()
+  expect(typed(0x65)).toEqual(encodeKey(true, 0x65))
+  room.close('the test is over')
 })
 
 describe('the clipboard', () => {
@@ -408,7 +442,7 @@ describe('the end', () => {
   test('of the viewer is the session’s', async () => {
     const { viewer, target, closed } = await newWorld([])
     viewer.closed = true
-    viewer.onClose?.()
+    viewer.onClosed?.()
     expect(target.closed).toBe(true)
     await vi.waitFor(() => expect(closed).toEqual([{ result: 'success' }]))
   })
@@ -424,7 +458,7 @@ describe('the end', () => {
     broken.target.say(Buffer.of(99))
     expect(broken.lastWords[0]![1]).toMatch(/^the target broke the RFB protocol: .* found type 99$/)
     const gone = await newWorld([])
-    gone.target.onClose?.()
+    gone.target.onClosed?.()
     expect(gone.lastWords[0]![1]).toBe('the target closed the connection')
   })
 
@@ -447,7 +481,7 @@ describe('the end', () => {
   test('in the middle of an update nothing can be shown any more', async () => {
     const { target, viewer, lastWords } = await newWorld([])
     target.say(pixel().subarray(0, 10))
-    target.onClose?.()
+    target.onClosed?.()
     expect(lastWords).toEqual([])
     expect(viewer.closed).toBe(true)
   })

@@ -23,7 +23,7 @@ import { QUIET_MS, UNSEEN_MS } from '../../../../proxies/vnc/relay/limits.ts'
 import { FRAME } from '../../../../recordings/container/frames.ts'
 import { encodeEndOfContinuousUpdates, encodeServerFence } from '../codec/encoders.ts'
 import { rectangle, update } from '../codec/streams.ts'
-import { newWorld } from '../relay-world.ts'
+import { newWorld, STATE } from '../relay-world.ts'
 
 const ALL = { x: 0, y: 0, width: 100, height: 80 }
 const ONE = { x: 7, y: 8, width: 1, height: 1 }
@@ -154,6 +154,32 @@ describe('what a viewer does that keeps the target from being read', () => {
     target.say(PICTURE.subarray(10))
     expect(target.take()).toEqual(ASK)
     expect(viewer.paused).toBe(false)
+  })
+
+  test('is lost where a guest does it, until the picture has come through', async () => {
+    const world = await blocked()
+    const { target, room } = world
+    const guest = room.join({
+      invitation: 'I',
+      name: 'Bob',
+      mode: 'control',
+      state: STATE,
+      stream: { congested: false, write: () => undefined },
+      onOut: () => undefined,
+    })
+    target.take()
+    const typed = () => {
+      guest.message({ kind: 'key', isDown: true, keysym: 0x61, keycode: undefined })
+      return target.take()
+    }
+    expect(typed()).toEqual(KEY)
+    vi.advanceTimersByTime(UNSEEN_MS)
+    expect(typed()).toHaveLength(0)
+    drain(world)
+    target.say(PICTURE.subarray(10))
+    target.take()
+    expect(typed()).toEqual(KEY)
+    room.close('the test is over')
   })
 
   test('is not helped by taking a little now and then', async () => {
@@ -325,7 +351,7 @@ describe('at the end', () => {
     viewer.say(ASK, KEY)
     target.take()
     viewer.closed = true
-    viewer.onClose?.()
+    viewer.onClosed?.()
     const before = graphics().length
     target.say(PICTURE)
     expect(target.take()).toEqual(ASK)
@@ -362,13 +388,13 @@ describe('at the end', () => {
     const idle = await shown([])
     idle.viewer.say(KEY)
     vi.advanceTimersByTime(UNSEEN_MS)
-    idle.viewer.onClose?.()
+    idle.viewer.onClosed?.()
     expect(idle.target.closed).toBe(true)
     const busy = await shown([])
     busy.viewer.say(KEY)
-    busy.viewer.onClose?.()
+    busy.viewer.onClosed?.()
     expect(busy.target.closed).toBe(false)
-    busy.target.onClose?.()
+    busy.target.onClosed?.()
     await vi.waitFor(() => expect(busy.closed).toMatchObject([{ result: 'success' }]))
   })
 })
