@@ -152,6 +152,8 @@ interface TestLeg extends Leg {
 /** What a relay holds a leg by. */
 export interface Flow {
   congested: boolean
+  written: number
+  waiting: number
   flooded: boolean
   inKex: boolean
   readonly paused: boolean
@@ -166,6 +168,8 @@ function newLeg(): TestLeg {
     onMessage: undefined as ((payload: Buffer) => void) | undefined,
     closed: false,
     congested: false,
+    written: 0,
+    waiting: 0,
     flooded: false,
     paused: false,
     inKex: false,
