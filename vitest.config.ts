@@ -1,16 +1,43 @@
 import { defineConfig } from 'vitest/config'
+import { GATE_COPIES } from './src/contract/copying-gate.ts'
+import { filesOf, type ProjectName } from './test/projects.ts'
+
+/** Hundreds of its tests drive real programs. Half of their time is waiting: four files for two processors. */
+const driving = (name: ProjectName) => ({
+  extends: true as const,
+  test: {
+    name,
+    ...filesOf(name),
+    globalSetup: ['test/peers/global-setup.ts'],
+    maxWorkers: 4,
+    sequence: { groupOrder: 1 },
+    // Brokers that a test starts give their proxies copies of what the gate says, as another process would get them.
+    env: { [GATE_COPIES]: '1' },
+  },
+})
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/peers/rsa-host-key.ts', 'test/peers/port-claims.ts'],
     pool: 'forks',
-    // Two processors; half of the tests' time is waiting for a time to pass.
-    maxWorkers: 4,
-    // Hundreds of tests drive real programs on two busy processors. What passes at its second attempt only is named
-    // at the end of the run (test/run.mjs), so that it is looked at; it does not stop a submission.
+    // What passes at its second attempt only is named at the end of the run (test/second-attempts.ts).
     retry: process.env.CI ? 1 : 0,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          ...filesOf('unit'),
+          setupFiles: ['test/unit-guard.ts'],
+          // Files of one process share what they import: half of the time would go into compiling it again.
+          isolate: false,
+          maxWorkers: 2,
+        },
+      },
+      driving('slow'),
+      driving('e2e'),
+      driving('peers'),
+    ],
   },
 })

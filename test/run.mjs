@@ -1,6 +1,14 @@
 /**
- * `npm test`: type check, lint, every test. Arguments are handed to vitest (`npm test -- test/model`). The last
- * line counts the tests; the type check and the lint count as one each.
+ * `npm test`: type check, lint, every test. Arguments are handed to vitest, which then runs alone, and installs no
+ * programs unless a chosen test talks to them:
+ *
+ *   npm test -- test/model             the test files whose path contains it
+ *   npm test -- --project e2e          a project of test/projects.ts
+ *   npm test -- test/model -t 'text'   the tests with this in their name
+ *   npm run test:unit                  the project `unit`: no programs, no sockets, under a minute
+ *   npm run check                      type check and lint
+ *
+ * The last line counts the tests; of a whole run the type check and the lint count as one each.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -57,13 +65,16 @@ function countTests(code) {
 
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => running?.kill(signal))
 
-count(await step('type check', 'tsc', ['--noEmit']))
-count(await step('lint', 'biome', ['check', '--error-on-warnings', '.']))
+const args = process.argv.slice(2)
+if (args.length === 0) {
+  count(await step('type check', 'tsc', ['--noEmit']))
+  count(await step('lint', 'biome', ['check', '--error-on-warnings', '.']))
+}
 const reporters = ['default', 'json', './test/second-attempts.ts'].map((name) => `--reporter=${name}`)
 reporters.push(`--outputFile.json=${report}`)
 // Hundreds of brokers and commands are started, and half of what a start costs is compiling the same files.
 const env = { NODE_COMPILE_CACHE: join(folder, 'compiled') }
-countTests(await step('tests', 'vitest', ['run', ...reporters, ...process.argv.slice(2)], env))
+countTests(await step('tests', 'vitest', ['run', ...reporters, ...args], env))
 rmSync(folder, { recursive: true, force: true })
 
 const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : ''

@@ -30,7 +30,10 @@ export interface DesktopWay<Session extends ProxySession, Target> {
 }
 
 /** Never rejects: a session that came to nothing is accounted for. `signal`: nobody waits for it any more, and why. */
-export async function openDesktop<Session extends ProxySession, Target extends { pipe: { destroy(): void } }>(
+export async function openDesktop<
+  Session extends ProxySession,
+  Target extends { stream: { destroy(): void } },
+>(
   { gate, connections, identity, source }: DesktopOpeningOptions,
   { protocol, begin, reach }: DesktopWay<Session, Target>,
   choice: Choice,
@@ -51,15 +54,15 @@ export async function openDesktop<Session extends ProxySession, Target extends {
     const either = AbortSignal.any([signal, stopped.signal])
     const target = await reach(session, answer.session, either)
     if (either.aborted) {
-      target.pipe.destroy()
+      target.stream.destroy()
       throw new TargetError(String(either.reason))
     }
     return { session, target }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     if (session) {
-      connections.over(session)
-      await session.end('failure', reason)
+      connections.onClosed(session)
+      await session.close('failure', reason)
     }
     const message = error instanceof TargetError || session?.stopped ? reason : INTERNAL
     return { message, ...(question && error instanceof CredentialRefusedError && { question }) }

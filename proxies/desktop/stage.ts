@@ -15,7 +15,7 @@ export interface Drawing {
 
 export interface StageOptions {
   /** Nothing is drawn while it is full: `settle` when it is not any more. */
-  pipe: { readonly congested: boolean }
+  stream: { readonly congested: boolean }
   /** Milliseconds of a clock that never goes back. */
   now?: () => number
   /** Somebody is there to be drawn for. */
@@ -184,8 +184,8 @@ export class Stage {
 
   #begin(): void {
     const screen = this.#screen
-    const { pipe, isAwaited, begin } = this.#options
-    if (!screen || !isAwaited() || this.#pause || pipe.congested) return
+    const { stream, isAwaited, begin } = this.#options
+    if (!screen || !isAwaited() || this.#pause || stream.congested) return
     const wait = this.#next - this.#now()
     if (wait > 0) {
       this.#pause = setTimeout(() => {
@@ -207,7 +207,7 @@ export class Stage {
   /** A part a turn, while the other side takes them. */
   #draw(): void {
     const drawing = this.#drawing
-    if (!drawing || this.#drawingTurn || this.#options.pipe.congested) return
+    if (!drawing || this.#drawingTurn || this.#options.stream.congested) return
     const part = drawing.left.shift()
     if (part) drawing.draw(part)
     if (drawing.left.length === 0) {

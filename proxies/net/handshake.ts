@@ -1,8 +1,8 @@
 /** The time of a target that has a desktop, from its socket to the session: bounded, and given up when nobody waits. */
 import type { Socket } from 'node:net'
 import { TargetError } from '../wording/errors.ts'
+import { ByteStream } from './byte-stream.ts'
 import { givenUp } from './dial.ts'
-import { Pipe } from './pipe.ts'
 
 /** A target may take its time with a password that is wrong. */
 const HANDSHAKE_MS = 30_000
@@ -21,19 +21,19 @@ export interface HandshakeOptions {
 export async function handshake<T>(
   socket: Socket,
   { name, signal }: HandshakeOptions,
-  shake: (pipe: Pipe) => Promise<T>,
+  shake: (stream: ByteStream) => Promise<T>,
 ): Promise<T> {
-  const pipe = new Pipe(socket)
+  const stream = new ByteStream(socket)
   const late = new TargetError(`${name} did not let the bastion in within ${HANDSHAKE_MS / 1000} s`)
-  const timer = setTimeout(() => pipe.destroy(late), HANDSHAKE_MS)
-  const give = (): void => pipe.destroy(givenUp(signal))
+  const timer = setTimeout(() => stream.destroy(late), HANDSHAKE_MS)
+  const give = (): void => stream.destroy(givenUp(signal))
   signal.addEventListener('abort', give)
   if (signal.aborted) give()
   try {
-    return await shake(pipe)
+    return await shake(stream)
   } catch (error) {
-    const { failure } = pipe
-    pipe.destroy()
+    const { failure } = stream
+    stream.destroy()
     throw failure instanceof TargetError ? failure : error
   } finally {
     clearTimeout(timer)

@@ -7,6 +7,6 @@ export const FLOOD_MARK = 1024 * 1024
 /** A peer that vanishes is noticed by TCP, from here on within ten seconds, where its protocol asks for no answer. */
 export const KEEPALIVE_MS = 30_000
 /** How long a client whose session was ended here has to read why and leave. */
-export const FAREWELL_MS = 1_000
+export const DISCONNECT_MS = 1_000
 /** How long a closing connection may take to drain its last messages. */
 export const LINGER_MS = 5_000

@@ -29,7 +29,7 @@ export class ReadTurns {
   }
 
   /** This connection is closed. */
-  gone(connection: object): void {
+  onClosed(connection: object): void {
     this.#recent.delete(connection)
   }
 
@@ -78,7 +78,7 @@ export class ReadTurn {
   }
 
   /** The connection is closed. */
-  gone(): void {
-    readTurns.gone(this)
+  onClosed(): void {
+    readTurns.onClosed(this)
   }
 }

@@ -6,7 +6,7 @@ import type { Gate, Identity } from '../../src/contract/gate.ts'
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
 import { dayMessage, failureMessage, recordedNotice } from '../desktop/screens/message.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
-import { end } from '../net/farewell.ts'
+import { end } from '../net/disconnect.ts'
 import type { Connections, ProxyConnection } from '../session/connections.ts'
 import type { SessionResult } from '../session/session.ts'
 import { INTERNAL } from '../wording/errors.ts'
@@ -28,7 +28,7 @@ export interface ConnectionOptions extends Omit<RdpArrival, 'signedIn'> {
   /** The message of the day. */
   motd?: string
   /** Nothing is left of the connection. */
-  onGone: () => void
+  onClosed: () => void
 }
 
 /** Of the time for the sign-in: what is left of it then is for the client to be told. */
@@ -54,7 +54,7 @@ export class RdpConnection implements ProxyConnection {
   constructor(options: ConnectionOptions) {
     this.#options = options
     const { client, graceMs } = options
-    client.onGone = () => void this.#leave('success')
+    client.onClosed = () => void this.#leave('success')
     client.onDrain = () => this.#display?.drained()
     client.onBroken = (error) => void this.#leave('failure', error.message)
     const leave = (reason: string, error: number) => () => void this.#leave('failure', reason, error)
@@ -162,7 +162,7 @@ export class RdpConnection implements ProxyConnection {
     const { session, target } = opened
     const { client, bastion } = this.#options
     session.onStop = (result, reason) => void this.#leave(result, reason, ERROR_INFO.administratorDisconnect)
-    target.pipe.onClose = () => void this.#leave('failure', 'the target closed the connection')
+    target.stream.onClosed = () => void this.#leave('failure', 'the target closed the connection')
     if (session.stopped) {
       await this.#leave('failure')
       return
@@ -187,7 +187,7 @@ export class RdpConnection implements ProxyConnection {
       client,
       ...opened,
       onLastWords: (desktop, reason, code) => this.#lastWords(desktop, reason, code),
-      onEnd: () => void this.#leave('success'),
+      onClosed: () => void this.#leave('success'),
     })
   }
 
@@ -226,28 +226,28 @@ export class RdpConnection implements ProxyConnection {
     const { client } = this.#options
     if (error !== undefined) this.#display?.tellError(error)
     client.sendDisconnect()
-    end(client.pipe)
+    end(client.stream)
   }
 
   /** Nothing goes on. Never rejects. */
   async #leave(result: SessionResult, reason?: string, error?: number): Promise<void> {
     if (this.#isLeaving) return
     this.#isLeaving = true
-    const { connections, onGone } = this.#options
+    const { connections, onClosed: onGone } = this.#options
     this.#abandon.abort(reason ?? 'the client has gone')
     clearTimeout(this.#idle)
     clearTimeout(this.#late)
-    this.#signIn?.gone()
+    this.#signIn?.onClosed()
     this.#close(error)
     this.#display?.close()
     try {
       await this.#opening
       const opened = this.#opened
       if (opened) {
-        opened.target.pipe.onClose = undefined
-        opened.target.pipe.destroy()
-        connections.over(opened.session)
-        await opened.session.end(result, reason)
+        opened.target.stream.onClosed = undefined
+        opened.target.stream.destroy()
+        connections.onClosed(opened.session)
+        await opened.session.close(result, reason)
       }
       await this.#forget()
     } finally {

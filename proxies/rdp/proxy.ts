@@ -31,9 +31,9 @@ export class RdpProxy {
           arrival.signedIn()
           connections.add(connection, identity)
         }
-        const onGone = (): void => connections.remove(connection)
+        const onClosed = (): void => connections.remove(connection)
         const { motd } = this
-        const options = { ...arrival, gate, connections, bastion, signedIn, onGone }
+        const options = { ...arrival, gate, connections, bastion, signedIn, onClosed }
         const connection = new RdpConnection({ ...options, ...(motd !== undefined && { motd }) })
         connection.begin()
       },

@@ -61,7 +61,7 @@ export class RdpSignIn {
   }
 
   /** The connection is gone. */
-  gone(): void {
+  onClosed(): void {
     this.#isGone = true
     const challenge = this.#pending
     this.#pending = undefined
@@ -97,7 +97,7 @@ export class RdpSignIn {
           return REJECTED
       }
       if (this.#isGone || MAX_AUTH_TRIES <= this.#tries) {
-        this.gone()
+        this.onClosed()
         return TOO_MANY
       }
       const answers = await this.#answers(answer.challenge)
@@ -112,7 +112,7 @@ export class RdpSignIn {
     const own = display()
     const answer = await own.ask(challengeForm({ bastion, challenge }, own.size))
     if (answer !== 'cancelled') return answer.answers
-    this.gone()
+    this.onClosed()
     return undefined
   }
 }

@@ -41,7 +41,7 @@ export class Connections {
   }
 
   /** The session has ended, or never began. */
-  over({ id }: Pick<ProxySession, 'id'>): void {
+  onClosed({ id }: Pick<ProxySession, 'id'>): void {
     this.#early.take(id)
     this.#sessions.delete(id)
   }

@@ -73,7 +73,7 @@ export class LiveTap {
   }
 
   /** The recording ends: what is there goes to the broker, and nothing after it. */
-  finish(): void {
+  close(): void {
     if (this.#isOn && this.#frames.length > 0) this.#send()
     this.stop()
   }

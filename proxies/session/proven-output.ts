@@ -44,14 +44,14 @@ export class ProvenOutput {
   }
 
   /** The recording has failed: what waits is dropped, and what is said from now on is the bastion's own. */
-  abandon(): void {
+  destroy(): void {
     this.#isOver = true
     this.#options.client.onSend = undefined
     this.#drop()
   }
 
   /** Resolves when nothing waits any more; what a disk that hangs holds up is dropped. */
-  async finish(): Promise<void> {
+  async flushAll(): Promise<void> {
     if (this.#held.length === 0 && !this.#isProving) return
     const inTime = new AbortController()
     const late = sleep(RECORDING_CLOSE_MS, undefined, { signal: inTime.signal }).catch(() => undefined)
@@ -60,7 +60,7 @@ export class ProvenOutput {
     })
     await Promise.race([empty, late])
     inTime.abort()
-    this.abandon()
+    this.destroy()
   }
 
   #hold(payload: Uint8Array): void {
@@ -80,7 +80,7 @@ export class ProvenOutput {
       try {
         await flush()
       } catch {
-        this.abandon()
+        this.destroy()
       }
       if (this.#isOver) break
       for (const payload of batch) {

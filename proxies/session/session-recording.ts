@@ -74,8 +74,8 @@ export class SessionRecording implements FrameSink {
   }
 
   /** Closes it with this reason; the session goes on, and nothing of what follows is kept. */
-  abandon(reason: string): void {
-    this.#tap?.finish()
+  stop(reason: string): void {
+    this.#tap?.close()
     this.#closed = this.#writer?.close({ result: 'failure', reason })
     this.#writer = undefined
     this.#options.onDrain()
@@ -144,7 +144,7 @@ export class SessionRecording implements FrameSink {
 
   /** Seals it; a disk that hangs is not waited for. The broker knows itself what was sealed. */
   async seal(end: End): Promise<void> {
-    this.#tap?.finish()
+    this.#tap?.close()
     const closed = this.#closed ?? this.#writer?.close(end)
     if (!closed) return
     const inTime = new AbortController()

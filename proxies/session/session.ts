@@ -78,7 +78,7 @@ export class ProxySession {
     try {
       await this.recording.begin(recording)
     } catch (error) {
-      await this.end(
+      await this.close(
         'failure',
         `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`,
       )
@@ -92,7 +92,7 @@ export class ProxySession {
       this.stop('failure', reason)
       return
     }
-    this.recording.abandon(reason)
+    this.recording.stop(reason)
     this.tell('channel.unrecorded', { reason: `${reason}; the session goes on, as its policy says` })
     this.onTell?.('this session is not recorded from here on')
   }
@@ -156,7 +156,7 @@ export class ProxySession {
   }
 
   /** Seals the recording and accounts for the session. Safe to call again: the first call counts. */
-  end(result: SessionResult, reason?: string): Promise<void> {
+  close(result: SessionResult, reason?: string): Promise<void> {
     this.#ending ??= this.#close(this.#stopped?.result ?? result, this.#stopped?.reason ?? reason)
     return this.#ending
   }

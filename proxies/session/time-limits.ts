@@ -10,7 +10,7 @@ export interface TimeLimited {
   readonly signs: number
   /** Shown to the user. */
   warn(text: string): void
-  end(reason: string): void
+  stop(reason: string): void
 }
 
 /** An idle limit is looked at so many times in its length, and kept to that part of it. */
@@ -71,9 +71,9 @@ export class TimeLimits {
     const idle = (now - this.#lastSign) / 1000
     const { idleTimeout, maxDuration } = this.#options
     if (maxDuration > 0 && lasted >= maxDuration) {
-      this.#session.end(`the session has lasted ${durationText(maxDuration)}, which is the limit`)
+      this.#session.stop(`the session has lasted ${durationText(maxDuration)}, which is the limit`)
     } else if (idleTimeout > 0 && idle >= idleTimeout) {
-      this.#session.end(`nothing was done for ${durationText(idleTimeout)}`)
+      this.#session.stop(`nothing was done for ${durationText(idleTimeout)}`)
     } else {
       this.#warn('duration', maxDuration, lasted, 'that is its limit')
       this.#warn('idle', idleTimeout, idle, 'type something to go on')

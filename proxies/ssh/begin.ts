@@ -16,7 +16,7 @@ export interface SignedInOptions {
   motd?: string
 }
 
-export class SignedIn {
+export class SshConnections {
   readonly #options: SignedInOptions
   /** For connections from now on. */
   motd: string | undefined
@@ -36,7 +36,7 @@ export class SignedIn {
       ident: IDENT,
       backs,
       motd: this.motd,
-      onGone: () => connections.remove(connection),
+      onClosed: () => connections.remove(connection),
     })
     connections.add(connection, signedIn.identity.token)
   }

@@ -4,7 +4,7 @@
 import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/contract/gate.ts'
 import { formatLogin } from '../../src/model/login.ts'
 import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
-import { farewell } from '../net/farewell.ts'
+import { disconnect } from '../net/disconnect.ts'
 import type { Connections } from '../session/connections.ts'
 import type { SessionResult } from '../session/session.ts'
 import type { TerminalBacks } from '../terminal/back.ts'
@@ -33,7 +33,7 @@ export interface ConnectionOptions {
   /** What a terminal is shown once, at the beginning of a shell or of the menu. */
   motd: string | undefined
   /** Nothing is left of the connection. */
-  onGone: () => void
+  onClosed: () => void
 }
 
 /** What a login without target is told where there is no terminal to choose in. */
@@ -72,7 +72,7 @@ export class SshConnection {
       return text
     }
     this.#takeMotd = takeMotd
-    client.onClose = () => {
+    client.onClosed = () => {
       this.#abandon.abort('the client has gone')
       this.#lobby.close()
       void this.#leave()
@@ -119,8 +119,8 @@ export class SshConnection {
       return
     }
     this.#abandon.abort(reason)
-    this.#lobby.end(reason)
-    farewell(this.#options.client)
+    this.#lobby.endChannels(reason)
+    disconnect(this.#options.client)
   }
 
   /** The target of the login string. */
@@ -146,7 +146,7 @@ export class SshConnection {
       channel,
     )
     if (relay instanceof Relay) {
-      const adopted = channel.release()
+      const adopted = channel.handOver()
       if (adopted) relay.guarded(() => relay.adopt(adopted))
       this.#handOver(relay)
       return
@@ -205,14 +205,14 @@ export class SshConnection {
       return new Relay(client, target, session, {
         firstId: this.#lobby.nextId,
         takeMotd: this.#takeMotd,
-        onEnd: () => void this.#leave(),
+        onClosed: () => void this.#leave(),
       })
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       if (session) {
-        connections.over(session)
+        connections.onClosed(session)
         this.#session = undefined
-        await session.end('failure', reason)
+        await session.close('failure', reason)
       }
       const message = error instanceof TargetError || session?.stopped ? reason : INTERNAL
       if (!question || !(error instanceof CredentialRefusedError)) return { message }
@@ -230,12 +230,12 @@ export class SshConnection {
 
   /** After the client has gone, or the relay has ended. Never rejects. */
   async #leave(): Promise<void> {
-    const { gate, identity, connections, onGone } = this.#options
+    const { gate, identity, connections, onClosed: onGone } = this.#options
     try {
       await this.#connecting
       if (this.#session) {
-        await this.#session.end('success')
-        connections.over(this.#session)
+        await this.#session.close('success')
+        connections.onClosed(this.#session)
       }
       await gate.leave({ identity: identity.token })
     } catch {

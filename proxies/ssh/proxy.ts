@@ -1,13 +1,13 @@
 /** The SSH proxy as the broker starts it: one listener and its front. */
 import type { Gate } from '../../src/contract/gate.ts'
-import { Door } from '../net/accept.ts'
-import { IDENT, type SignedIn } from './begin.ts'
+import { Listener } from '../net/listener.ts'
+import { IDENT, type SshConnections } from './begin.ts'
 import { type HostCertificate, SshFront } from './front/front.ts'
 
 export interface SshProxyOptions {
   gate: Gate
   /** Where those who have signed in go on. */
-  signedIn: SignedIn
+  signedIn: SshConnections
   /** Private host keys in OpenSSH's PEM form, one of a type, in the order of preference. */
   hostKeys: string[]
   /** Keys that clients are told of before they are used. */
@@ -21,7 +21,7 @@ export interface SshProxyOptions {
 
 export class SshProxy {
   readonly #front: SshFront
-  readonly #door: Door
+  readonly #listener: Listener
 
   constructor(options: SshProxyOptions) {
     this.#front = new SshFront({
@@ -32,11 +32,11 @@ export class SshProxy {
       ...(options.banner !== undefined && { banner: options.banner }),
       ident: IDENT,
       onSignedIn: (identity, source, client, socket) => {
-        this.#door.signedIn(socket)
+        this.#listener.signedIn(socket)
         options.signedIn.begin({ identity, source, protocol: 'SSH', client })
       },
     })
-    this.#door = new Door({
+    this.#listener = new Listener({
       graceMs: options.loginGraceMs,
       onSocket: (socket) => this.#front.accept(socket),
     })
@@ -44,7 +44,7 @@ export class SshProxy {
 
   /** Resolves when the port is bound; rejects with the system's error. */
   listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#door.listen(host, port)
+    return this.#listener.listen(host, port)
   }
 
   /** For connections from now on. */
@@ -59,11 +59,11 @@ export class SshProxy {
 
   /** Takes no more connections, and drops those that have not signed in. */
   close(): void {
-    this.#door.close()
+    this.#listener.close()
   }
 
   /** Drops every connection that is left. */
   destroy(): void {
-    this.#door.destroy()
+    this.#listener.destroy()
   }
 }

@@ -21,7 +21,7 @@ export class TerminalClient {
   /** `congested` has become false. */
   onDrain: (() => void) | undefined
   /** The connection is gone, once. */
-  onClose: (() => void) | undefined
+  onClosed: (() => void) | undefined
 
   readonly #socket: Socket
   readonly #wire: ClientWire
@@ -56,9 +56,9 @@ export class TerminalClient {
     socket.on('_tlsError', () => socket.destroy())
     socket.once('close', () => {
       this.#closed = true
-      this.#turn.gone()
+      this.#turn.onClosed()
       this.#wire.stop()
-      this.onClose?.()
+      this.onClosed?.()
     })
   }
 
@@ -119,7 +119,7 @@ export class TerminalClient {
   }
 
   /** Sends what waits, and closes; nothing more is heard of the client. */
-  end(): void {
+  close(): void {
     if (this.#isEnding) return
     this.#isEnding = true
     this.#socket.end()
@@ -151,7 +151,7 @@ export class TerminalClient {
     } catch (error) {
       if (!(error instanceof MalformedError)) throw error
       this.show(`\r\nsallyport: ${error.message}\r\n`)
-      this.end()
+      this.close()
     }
     this.#turn.spend(bytes.length)
     // A client that negotiates and does not read what it is answered is not heard either.

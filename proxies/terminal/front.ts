@@ -8,8 +8,8 @@ import type { Gate, Identity, Source } from '../../src/contract/gate.ts'
 import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { isFrom, plainAddress } from '../../src/model/networks.ts'
 import type { TerminalProtocol } from '../../src/model/rights.ts'
-import { Door } from '../net/accept.ts'
 import { LINGER_MS } from '../net/limits.ts'
+import { Listener } from '../net/listener.ts'
 import { TerminalClient } from './client.ts'
 import type { ClientProtocol } from './client-wire.ts'
 import { TerminalSignIn } from './sign-in.ts'
@@ -34,7 +34,7 @@ export type Security = { allow: readonly string[] } | { tls: SecureContext }
 
 export class TerminalFront {
   readonly #options: TerminalFrontOptions
-  readonly #door: Door
+  readonly #listener: Listener
   /** For connections from now on. */
   security: Security
   banner: string | undefined
@@ -43,7 +43,7 @@ export class TerminalFront {
     this.#options = options
     this.banner = options.banner
     this.security = options.security
-    this.#door = new Door({
+    this.#listener = new Listener({
       graceMs: options.loginGraceMs,
       urgent: options.urgent,
       onSocket: (socket) => this.#welcome(socket),
@@ -52,17 +52,17 @@ export class TerminalFront {
 
   /** Resolves when the port is bound; rejects with the system's error. */
   listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#door.listen(host, port)
+    return this.#listener.listen(host, port)
   }
 
   /** Takes no more connections, and drops those that have not signed in. */
   close(): void {
-    this.#door.close()
+    this.#listener.close()
   }
 
   /** Drops every connection that is left. */
   destroy(): void {
-    this.#door.destroy()
+    this.#listener.destroy()
   }
 
   #welcome(socket: Socket): void {
@@ -88,7 +88,7 @@ export class TerminalFront {
     client.show(`${this.banner ?? ''}${isClear ? CLEAR_TEXT : ''}`)
     const signedIn = await signIn.run(user)
     if (!signedIn) return
-    this.#door.signedIn(socket)
+    this.#listener.signedIn(socket)
     client.paused = true
     client.signedIn()
     onSignedIn(signedIn.identity, source, client, signedIn.ahead)

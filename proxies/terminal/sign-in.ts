@@ -28,7 +28,7 @@ export interface TerminalSignInOptions {
   client: TerminalClient
 }
 
-export interface SignedIn {
+export interface TerminalArrival {
   identity: Identity
   /** What was typed after the last answer. */
   ahead: Uint8Array
@@ -66,14 +66,14 @@ export class TerminalSignIn {
       this.#ahead = Buffer.concat([this.#ahead, bytes])
       this.#look()
     }
-    this.#client.onClose = () => this.#gone()
+    this.#client.onClosed = () => this.#gone()
   }
 
   /**
    * Who has signed in; undefined: nobody, and the connection is closing. `user`: whom the client has named, which saves
    * one question. Never rejects.
    */
-  async run(user: string | undefined): Promise<SignedIn | undefined> {
+  async run(user: string | undefined): Promise<TerminalArrival | undefined> {
     try {
       const identity = await this.#signIn(user)
       if (identity && !this.#client.closed) return { identity, ahead: this.#takeAhead() }
@@ -82,7 +82,7 @@ export class TerminalSignIn {
       if (!(error instanceof Left)) this.#client.show(`sallyport: ${INTERNAL}\r\n`)
       this.#drop()
     }
-    this.#client.end()
+    this.#client.close()
     return undefined
   }
 

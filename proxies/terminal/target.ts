@@ -38,7 +38,7 @@ export class TerminalTarget {
   /** `congested` has become false. */
   onDrain: (() => void) | undefined
   /** The connection is gone, once; `failure` says why when it is not an end in order. */
-  onEnd: ((failure: string | undefined) => void) | undefined
+  onClosed: ((failure: string | undefined) => void) | undefined
 
   readonly protocol: string
   readonly #options: TerminalTargetOptions
@@ -118,7 +118,7 @@ export class TerminalTarget {
   }
 
   /** Sends what waits, and closes. */
-  end(): void {
+  close(): void {
     this.#login = undefined
     this.#stopTimers()
     this.#socket.end()
@@ -207,11 +207,11 @@ export class TerminalTarget {
     if (this.#ended) return
     this.#ended = true
     this.#stopTimers()
-    this.#turn.gone()
+    this.#turn.onClosed()
     const { refusal } = this.#wire
     const refused =
       refusal === undefined ? undefined : `${this.#options.name} refused the session: ${refusal}`
     const failure = this.#failure ?? refused ?? this.#login?.brokenOff
-    this.onEnd?.(failure)
+    this.onClosed?.(failure)
   }
 }

@@ -7,14 +7,20 @@ import type { Gate, OpenSession } from '../../src/contract/gate.ts'
 import type { VncSecurityType } from '../../src/model/vnc-options.ts'
 import { EndedError } from '../bytes/ended.ts'
 import { MalformedError } from '../bytes/malformed.ts'
+import type { ByteStream } from '../net/byte-stream.ts'
 import { dial } from '../net/dial.ts'
 import { handshake } from '../net/handshake.ts'
-import type { Pipe } from '../net/pipe.ts'
 import { certificateOptions } from '../net/tls.ts'
 import { CredentialRefusedError, TargetError, wordsOf } from '../wording/errors.ts'
 import { parseServerInit, type ServerInit } from './codec/server-init.ts'
 import type { ClientChannel } from './security/channel.ts'
-import { type Container, RefusedError, type SignedIn, type SignInOptions, signIn } from './security/client.ts'
+import {
+  type Container,
+  RefusedError,
+  type SecurityResult,
+  type SignInOptions,
+  signIn,
+} from './security/client.ts'
 import { skipTightInit } from './security/tight.ts'
 import { anonymousOptions } from './tls.ts'
 
@@ -31,9 +37,9 @@ export interface VncBackOptions {
   isShared: boolean
 }
 
-/** The pipe is paused, and begins with what follows ServerInit. */
+/** The stream is paused, and begins with what follows ServerInit. */
 export interface VncTarget {
-  pipe: Pipe
+  stream: ByteStream
   init: ServerInit
   security: VncSecurityType
 }
@@ -76,11 +82,11 @@ class Attempt {
     const { signal } = this.#options
     const name = this.#name
     const socket = await dial(target.host, target.port, { name, signal })
-    return await handshake(socket, { name, signal }, async (pipe) => {
-      const channel = channelOf(pipe, target.host)
+    return await handshake(socket, { name, signal }, async (stream) => {
+      const channel = channelOf(stream, target.host)
       const signedIn = await signIn(channel, this.#signIn(without))
       const init = await readInit(channel, signedIn)
-      return { pipe, init, security: signedIn.security }
+      return { stream, init, security: signedIn.security }
     })
   }
 
@@ -154,17 +160,17 @@ class Attempt {
   }
 }
 
-function channelOf(pipe: Pipe, host: string): ClientChannel {
+function channelOf(stream: ByteStream, host: string): ClientChannel {
   return {
-    read: (bytes) => pipe.read(bytes),
-    write: (bytes) => pipe.write(bytes),
-    startFrames: (sealer, opener) => pipe.startFrames(sealer, opener),
+    read: (bytes) => stream.read(bytes),
+    write: (bytes) => stream.write(bytes),
+    startFrames: (sealer, opener) => stream.startFrames(sealer, opener),
     startTls: (identity) =>
-      pipe.startTls(identity === 'anonymous' ? anonymousOptions() : certificateOptions(host)),
+      stream.startTls(identity === 'anonymous' ? anonymousOptions() : certificateOptions(host)),
   }
 }
 
-async function readInit(channel: ClientChannel, { isTight }: SignedIn): Promise<ServerInit> {
+async function readInit(channel: ClientChannel, { isTight }: SecurityResult): Promise<ServerInit> {
   const head = await channel.read(INIT_HEAD)
   // What is past its limits is refused before the name is waited for.
   const { init } = parseServerInit(head) ?? (await readName(channel, head))

@@ -6,7 +6,7 @@
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
 import { failureMessage, recordedNotice } from '../desktop/screens/message.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
-import { end } from '../net/farewell.ts'
+import { end } from '../net/disconnect.ts'
 import type { ProxyConnection } from '../session/connections.ts'
 import type { SessionResult } from '../session/session.ts'
 import { INTERNAL } from '../wording/errors.ts'
@@ -14,7 +14,7 @@ import { ENCODING } from './codec/encodings.ts'
 import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit, type ServerInit } from './codec/server-init.ts'
 import type { SignedInViewer } from './front.ts'
-import type { GuestRoom } from './guests/room.ts'
+import type { SharedSession } from './guests/shared-session.ts'
 import { LocalDisplay } from './local/display.ts'
 import { type Opened, type OpeningOptions, openSession } from './opening.ts'
 import { OWN_SIZE, RELEASE_MS } from './relay/limits.ts'
@@ -26,9 +26,9 @@ export interface ConnectionOptions extends SignedInViewer, OpeningOptions {
   /** The name that the bastion shows itself by. */
   bastion: string
   /** Of the sessions that have a relay, by their ids: where guests go. */
-  rooms: Map<string, GuestRoom>
+  rooms: Map<string, SharedSession>
   /** Nothing is left of the connection. */
-  onGone: () => void
+  onClosed: () => void
 }
 
 const SIZES: ReadonlySet<number> = new Set([ENCODING.DESKTOP_SIZE, ENCODING.EXTENDED_DESKTOP_SIZE])
@@ -51,9 +51,9 @@ export class VncConnection implements ProxyConnection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    this.#viewer = new Viewer(options.pipe)
-    options.pipe.onClose = () => void this.#leave('success')
-    options.pipe.onDrain = () => this.#display?.drained()
+    this.#viewer = new Viewer(options.stream)
+    options.stream.onClosed = () => void this.#leave('success')
+    options.stream.onDrain = () => this.#display?.drained()
     this.#viewer.onBroken = (error) => this.#broken(error)
     this.#viewer.onMessage = (message) => {
       if (message.kind === 'key' || message.kind === 'pointer') this.#idle.refresh()
@@ -94,9 +94,9 @@ export class VncConnection implements ProxyConnection {
 
   /** The viewer gets its ServerInit, and screens of the bastion's own. */
   #begin(init: ServerInit, mayResize: boolean): LocalDisplay {
-    const { pipe } = this.#options
+    const { stream } = this.#options
     const { width, height, format } = init
-    const display = new LocalDisplay({ pipe, size: { width, height }, format, mayResize })
+    const display = new LocalDisplay({ stream, size: { width, height }, format, mayResize })
     this.#display = display
     this.#viewer.begin(encodeServerInit(init))
     return display
@@ -121,7 +121,7 @@ export class VncConnection implements ProxyConnection {
       this.#opened = opened
       return opened
     }
-    target.pipe.destroy()
+    target.stream.destroy()
     const reason = fits ? 'the viewer has gone' : 'the viewer cannot change the size of its desktop'
     await this.#over(opened, 'failure', reason)
     const remedy = this.#options.identity.hasTarget
@@ -136,7 +136,7 @@ export class VncConnection implements ProxyConnection {
     const { init } = target
     const { bastion, identity } = this.#options
     session.onStop = (result, reason) => void this.#leave(result, reason)
-    target.pipe.onClose = () => void this.#leave('failure', 'the target closed the connection')
+    target.stream.onClosed = () => void this.#leave('failure', 'the target closed the connection')
     if (session.stopped) {
       await this.#leave('failure')
       return
@@ -161,15 +161,15 @@ export class VncConnection implements ProxyConnection {
       target,
       session,
       onLastWords: (viewer, reason) => this.#lastWords(viewer, reason),
-      onEnd: () => void this.#leave('success'),
+      onClosed: () => void this.#leave('success'),
     })
     this.#options.rooms.set(session.id, this.#relay.room)
   }
 
   async #over({ session }: Opened, result: SessionResult, reason: string | undefined): Promise<void> {
     this.#options.rooms.delete(session.id)
-    this.#options.connections.over(session)
-    await session.end(result, reason)
+    this.#options.connections.onClosed(session)
+    await session.close(result, reason)
   }
 
   /** There is no session: the viewer is shown why, and leaves. */
@@ -183,14 +183,14 @@ export class VncConnection implements ProxyConnection {
 
   /** Why the session has ended, as long as somebody reads it. */
   #lastWords({ size, format, encodings }: LastWords, reason: string): void {
-    const { pipe, bastion, identity } = this.#options
+    const { stream, bastion, identity } = this.#options
     this.#relay = undefined
-    const display = new LocalDisplay({ pipe, size, format, mayResize: false })
+    const display = new LocalDisplay({ stream, size, format, mayResize: false })
     this.#display = display
     this.#viewer.onMessage = (message) => display.message(message)
     this.#viewer.onRead = undefined
-    this.#viewer.onBroken = () => end(pipe)
-    pipe.onDrain = () => display.drained()
+    this.#viewer.onBroken = () => end(stream)
+    stream.onDrain = () => display.drained()
     // It has its size: with news of that it would be asked to ask again, which it may not do (below).
     const known = encodings.filter((encoding) => !SIZES.has(encoding))
     display.message({ kind: 'set-encodings', encodings: known })
@@ -205,7 +205,7 @@ export class VncConnection implements ProxyConnection {
       text: reason,
       isSudden: true,
     }
-    display.show(failureMessage(words, size), () => end(pipe))
+    display.show(failureMessage(words, size), () => end(stream))
   }
 
   #broken(error: Error): void {
@@ -217,18 +217,18 @@ export class VncConnection implements ProxyConnection {
   async #leave(result: SessionResult, reason?: string): Promise<void> {
     if (this.#isLeaving) return
     this.#isLeaving = true
-    const { pipe, gate, identity, onGone } = this.#options
+    const { stream, gate, identity, onClosed: onGone } = this.#options
     this.#abandon.abort(reason ?? 'the viewer has gone')
     this.#display?.close()
     clearInterval(this.#asking)
     clearTimeout(this.#idle)
-    end(pipe)
+    end(stream)
     try {
       await this.#opening
       const opened = this.#opened
       if (opened) {
-        opened.target.pipe.onClose = undefined
-        opened.target.pipe.destroy()
+        opened.target.stream.onClosed = undefined
+        opened.target.stream.destroy()
         await this.#over(opened, result, reason)
       }
       await gate.leave({ identity: identity.token })

@@ -10,8 +10,8 @@ import { isFrom, plainAddress } from '../../src/model/networks.ts'
 import type { VncOfferedType } from '../../src/model/vnc-options.ts'
 import { EndedError } from '../bytes/ended.ts'
 import { MalformedError } from '../bytes/malformed.ts'
-import { Door } from '../net/accept.ts'
-import { Pipe } from '../net/pipe.ts'
+import { ByteStream } from '../net/byte-stream.ts'
+import { Listener } from '../net/listener.ts'
 import { INTERNAL } from '../wording/errors.ts'
 import type { ServerChannel } from './security/channel.ts'
 import { type Judgement, type Proof, welcome } from './security/server.ts'
@@ -38,14 +38,14 @@ export interface VncFrontOptions {
   gate: Pick<Gate, 'authenticate' | 'leave'>
   loginGraceMs: number
   security: VncFrontSecurity
-  /** A person has signed in. ServerInit is not sent yet; the pipe is paused. */
+  /** A person has signed in. ServerInit is not sent yet; the stream is paused. */
   onSignedIn: (viewer: SignedInViewer) => void
 }
 
 export interface SignedInViewer {
   identity: Identity
   source: Source
-  pipe: Pipe
+  stream: ByteStream
   version: Version
   security: VncOfferedType
   /** The viewer would share the desktop with others. */
@@ -54,14 +54,14 @@ export interface SignedInViewer {
 
 export class VncFront {
   readonly #options: VncFrontOptions
-  readonly #door: Door
+  readonly #listener: Listener
   /** For connections from now on. */
   security: VncFrontSecurity
 
   constructor(options: VncFrontOptions) {
     this.#options = options
     this.security = options.security
-    this.#door = new Door({
+    this.#listener = new Listener({
       graceMs: options.loginGraceMs,
       onSocket: (socket) => void this.#welcome(socket),
     })
@@ -69,17 +69,17 @@ export class VncFront {
 
   /** Resolves when the port is bound; rejects with the system's error. */
   listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#door.listen(host, port)
+    return this.#listener.listen(host, port)
   }
 
   /** Takes no more connections, and drops those that have not signed in. */
   close(): void {
-    this.#door.close()
+    this.#listener.close()
   }
 
   /** Drops every connection that is left. */
   destroy(): void {
-    this.#door.destroy()
+    this.#listener.destroy()
   }
 
   async #welcome(socket: Socket): Promise<void> {
@@ -88,10 +88,10 @@ export class VncFront {
     const source = { address: plainAddress(remoteAddress), port: remotePort }
     // A list of networks that is empty stands for all elsewhere.
     const mayBeClear = security.allowClear.length > 0 && isFrom(source.address, security.allowClear)
-    const pipe = new Pipe(socket)
+    const stream = new ByteStream(socket)
     let identity: Identity | undefined
     try {
-      const welcomed = await welcome(channelOf(pipe, security), {
+      const welcomed = await welcome(channelOf(stream, security), {
         offers: security.types.filter((type) => mayBeClear || !CLEAR.has(type)),
         rsaKey: security.rsaKey,
         judge: async (proof) => {
@@ -102,12 +102,12 @@ export class VncFront {
       })
       if (welcomed) {
         const { accepted, ...how } = welcomed
-        this.#door.signedIn(socket)
-        this.#options.onSignedIn({ ...how, identity: accepted, source, pipe })
-      } else pipe.end()
+        this.#listener.signedIn(socket)
+        this.#options.onSignedIn({ ...how, identity: accepted, source, stream })
+      } else stream.close()
     } catch (error) {
       if (!(error instanceof EndedError || error instanceof MalformedError)) throw error
-      pipe.destroy()
+      stream.destroy()
       // What cannot be told is forgotten with the broker.
       if (identity) this.#options.gate.leave({ identity: identity.token }).catch(() => undefined)
     }
@@ -134,12 +134,12 @@ export class VncFront {
   }
 }
 
-function channelOf(pipe: Pipe, security: VncFrontSecurity): ServerChannel {
+function channelOf(stream: ByteStream, security: VncFrontSecurity): ServerChannel {
   return {
-    read: (bytes) => pipe.read(bytes),
-    write: (bytes) => pipe.write(bytes),
-    startFrames: (sealer, opener) => pipe.startFrames(sealer, opener),
-    startTls: (identity) => pipe.acceptTls(security[identity]),
+    read: (bytes) => stream.read(bytes),
+    write: (bytes) => stream.write(bytes),
+    startFrames: (sealer, opener) => stream.startFrames(sealer, opener),
+    startTls: (identity) => stream.acceptTls(security[identity]),
   }
 }
 

@@ -3,45 +3,45 @@ import type { Gate, GuestIdentity } from '../../src/contract/gate.ts'
 import { NOTICE_SECONDS } from '../desktop/screens/limits.ts'
 import { failureMessage, recordedNotice } from '../desktop/screens/message.ts'
 import type { Size } from '../desktop/screens/screen.ts'
-import { end } from '../net/farewell.ts'
+import { end } from '../net/disconnect.ts'
 import type { ProxyConnection } from '../session/connections.ts'
 import type { SessionResult } from '../session/session.ts'
 import { RGB888 } from './codec/pixel-format.ts'
 import { encodeServerInit } from './codec/server-init.ts'
 import type { SignedInViewer } from './front.ts'
 import type { Guest, GuestViewer } from './guests/guest.ts'
-import type { GuestRoom } from './guests/room.ts'
+import type { SharedSession } from './guests/shared-session.ts'
 import { LocalDisplay } from './local/display.ts'
 import { OWN_SIZE } from './relay/limits.ts'
 import { Viewer } from './relay/viewer.ts'
 
-export interface GuestConnectionOptions extends Pick<SignedInViewer, 'identity' | 'pipe'> {
+export interface GuestConnectionOptions extends Pick<SignedInViewer, 'identity' | 'stream'> {
   gate: Pick<Gate, 'leave'>
   guest: GuestIdentity
   bastion: string
-  rooms: ReadonlyMap<string, GuestRoom>
+  rooms: ReadonlyMap<string, SharedSession>
   /** Nothing is left of the connection. */
-  onGone: () => void
+  onClosed: () => void
 }
 
 export class GuestConnection implements ProxyConnection {
   readonly #options: GuestConnectionOptions
   readonly #viewer: Viewer
   #display: LocalDisplay | undefined
-  #room: GuestRoom | undefined
+  #room: SharedSession | undefined
   #guest: Guest | undefined
   #isLeaving = false
 
   constructor(options: GuestConnectionOptions) {
     this.#options = options
-    this.#viewer = new Viewer(options.pipe)
+    this.#viewer = new Viewer(options.stream)
     this.#viewer.onMessage = (message) => {
       if (this.#guest) this.#guest.message(message)
       else this.#display?.message(message)
     }
     this.#viewer.onBroken = () => this.#leave()
-    options.pipe.onClose = () => this.#leave()
-    options.pipe.onDrain = () => {
+    options.stream.onClosed = () => this.#leave()
+    options.stream.onDrain = () => {
       this.#display?.drained()
       this.#guest?.drained()
     }
@@ -75,7 +75,7 @@ export class GuestConnection implements ProxyConnection {
     this.#display = undefined
     this.#guest = room.join({
       ...guest,
-      pipe: this.#options.pipe,
+      stream: this.#options.stream,
       state,
       onOut: (viewer, reason) => {
         this.#guest = undefined
@@ -88,8 +88,8 @@ export class GuestConnection implements ProxyConnection {
   }
 
   #begin(size: Size, name: string): LocalDisplay {
-    const { pipe } = this.#options
-    const display = new LocalDisplay({ pipe, size, format: RGB888, mayResize: false })
+    const { stream } = this.#options
+    const display = new LocalDisplay({ stream, size, format: RGB888, mayResize: false })
     this.#display = display
     this.#viewer.begin(encodeServerInit({ ...size, format: RGB888, name }))
     return display
@@ -106,8 +106,8 @@ export class GuestConnection implements ProxyConnection {
   /** They are in no longer, and read why. */
   #lastWords({ size, format, encodings }: GuestViewer, text: string): void {
     if (this.#isLeaving) return
-    const { bastion, guest, pipe } = this.#options
-    const display = new LocalDisplay({ pipe, size, format, mayResize: false })
+    const { bastion, guest, stream } = this.#options
+    const display = new LocalDisplay({ stream, size, format, mayResize: false })
     this.#display = display
     display.message({ kind: 'set-encodings', encodings: [...encodings] })
     display.message({ kind: 'update-request', isIncremental: false, x: 0, y: 0, ...size })
@@ -125,11 +125,11 @@ export class GuestConnection implements ProxyConnection {
   #leave(): void {
     if (this.#isLeaving) return
     this.#isLeaving = true
-    const { pipe, gate, identity, onGone } = this.#options
+    const { stream, gate, identity, onClosed: onGone } = this.#options
     this.#display?.close()
-    if (this.#guest) this.#room?.leave(this.#guest)
+    if (this.#guest) this.#room?.onGuestClosed(this.#guest)
     this.#guest = undefined
-    end(pipe)
+    end(stream)
     // Where the broker has gone away there is nobody left to tell.
     gate.leave({ identity: identity.token }).then(onGone, onGone)
   }

@@ -4,7 +4,7 @@ import type { Connections, ProxyConnection } from '../session/connections.ts'
 import { VncConnection } from './connection.ts'
 import { VncFront, type VncFrontSecurity } from './front.ts'
 import { GuestConnection } from './guest-connection.ts'
-import type { GuestRoom } from './guests/room.ts'
+import type { SharedSession } from './guests/shared-session.ts'
 
 export interface VncProxyOptions {
   gate: Gate
@@ -19,13 +19,13 @@ export class VncProxy {
   readonly #front: VncFront
 
   constructor({ gate, connections, security, bastion, loginGraceMs }: VncProxyOptions) {
-    const rooms = new Map<string, GuestRoom>()
+    const rooms = new Map<string, SharedSession>()
     this.#front = new VncFront({
       gate,
       loginGraceMs,
       security,
       onSignedIn: (signedIn) => {
-        const options = { ...signedIn, gate, bastion, rooms, onGone: () => connections.remove(connection) }
+        const options = { ...signedIn, gate, bastion, rooms, onClosed: () => connections.remove(connection) }
         const { guest } = signedIn.identity
         const connection: ProxyConnection = guest
           ? new GuestConnection({ ...options, guest })

@@ -16,9 +16,9 @@ export interface PassConsumer {
   group?(start: GroupStart): Promise<void> | void
   frame(frame: Frame): Promise<void> | void
   /** There are no more frames: keep what was made of them. */
-  finish(ending: RecordingReader['ending']): Promise<void>
+  close(ending: RecordingReader['ending']): Promise<void>
   /** The pass failed, or another consumer did: drop it. Must not throw. */
-  abandon(): Promise<void> | void
+  destroy(): Promise<void> | void
 }
 
 /**
@@ -43,9 +43,9 @@ export async function runPass(
       }
       progress()
     }
-    for (const consumer of consumers) await consumer.finish(reader.ending)
+    for (const consumer of consumers) await consumer.close(reader.ending)
   } catch (error) {
-    for (const consumer of consumers) await consumer.abandon()
+    for (const consumer of consumers) await consumer.destroy()
     throw error
   }
 }

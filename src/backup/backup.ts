@@ -10,7 +10,7 @@ import { syncDirectory, syncFile } from '../../recordings/container/session-file
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type { Config } from '../config/config.ts'
-import type { RecordingKeeper } from '../recording-service/service.ts'
+import type { RecordingService } from '../recording-service/service.ts'
 import { copyDatabase, requireSound } from '../store/engine/snapshot.ts'
 import { SCHEMA_VERSION } from '../store/migrate.ts'
 import { openStore } from '../store/open.ts'
@@ -36,7 +36,7 @@ import { sealFile } from './sealed.ts'
 
 export interface BackupOptions {
   config: Config
-  keeper: RecordingKeeper
+  recordingService: RecordingService
   audit: Pick<Audit, 'record'> & { checkpoint(options: { always: boolean }): Promise<void> }
   /** The folder to make, or an empty one. */
   folder: string
@@ -132,9 +132,14 @@ async function clear(folder: string, isNew: boolean): Promise<void> {
 }
 
 async function fill(options: BackupOptions): Promise<{ manifest: Manifest; written: Copied }> {
-  const { folder, config, keeper, audit, signal, now } = options
+  const { folder, config, recordingService, audit, signal, now } = options
   const { withRecordings: containers } = options
-  const recordings = await RecordingBackup.begin({ root: keeper.root, target: folder, containers, signal })
+  const recordings = await RecordingBackup.begin({
+    root: recordingService.root,
+    target: folder,
+    containers,
+    signal,
+  })
   // So the copy ends with a signed row, but for what comes in between.
   await audit.checkpoint({ always: true })
   const database = join(folder, DATABASE)
@@ -160,7 +165,7 @@ async function fill(options: BackupOptions): Promise<{ manifest: Manifest; writt
       ...(await measure(join(folder, path))),
     })),
   )
-  files.push(...(await sealDataFiles(folder, config, keeper.keys.recipient)))
+  files.push(...(await sealDataFiles(folder, config, recordingService.keys.recipient)))
   const { version: program } = options
   const manifest = newManifest({
     program,
@@ -170,7 +175,7 @@ async function fill(options: BackupOptions): Promise<{ manifest: Manifest; writt
     ...state,
     files,
   })
-  return { manifest, written: await seal(folder, manifest, keeper) }
+  return { manifest, written: await seal(folder, manifest, recordingService) }
 }
 
 async function headOf(store: Store): Promise<Pick<Manifest, 'audit' | 'sessions'>> {
@@ -246,9 +251,9 @@ async function dataFiles(config: Config): Promise<string[]> {
 }
 
 /** The last step: from here on it is a backup. */
-async function seal(folder: string, manifest: Manifest, keeper: RecordingKeeper): Promise<Copied> {
+async function seal(folder: string, manifest: Manifest, recordingService: RecordingService): Promise<Copied> {
   const bytes = encodeManifest(manifest)
-  await writeNewFile(join(folder, SIGNATURE), signManifest(bytes, keeper.keys.signing))
+  await writeNewFile(join(folder, SIGNATURE), signManifest(bytes, recordingService.keys.signing))
   const draft = join(folder, `${MANIFEST}.new`)
   await writeNewFile(draft, bytes)
   const written = await measure(draft)

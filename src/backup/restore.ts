@@ -77,7 +77,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     try {
       return await restore.run()
     } catch (error) {
-      await target.abandon()
+      await target.destroy()
       throw error
     }
   } finally {

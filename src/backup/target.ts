@@ -163,7 +163,7 @@ export class RestoreTarget {
   }
 
   /** Leaves the folder as it was. */
-  async abandon(): Promise<void> {
+  async destroy(): Promise<void> {
     await this.#clear()
     const { recordings } = this.#config
     if (this.#isNew && existsSync(recordings.directory) && (await readdir(recordings.directory)).length === 0)

@@ -134,7 +134,7 @@ export class Broker {
       onStored: (events) => this.#stored(events),
       refusals: new Refusals({ now: Date.now, monotonic: () => performance.now() }),
       checkpoints: {
-        key: parts.keeper.keys.signing,
+        key: parts.recordingService.keys.signing,
         anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
         onError: (error) => options.logger.error({ error }, 'the audit log could not be signed for now'),
       },
@@ -151,7 +151,7 @@ export class Broker {
       version: options.version,
       nativeCrypto: nativeCryptoAvailable(),
       feeds: () => this.#feeds.feeds,
-      freeBytes: () => freeBytes(parts.keeper.root),
+      freeBytes: () => freeBytes(parts.recordingService.root),
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
     this.#counted = new MetricsSink(this.#metrics)
@@ -161,18 +161,18 @@ export class Broker {
       index: this.#contents.thread,
       onError: (error) => options.logger.warn({ error }, 'the search index could not be brought up to date'),
     })
-    this.#exports = recordingExports(parts.keeper)
+    this.#exports = recordingExports(parts.recordingService)
     this.#indexer = new RecordingIndexer({
-      root: parts.keeper.root,
-      unwrap: (wrapped) => parts.keeper.unwrap(wrapped),
+      root: parts.recordingService.root,
+      unwrap: (wrapped) => parts.recordingService.unwrap(wrapped),
       onFailure: (session, reason) => options.logger.warn({ session, reason }, 'a recording is not indexed'),
-      ...(parts.keeper.bucket && { bucket: parts.keeper.bucket }),
+      ...(parts.recordingService.bucket && { bucket: parts.recordingService.bucket }),
       ...this.#recordedContents(),
     })
     this.#gate = new BrokerGate({
       ...parts,
       audit: this.#audit,
-      recordings: parts.keeper,
+      recordings: parts.recordingService,
       onRecorded: (session) => this.#indexer.add(session),
       drawer: this.#drawer,
       now: Date.now,
@@ -180,7 +180,7 @@ export class Broker {
     const { sessions } = parts.store
     const { alarmFree, minFree } = options.config.recordings
     this.#deletion = new Deletion({
-      root: parts.keeper.root,
+      root: parts.recordingService.root,
       sessions,
       holdRelease: options.config.recordings.holdRelease,
       checkpoint: () => this.#audit.checkpoint(),
@@ -200,8 +200,8 @@ export class Broker {
       audit: this.#audit,
       anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
       sessions,
-      key: parts.keeper.keys.signing,
-      trusted: parts.keeper.keys.trusted,
+      key: parts.recordingService.keys.signing,
+      trusted: parts.recordingService.keys.trusted,
       delivered: () => this.#feeds.slowest,
       limits: options.config.audit,
       now: Date.now,
@@ -209,13 +209,13 @@ export class Broker {
       onError: (error) => options.logger.error({ error }, 'retention of the audit log removed nothing'),
     })
     this.#progress = new Progress({
-      keeper: parts.keeper,
+      recordingService: parts.recordingService,
       audit: this.#audit,
       checkpoint: () => this.#audit.checkpoint(),
       monotonic: () => performance.now(),
     })
     this.#space = new SpaceWatch(
-      { folder: parts.keeper.root, alarm: alarmFree, minimum: minFree },
+      { folder: parts.recordingService.root, alarm: alarmFree, minimum: minFree },
       this.#audit,
     )
   }
@@ -271,13 +271,13 @@ export class Broker {
   }
 
   #makeUploader(): Uploader | undefined {
-    const { keeper, store } = this.#parts
-    const { bucket } = keeper
+    const { recordingService, store } = this.#parts
+    const { bucket } = recordingService
     const { objectStore } = this.#options.config.recordings
     if (!bucket || !objectStore) return undefined
     const uploader = new Uploader({
       bucket,
-      root: keeper.root,
+      root: recordingService.root,
       uploads: store.uploads,
       sessions: store.sessions,
       audit: this.#audit,
@@ -287,7 +287,7 @@ export class Broker {
         this.#options.logger.error({ error, session }, 'a recording could not be copied to the object store'),
       now: Date.now,
     })
-    keeper.onBegun = (session, begin) => uploader.begun(session, begin)
+    recordingService.onBegun = (session, begin) => uploader.begun(session, begin)
     return uploader
   }
 

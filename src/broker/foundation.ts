@@ -7,7 +7,7 @@ import { Lockout } from '../identity/lockout.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { openBucket } from '../recording-service/bucket.ts'
-import { openRecordingKeys, RecordingKeeper } from '../recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { openVault, type Vault } from '../vault/credentials.ts'
@@ -18,7 +18,7 @@ export interface Foundation {
   vault: Vault
   identities: Identities
   passwords: PasswordHasher
-  keeper: RecordingKeeper
+  recordingService: RecordingService
   /** Closes the store; nothing of this is of use afterwards. */
   close(): Promise<void>
 }
@@ -36,7 +36,7 @@ export async function openFoundation(config: Config): Promise<Foundation> {
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const identities = new Identities(store.users, passwords, new Lockout(), Date.now, vault)
     const { objectStore } = config.recordings
-    const keeper = new RecordingKeeper({
+    const recordingService = new RecordingService({
       root: config.recordings.directory,
       keys: await openRecordingKeys(store.settings, vault),
       recipients: config.recordings.recipients,
@@ -44,13 +44,13 @@ export async function openFoundation(config: Config): Promise<Foundation> {
       minimumFree: config.recordings.minFree,
       ...(objectStore && { bucket: openBucket(objectStore) }),
     })
-    await keeper.start()
+    await recordingService.start()
     const opened = store
     const close = async () => {
       await opened.close()
       release()
     }
-    return { store, vault, identities, passwords, keeper, close }
+    return { store, vault, identities, passwords, recordingService, close }
   } catch (error) {
     await store?.close()
     release()

@@ -6,7 +6,7 @@ import { RdpProxy } from '../../proxies/rdp/proxy.ts'
 import { rloginBack } from '../../proxies/rlogin/back.ts'
 import { RloginClientWire, rloginRefusal } from '../../proxies/rlogin/client-wire.ts'
 import { Connections } from '../../proxies/session/connections.ts'
-import { SignedIn } from '../../proxies/ssh/begin.ts'
+import { SshConnections } from '../../proxies/ssh/begin.ts'
 import { SshProxy } from '../../proxies/ssh/proxy.ts'
 import { TerminalClientLeg } from '../../proxies/ssh/terminal/client-leg.ts'
 import { telnetBack } from '../../proxies/telnet/back.ts'
@@ -16,6 +16,7 @@ import type { VncFrontSecurity } from '../../proxies/vnc/front.ts'
 import { VncProxy } from '../../proxies/vnc/proxy.ts'
 import { anonymousContext, certificateContext } from '../../proxies/vnc/tls.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
+import { copyingGate, GATE_COPIES } from '../contract/copying-gate.ts'
 import type { Gate } from '../contract/gate.ts'
 import { type UrgentData, WITHOUT_URGENCY } from '../contract/urgent-data.ts'
 import { hostKeys, nextHostKeys, publicHostKeys, tlsFiles, vncKey } from '../host/data-folder.ts'
@@ -43,7 +44,7 @@ export interface Listener {
 export class Fronts {
   readonly #warn: Warn
   readonly #connections: Connections
-  readonly #signedIn: SignedIn
+  readonly #signedIn: SshConnections
   #ssh: SshProxy | undefined
   #vnc: VncProxy | undefined
   #rdp: RdpProxy | undefined
@@ -51,18 +52,19 @@ export class Fronts {
   /** What is to be bound, in the order in which it is said. */
   readonly listeners: Listener[] = []
 
-  private constructor(connections: Connections, signedIn: SignedIn, warn: Warn) {
+  private constructor(connections: Connections, signedIn: SshConnections, warn: Warn) {
     this.#connections = connections
     this.#signedIn = signedIn
     this.#warn = warn
   }
 
   /** Nothing listens yet. `warn` is told what is wrong and no reason not to start. */
-  static async open(config: Config, gate: Gate, warn: Warn): Promise<Fronts> {
+  static async open(config: Config, asked: Gate, warn: Warn): Promise<Fronts> {
+    const gate = process.env[GATE_COPIES] === '1' ? copyingGate(asked) : asked
     const urgent = await urgentData(warn)
     const { motd } = config.ssh
     const connections = new Connections(gate)
-    const signedIn = new SignedIn({
+    const signedIn = new SshConnections({
       gate,
       connections,
       backs: { TELNET: telnetBack(urgent), RLOGIN: rloginBack(urgent) },

@@ -44,18 +44,18 @@ function headsOf({ options }: Invocation): Head[] {
 }
 
 async function verify(beside: Beside, heads: Head[], { options }: Invocation): Promise<number> {
-  const { store, vault, keeper } = beside
+  const { store, vault, recordingService } = beside
   const anchor = await auditAnchor({ ...store, vault }).read()
-  const entries = await listed(keeper.root)
+  const entries = await listed(recordingService.root)
   const evidence = new Evidence()
   const walked = await verifyAudit(store.audit, {
-    trusted: keeper.keys.trusted,
+    trusted: recordingService.keys.trusted,
     known: [...heads, ...(anchor ? [anchor] : [])],
     onEvent: (event) => evidence.add(event),
   })
   const verdict = anchorFault(walked, anchor)
   // With a hole in the log, what it says of recordings is no evidence.
-  const sessions = verdict.fault ? [] : await crossCheck(keeper.root, entries, evidence)
+  const sessions = verdict.fault ? [] : await crossCheck(recordingService.root, entries, evidence)
   const recordings = { ...countOf(evidence.sessions), faults: sessions }
   process.stdout.write(
     options['json'] ? jsonLine({ ...verdict, recordings }) : plain(textOf(verdict, recordings)),
@@ -89,8 +89,8 @@ async function exportAll({ store, audit }: Beside): Promise<number> {
   return 0
 }
 
-async function printKey({ keeper }: Beside): Promise<number> {
-  const [present, ...former] = keeper.keys.trusted.map(
+async function printKey({ recordingService }: Beside): Promise<number> {
+  const [present, ...former] = recordingService.keys.trusted.map(
     (key) => `${Buffer.from(key).toString('base64')} ${signerId(key)}`,
   )
   process.stdout.write([present, ...former.map((key) => `${key} replaced`), ''].join('\n'))

@@ -31,10 +31,10 @@ export const backup: Command = {
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.once(name, () => stop.abort(new Error(`interrupted by ${name}: what was made is removed`)))
     }
-    const manifest = await besideBroker(invocation, ({ config, keeper, audit }) =>
+    const manifest = await besideBroker(invocation, ({ config, recordingService, audit }) =>
       makeBackup({
         config,
-        keeper,
+        recordingService,
         audit,
         folder,
         withMasterKey,

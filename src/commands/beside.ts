@@ -26,13 +26,13 @@ export async function besideBroker<T>(
   }
   const foundation = await openFoundation(config)
   try {
-    const { store, vault, keeper } = foundation
+    const { store, vault, recordingService } = foundation
     const audit = new AuditLog({
       repository: store.audit,
       now: Date.now,
       actor: localActor(),
       checkpoints: {
-        key: keeper.keys.signing,
+        key: recordingService.keys.signing,
         anchor: auditAnchor({ ...store, vault }),
         onError: ({ message }) => process.stderr.write(`sallyport: no checkpoint was written: ${message}\n`),
       },

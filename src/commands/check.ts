@@ -134,11 +134,11 @@ async function data(config: Config): Promise<Finding[]> {
   try {
     const foundation = await openFoundation(config)
     try {
-      const { store, vault, keeper } = foundation
+      const { store, vault, recordingService } = foundation
       const anchor = await auditAnchor({ ...store, vault }).read()
       const known = anchor ? [anchor] : []
       const verdict = anchorFault(
-        await verifyAudit(store.audit, { trusted: keeper.keys.trusted, known }),
+        await verifyAudit(store.audit, { trusted: recordingService.keys.trusted, known }),
         anchor,
       )
       return [

@@ -136,19 +136,19 @@ function asUsage(check: () => void): void {
   }
 }
 
-function commandsOf({ keeper, store }: Beside, identity: Secret | undefined): RecordingCommands {
+function commandsOf({ recordingService, store }: Beside, identity: Secret | undefined): RecordingCommands {
   return {
-    root: keeper.root,
+    root: recordingService.root,
     unwrap: async (wrapped) => {
       try {
-        return await unwrapKey(wrapped, ...(identity ? [identity] : keeper.keys.identities))
+        return await unwrapKey(wrapped, ...(identity ? [identity] : recordingService.keys.identities))
       } catch (error) {
         throw identity ? error : sealedToAuditors(error)
       }
     },
-    trusted: keeper.keys.trusted,
+    trusted: recordingService.keys.trusted,
     evidence: async (session) => (await gatherEvidence(store.audit, session)).sessions,
-    ...(keeper.bucket && { bucket: keeper.bucket }),
+    ...(recordingService.bucket && { bucket: recordingService.bucket }),
     stdout: process.stdout,
     tell: (line) => process.stderr.write(`sallyport: ${line}\n`),
   }

@@ -180,7 +180,7 @@ export interface OpenSession {
     service: string
   }
   /** Of the methods in `options.authenticationMethods`, in the order to try them. */
-  credentials: Credential[]
+  credentials: SessionCredential[]
   /** The person types at the target what it asks for (TELNET, RLOGIN). */
   isPersonal?: true
   /** They are the person's own, who may be asked again when the target refuses them. */
@@ -211,7 +211,7 @@ export interface SessionLimits {
   noTerminal: boolean
 }
 
-export type Credential =
+export type SessionCredential =
   | { type: 'password'; password: string }
   | { type: 'enable'; password: string }
   | { type: 'ssh_key'; privateKey: string; passphrase?: string }

@@ -4,7 +4,7 @@
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { canonicalName, type Target } from '../access/targets.ts'
-import type { Credential } from '../contract/gate.ts'
+import type { SessionCredential } from '../contract/gate.ts'
 import type { Right } from '../model/rights.ts'
 import { authorityOf } from '../vault/authority.ts'
 import { certify, NONCE_BYTES, principalFlaw } from '../vault/certificate.ts'
@@ -36,7 +36,7 @@ export interface CertifiedSession {
 }
 
 export type SessionCertificate =
-  | { result: 'made'; credential: Credential; serial: bigint }
+  | { result: 'made'; credential: SessionCredential; serial: bigint }
   /** The domain has no authority. */
   | { result: 'none' }
   /** For the user. */

@@ -8,7 +8,7 @@ import type { EventFields } from '../audit/events/fields.ts'
 import type { CloseRequest } from '../contract/gate.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import { RIGHTS } from '../model/rights.ts'
-import type { RecordingKeeper } from '../recording-service/service.ts'
+import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import { type RunningSession, sessionFields } from './running.ts'
 
@@ -41,7 +41,7 @@ function count(bytes: number): number {
 export interface ClosingDeps {
   store: Pick<Store, 'sessions'>
   audit: Audit
-  recordings: Pick<RecordingKeeper, 'ended'>
+  recordings: Pick<RecordingService, 'ended'>
 }
 
 /** Accounts for a session that ended at `end`, in milliseconds since the epoch. */

@@ -1,6 +1,6 @@
 /** What a session signs in with at its target, in the form in which it is given it. */
 import { canonicalName } from '../access/targets.ts'
-import type { Credential } from '../contract/gate.ts'
+import type { SessionCredential } from '../contract/gate.ts'
 import type { AuthenticationMethod } from '../model/authentication-methods.ts'
 import type { TargetKind } from '../model/objects.ts'
 import { isTerminalProtocol, type Protocol } from '../model/rights.ts'
@@ -10,7 +10,7 @@ import { type CertifiedSession, certificateFor } from './certificates.ts'
 
 export type SessionCredentials =
   /** `serial`: of the certificate among them. */
-  | { result: 'found'; credentials: Credential[]; serial?: bigint }
+  | { result: 'found'; credentials: SessionCredential[]; serial?: bigint }
   /** For the user. */
   | { result: 'refused'; message: string }
 
@@ -28,7 +28,7 @@ export async function credentialsFor(
   if (accountId === undefined) {
     return { result: 'found', credentials: logon ? [{ type: 'password', password: logon.password }] : [] }
   }
-  const credentials: Credential[] = []
+  const credentials: SessionCredential[] = []
   let serial: bigint | undefined
   const stored = await vault.credentials(accountId)
   try {
@@ -93,7 +93,7 @@ const METHOD_OF: Readonly<Record<Stored['type'], AuthenticationMethod>> = {
   enable: 'PASSWORD_VAULT',
 }
 
-function given(stored: Stored): Credential {
+function given(stored: Stored): SessionCredential {
   const { type } = stored
   if (type !== 'ssh_key') return { type, password: stored.password.revealText() }
   return {

@@ -29,7 +29,7 @@ import { MAX_TARGETS } from '../contract/gate.ts'
 import type { Basis, Grounds } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { Id } from '../model/objects.ts'
-import type { RecordingKeeper } from '../recording-service/service.ts'
+import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { accountFor, accountOf } from './closing.ts'
@@ -58,7 +58,7 @@ export interface GateOptions {
   identities: Identities
   vault: Vault
   audit: Audit
-  recordings: RecordingKeeper
+  recordings: RecordingService
   /** A session is over and accounted for, and its recording closed. */
   onRecorded?: (session: Id) => void
   /** Draws what those who watch see first. */
@@ -185,10 +185,10 @@ export class BrokerGate implements Gate {
     const request = accountOf(session, said)
     await accountFor(session, request, this.#options.now(), this.#options)
     this.#running.remove(session.id)
-    this.#options.recordings.over(session.id)
-    this.#invitations.over(session.id)
+    this.#options.recordings.onClosed(session.id)
+    this.#invitations.onClosed(session.id)
     if (session.isRecorded) this.#options.onRecorded?.(session.id)
-    this.#live.over(session.id, request)
+    this.#live.onClosed(session.id, request)
     session.recording?.key.wipe()
   }
 
@@ -198,7 +198,7 @@ export class BrokerGate implements Gate {
 
   async leave({ identity }: { identity: string }): Promise<void> {
     this.#signIns.forget(identity)
-    await this.#invitations.leave(identity)
+    await this.#invitations.onGuestClosed(identity)
   }
 
   onNotice(listener: (notice: GateNotice) => void): void {

@@ -150,7 +150,7 @@ export class Invitations {
   }
 
   /** The guest's connection is gone. */
-  async leave(token: string): Promise<void> {
+  async onGuestClosed(token: string): Promise<void> {
     const kept = [...this.#kept.values()].find((one) => one.token === token)
     if (!kept) return
     this.#forget(kept)
@@ -193,7 +193,7 @@ export class Invitations {
   }
 
   /** The session has ended: its proxy sends the guests away. */
-  over(session: Id): void {
+  onClosed(session: Id): void {
     for (const kept of this.#kept.values()) if (kept.session === session && !kept.guest) this.#forget(kept)
   }
 

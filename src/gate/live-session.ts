@@ -34,7 +34,7 @@ export interface Watcher {
   /** Bytes of messages that are not with it yet. */
   readonly backlog: number
   /** There is nothing more to see. */
-  end(why: WatchEnd): void
+  stop(why: WatchEnd): void
 }
 
 export type LiveDrawer = Pick<Drawer, 'state' | 'feed' | 'listen' | 'forget'>
@@ -127,7 +127,7 @@ export class LiveSession {
   }
 
   /** The session has ended; `message` says how. */
-  over(message: string): void {
+  onClosed(message: string): void {
     for (const watcher of [...this.#places.keys()]) {
       watcher.send(message)
       this.#drop(watcher, 'session_over')
@@ -235,7 +235,7 @@ export class LiveSession {
 
   #drop(watcher: Watcher, why: WatchEnd): void {
     this.remove(watcher)
-    watcher.end(why)
+    watcher.stop(why)
   }
 
   #forget(): void {

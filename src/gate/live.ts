@@ -59,9 +59,9 @@ export class LiveSessions {
   }
 
   /** The session has ended. */
-  over(session: Id, { result, reason }: Pick<CloseRequest, 'result' | 'reason'>): void {
+  onClosed(session: Id, { result, reason }: Pick<CloseRequest, 'result' | 'reason'>): void {
     const message = { type: 'end', result, ...(reason !== undefined && { reason }) }
-    this.#sessions.get(session)?.over(jsonText(message))
+    this.#sessions.get(session)?.onClosed(jsonText(message))
   }
 
   #begin(session: RunningSession, { path, key }: NonNullable<RunningSession['recording']>): LiveSession {

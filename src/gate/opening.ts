@@ -14,7 +14,7 @@ import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import { usableTypes } from '../model/vnc-options.ts'
-import type { RecordingKeeper } from '../recording-service/service.ts'
+import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/credentials.ts'
 import { credentialsFor, isCredentialOptional, methodsFor } from './credentials.ts'
@@ -42,7 +42,7 @@ export interface OpeningOptions {
   store: Store
   vault: Vault
   audit: Audit
-  recordings: RecordingKeeper
+  recordings: RecordingService
   running: RunningSessions
   grounds: () => Grounds
   /** Milliseconds since the epoch. */
@@ -223,7 +223,7 @@ export class Opening {
       ...(serial !== undefined && { object_type: 'certificate', object: String(serial) }),
     })
     await opening.catch((error: unknown) => {
-      recordings.over(session.id)
+      recordings.onClosed(session.id)
       throw error
     })
     // Before it is listed, so that who finds it there can watch and end it.
@@ -232,7 +232,7 @@ export class Opening {
       await store.sessions.create(recordOf(session, authorization))
     } catch (error) {
       running.remove(session.id)
-      recordings.over(session.id)
+      recordings.onClosed(session.id)
       await audit.record('session.close', {
         ...sessionFields(session),
         result: 'failure',

@@ -14,7 +14,7 @@ import { type Local, locally } from '../../recordings/storage/fetched.ts'
 import { bytesOf, requireBytes } from '../../recordings/storage/source.ts'
 import type { Id } from '../model/objects.ts'
 import { type ExportStream, ExportThreads } from './exporting/threads.ts'
-import type { RecordingKeeper } from './service.ts'
+import type { RecordingService } from './service.ts'
 
 export type RecordingFormat = 'container' | ExportFormat
 
@@ -43,22 +43,22 @@ export interface RecordingExports {
 }
 
 /** What the API streams. */
-export function recordingExports(keeper: RecordingKeeper): RecordingExports {
+export function recordingExports(recordingService: RecordingService): RecordingExports {
   const threads = new ExportThreads()
   return {
     async open(session, format, choice = {}, gone = undefined) {
-      const entry = await findRecording(keeper.root, session)
+      const entry = await findRecording(recordingService.root, session)
       if (!entry || entry.state === 'empty') return undefined
       if (format === 'container') {
-        await requireBytes(entry, keeper.bucket)
-        return Readable.from(bytesOf(entry, keeper.bucket), { objectMode: false })
+        await requireBytes(entry, recordingService.bucket)
+        return Readable.from(bytesOf(entry, recordingService.bucket), { objectMode: false })
       }
       if (isReplayed(format) && entry.state === 'open') throw new StillRecording(session)
-      const key = await keeper.unwrap(await readFile(join(entry.directory, KEY_FILE_NAME)))
+      const key = await recordingService.unwrap(await readFile(join(entry.directory, KEY_FILE_NAME)))
       let local: Local | undefined
       try {
         const stream = await threads.open(async (signal) => {
-          local = await locally(entry, keeper.bucket, signal)
+          local = await locally(entry, recordingService.bucket, signal)
           return { entry: local.entry, key, choice: { ...choice, format } }
         }, gone)
         stream.on('close', () => void local?.release())

@@ -18,7 +18,7 @@ import type { RestoreNote } from './restored.ts'
 /** What became of each that was found; for the log. */
 export async function takeUpFound(deps: RecoverDeps, note: RestoreNote): Promise<string[]> {
   const report: string[] = []
-  for await (const entry of recordingsIn(deps.keeper.root)) {
+  for await (const entry of recordingsIn(deps.recordingService.root)) {
     if (entry.state === 'empty' || (await isKnown(deps, entry.session))) continue
     const label = `the recording of session ${entry.session}, which the backup of ${note.created} does not know`
     try {
@@ -38,15 +38,15 @@ async function isKnown({ store }: RecoverDeps, session: string): Promise<boolean
 }
 
 async function takeUp(deps: RecoverDeps, found: CatalogEntry, note: RestoreNote): Promise<string> {
-  const { store, audit, keeper } = deps
+  const { store, audit, recordingService } = deps
   const { session, directory } = found
-  const { trusted } = keeper.keys
+  const { trusted } = recordingService.keys
   if (found.state === 'open') {
-    const sign = (statement: Uint8Array) => keeper.signRecovered(session, statement)
+    const sign = (statement: Uint8Array) => recordingService.signRecovered(session, statement)
     await recoverRecording(directory, session, { sign, trusted, now: deps.now })
   }
   const entry = await recordingAt(session, directory)
-  const verification = await verifyStream(bytesOf(entry, keeper.bucket), { session, trusted })
+  const verification = await verifyStream(bytesOf(entry, recordingService.bucket), { session, trusted })
   const { fault, header } = verification
   if (fault || !header) throw new Error(fault?.message ?? 'it has no header')
   const reason = `it is newer than the backup of ${note.created}, which the database was restored from`

@@ -12,7 +12,7 @@ import type { Noted } from '../../recordings/container/evidence.ts'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import { MAX_VALUE } from '../audit/events/clean.ts'
-import type { OpenRecording, RecordingKeeper } from './service.ts'
+import type { OpenRecording, RecordingService } from './service.ts'
 import type { Reached } from './signed.ts'
 
 /**
@@ -26,11 +26,11 @@ const SETTLE_MS = 1500
 const SYNCS = 16
 
 export interface ProgressOptions {
-  keeper: Pick<RecordingKeeper, 'open'>
+  recordingService: Pick<RecordingService, 'open'>
   audit: Audit
   /** Signs the audit log up to here. */
   checkpoint: () => Promise<void>
-  /** Milliseconds since any moment, never decreasing: the clock of the keeper. */
+  /** Milliseconds since any moment, never decreasing: the clock of the recording service. */
   monotonic: () => number
 }
 
@@ -61,11 +61,11 @@ export class Progress {
   }
 
   async #look(): Promise<void> {
-    const { keeper, audit, checkpoint, monotonic } = this.#options
+    const { recordingService, audit, checkpoint, monotonic } = this.#options
     const at = monotonic()
     const noted = new Map<string, Note>()
     const turns: { session: string; recording: OpenRecording; size: number }[] = []
-    for (const [session, recording] of keeper.open) {
+    for (const [session, recording] of recordingService.open) {
       const before = this.#noted.get(session)
       if (before) noted.set(session, before)
       if (!before || at - before.at >= NOTE_MS) turns.push({ session, recording, size: before?.size ?? 0 })

@@ -9,12 +9,12 @@ import type { SessionRecord } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import { notedOf } from './evidence.ts'
 import type { RestoreNote } from './restored.ts'
-import type { RecordingKeeper } from './service.ts'
+import type { RecordingService } from './service.ts'
 
 export interface RecoverDeps {
   store: Store
   audit: Audit
-  keeper: RecordingKeeper
+  recordingService: RecordingService
   /** The database was restored since the last start: sessions that it has as running ran when its backup was made. */
   restored?: RestoreNote
   now: () => number
@@ -64,7 +64,7 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
  * one then is enough where it cannot be sealed.
  */
 async function recoverEnded(deps: RecoverDeps): Promise<string[]> {
-  const { store, keeper } = deps
+  const { store, recordingService } = deps
   const report: string[] = []
   const sessions = await store.sessions.unsealed()
   const since = sessions[0]?.begin ?? Number.POSITIVE_INFINITY
@@ -73,7 +73,7 @@ async function recoverEnded(deps: RecoverDeps): Promise<string[]> {
     const { id, user } = session
     let closed: Recovered | undefined
     try {
-      const entry = await findRecording(keeper.root, id)
+      const entry = await findRecording(recordingService.root, id)
       // A crash may have come between the seal and the account of it.
       if (entry?.state !== 'open' && entry?.state !== 'recovered') continue
       const recovery = await seal(deps, session, entry, noted.get(id))
@@ -106,9 +106,9 @@ async function recoverOne(
   session: SessionRecord,
   noted: Noted | undefined,
 ): Promise<Recovered> {
-  const { audit, keeper, restored } = deps
+  const { audit, recordingService, restored } = deps
   const about = whose(session)
-  const entry = await findRecording(keeper.root, session.id)
+  const entry = await findRecording(recordingService.root, session.id)
   if (!entry || entry.state === 'empty') {
     // Its folder was made, with the key in it, before the session was opened.
     const isLost = !restored && (!entry || noted !== undefined)
@@ -138,14 +138,14 @@ async function recoverOne(
 }
 
 function seal(
-  { keeper, now }: RecoverDeps,
+  { recordingService, now }: RecoverDeps,
   { id }: SessionRecord,
   { directory }: CatalogEntry,
   noted: Noted | undefined,
 ): Promise<Recovery> {
   return recoverRecording(directory, id, {
-    sign: (statement) => keeper.signRecovered(id, statement),
-    trusted: keeper.keys.trusted,
+    sign: (statement) => recordingService.signRecovered(id, statement),
+    trusted: recordingService.keys.trusted,
     now,
     ...(noted && { noted }),
   })
@@ -153,7 +153,7 @@ function seal(
 
 /** Writes to the audit log how a recording is closed by now; returns undefined if it is not. */
 async function tellClosed(
-  { audit, keeper, restored }: RecoverDeps,
+  { audit, recordingService, restored }: RecoverDeps,
   session: SessionRecord,
   recovery: Recovery,
   noted: Noted | undefined,
@@ -177,7 +177,7 @@ async function tellClosed(
     return { summary: { state: 'recovered', size, frames, digest }, text }
   }
   if (recovery.outcome === 'closed') {
-    const closed = await findRecording(keeper.root, session.id)
+    const closed = await findRecording(recordingService.root, session.id)
     const state = closed?.state === 'sealed' || closed?.state === 'recovered' ? closed.state : 'failed'
     const summary: Recovered['summary'] = {
       state,

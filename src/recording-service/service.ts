@@ -116,7 +116,7 @@ export interface OpenRecording {
   signed: SignedRecording
 }
 
-export interface KeeperOptions {
+export interface RecordingServiceOptions {
   /** The recordings' folder. */
   root: string
   keys: RecordingKeys
@@ -132,14 +132,14 @@ export interface KeeperOptions {
   monotonic?: () => number
 }
 
-export class RecordingKeeper {
-  readonly #options: KeeperOptions
+export class RecordingService {
+  readonly #options: RecordingServiceOptions
   /** Of the sessions whose recording was prepared and not closed yet. */
   readonly #open = new Map<string, OpenRecording>()
   /** Hears of each recording when its folder is there. */
   onBegun: ((session: string, begin: number) => void) | undefined
 
-  constructor(options: KeeperOptions) {
+  constructor(options: RecordingServiceOptions) {
     this.#options = options
   }
 
@@ -201,7 +201,7 @@ export class RecordingKeeper {
   }
 
   /** The session is over and accounted for. */
-  over(session: string): void {
+  onClosed(session: string): void {
     this.#open.delete(session)
   }
 

@@ -35,7 +35,7 @@ export interface SignedEnd {
 interface Signed {
   statement: Statement
   signature: Buffer
-  /** Milliseconds on the keeper's monotonic clock. */
+  /** Milliseconds on the recording service's monotonic clock. */
   at: number
   /** Made when it is asked for. */
   reached?: Reached

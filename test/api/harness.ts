@@ -14,7 +14,6 @@ import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
-import { PasswordHasher } from '../../src/identity/password.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { Deletion } from '../../src/recording-service/deletion.ts'
@@ -22,6 +21,7 @@ import type { AuditRow, Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault } from '../../src/vault/credentials.ts'
 import { groundsOn } from '../gate/grounds.ts'
+import { quickHasher } from '../identity/quick-hasher.ts'
 import { newUser } from '../store/fixture.ts'
 import { temporaryStore } from '../store/temp.ts'
 import { documentCheck } from './reference/document.ts'
@@ -79,7 +79,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const clock = { now: Date.UTC(2031, 0, 1) }
   const vault = await openVault(store, { file: join(dirname(temporary.path), 'master.key') })
   // cheap parameters: what is tested here is not the hash
-  const passwords = new PasswordHasher({ memory: 64, passes: 1 })
+  const passwords = quickHasher()
   const log: string[] = []
   const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })

@@ -48,9 +48,9 @@ describe('profiles', () => {
     await h.addUser('keeper', 'user')
     await must('PUT', '/users/keeper', { profile: 'Device-Keeper' })
     expect((await must('GET', '/users/keeper')).profile).toBe('device-keeper')
-    const keeper = await h.signIn('keeper')
+    const deviceKeeper = await h.signIn('keeper')
     const status = async (method: string, path: string, body?: unknown) =>
-      (await h.call(method, path, { cookie: keeper, ...(body === undefined ? {} : { body }) })).status
+      (await h.call(method, path, { cookie: deviceKeeper, ...(body === undefined ? {} : { body }) })).status
     expect(await status('GET', '/devices')).toBe(200)
     expect(await status('GET', '/users')).toBe(403)
     expect(await status('POST', '/devices', { device_name: 'x' })).toBe(403)

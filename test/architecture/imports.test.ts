@@ -10,6 +10,8 @@ const END = '<!-- imports:end -->'
 /** What a pure room may not import. `node:net` is judged by the names that are taken from it. */
 const OF_IO =
   /^node:(fs|fs\/promises|tls|dgram|dns|dns\/promises|http|http2|https|child_process|worker_threads|cluster|sqlite|timers|timers\/promises|readline|process)$/
+/** What differs from run to run. Keys and nonces are made by `node:crypto`, which is no matter of rules. */
+const OF_CHANCE = /\bDate\.now\(|new Date\(\)|performance\.now\(|process\.hrtime|Math\.random\(/g
 const NET_WITHOUT_IO = /^import \{ (?:(?:BlockList|isIP|isIPv4|isIPv6|SocketAddress),? ?)+\} from 'node:net'$/
 
 const ROOMS: ReadonlyMap<string, Room> = new Map(TIERS.flatMap(({ rooms }) => Object.entries(rooms)))
@@ -89,6 +91,13 @@ describe('the rooms', () => {
         const net = lines.filter((line) => line.endsWith("from 'node:net'") && !NET_WITHOUT_IO.test(line))
         return [...modules.filter((name) => OF_IO.test(name)), ...net].map((name) => `${path}: ${name}`)
       },
+    )
+    expect(found).toEqual([])
+  })
+
+  test('that are pure read no clock and draw no lots', () => {
+    const found = FILES.filter(({ path }) => ROOMS.get(roomOf(path)!)!.isPure).flatMap(({ path }) =>
+      [...readFileSync(join(ROOT, path), 'utf8').matchAll(OF_CHANCE)].map(([name]) => `${path}: ${name}`),
     )
     expect(found).toEqual([])
   })

@@ -122,8 +122,8 @@ describeWithPeers('a recording in the middle of others', ['sshd', 'ssh'], () => 
     directory = middle!.directory
     const bytes = readFileSync(join(directory, FILE_NAME))
     const records = recordsOf(bytes)
-    const { store, keeper } = await openFoundation(loadConfig(broker.configFile))
-    const own = signerOf(keeper.keys.signing)
+    const { store, recordingService } = await openFoundation(loadConfig(broker.configFile))
+    const own = signerOf(recordingService.keys.signing)
     await store.close()
     found = {
       bytes,

@@ -1,7 +1,7 @@
 /** Connections that never sign in: others get in meanwhile, and those are cut when their time is over. */
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { Door } from '../../proxies/net/accept.ts'
+import { Listener } from '../../proxies/net/listener.ts'
 import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
@@ -41,11 +41,11 @@ function watch(socket: Socket): Watched {
 const closedOf = (all: readonly Watched[]): number => all.filter(({ closed }) => closed).length
 
 describe('the door', () => {
-  let door: Door
+  let door: Listener
   let welcomed: Socket[]
   async function open(options: { maxHalfOpen?: number; maxHalfOpenPerAddress?: number }): Promise<number> {
     welcomed = []
-    door = new Door({ graceMs: 60_000, onSocket: (socket) => welcomed.push(socket), ...options })
+    door = new Listener({ graceMs: 60_000, onSocket: (socket) => welcomed.push(socket), ...options })
     return (await door.listen('127.0.0.1', 0)).port
   }
   afterEach(() => {

@@ -203,8 +203,8 @@ test.each(Object.keys(WAYS))('what passes by %s is told', async (way) => {
   const world = await sharing()
   WAYS[way]!(world)
   const passed = lootOf(world, 'client') + lootOf(world, 'target')
-  world.client.pipe.closed = true
-  world.client.pipe.onClose?.()
+  world.client.stream.closed = true
+  world.client.stream.onClosed?.()
   await vi.waitFor(() => expect(world.closed).toHaveLength(1))
   const sizes = told(world, 'file.transfer').map(({ size }) => size as number)
   const sum = sizes.reduce((all, size) => all + size, 0)
@@ -251,8 +251,8 @@ test.each<[string, number, (name: Uint8Array) => Uint8Array, number, number?]>([
     world.client.channel('rdpdr', answer(DRIVE, id, status, numbers(id, 0).finish()))
   }
   expect(world.client.heard().channels.length).toBeGreaterThan(0)
-  world.client.pipe.closed = true
-  world.client.pipe.onClose?.()
+  world.client.stream.closed = true
+  world.client.stream.onClosed?.()
   await vi.waitFor(() => expect(world.closed).toHaveLength(1))
   // Once a drive, not once a name.
   const [one, ...others] = told(world, 'file.transfer').filter(({ path }) => path !== 'PRN3')

@@ -27,9 +27,9 @@ async function show(login: string, password: string, security: RdpSecurity): Pro
   try {
     const session = { port: broker.ports.rdp!, login, password, rdp: { security: [security] } }
     const redirection = { session: 0, routingToken: `${RDP_TICKET_TOKEN}\r\n` }
-    const { pipe, watch } = await openTarget(session, security === 'credssp' ? { redirection } : {})
+    const { stream, watch } = await openTarget(session, security === 'credssp' ? { redirection } : {})
     watch?.stop()
-    pipe.destroy()
+    stream.destroy()
     return 'in'
   } catch (error) {
     return (error as Error).message

@@ -23,7 +23,7 @@ import type { ReachableDesktop } from '../e2e/desktop-targets.ts'
 import { type RdpDesktop, startRdpDesktop } from '../e2e/rdp-desktops.ts'
 import { sallyport } from '../e2e/recorded.ts'
 import { readPng } from '../peers/live-desktop.ts'
-import { type Door, openDoor } from '../proxies/rdp/connection/door.ts'
+import { type Door, openDoor } from '../proxies/rdp/connection/listener.ts'
 import { clientCore } from '../proxies/rdp/connection/target.ts'
 import { openTarget, takeDesktop } from '../proxies/rdp/sessions.ts'
 import { until } from '../until.ts'
@@ -83,7 +83,7 @@ beforeEach(() => {
   hear = () => undefined
 })
 afterEach(async () => {
-  for (const { pipe } of clients.splice(0)) pipe.destroy()
+  for (const { stream } of clients.splice(0)) stream.destroy()
   await until('the end of all sessions', async () => {
     const rows = await desktop.broker.must<unknown[]>('GET', '/sessions?status=current')
     return rows.length === 0 || undefined
@@ -199,16 +199,16 @@ test.each([
   const { client, seen } = await view()
   await until('a flood', () => seen.updates.length > 100 || undefined)
   const id = await running()
-  client.pipe.paused = true
+  client.stream.paused = true
   await sleep(500)
   for (let code = 1; code <= 20; code++) {
     press(client, code)
-    if (open > 0) client.pipe.paused = false
+    if (open > 0) client.stream.paused = false
     await sleep(open)
-    client.pipe.paused = true
+    client.stream.paused = true
     await sleep(200)
   }
-  client.pipe.destroy()
+  client.stream.destroy()
   const marks = await recordedMarks(id)
   expect(done.length).toBeGreaterThan(3)
   expect(marks).toEqual(done)
@@ -223,6 +223,6 @@ test('what is done last is recorded, though its doer has gone', async () => {
   const id = await running()
   press(client, 30)
   await until('the key', () => keys().length > 0 || undefined)
-  client.pipe.destroy()
+  client.stream.destroy()
   expect(await recordedMarks(id)).toEqual([30])
 })

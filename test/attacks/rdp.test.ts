@@ -13,7 +13,7 @@ import { encodeCanvas } from '../../proxies/rdp/local/bitmaps.ts'
 import { Canvas } from '../../src/drawing/canvas.ts'
 import type { ReachableDesktop } from '../e2e/desktop-targets.ts'
 import { type RdpDesktop, startRdpDesktop } from '../e2e/rdp-desktops.ts'
-import { type Door, openDoor } from '../proxies/rdp/connection/door.ts'
+import { type Door, openDoor } from '../proxies/rdp/connection/listener.ts'
 import { openTarget, takeDesktop } from '../proxies/rdp/sessions.ts'
 import { until } from '../until.ts'
 import { residentOf } from './setting.ts'
@@ -60,7 +60,7 @@ async function view(): Promise<RdpTarget> {
   const { port, password } = desktop
   const rdp = { security: ['tls'], logonWait: 0 } as const
   const client = await openTarget({ port, login: reach.login, password, rdp: { ...rdp } })
-  sockets.push(client.pipe)
+  sockets.push(client.stream)
   return client
 }
 
@@ -130,7 +130,7 @@ test('a target that floods a client which has stopped reading is stopped, and ta
   const client = await view()
   const seen = takeDesktop(client)
   await until('a flood', () => sent > 2 * PICTURE_SIZE || undefined)
-  client.pipe.paused = true
+  client.stream.paused = true
   expect(await growth()).toBeLessThan(ALLOWED)
   // It is recorded for a while, and then it does not go on.
   let held = 0
@@ -139,7 +139,7 @@ test('a target that floods a client which has stopped reading is stopped, and ta
     await sleep(300)
     return sent === held || undefined
   })
-  client.pipe.paused = false
+  client.stream.paused = false
   await until('more', () => sent > held + 3 * PICTURE_SIZE || undefined)
   expect(seen.error).toBeUndefined()
 })
@@ -160,15 +160,15 @@ test('a client that floods a target which has stopped reading is stopped, and ta
   const moves = Buffer.concat(Array.from({ length: 512 }, () => pdu))
   let sent = 0
   const timer = setInterval(() => {
-    if (client.pipe.congested || client.pipe.closed) return
+    if (client.stream.congested || client.stream.closed) return
     sent += moves.length
-    client.pipe.write(moves)
+    client.stream.write(moves)
   }, 1)
   try {
     expect(await growth()).toBeLessThan(ALLOWED)
     const held = sent
     await sleep(500)
-    expect([seen.isClosed, client.pipe.congested, sent]).toEqual([false, true, held])
+    expect([seen.isClosed, client.stream.congested, sent]).toEqual([false, true, held])
   } finally {
     clearInterval(timer)
   }

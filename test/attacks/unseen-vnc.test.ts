@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { Pipe } from '../../proxies/net/pipe.ts'
+import type { ByteStream } from '../../proxies/net/byte-stream.ts'
 import { openVncTarget } from '../../proxies/vnc/back.ts'
 import {
   encodeContinuousUpdates,
@@ -53,7 +53,7 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
   let desktop: Desktop
   let folder: string
   let count = 0
-  const pipes: Pipe[] = []
+  const streams: ByteStream[] = []
   const programs: Daemon[] = []
 
   beforeAll(async () => {
@@ -65,7 +65,7 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
     rmSync(folder, { recursive: true })
   })
   afterEach(async () => {
-    for (const pipe of pipes.splice(0)) pipe.destroy()
+    for (const stream of streams.splice(0)) stream.destroy()
     for (const program of programs.splice(0)) await program.stop()
     await until('no session', async () => {
       const rows = await desktop.broker.must<unknown[]>('GET', '/sessions?status=current')
@@ -86,17 +86,17 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
   }
 
   /** A viewer that says what it is told to, and reads what comes. */
-  async function view(): Promise<Pipe> {
+  async function view(): Promise<ByteStream> {
     const { port, login, password } = desktop
     const viewer = vncSession({ port, login, password, types: ['tlsplain'] })
     const signal = new AbortController().signal
-    const { pipe } = await openVncTarget(viewer, { gate: trustingGate(), signal, isShared: true })
-    pipes.push(pipe)
-    pipe.onData = () => undefined
-    pipe.paused = false
+    const { stream } = await openVncTarget(viewer, { gate: trustingGate(), signal, isShared: true })
+    streams.push(stream)
+    stream.onData = () => undefined
+    stream.paused = false
     // Until then what it does is for the bastion's own screens.
     await sleep(500)
-    return pipe
+    return stream
   }
 
   /** The last picture of the session that has ended last. */
@@ -106,36 +106,36 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
     return readPng(done.bytes)
   }
 
-  const heard = async (pipe: Pipe, what: string, byte: number) => {
+  const heard = async (stream: ByteStream, what: string, byte: number) => {
     let isHeard = false
-    pipe.onData = (bytes) => {
+    stream.onData = (bytes) => {
       isHeard ||= bytes.includes(byte)
     }
     await until(what, () => isHeard || undefined)
   }
 
-  const attacks: [string, { runs: boolean; typed(pipe: Pipe): Promise<void> | void }][] = [
+  const attacks: [string, { runs: boolean; typed(stream: ByteStream): Promise<void> | void }][] = [
     [
       'looks at it',
       {
         runs: true,
-        typed: async (pipe) => {
-          pipe.onData = () => void pipe.write(encodeUpdateRequest(true, ALL))
-          pipe.write(encodeUpdateRequest(false, ALL))
+        typed: async (stream) => {
+          stream.onData = () => void stream.write(encodeUpdateRequest(true, ALL))
+          stream.write(encodeUpdateRequest(false, ALL))
           await sleep(500)
-          pipe.write(RETURN)
+          stream.write(RETURN)
         },
       },
     ],
-    ['asks for no picture', { runs: true, typed: (pipe) => pipe.write(RETURN) }],
+    ['asks for no picture', { runs: true, typed: (stream) => stream.write(RETURN) }],
     [
       'asks for one picture, and for no more',
       {
         runs: true,
-        typed: async (pipe) => {
-          pipe.write(encodeUpdateRequest(false, ALL))
+        typed: async (stream) => {
+          stream.write(encodeUpdateRequest(false, ALL))
           await sleep(500)
-          pipe.write(RETURN)
+          stream.write(RETURN)
         },
       },
     ],
@@ -143,11 +143,11 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
       'asks for a single pixel',
       {
         runs: true,
-        typed: async (pipe) => {
-          pipe.onData = () => void pipe.write(encodeUpdateRequest(false, ONE))
-          pipe.write(encodeUpdateRequest(false, ONE))
+        typed: async (stream) => {
+          stream.onData = () => void stream.write(encodeUpdateRequest(false, ONE))
+          stream.write(encodeUpdateRequest(false, ONE))
           await sleep(500)
-          pipe.write(RETURN)
+          stream.write(RETURN)
         },
       },
     ],
@@ -155,12 +155,12 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
       'has a single pixel sent continuously',
       {
         runs: true,
-        typed: async (pipe) => {
-          pipe.write(encodeSetEncodings([ENCODING.CONTINUOUS_UPDATES, ENCODING.FENCE]))
-          await heard(pipe, 'the end of continuous updates', 150)
-          pipe.write(Buffer.concat([encodeUpdateRequest(false, ALL), encodeContinuousUpdates(true, ONE)]))
+        typed: async (stream) => {
+          stream.write(encodeSetEncodings([ENCODING.CONTINUOUS_UPDATES, ENCODING.FENCE]))
+          await heard(stream, 'the end of continuous updates', 150)
+          stream.write(Buffer.concat([encodeUpdateRequest(false, ALL), encodeContinuousUpdates(true, ONE)]))
           await sleep(500)
-          pipe.write(RETURN)
+          stream.write(RETURN)
         },
       },
     ],
@@ -168,13 +168,13 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
       'keeps the fences of the target',
       {
         runs: true,
-        typed: async (pipe) => {
-          pipe.write(encodeSetEncodings([ENCODING.FENCE]))
+        typed: async (stream) => {
+          stream.write(encodeSetEncodings([ENCODING.FENCE]))
           const asked = Buffer.concat([encodeUpdateRequest(false, ALL), encodeUpdateRequest(true, ALL)])
-          pipe.onData = () => void pipe.write(encodeUpdateRequest(true, ALL))
-          pipe.write(asked)
+          stream.onData = () => void stream.write(encodeUpdateRequest(true, ALL))
+          stream.write(asked)
           await sleep(500)
-          pipe.write(RETURN)
+          stream.write(RETURN)
         },
       },
     ],
@@ -182,13 +182,13 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
       'reads nothing any more',
       {
         runs: false,
-        typed: async (pipe) => {
-          pipe.paused = true
+        typed: async (stream) => {
+          stream.paused = true
           for (let asked = 0; asked < 30; asked++) {
-            pipe.write(encodeUpdateRequest(false, ALL))
+            stream.write(encodeUpdateRequest(false, ALL))
             await sleep(100)
           }
-          pipe.write(RETURN)
+          stream.write(RETURN)
         },
       },
     ],
@@ -196,14 +196,14 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
       'makes the desktop as small as it goes',
       {
         runs: true,
-        typed: async (pipe) => {
-          pipe.write(encodeSetEncodings([ENCODING.EXTENDED_DESKTOP_SIZE]))
-          pipe.write(encodeUpdateRequest(false, ALL))
+        typed: async (stream) => {
+          stream.write(encodeSetEncodings([ENCODING.EXTENDED_DESKTOP_SIZE]))
+          stream.write(encodeUpdateRequest(false, ALL))
           await sleep(500)
           const screen = { id: 0, x: 0, y: 0, width: 1, height: 1, flags: 0 }
-          pipe.write(encodeSetDesktopSize(1, 1, [screen]))
+          stream.write(encodeSetDesktopSize(1, 1, [screen]))
           await sleep(500)
-          pipe.write(RETURN)
+          stream.write(RETURN)
         },
       },
     ],
@@ -211,9 +211,9 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
       'has all colours but two left out',
       {
         runs: false,
-        typed: (pipe) => {
-          pipe.write(encodeSetPixelFormat({ ...RGB888, redMax: 1, greenMax: 1, blueMax: 1 }))
-          pipe.write(Buffer.concat([encodeUpdateRequest(false, ALL), RETURN]))
+        typed: (stream) => {
+          stream.write(encodeSetPixelFormat({ ...RGB888, redMax: 1, greenMax: 1, blueMax: 1 }))
+          stream.write(Buffer.concat([encodeUpdateRequest(false, ALL), RETURN]))
         },
       },
     ],
@@ -222,12 +222,12 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
   test.each(attacks)('of a viewer that %s', async (_what, { runs, typed }) => {
     const before = (await desktop.closedSessions()).length
     const done = await terminal()
-    const pipe = await view()
-    await typed(pipe)
+    const stream = await view()
+    await typed(stream)
     await sleep(WHILE_MS)
     expect(existsSync(done)).toBe(runs)
     expect(isRed(await pictureOf(desktop.xvnc!.display))).toBe(runs)
-    pipe.destroy()
+    stream.destroy()
     const last = await recorded(before + 1)
     expect(isRed(last)).toBe(runs)
     // Not even behind the end.
@@ -237,10 +237,10 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
   test('of a viewer that leaves as soon as it has typed', async () => {
     const before = (await desktop.closedSessions()).length
     const done = await terminal()
-    const pipe = await view()
-    pipe.write(RETURN)
-    await until('it is sent', () => pipe.queued === 0 || undefined)
-    pipe.end()
+    const stream = await view()
+    stream.write(RETURN)
+    await until('it is sent', () => stream.queued === 0 || undefined)
+    stream.close()
     const last = await recorded(before + 1)
     await until('it is done', () => existsSync(done) || undefined)
     expect(isRed(last)).toBe(true)

@@ -32,8 +32,8 @@ async function signIn(login: string, password: string, type: VncSecurityType = '
   const session = vncSession({ port: broker.ports.vnc!, login, password, types: [type] })
   const options = { gate: trustingGate(), signal: AbortSignal.timeout(20_000), isShared: true }
   try {
-    const { pipe } = await openVncTarget(session, options)
-    pipe.destroy()
+    const { stream } = await openVncTarget(session, options)
+    stream.destroy()
     return 'in'
   } catch (error) {
     return (error as Error).message.replace(/^.* and says: /, '')

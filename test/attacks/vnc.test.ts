@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deflateSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { Pipe } from '../../proxies/net/pipe.ts'
+import type { ByteStream } from '../../proxies/net/byte-stream.ts'
 import { openVncTarget } from '../../proxies/vnc/back.ts'
 import {
   encodePointer,
@@ -77,7 +77,7 @@ class FalseTarget {
 describe('a desktop', () => {
   const target = new FalseTarget()
   let desktop: Desktop
-  const pipes: Pipe[] = []
+  const streams: ByteStream[] = []
 
   beforeAll(async () => {
     desktop = await startDesktop({
@@ -91,21 +91,21 @@ describe('a desktop', () => {
     target.close()
   })
   afterEach(() => {
-    for (const pipe of pipes.splice(0)) pipe.destroy()
+    for (const stream of streams.splice(0)) stream.destroy()
   })
 
   /** A viewer, which has asked for everything. */
-  async function view(): Promise<Pipe> {
+  async function view(): Promise<ByteStream> {
     const { port, login, password } = desktop
     const viewer = vncSession({ port, login, password, types: ['tlsplain'] })
     const signal = new AbortController().signal
-    const { pipe } = await openVncTarget(viewer, { gate: trustingGate(), signal, isShared: true })
-    pipes.push(pipe)
-    pipe.onData = () => undefined
-    pipe.paused = false
-    pipe.write(encodeSetEncodings(Object.values(ENCODING)))
-    pipe.write(encodeUpdateRequest(false, ALL))
-    return pipe
+    const { stream } = await openVncTarget(viewer, { gate: trustingGate(), signal, isShared: true })
+    streams.push(stream)
+    stream.onData = () => undefined
+    stream.paused = false
+    stream.write(encodeSetEncodings(Object.values(ENCODING)))
+    stream.write(encodeUpdateRequest(false, ALL))
+    return stream
   }
 
   const at = (x: number, y: number, width: number, height: number, encoding: number = ENCODING.RAW) =>
@@ -128,13 +128,13 @@ describe('a desktop', () => {
     const before = (await desktop.closedSessions()).length
     target.after = (socket) => socket.write(bytes)
     const memory = residentOf(desktop)
-    const pipe = await view()
+    const stream = await view()
     const row = (await desktop.closedSessions(before + 1)).at(-1)!
     expect(row.result).toBe('failure')
     expect(row.reason).toMatch(/^the target broke the RFB protocol: /)
     expect(row.reason).toMatch(reason)
     expect(residentOf(desktop) - memory).toBeLessThan(ALLOWED)
-    pipe.destroy()
+    stream.destroy()
   })
 
   test('whose target puts files beside a text on the clipboard passes the text alone, and tells of both', async () => {
@@ -147,10 +147,10 @@ describe('a desktop', () => {
       ]),
     })
     target.after = (socket) => socket.write(encodeExtendedServerCutText(flags, body))
-    const pipe = await view()
+    const stream = await view()
     const alone = encodeClipboard({ action: 'provide', items: new Map([[FORMAT.TEXT, text]]) })
     let read = Buffer.alloc(0)
-    pipe.onData = (bytes) => {
+    stream.onData = (bytes) => {
       read = Buffer.concat([read, bytes])
     }
     const [copied] = await desktop.events('clipboard', 1)
@@ -194,28 +194,28 @@ describe('a desktop', () => {
       }
       more()
     }
-    const pipe = await view()
-    pipe.paused = true
+    const stream = await view()
+    stream.paused = true
     await until('a flood', () => sent > 2 * SCREENFUL.length || undefined)
     expect(await growth()).toBeLessThan(ALLOWED)
     const held = await atRest(() => sent)
-    pipe.paused = false
+    stream.paused = false
     await until('more', () => sent > held + 3 * SCREENFUL.length || undefined)
   })
 
   test('whose viewer floods a target that has stopped reading stops, and takes no memory', async () => {
     target.after = (socket) => socket.pause()
-    const pipe = await view()
+    const stream = await view()
     const moves = Buffer.concat(Array.from({ length: 4096 }, (_, x) => encodePointer(x % 1024, 5, 0)))
     let sent = 0
     const timer = setInterval(() => {
-      if (pipe.congested) return
+      if (stream.congested) return
       sent += moves.length
-      pipe.write(moves)
+      stream.write(moves)
     }, 1)
     expect(await growth()).toBeLessThan(ALLOWED)
     await atRest(() => sent)
     clearInterval(timer)
-    expect(pipe.congested).toBe(true)
+    expect(stream.congested).toBe(true)
   })
 })

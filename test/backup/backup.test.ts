@@ -84,7 +84,7 @@ describe('of a session that runs', () => {
   test('it has the whole records, though one is just being written, and the start seals them', async () => {
     const writer = await house.session(FIRST, 'running')
     await writer.flush()
-    const { directory } = (await findRecording(house.foundation.keeper.root, FIRST))!
+    const { directory } = (await findRecording(house.foundation.recordingService.root, FIRST))!
     const path = join(directory, 'session.rec')
     const whole = statSync(path).size
     appendFileSync(path, Buffer.alloc(10))
@@ -95,18 +95,20 @@ describe('of a session that runs', () => {
     const config = house.elsewhere('again')
     await restore(config, join(house.folder, 'b'))
     const foundation = await openFoundation(config)
-    const { store, keeper } = foundation
+    const { store, recordingService } = foundation
     const restored = (await readRestoreNote(store.settings))!
     const deps = { ...foundation, audit: house.audit, now: Date.now, restored }
     expect(await recoverSessions(deps)).toEqual([expect.stringContaining('what came after that is missing')])
-    const sealed = readFileSync(join((await findRecording(keeper.root, FIRST))!.directory, 'session.rec'))
+    const sealed = readFileSync(
+      join((await findRecording(recordingService.root, FIRST))!.directory, 'session.rec'),
+    )
     expect((await verifyStream(inPieces(sealed))).state).toBe('recovered')
     await store.close()
   })
 
   test('that is damaged it has all as it is, for whoever looks into it', async () => {
     await (await house.session(FIRST, 'running')).flush()
-    const { directory } = (await findRecording(house.foundation.keeper.root, FIRST))!
+    const { directory } = (await findRecording(house.foundation.recordingService.root, FIRST))!
     const path = join(directory, 'session.rec')
     const bytes = readFileSync(path)
     bytes[bytes.length - 20] = (bytes[bytes.length - 20] ?? 0) ^ 1
@@ -127,9 +129,14 @@ describe('while recordings change', () => {
   async function copied(between: () => Promise<void>): Promise<string[]> {
     const target = join(house.folder, 'target')
     mkdirSync(target, { mode: 0o700 })
-    const { keeper, store } = house.foundation
+    const { recordingService, store } = house.foundation
     const { signal } = new AbortController()
-    const backup = await RecordingBackup.begin({ root: keeper.root, target, containers: true, signal })
+    const backup = await RecordingBackup.begin({
+      root: recordingService.root,
+      target,
+      containers: true,
+      signal,
+    })
     await between()
     const { all } = await backup.finish(store.sessions)
     const found = (await listed('target')).map(sessionOf)
@@ -161,7 +168,7 @@ describe('while recordings change', () => {
 
   test('one that lies in the object store only has its note', async () => {
     await house.session(FIRST, 'closed')
-    const { directory } = (await findRecording(house.foundation.keeper.root, FIRST))!
+    const { directory } = (await findRecording(house.foundation.recordingService.root, FIRST))!
     const note = { state: 'sealed', size: 1000, frames: 1, digest: 'ab'.repeat(32), metadata: {} }
     writeFileSync(
       join(directory, 'stored.json'),

@@ -55,12 +55,12 @@ export async function openHouse(): Promise<House> {
   const config = configOf('data')
   const foundation = await openFoundation(config)
   hostKeys(config.dataDir)
-  const { store, vault, keeper } = foundation
+  const { store, vault, recordingService } = foundation
   const audit = new AuditLog({
     repository: store.audit,
     now: Date.now,
     checkpoints: {
-      key: keeper.keys.signing,
+      key: recordingService.keys.signing,
       anchor: auditAnchor({ ...store, vault }),
       onError: (error) => {
         throw error
@@ -77,9 +77,9 @@ export async function openHouse(): Promise<House> {
     foundation,
     audit,
     async session(id, how) {
-      const grant = await keeper.prepare(id, BEGIN, METADATA)
+      const grant = await recordingService.prepare(id, BEGIN, METADATA)
       const writer = await RecordingWriter.open(grant, {
-        sign: (statement) => keeper.sign(id, statement),
+        sign: (statement) => recordingService.sign(id, statement),
         clock: new ManualClock(),
         onFailure: (error) => {
           throw error
@@ -104,7 +104,7 @@ export async function openHouse(): Promise<House> {
     backup: (name, change = {}) =>
       makeBackup({
         config,
-        keeper,
+        recordingService,
         audit,
         folder: join(folder, name),
         withMasterKey: false,
@@ -126,7 +126,7 @@ export async function openHouse(): Promise<House> {
       change(manifest)
       const bytes = Buffer.from(JSON.stringify(manifest))
       writeFileSync(path, bytes)
-      writeFileSync(join(backup, 'manifest.sig'), signManifest(bytes, keeper.keys.signing))
+      writeFileSync(join(backup, 'manifest.sig'), signManifest(bytes, recordingService.keys.signing))
     },
     elsewhere: configOf,
     async close() {

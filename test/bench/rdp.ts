@@ -18,7 +18,7 @@ import { FrontConnection, IO_CHANNEL } from '../../proxies/rdp/connection/front-
 import { FrontDesktop } from '../../proxies/rdp/connection/front-desktop.ts'
 import { startRdpDesktop } from '../e2e/rdp-desktops.ts'
 import { cpuSeconds, quiet } from '../peers/process.ts'
-import { openDoor } from '../proxies/rdp/connection/door.ts'
+import { openDoor } from '../proxies/rdp/connection/listener.ts'
 import { type Desktop, openTarget, takeDesktop } from '../proxies/rdp/sessions.ts'
 import { until } from '../until.ts'
 import { flags } from './desktop-flags.ts'
@@ -141,11 +141,11 @@ async function sit(route: Route): Promise<Seat> {
   const target = await openTarget({ ...to, rdp: { security: ['tls'], logonWait: 0 } })
   const desktop = takeDesktop(target)
   await until('the first dot', () => desktop.updates.length > 0 || undefined)
-  const { pipe, connection } = target
+  const { stream, connection } = target
   let count = 0
   let wanted = Infinity
   let onWanted = (): void => undefined
-  pipe.onData = (chunk) => {
+  stream.onData = (chunk) => {
     count += chunk.length
     if (count >= wanted) onWanted()
   }

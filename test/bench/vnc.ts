@@ -10,7 +10,7 @@ import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Pipe } from '../../proxies/net/pipe.ts'
+import type { ByteStream } from '../../proxies/net/byte-stream.ts'
 import { openVncTarget } from '../../proxies/vnc/back.ts'
 import { encodePointer, encodeUpdateRequest } from '../../proxies/vnc/codec/client-encoder.ts'
 import { ClientMessageReader } from '../../proxies/vnc/codec/client-messages.ts'
@@ -70,26 +70,26 @@ const desktop = await startDesktop({
   authorization: { is_recorded: !flags.unrecorded },
 })
 
-async function view(type: VncSecurityType | 'direct'): Promise<Pipe> {
+async function view(type: VncSecurityType | 'direct'): Promise<ByteStream> {
   const { login, password } = desktop
   const session =
     type === 'direct'
       ? vncSession({ port: targetPort, types: ['none'] })
       : vncSession({ port: desktop.port, login, password, types: [type] })
   const { signal } = new AbortController()
-  const { pipe } = await openVncTarget(session, { gate: trustingGate(), signal, isShared: true })
-  return pipe
+  const { stream } = await openVncTarget(session, { gate: trustingGate(), signal, isShared: true })
+  return stream
 }
 
 /** Resolves when so many bytes have come. */
-function received(pipe: Pipe, wanted: number): Promise<void> {
+function received(stream: ByteStream, wanted: number): Promise<void> {
   return new Promise((resolve) => {
     let count = 0
-    pipe.onData = (chunk) => {
+    stream.onData = (chunk) => {
       count += chunk.length
       if (count >= wanted) resolve()
     }
-    pipe.paused = false
+    stream.paused = false
   })
 }
 
@@ -102,38 +102,38 @@ async function bulk(type: VncSecurityType | 'direct'): Promise<{ rate: number; c
     }
     more()
   }
-  const pipe = await view(type)
+  const stream = await view(type)
   await quiet(desktop.broker.pid)
   const before = cpuSeconds(desktop.broker.pid)
   const begin = performance.now()
-  const all = received(pipe, count * screenful.length)
-  pipe.write(encodeUpdateRequest(false, ALL))
+  const all = received(stream, count * screenful.length)
+  stream.write(encodeUpdateRequest(false, ALL))
   await all
   const seconds = (performance.now() - begin) / 1000
   await quiet(desktop.broker.pid)
   const gib = (count * screenful.length) / (1024 * MIB)
   const cpu = (cpuSeconds(desktop.broker.pid) - before) / gib
-  pipe.destroy()
+  stream.destroy()
   await allEnded()
   return { rate: (gib * 1024) / seconds, cpu }
 }
 
 async function pointer(type: VncSecurityType | 'direct'): Promise<number[]> {
   onRequest = (socket) => socket.write(dot)
-  const pipe = await view(type)
-  const first = received(pipe, dot.length)
-  pipe.write(encodeUpdateRequest(false, ALL))
+  const stream = await view(type)
+  const first = received(stream, dot.length)
+  stream.write(encodeUpdateRequest(false, ALL))
   await first
   const samples: number[] = []
   for (let move = 0; move < ECHOES; move++) {
-    const back = received(pipe, dot.length)
+    const back = received(stream, dot.length)
     const begin = performance.now()
-    pipe.write(encodePointer(move, move, 0))
+    stream.write(encodePointer(move, move, 0))
     await back
     samples.push(performance.now() - begin)
     await sleep(2)
   }
-  pipe.destroy()
+  stream.destroy()
   await allEnded()
   return samples
 }
@@ -148,17 +148,17 @@ async function idle(): Promise<number> {
   onRequest = (socket) => socket.write(screenful)
   await quiet(desktop.broker.pid)
   const before = resident()
-  const pipes: Pipe[] = []
+  const streams: ByteStream[] = []
   for (let number = 0; number < sessions; number++) {
-    const pipe = await view('tlsplain')
-    const shown = received(pipe, screenful.length)
-    pipe.write(encodeUpdateRequest(false, ALL))
+    const stream = await view('tlsplain')
+    const shown = received(stream, screenful.length)
+    stream.write(encodeUpdateRequest(false, ALL))
     await shown
-    pipes.push(pipe)
+    streams.push(stream)
   }
   await quiet(desktop.broker.pid)
   const grown = resident() - before
-  for (const pipe of pipes) pipe.destroy()
+  for (const stream of streams) stream.destroy()
   await allEnded()
   return grown
 }

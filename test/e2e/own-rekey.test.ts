@@ -242,7 +242,7 @@ describeWithPeers('toward a target', ['sshd', 'ssh-keygen'], () => {
         ...limits,
       })
       const received = await transfer(leg, command.replace('FILE', file), isUp)
-      leg.end()
+      leg.close()
       expect(isUp ? received.toString() : sha256(received)).toMatch(sha256(data))
       const rekeys = await until('key exchanges in the log', () => {
         const [, own] = sshd.log().split(`remote software version ${ident}`)

@@ -134,7 +134,7 @@ test('a leg that is held up agrees on new keys all the same', async () => {
   await finished
   clearInterval(watch)
   await Promise.all(exchanges)
-  leg.end()
+  leg.close()
   expect(exchanges.length).toBeGreaterThan(0)
   expect(received).toBe(FILE_BYTES)
 })
@@ -185,7 +185,7 @@ test('the bastion toward the target, while data goes both ways', async () => {
     leg.send(buildChannelOpen(SESSION_CHANNEL))
   })
   await finished
-  leg.end()
+  leg.close()
   expect(rekeys).toBe(8)
   expect(sha256(Buffer.concat(received))).toBe(sha256(sent))
 })

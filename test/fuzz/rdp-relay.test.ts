@@ -67,10 +67,10 @@ const changed = fc.tuple(said, edits).map(([[side, message], by]) => [side, edit
 function sayAll(world: World, messages: readonly (readonly ['client' | 'target', Buffer])[]): number {
   let heard = 0
   for (const [side, message] of messages) {
-    const { pipe } = world[side]
-    if (pipe.closed) break
+    const { stream } = world[side]
+    if (stream.closed) break
     heard += message.length
-    pipe.say(message)
+    stream.say(message)
   }
   return heard
 }
@@ -81,7 +81,7 @@ test('whatever both sides send, the session goes on or ends with a reason', asyn
     fc.asyncProperty(fc.array(fc.oneof(said, changed), { maxLength: 12 }), async (messages) => {
       const world = await newWorldWithDesktop({ rights: RIGHTS })
       const heard = sayAll(world, messages)
-      const hasEnded = world.target.pipe.closed
+      const hasEnded = world.target.stream.closed
       await new Promise(setImmediate)
       expect(world.lastWords.length + world.closed.length <= 2).toBe(true)
       if (!hasEnded) {
@@ -93,7 +93,7 @@ test('whatever both sides send, the session goes on or ends with a reason', asyn
       } else ends.success++
       for (const { reason = '' } of world.closed) expect(reason).not.toContain('internal')
       // Nothing is answered, or kept, out of proportion; a line over the desktop has some 10 KiB.
-      const out = world.client.pipe.take().length + world.target.pipe.take().length
+      const out = world.client.stream.take().length + world.target.stream.take().length
       expect(out).toBeLessThan(heard * 8 + 32_768)
       const kept = world.frames.reduce((sum, [, payload]) => sum + payload.length, 0)
       expect(kept).toBeLessThan(heard * 8 + 1024)
@@ -110,9 +110,9 @@ test('the client sees no picture that the recording has not', async () => {
       const world = await newWorldWithDesktop()
       for (const one of messages) {
         const before = world.frames.filter(([type]) => type === FRAME.graphics).length
-        world.client.pipe.take()
+        world.client.stream.take()
         sayAll(world, [one])
-        const isShown = one[0] === 'target' && world.client.pipe.take().includes(bitmap.subarray(4))
+        const isShown = one[0] === 'target' && world.client.stream.take().includes(bitmap.subarray(4))
         const isKept = world.frames.filter(([type]) => type === FRAME.graphics).length > before
         if (!isShown) continue
         pictures++

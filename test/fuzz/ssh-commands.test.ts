@@ -107,7 +107,7 @@ describe('random input and output', () => {
             else if (piece.from === 'client') type(made, piece.data)
             else watch.fromTarget(piece.data)
           }
-          watch.end()
+          watch.close()
           for (const { line, confidence } of commands) {
             expect(line === '').toBe(confidence === 'unread')
             expect(line.length).toBeLessThanOrEqual(4096)
@@ -153,7 +153,7 @@ describe('memory', () => {
     const all = Array.from({ length: COUNT }, () => watched(['kill x{50}']).watch)
     for (const watch of all) fill(watch)
     const bytes = (used() - before) / COUNT
-    for (const watch of all) watch.end()
+    for (const watch of all) watch.close()
     return bytes
   }
 

@@ -121,7 +121,7 @@ describe.each(Object.entries(channels))('a stream of nonsense on %s', (_, record
           feed(recorder, from, mutated)
         }
         recorder.exit({ status: 0 })
-        recorder.end()
+        recorder.close()
         expect(notes.violations.length).toBeLessThanOrEqual(1)
         expect(notes.frames.at(-1)?.type).toBe(FRAME.channelClose)
         expect(Math.max(...notes.frames.map((frame) => frame.payload.length))).toBeLessThanOrEqual(65_536)
@@ -152,7 +152,7 @@ function held(recorded: Recorded, fill: (recorder: ChannelRecorder) => void): nu
   collect()
   const after = process.memoryUsage()
   recorder.exit({ status: 0 })
-  recorder.end()
+  recorder.close()
   return after.heapUsed - before.heapUsed + (after.arrayBuffers - before.arrayBuffers)
 }
 

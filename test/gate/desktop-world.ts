@@ -5,14 +5,14 @@ import { BrokerGate } from '../../src/gate/gate.ts'
 import type { Basis } from '../../src/identity/basis.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
-import { PasswordHasher } from '../../src/identity/password.ts'
 import { type ConnectionPolicy, FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { RDP_OPTIONS, type RdpOptions } from '../../src/model/rdp-options.ts'
 import type { DesktopProtocol, Protocol, Right } from '../../src/model/rights.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../src/model/vnc-options.ts'
-import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
+import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, newService, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 import { byPassword } from './grounds.ts'
@@ -78,10 +78,10 @@ async function desktopWorld<Options>(
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('screen') }])
   const clock = { now: Date.now() }
   const now = () => clock.now
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), now, vault)
+  const identities = new Identities(store.users, quickHasher(), new Lockout(), now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const basis = byPassword((await store.users.find(estate.user.id))!, SOURCE.address)
-  const recordings = new RecordingKeeper({
+  const recordings = new RecordingService({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],

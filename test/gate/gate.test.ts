@@ -10,19 +10,20 @@ import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { RecordingWriter } from '../../recordings/container/writer.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
 import { AuditLog } from '../../src/audit/log.ts'
+import { copyingGate } from '../../src/contract/copying-gate.ts'
 import type { EventRequest, Gate, GateNotice, OpenSession } from '../../src/contract/gate.ts'
 import { DnsError } from '../../src/dns/error.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
-import { PasswordHasher } from '../../src/identity/password.ts'
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../src/model/ssh-options.ts'
-import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { openVault } from '../../src/vault/credentials.ts'
 import { forger } from '../identity/certificates.ts'
 import { sshString } from '../identity/keys.ts'
+import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 
@@ -32,7 +33,7 @@ let temporary: TemporaryStore
 let estate: Estate
 let broker: BrokerGate
 let gate: Gate
-let keeper: RecordingKeeper
+let recordingService: RecordingService
 const drawer = new Drawer()
 afterAll(() => drawer.close())
 
@@ -42,42 +43,29 @@ beforeEach(async () => {
   estate = await smallEstate(store)
   const vault = await openVault(store, { file: `${temporary.path}.key` })
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('root password') }])
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
+  const identities = new Identities(store.users, quickHasher(), new Lockout(), Date.now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
-  keeper = new RecordingKeeper({
+  recordingService = new RecordingService({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],
     brokerKey: true,
     minimumFree: 0,
   })
-  await keeper.start()
+  await recordingService.start()
   const audit = new AuditLog({ repository: store.audit, now: Date.now })
-  broker = new BrokerGate({ store, identities, vault, audit, recordings: keeper, drawer, now: Date.now })
-  gate = acrossProcesses(broker)
+  broker = new BrokerGate({
+    store,
+    identities,
+    vault,
+    audit,
+    recordings: recordingService,
+    drawer,
+    now: Date.now,
+  })
+  gate = copyingGate(broker)
 })
 afterEach(() => temporary.remove())
-
-/** The gate behind a process boundary: nothing but what structuredClone takes gets through. */
-function acrossProcesses(real: Gate): Gate {
-  const asked =
-    <Q, A>(method: (question: Q) => Promise<A>) =>
-    async (question: Q): Promise<A> =>
-      structuredClone(await method.call(real, structuredClone(question)))
-  return {
-    authenticate: asked(real.authenticate),
-    targets: asked(real.targets),
-    open: asked(real.open),
-    hostKey: asked(real.hostKey),
-    event: asked(real.event) as Gate['event'],
-    sign: asked(real.sign),
-    close: asked(real.close),
-    denied: asked(real.denied),
-    live: asked(real.live),
-    leave: asked(real.leave),
-    onNotice: (listener) => real.onNotice((notice) => listener(structuredClone(notice))),
-  }
-}
 
 const signIn = (login = 'ops1:root@srv1', password = 'ops1 password') =>
   gate.authenticate({ protocol: 'SSH', source: SOURCE, login, proof: { method: 'password', password } })
@@ -198,7 +186,7 @@ describe('open', () => {
 
   test('opens nothing when the recording cannot begin', async () => {
     const token = await identity()
-    keeper.prepare = () => Promise.reject(new Error('no space left'))
+    recordingService.prepare = () => Promise.reject(new Error('no space left'))
     expect(await gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).toEqual({
       result: 'denied',
       message: 'the session cannot be recorded, so it is not opened: tell an administrator',

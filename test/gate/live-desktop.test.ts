@@ -23,7 +23,7 @@ class Person implements Watcher {
   send(message: string): void {
     this.messages.push(JSON.parse(message) as Message)
   }
-  end(why: string): void {
+  stop(why: string): void {
     this.ended = why
   }
   get types(): string[] {

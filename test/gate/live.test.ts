@@ -47,7 +47,7 @@ class Person implements Watcher {
   send(message: string): void {
     this.messages.push(JSON.parse(message) as Message)
   }
-  end(why: string): void {
+  stop(why: string): void {
     this.ended = why
   }
   /** The last frame of the last keyframe, and those that came after it. */
@@ -152,7 +152,7 @@ describe('somebody who watches', () => {
           const expected = Array.from({ length: frames - sees.from! }, (_, index) => sees.from! + index + 1)
           expect(sees.later).toEqual(expected)
         }
-        live.over('s1', { result: 'success' })
+        live.onClosed('s1', { result: 'success' })
         expect(people.every(({ ended }) => ended === 'session_over')).toBe(true)
         notices = []
         drawings = []

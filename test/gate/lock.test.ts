@@ -4,12 +4,12 @@ import { AuditLog } from '../../src/audit/log.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
-import { PasswordHasher } from '../../src/identity/password.ts'
 import { DEFAULT_CHECKOUT_POLICY, type User } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
-import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault } from '../../src/vault/credentials.ts'
+import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, newUser, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 
@@ -28,10 +28,10 @@ beforeEach(async () => {
   const vault = await openVault(store, { file: `${temporary.path}.key` })
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('root password') }])
   await store.checkoutPolicies.update(DEFAULT_CHECKOUT_POLICY, { enableLock: true })
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
+  const identities = new Identities(store.users, quickHasher(), new Lockout(), Date.now, vault)
   other = await store.users.create(newUser('ops2', { groupIds: [estate.userGroup.id] }))
   for (const user of [estate.user, other]) await identities.setPassword(user.id, Secret.of('password'))
-  const recordings = new RecordingKeeper({
+  const recordings = new RecordingService({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],

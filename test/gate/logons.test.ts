@@ -10,12 +10,12 @@ import { Tickets } from '../../src/gate/tickets.ts'
 import { newSshKey } from '../../src/host/ssh-keys.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
-import { PasswordHasher } from '../../src/identity/password.ts'
 import type { AuthenticationMethod } from '../../src/model/authentication-methods.ts'
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
-import { openRecordingKeys, RecordingKeeper } from '../../src/recording-service/service.ts'
+import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { openVault, type Vault } from '../../src/vault/credentials.ts'
+import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, newUser, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 import { groundsOn } from './grounds.ts'
@@ -44,11 +44,11 @@ beforeEach(async () => {
   const { store } = temporary
   estate = await smallEstate(store)
   vault = await openVault(store, { file: `${temporary.path}.key` })
-  const identities = new Identities(store.users, new PasswordHasher(), new Lockout(), Date.now, vault)
+  const identities = new Identities(store.users, quickHasher(), new Lockout(), Date.now, vault)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const other = await store.users.create(newUser('ops2', { groupIds: [estate.userGroup.id] }))
   await identities.setPassword(other.id, Secret.of('ops2 password'))
-  const recordings = new RecordingKeeper({
+  const recordings = new RecordingService({
     root: `${temporary.path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
     recipients: [],

@@ -10,8 +10,8 @@ import { newSshKey } from '../../src/host/ssh-keys.ts'
 const FOLDER = 'SALLYPORT_TEST_RSA_HOST_KEY'
 const FILES = ['ssh_host_rsa_key', 'ssh_host_rsa_key.pub'] as const
 
-/** Vitest's: before the first test file, and after the last. */
-export default function setup(): () => void {
+/** Makes it before the first test file. Returns a function that removes it after the last. */
+export function makeRsaHostKey(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-rsa-'))
   const pair = newSshKey('rsa')
   writeFileSync(join(folder, FILES[0]), pair.private, { mode: 0o600 })

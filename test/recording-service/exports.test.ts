@@ -15,7 +15,7 @@ import {
   recordingExports,
   StillRecording,
 } from '../../src/recording-service/exports.ts'
-import { RecordingKeeper } from '../../src/recording-service/service.ts'
+import { RecordingService } from '../../src/recording-service/service.ts'
 import { busy } from '../recordings/replay-support.ts'
 import { identity, makeRoot, makeSigner, makeWriter, removeRoots } from '../recordings/support.ts'
 
@@ -25,11 +25,11 @@ let root = ''
 let exports: RecordingExports
 beforeEach(async () => {
   root = makeRoot()
-  exports = recordingExports(await keeperWith(identity))
+  exports = recordingExports(await recordingServiceWith(identity))
 })
 afterEach(() => exports.close())
 
-async function keeperWith(own: typeof identity, bucket?: Bucket): Promise<RecordingKeeper> {
+async function recordingServiceWith(own: typeof identity, bucket?: Bucket): Promise<RecordingService> {
   const signer = makeSigner()
   const keys = {
     signing: signer.key,
@@ -38,7 +38,7 @@ async function keeperWith(own: typeof identity, bucket?: Bucket): Promise<Record
     identities: [own],
     recipient: await recipientOf(own),
   }
-  return new RecordingKeeper({
+  return new RecordingService({
     root,
     keys,
     recipients: [],
@@ -86,7 +86,7 @@ test('a running session is shown as far as it is written, and not drawn', async 
 test('what is sealed to others is a wrong key', async () => {
   const made = await recorded('s1')
   await made.writer.close({ result: 'success' })
-  const foreign = recordingExports(await keeperWith(await makeIdentity()))
+  const foreign = recordingExports(await recordingServiceWith(await makeIdentity()))
   await expect(foreign.open('s1', 'cast')).rejects.toThrow(RecordingError)
   await expect(foreign.open('s1', 'cast')).rejects.toMatchObject({ code: 'wrong_key' })
   expect((await all(await foreign.open('s1', 'container'))).length).toBeGreaterThan(100)
@@ -128,7 +128,7 @@ test('what is fetched first counts as well, and is given up when the broker stop
       return bytes
     },
   }
-  const far = recordingExports(await keeperWith(identity, bucket as unknown as Bucket))
+  const far = recordingExports(await recordingServiceWith(identity, bucket as unknown as Bucket))
   const underWay = [1, 2, 3, 4].map(() => far.open('s1', 'cast'))
   const ended = Promise.allSettled(underWay)
   await vi.waitFor(() => expect(asked).toBe(4))

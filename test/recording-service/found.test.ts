@@ -6,7 +6,7 @@ import { RecordingWriter } from '../../recordings/container/writer.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
 import { crossCheck, gatherEvidence, listed } from '../../src/recording-service/evidence.ts'
 import { takeUpFound } from '../../src/recording-service/found.ts'
-import { RecordingKeeper } from '../../src/recording-service/service.ts'
+import { RecordingService } from '../../src/recording-service/service.ts'
 import { BEGIN, identity, ManualClock, makeSigner, recipient, removeRoots } from '../recordings/support.ts'
 import { idOf, type Setting, startSetting } from './setting.ts'
 
@@ -20,7 +20,7 @@ const METADATA = {
 }
 const signer = makeSigner()
 let here: Setting
-let keeper: RecordingKeeper
+let recordingService: RecordingService
 beforeEach(async () => {
   here = await startSetting(signer)
   const keys = {
@@ -30,15 +30,21 @@ beforeEach(async () => {
     identities: [identity],
     recipient,
   }
-  keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
+  recordingService = new RecordingService({
+    root: here.root,
+    keys,
+    recipients: [],
+    brokerKey: true,
+    minimumFree: 0,
+  })
 })
 afterEach(() => here.close())
 afterAll(removeRoots)
 
 async function record(number: number, metadata: Record<string, string> = METADATA): Promise<RecordingWriter> {
   const session = idOf(number)
-  return await RecordingWriter.open(await keeper.prepare(session, BEGIN, metadata), {
-    sign: (statement) => keeper.sign(session, statement),
+  return await RecordingWriter.open(await recordingService.prepare(session, BEGIN, metadata), {
+    sign: (statement) => recordingService.sign(session, statement),
     clock: new ManualClock(),
     onFailure: (error) => {
       throw error
@@ -46,7 +52,7 @@ async function record(number: number, metadata: Record<string, string> = METADAT
   })
 }
 const start = () =>
-  takeUpFound({ store: here.store, audit: here.audit, keeper, now: () => here.clock.now }, NOTE)
+  takeUpFound({ store: here.store, audit: here.audit, recordingService, now: () => here.clock.now }, NOTE)
 const faults = async () =>
   crossCheck(here.root, await listed(here.root), await gatherEvidence(here.store.audit, undefined))
 
@@ -73,7 +79,7 @@ test('one that is whole is known again, by what its header tells, and once', asy
 
 test('one that was cut is sealed first', async () => {
   await (await record(1)).flush()
-  keeper.over(idOf(1))
+  recordingService.onClosed(idOf(1))
   expect(await start()).toEqual([expect.stringContaining('was taken up again (recovered')])
   expect((await findRecording(here.root, idOf(1)))?.state).toBe('recovered')
   expect(await faults()).toEqual([])
@@ -94,10 +100,16 @@ test('one that somebody else has signed, or changed, or that does not say what i
     identities: [identity],
     recipient,
   }
-  const ours = keeper
-  keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
+  const ours = recordingService
+  recordingService = new RecordingService({
+    root: here.root,
+    keys,
+    recipients: [],
+    brokerKey: true,
+    minimumFree: 0,
+  })
   await (await record(1)).close({ result: 'success' })
-  keeper = ours
+  recordingService = ours
   await (await record(2)).close({ result: 'success' })
   const path = join((await findRecording(here.root, idOf(2)))!.directory, 'session.rec')
   const bytes = readFileSync(path)

@@ -10,14 +10,14 @@ import { findRecording } from '../../recordings/storage/catalog.ts'
 import { crossCheck, gatherEvidence, listed } from '../../src/recording-service/evidence.ts'
 import { Progress, progressEntry, progressOf } from '../../src/recording-service/progress.ts'
 import { recoverSessions } from '../../src/recording-service/recover.ts'
-import { RecordingKeeper } from '../../src/recording-service/service.ts'
+import { RecordingService } from '../../src/recording-service/service.ts'
 import { recordsOf } from '../recordings/samples.ts'
 import { identity, ManualClock, makeSigner, recipient, removeRoots } from '../recordings/support.ts'
 import { idOf, type Setting, startSetting } from './setting.ts'
 
 const signer = makeSigner()
 let here: Setting
-let keeper: RecordingKeeper
+let recordingService: RecordingService
 let progress: Progress
 /** On the monotonic clock, in milliseconds. */
 let time: number
@@ -31,7 +31,7 @@ beforeEach(async () => {
     recipient,
   }
   time = 0
-  keeper = new RecordingKeeper({
+  recordingService = new RecordingService({
     root: here.root,
     keys,
     recipients: [],
@@ -46,7 +46,7 @@ afterAll(removeRoots)
 
 const newProgress = (): Progress =>
   new Progress({
-    keeper,
+    recordingService,
     audit: here.audit,
     checkpoint: () => here.audit.checkpoint(),
     monotonic: () => time,
@@ -69,10 +69,10 @@ async function running(number: number): Promise<Running> {
   const recording = { state: 'open' as const, size: 0, frames: 0, digest: '' }
   await here.store.sessions.create({ ...open, id, begin: here.clock.now, recording })
   await here.audit.record('session.open', { session: id })
-  const grant = await keeper.prepare(id, here.clock.now, { user: 'ops1' })
+  const grant = await recordingService.prepare(id, here.clock.now, { user: 'ops1' })
   const clock = new ManualClock()
   const writer = await RecordingWriter.open(grant, {
-    sign: (statement) => keeper.sign(id, statement),
+    sign: (statement) => recordingService.sign(id, statement),
     clock,
     onFailure: (error) => {
       throw error
@@ -105,7 +105,7 @@ const faults = async () =>
   ).map(({ code, session }) => `${session} ${code}`)
 /** The broker is killed: nothing that runs is closed. */
 const recovered = () => {
-  keeper = new RecordingKeeper({
+  recordingService = new RecordingService({
     root: here.root,
     keys: {
       signing: signer.key,
@@ -118,7 +118,12 @@ const recovered = () => {
     brokerKey: true,
     minimumFree: 0,
   })
-  return recoverSessions({ store: here.store, audit: here.audit, keeper, now: () => here.clock.now })
+  return recoverSessions({
+    store: here.store,
+    audit: here.audit,
+    recordingService,
+    now: () => here.clock.now,
+  })
 }
 
 describe('a recording that runs', () => {
@@ -187,7 +192,7 @@ describe('a recording that runs', () => {
     const { audit } = here
     let fails = true
     progress = new Progress({
-      keeper,
+      recordingService,
       audit: { record: (...event) => (fails ? Promise.reject(new Error('full')) : audit.record(...event)) },
       checkpoint: () => audit.checkpoint(),
       monotonic: () => time,

@@ -6,12 +6,12 @@ import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { verifyStream } from '../../recordings/container/verify.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
 import { recoverSessions } from '../../src/recording-service/recover.ts'
-import { RecordingKeeper } from '../../src/recording-service/service.ts'
+import { RecordingService } from '../../src/recording-service/service.ts'
 import { identity, inPieces, makeSigner, recipient, removeRoots } from '../recordings/support.ts'
 import { idOf, type Setting, startSetting } from './setting.ts'
 
 let here: Setting
-let keeper: RecordingKeeper
+let recordingService: RecordingService
 const signer = makeSigner()
 beforeEach(async () => {
   here = await startSetting(signer)
@@ -22,13 +22,19 @@ beforeEach(async () => {
     identities: [identity],
     recipient,
   }
-  keeper = new RecordingKeeper({ root: here.root, keys, recipients: [], brokerKey: true, minimumFree: 0 })
+  recordingService = new RecordingService({
+    root: here.root,
+    keys,
+    recipients: [],
+    brokerKey: true,
+    minimumFree: 0,
+  })
 })
 afterEach(() => here.close())
 afterAll(removeRoots)
 
 const start = () =>
-  recoverSessions({ store: here.store, audit: here.audit, keeper, now: () => here.clock.now })
+  recoverSessions({ store: here.store, audit: here.audit, recordingService, now: () => here.clock.now })
 /** A session that the crash has left running; its recording as `change` leaves it. */
 async function crashed(number: number, change: (bytes: Buffer) => Buffer): Promise<string> {
   const { id } = await here.session(number, {}, { open: true })
@@ -70,12 +76,12 @@ describe('a recording that a disk error has left open at the end of its session'
 
   test('is sealed at a later start where it cannot be at this one', async () => {
     const path = await ended(1, torn)
-    const sign = keeper.signRecovered
-    keeper.signRecovered = () => Promise.reject(new Error('no space left on device'))
+    const sign = recordingService.signRecovered
+    recordingService.signRecovered = () => Promise.reject(new Error('no space left on device'))
     expect(await start()).toEqual([expect.stringMatching(/cannot be sealed now either: no space left/)])
     expect(await stateOf(1)).toBe('failed')
     expect(await here.events('recording.failed')).toEqual([])
-    keeper.signRecovered = sign
+    recordingService.signRecovered = sign
     expect(await start()).toHaveLength(1)
     expect((await verifyStream(inPieces(readFileSync(path)))).fault).toBeUndefined()
   })
@@ -84,7 +90,12 @@ describe('a recording that a disk error has left open at the end of its session'
     await ended(1, torn)
     const sessions = { ...here.store.sessions, update: () => Promise.reject(new Error('killed')) }
     const now = () => here.clock.now
-    const killed = recoverSessions({ store: { ...here.store, sessions }, audit: here.audit, keeper, now })
+    const killed = recoverSessions({
+      store: { ...here.store, sessions },
+      audit: here.audit,
+      recordingService,
+      now,
+    })
     await expect(killed).rejects.toThrow('killed')
     expect(await start()).toHaveLength(1)
     expect(await stateOf(1)).toBe('recovered')
@@ -158,7 +169,9 @@ describe('a recording that a crash has left', () => {
       sessions: { ...here.store.sessions, update: () => Promise.reject(new Error('killed')) },
     }
     const now = () => here.clock.now
-    await expect(recoverSessions({ store, audit: here.audit, keeper, now })).rejects.toThrow('killed')
+    await expect(recoverSessions({ store, audit: here.audit, recordingService, now })).rejects.toThrow(
+      'killed',
+    )
     expect(await here.events('session.close')).toHaveLength(1)
     expect(await start()).toHaveLength(1)
     expect(await here.events('session.close')).toHaveLength(2)

@@ -12,7 +12,7 @@ import {
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { RecordingWriter, type WriterOptions } from '../../recordings/container/writer.ts'
-import { RecordingKeeper } from '../../src/recording-service/service.ts'
+import { RecordingService } from '../../src/recording-service/service.ts'
 import type { Reached } from '../../src/recording-service/signed.ts'
 import {
   BEGIN,
@@ -28,7 +28,7 @@ import {
 const OTHER = '01JD0000000000000000000002'
 const signer = makeSigner()
 const clock = new ManualClock()
-let keeper: RecordingKeeper
+let recordingService: RecordingService
 let directory: string
 /** What the writer asked for. */
 let asked: Uint8Array[]
@@ -40,13 +40,21 @@ beforeEach(() => {
     identities: [identity],
     recipient,
   }
-  keeper = new RecordingKeeper({ root: makeRoot(), keys, recipients: [], brokerKey: true, minimumFree: 0 })
+  recordingService = new RecordingService({
+    root: makeRoot(),
+    keys,
+    recipients: [],
+    brokerKey: true,
+    minimumFree: 0,
+  })
   asked = []
 })
 afterAll(removeRoots)
 
-async function writing(sign: WriterOptions['sign'] = (statement) => keeper.sign(SESSION, statement)) {
-  const grant = await keeper.prepare(SESSION, BEGIN, { user: 'ops1' })
+async function writing(
+  sign: WriterOptions['sign'] = (statement) => recordingService.sign(SESSION, statement),
+) {
+  const grant = await recordingService.prepare(SESSION, BEGIN, { user: 'ops1' })
   directory = grant.directory
   const failures: Error[] = []
   const writer = await RecordingWriter.open(grant, {
@@ -64,7 +72,7 @@ const output = (writer: RecordingWriter, text: string) => {
   writer.write(FRAME.output, 1, Buffer.from(text))
   return writer.flush()
 }
-const signed = () => [...keeper.open].find(([session]) => session === SESSION)![1].signed
+const signed = () => [...recordingService.open].find(([session]) => session === SESSION)![1].signed
 const place = ({ sequence, size, digest }: Reached): CheckpointPlace => ({
   session: SESSION,
   sequence: sequence + 1,
@@ -78,7 +86,7 @@ const ask = (
   change = {},
   more = {},
 ) =>
-  keeper.sign(
+  recordingService.sign(
     SESSION,
     encodeStatement(
       at,
@@ -103,19 +111,19 @@ describe('a running recording', () => {
     expect(bytes.subarray(settled!.size - 32, settled!.size).toString('hex')).toBe(settled!.digest)
     const done = await writer.close({ result: 'success' })
     expect(signed().ends).toEqual([done])
-    expect(await keeper.ended(SESSION)).toEqual(done)
+    expect(await recordingService.ended(SESSION)).toEqual(done)
   })
 
   test('gets no signature for a statement of another recording, or before its first', async () => {
     const { writer } = await writing()
     await output(writer, 'one')
-    await keeper.prepare(OTHER, BEGIN, { user: 'ops2' })
+    await recordingService.prepare(OTHER, BEGIN, { user: 'ops2' })
     for (const statement of asked) {
-      await expect(keeper.sign(OTHER, statement)).rejects.toThrow('of a checkpoint of this session')
+      await expect(recordingService.sign(OTHER, statement)).rejects.toThrow('of a checkpoint of this session')
     }
     const body = encodeCheckpoint({ kind: 'interim', wallTime: 1, time: 1 })
     const first = { session: OTHER, sequence: 5, offset: 900, head: Buffer.alloc(32) }
-    await expect(keeper.sign(OTHER, encodeStatement(first, body))).rejects.toThrow(
+    await expect(recordingService.sign(OTHER, encodeStatement(first, body))).rejects.toThrow(
       'the first one is record 0',
     )
   })
@@ -124,7 +132,7 @@ describe('a running recording', () => {
     const { writer } = await writing()
     for (const text of ['one', 'two', 'three']) await output(writer, text)
     for (const statement of asked)
-      await expect(keeper.sign(SESSION, statement)).rejects.toThrow('is not behind')
+      await expect(recordingService.sign(SESSION, statement)).rejects.toThrow('is not behind')
     const { latest, settled } = signed()
     const next = place(latest!)
     await expect(ask(place(settled!), 'interim')).rejects.toThrow('is not behind')
@@ -135,7 +143,9 @@ describe('a running recording', () => {
     await expect(ask(next, 'interim', {}, { time: 1 })).rejects.toThrow('its time is before')
     await expect(ask(next, 'recovered')).rejects.toThrow('only the broker')
     await expect(ask(next, 'sealed', { droppedBytes: 9 })).rejects.toThrow('bytes were dropped')
-    await expect(keeper.signRecovered(SESSION, asked.at(-1)!)).rejects.toThrow('that a crash has left')
+    await expect(recordingService.signRecovered(SESSION, asked.at(-1)!)).rejects.toThrow(
+      'that a crash has left',
+    )
     expect(await writer.close({ result: 'success' })).toMatchObject({ state: 'sealed' })
   })
 
@@ -151,7 +161,7 @@ describe('a running recording', () => {
     await ask(place(settled!), 'failed')
     await expect(ask(place(settled!), 'failed')).rejects.toThrow('is closed')
     // The file has the first one.
-    expect(await keeper.ended(SESSION)).toMatchObject({ state: 'sealed', size: latest!.size })
+    expect(await recordingService.ended(SESSION)).toMatchObject({ state: 'sealed', size: latest!.size })
   })
 
   test('that was noted up to its last checkpoint does not give that up either', async () => {
@@ -175,7 +185,7 @@ describe('a writer whose flush fails', () => {
         fails = false
         throw new Error('no signature now')
       }
-      const signature = await keeper.sign(SESSION, statement)
+      const signature = await recordingService.sign(SESSION, statement)
       if (!fails) return signature
       fails = false
       throw new Error('it was lost on the way')
@@ -186,7 +196,7 @@ describe('a writer whose flush fails', () => {
     expect(failures).toHaveLength(1)
     const done = await writer.close({ result: 'failure' })
     expect(done.state).toBe('failed')
-    expect(await keeper.ended(SESSION)).toEqual(done)
+    expect(await recordingService.ended(SESSION)).toEqual(done)
   })
 })
 
@@ -197,6 +207,6 @@ describe('the end of a recording', () => {
     const { size } = statSync(join(directory, FILE_NAME))
     await writer.close({ result: 'success' })
     await truncate(join(directory, FILE_NAME), size)
-    expect(await keeper.ended(SESSION)).toEqual({ state: 'failed', size, frames: 0, digest: '' })
+    expect(await recordingService.ended(SESSION)).toEqual({ state: 'failed', size, frames: 0, digest: '' })
   })
 })

@@ -6,9 +6,9 @@ import { randomBytes } from 'node:crypto'
 import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
 import { EndedError } from '../../bytes/ended.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
+import type { ByteStream } from '../../net/byte-stream.ts'
 import { dial } from '../../net/dial.ts'
 import { handshake } from '../../net/handshake.ts'
-import type { Pipe } from '../../net/pipe.ts'
 import { certificateOptions } from '../../net/tls.ts'
 import { CredentialRefusedError, TargetError } from '../../wording/errors.ts'
 import { CHANNEL_LIMIT, type ChannelDefinition, type ClientData } from '../codec/client-data.ts'
@@ -70,14 +70,14 @@ class Attempt {
     const destination = await this.#destination()
     const name = this.#name
     const socket = await dial(destination.host, destination.port, { name, signal })
-    const shaken = handshake(socket, { name, signal }, async (pipe) => {
+    const shaken = handshake(socket, { name, signal }, async (stream) => {
       const negotiation = new BackNegotiation({ protocols, login: logon.login, ...destination })
-      const protocol = await negotiate(pipe, negotiation)
-      const certificate = await this.#startTls(pipe, destination.host)
+      const protocol = await negotiate(stream, negotiation)
+      const certificate = await this.#startTls(stream, destination.host)
       const isNla = protocol === 'credssp'
-      const nla = isNla ? new TargetNla(pipe, { logon, host: destination.host, certificate }) : undefined
+      const nla = isNla ? new TargetNla(stream, { logon, host: destination.host, certificate }) : undefined
       await nla?.run()
-      const target = this.#target(pipe, protocol, logon)
+      const target = this.#target(stream, protocol, logon)
       await begin(target, nla)
       return target
     })
@@ -118,8 +118,8 @@ class Attempt {
     })
   }
 
-  async #startTls(pipe: Pipe, host: string): Promise<Uint8Array> {
-    const certificate = await pipe.startTls(certificateOptions(host))
+  async #startTls(stream: ByteStream, host: string): Promise<Uint8Array> {
+    const certificate = await stream.startTls(certificateOptions(host))
     if (!certificate) throw new TargetError(`${this.#name} shows no certificate for its TLS`)
     const { gate } = this.#options
     const answer = await gate.hostKey({ session: this.#session.id, key: certificate, kind: 'x509' })
@@ -127,7 +127,7 @@ class Attempt {
     return certificate
   }
 
-  #target(pipe: Pipe, protocol: BackProtocol, logon: TargetLogon): RdpTarget {
+  #target(stream: ByteStream, protocol: BackProtocol, logon: TargetLogon): RdpTarget {
     const { client, info, channels, licensing } = this.#options
     const { colourDepth, logonWait } = this.#session.rdpOptions
     // 0: a target that has no logon, or none that it would say anything of.
@@ -135,7 +135,7 @@ class Attempt {
     const asked = isWatched ? withClipboard(channels) : channels
     const clipboard = asked.findIndex(({ name }) => name === CLIPRDR)
     const target = new RdpTarget({
-      pipe,
+      stream,
       protocol,
       watch: isWatched ? new LogonWatch({ name: this.#name, seconds: logonWait }) : undefined,
       clipboard: clipboard < 0 ? undefined : clipboard,
@@ -189,23 +189,23 @@ function withClipboard(channels: readonly ChannelDefinition[]): readonly Channel
   return isThere || channels.length === CHANNEL_LIMIT ? channels : [...channels, CLIPBOARD]
 }
 
-async function negotiate(pipe: Pipe, negotiation: BackNegotiation): Promise<BackProtocol> {
-  pipe.write(negotiation.request)
-  const header = await pipe.read(TPKT_HEADER)
+async function negotiate(stream: ByteStream, negotiation: BackNegotiation): Promise<BackProtocol> {
+  stream.write(negotiation.request)
+  const header = await stream.read(TPKT_HEADER)
   // Refuses a length that no answer has.
   negotiation.receive(header)
-  const chosen = negotiation.receive(await pipe.read(header.readUInt16BE(2) - TPKT_HEADER))
+  const chosen = negotiation.receive(await stream.read(header.readUInt16BE(2) - TPKT_HEADER))
   return chosen!
 }
 
 /** Until there is something that whoever takes the session over has to be told. */
 async function begin(target: RdpTarget, nla: TargetNla | undefined): Promise<void> {
-  const { pipe, connection } = target
+  const { stream, connection } = target
   connection.start()
   if (nla) target.receive(await nla.first())
   await new Promise<void>((resolve, reject) => {
-    pipe.onClose = () => reject(new EndedError(pipe.failure?.message ?? 'the connection was closed'))
-    pipe.onData = (chunk) => {
+    stream.onClosed = () => reject(new EndedError(stream.failure?.message ?? 'the connection was closed'))
+    stream.onData = (chunk) => {
       try {
         target.receive(chunk)
       } catch (error) {
@@ -213,12 +213,12 @@ async function begin(target: RdpTarget, nla: TargetNla | undefined): Promise<voi
       }
       if (target.hasEnded) reject(new EndedError('it said that this is the end, and gave no reason'))
       if (target.hasKept) resolve()
-      pipe.paused = target.hasEnded || target.hasKept
+      stream.paused = target.hasEnded || target.hasKept
     }
-    if (pipe.closed) pipe.onClose()
-    else pipe.paused = false
+    if (stream.closed) stream.onClosed()
+    else stream.paused = false
   }).finally(() => {
-    pipe.onClose = undefined
-    pipe.onData = undefined
+    stream.onClosed = undefined
+    stream.onData = undefined
   })
 }

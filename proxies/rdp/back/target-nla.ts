@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { ntHash } from '../../../src/model/ntlm-auth.ts'
 import { Secret } from '../../../src/model/secret.ts'
 import { EndedError } from '../../bytes/ended.ts'
-import type { Pipe } from '../../net/pipe.ts'
+import type { ByteStream } from '../../net/byte-stream.ts'
 import type { TargetLogon } from '../codec/client-info.ts'
 import { channelBindings, subjectPublicKey } from '../credssp/certificate.ts'
 import { CredSspClient } from '../credssp/client.ts'
@@ -22,12 +22,12 @@ export interface TargetSignIn {
 }
 
 export class TargetNla {
-  readonly #pipe: Pipe
+  readonly #stream: ByteStream
   readonly #client: CredSspClient
   readonly #password: Secret
 
-  constructor(pipe: Pipe, { logon, host, certificate }: TargetSignIn) {
-    this.#pipe = pipe
+  constructor(stream: ByteStream, { logon, host, certificate }: TargetSignIn) {
+    this.#stream = stream
     this.#password = Secret.of(logon.password)
     this.#client = new CredSspClient({
       mechanism: new NtlmInitiator({
@@ -49,10 +49,10 @@ export class TargetNla {
   /** Throws CredSspError, also when the target closes instead of answering, and MalformedError. */
   async run(): Promise<void> {
     try {
-      this.#pipe.write(this.#client.start())
+      this.#stream.write(this.#client.start())
       for (;;) {
         const { send, isDone } = this.#client.receive(await this.#request())
-        if (send) this.#pipe.write(send)
+        if (send) this.#stream.write(send)
         if (isDone) return
       }
     } finally {
@@ -84,7 +84,7 @@ export class TargetNla {
 
   async #bytes(count: number): Promise<Buffer> {
     try {
-      return await this.#pipe.read(count)
+      return await this.#stream.read(count)
     } catch (error) {
       throw error instanceof EndedError ? this.#client.brokenOff : error
     }

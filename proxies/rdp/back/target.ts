@@ -1,12 +1,12 @@
 /** A target that has let the bastion in: its messages until somebody takes the session over, and from then on. */
 import { Buffer } from 'node:buffer'
-import type { Pipe } from '../../net/pipe.ts'
+import type { ByteStream } from '../../net/byte-stream.ts'
 import type { BackConnection, BackVisitor } from '../connection/back-connection.ts'
 import type { BackProtocol } from '../connection/back-negotiation.ts'
 import type { LogonWatch } from './logon-watch.ts'
 
 export interface RdpTargetOptions {
-  pipe: Pipe
+  stream: ByteStream
   protocol: BackProtocol
   /** Whether the account is in; undefined: it has been proven. */
   watch: LogonWatch | undefined
@@ -19,21 +19,21 @@ export interface RdpTargetOptions {
 type Told = (visitor: BackVisitor) => void
 
 export class RdpTarget {
-  readonly pipe: Pipe
+  readonly stream: ByteStream
   readonly protocol: BackProtocol
   /** Until it says that the account is in, nothing that the user types may go to the target. */
   readonly watch: LogonWatch | undefined
   readonly #options: RdpTargetOptions
-  /** Takes what is to be sent; it goes to the pipe later on. */
+  /** Takes what is to be sent; it goes to the stream later on. */
   onSend: ((bytes: Uint8Array) => void) | undefined
   #connection: BackConnection | undefined
   #visitor: BackVisitor | undefined
-  /** What has come before there was a visitor: no more than one piece of what the pipe has read. */
+  /** What has come before there was a visitor: no more than one piece of what the stream has read. */
   #kept: Told[] = []
   #hasEnded = false
 
   constructor(options: RdpTargetOptions) {
-    this.pipe = options.pipe
+    this.stream = options.stream
     this.protocol = options.protocol
     this.watch = options.watch
     this.#options = options
@@ -71,7 +71,7 @@ export class RdpTarget {
   /** What the connection writes. */
   send(bytes: Uint8Array): void {
     if (this.onSend) this.onSend(bytes)
-    else this.pipe.write(bytes)
+    else this.stream.write(bytes)
   }
 
   get visitor(): BackVisitor | undefined {

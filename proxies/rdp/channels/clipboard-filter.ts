@@ -41,9 +41,6 @@ import {
   rebuildFileContentsRequest,
   untilTerminator,
 } from '../codec/cliprdr.ts'
-import { FileParts } from './file-parts.ts'
-import { MessageStream } from './message-stream.ts'
-import { type FileList, OfferedFiles } from './offered-files.ts'
 import {
   type Direction,
   directionFrom,
@@ -51,7 +48,10 @@ import {
   type SendChunk,
   type Side,
   sendMessage,
-} from './passage.ts'
+} from './direction.ts'
+import { FileParts } from './file-parts.ts'
+import { MessageStream } from './message-stream.ts'
+import { type FileList, OfferedFiles } from './offered-files.ts'
 
 /** Longer answers pass chunk by chunk where they are no text: pictures, and parts of files. */
 const HELD_ANSWER = 64 * 1024

@@ -33,8 +33,8 @@ import {
   PLAIN_LIMIT,
 } from '../codec/rdpdr-measure.ts'
 import { ByteReader } from '../codec/reader.ts'
+import { type Direction, otherSide, type SendChunk, type Side, sendMessage } from './direction.ts'
 import { MessageStream } from './message-stream.ts'
-import { type Direction, otherSide, type SendChunk, type Side, sendMessage } from './passage.ts'
 
 /** Devices of one session, and requests that have not been answered. */
 const DEVICES_LIMIT = 256

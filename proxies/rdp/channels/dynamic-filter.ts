@@ -12,8 +12,8 @@ import {
   limitVersion,
   parseDynamic,
 } from '../codec/drdynvc.ts'
+import { otherSide, type SendChunk, type Side, sendMessage } from './direction.ts'
 import { MessageStream } from './message-stream.ts'
-import { otherSide, type SendChunk, type Side, sendMessage } from './passage.ts'
 
 /** Channels of one session. */
 const OPEN_LIMIT = 256
@@ -61,7 +61,7 @@ export class DynamicFilter {
   }
 
   /** The target is left for another one: the client is told that its channels are closed. */
-  leave(): void {
+  close(): void {
     for (const channel of this.#open) sendMessage(this.#options.send, 'client', buildDynamicClose(channel))
     this.#open.clear()
     this.#names.clear()

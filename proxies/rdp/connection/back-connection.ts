@@ -138,7 +138,7 @@ export class BackConnection {
   }
 
   /** Says that the user ends the connection. Nothing is sent or received after it. */
-  end(): void {
+  close(): void {
     if (this.#state !== 'connect-response') this.#write(buildDisconnect(DISCONNECT_REASON.userRequested))
     this.#state = 'ended'
   }

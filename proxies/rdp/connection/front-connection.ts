@@ -115,7 +115,7 @@ export class FrontConnection {
   }
 
   /** Says that the connection ends. Nothing is sent or received after it. */
-  end(reason: number): void {
+  close(reason: number): void {
     if (this.#state === 'ended') return
     if (this.#state !== 'connect-initial') this.#write(buildDisconnect(reason))
     this.#state = 'ended'

@@ -7,7 +7,7 @@ import { MalformedError } from '../../bytes/malformed.ts'
 import { CredSspError } from '../gss/errors.ts'
 import type { Initiator, SecurityContext } from '../gss/mechanism.ts'
 import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
-import { buildCredentials, type Credentials } from './credentials.ts'
+import { buildCredentials, type TsCredentials } from './credentials.ts'
 import { refusalOf } from './status.ts'
 import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
 
@@ -18,7 +18,7 @@ export interface CredSspClientOptions {
   mechanism: Initiator
   /** Of the certificate that TLS has shown (`subjectPublicKey`). */
   publicKey: Uint8Array
-  credentials: Credentials
+  credentials: TsCredentials
   /** 5 where nothing else is said: older ones are open to a man in the middle (CVE-2018-0886). */
   minimumVersion?: number
   random(length: number): Uint8Array

@@ -6,7 +6,7 @@ import { utf16Bytes, utf16Text } from '../codec/utf16.ts'
 import { CredSspError } from '../gss/errors.ts'
 import { context, contextTag, DerReader, integer, octets, sequence, TAG } from './der.ts'
 
-export interface Credentials {
+export interface TsCredentials {
   /** Empty for an account of the target itself. */
   domain: string
   user: string
@@ -18,7 +18,7 @@ const PASSWORD = 1
 const WHAT = 'credssp: credentials'
 
 /** The caller overwrites the bytes when they were sealed. */
-export function buildCredentials({ domain, user, password }: Credentials): Buffer {
+export function buildCredentials({ domain, user, password }: TsCredentials): Buffer {
   const secret = utf16Bytes(password.revealText())
   const inner = sequence(
     context(0, octets(utf16Bytes(domain))),
@@ -32,7 +32,7 @@ export function buildCredentials({ domain, user, password }: Credentials): Buffe
 }
 
 /** Throws MalformedError, and CredSspError for credentials that are not a password. */
-export function parseCredentials(bytes: Uint8Array): Credentials {
+export function parseCredentials(bytes: Uint8Array): TsCredentials {
   const outer = new DerReader(bytes, WHAT).enter(TAG.SEQUENCE)
   const kind = outer.enter(contextTag(0)).uint32()
   if (kind !== PASSWORD) {

@@ -8,7 +8,7 @@ import { MalformedError } from '../../bytes/malformed.ts'
 import { CredSspError, type RefusalReason } from '../gss/errors.ts'
 import type { Acceptor, AcceptorStep, SecurityContext } from '../gss/mechanism.ts'
 import { type Binding, bindingOf, HASHED_VERSION, isBinding } from './binding.ts'
-import { type Credentials, parseCredentials } from './credentials.ts'
+import { parseCredentials, type TsCredentials } from './credentials.ts'
 import { STATUS } from './status.ts'
 import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
 
@@ -29,7 +29,7 @@ export type ServerStep =
   /** Answer by `judged` before anything else. */
   | { kind: 'judge'; proof: NtlmProof }
   /** RDP goes on. */
-  | { kind: 'done'; credentials: Credentials }
+  | { kind: 'done'; credentials: TsCredentials }
   /** The client is told where its version knows how, then the connection ends. */
   | { kind: 'refused'; error: CredSspError; send?: Buffer }
 
@@ -147,7 +147,7 @@ export class CredSspServer {
     return buildTsRequest({ version: VERSION, negoToken: token, pubKeyAuth: answer })
   }
 
-  #open(authInfo: Uint8Array | undefined): Credentials {
+  #open(authInfo: Uint8Array | undefined): TsCredentials {
     if (!authInfo) throw new MalformedError('credssp: credentials were expected, found none')
     const plain = this.#context!.unwrap(authInfo)
     if (!plain) throw new CredSspError('altered', "the client's credentials were altered on their way")

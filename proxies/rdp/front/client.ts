@@ -4,7 +4,7 @@
  */
 import { EndedError } from '../../bytes/ended.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
-import type { Pipe } from '../../net/pipe.ts'
+import type { ByteStream } from '../../net/byte-stream.ts'
 import type { ClientData } from '../codec/client-data.ts'
 import type { ClientInfo } from '../codec/client-info.ts'
 import { DISCONNECT_REASON } from '../codec/mcs.ts'
@@ -23,13 +23,13 @@ export interface ClientHandler {
 }
 
 export interface RdpClientOptions {
-  pipe: Pipe
+  stream: ByteStream
   /** As the client has sent them in its X.224 request. */
   requestedProtocols: number
 }
 
 export class RdpClient {
-  readonly pipe: Pipe
+  readonly stream: ByteStream
   readonly requestedProtocols: number
   /** What comes while there is none is dropped. */
   handler: ClientHandler | undefined
@@ -42,7 +42,7 @@ export class RdpClient {
   /** It has broken the protocol, and nothing more is read of it. */
   onBroken: ((error: Error) => void) | undefined
   /** The connection is gone, once. */
-  onGone: (() => void) | undefined
+  onClosed: (() => void) | undefined
   readonly #connection: FrontConnection
   #settings: ClientData | undefined
   #info: ClientInfo | undefined
@@ -51,8 +51,8 @@ export class RdpClient {
   /** The Client Info has come, with all that came together with it. Once. */
   #onLogon: (() => void) | undefined
 
-  private constructor({ pipe, requestedProtocols }: RdpClientOptions) {
-    this.pipe = pipe
+  private constructor({ stream, requestedProtocols }: RdpClientOptions) {
+    this.stream = stream
     this.requestedProtocols = requestedProtocols
     this.#connection = new FrontConnection({
       requestedProtocols,
@@ -62,9 +62,9 @@ export class RdpClient {
         else this.sendNow(bytes)
       },
     })
-    pipe.onDrain = () => this.onDrain?.()
-    pipe.onClose = () => this.onGone?.()
-    pipe.onData = (chunk) => this.#receive(chunk)
+    stream.onDrain = () => this.onDrain?.()
+    stream.onClosed = () => this.onClosed?.()
+    stream.onData = (chunk) => this.#receive(chunk)
   }
 
   /** Goes through MCS as far as the Client Info. Rejects with MalformedError, or EndedError. */
@@ -73,14 +73,14 @@ export class RdpClient {
       const client = new RdpClient(options)
       const gone = () => reject(new EndedError('the client closed the connection'))
       client.onBroken = reject
-      client.onGone = gone
+      client.onClosed = gone
       client.#onLogon = () => {
         client.onBroken = undefined
-        client.onGone = undefined
+        client.onClosed = undefined
         resolve(client)
       }
-      if (client.pipe.closed) gone()
-      else client.pipe.paused = false
+      if (client.stream.closed) gone()
+      else client.stream.paused = false
     })
   }
 
@@ -139,12 +139,12 @@ export class RdpClient {
 
   /** Past `onSend`; kept until it is sent. */
   sendNow(bytes: Uint8Array): void {
-    this.pipe.write(bytes)
+    this.stream.write(bytes)
   }
 
   /** Says that the connection ends: nothing is sent or received after it. */
   sendDisconnect(reason: number = DISCONNECT_REASON.providerInitiated): void {
-    this.#connection.end(reason)
+    this.#connection.close(reason)
   }
 
   #visitor(): FrontVisitor {
@@ -162,7 +162,7 @@ export class RdpClient {
         if (!this.#isLicensed) throw new MalformedError('no input was expected before there is a desktop')
         this.handler?.fastPath(pdu)
       },
-      disconnect: () => this.pipe.destroy(),
+      disconnect: () => this.stream.destroy(),
     }
   }
 

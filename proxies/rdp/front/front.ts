@@ -10,8 +10,8 @@ import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 import { type NlaMode, RDP_TICKET_TOKEN } from '../../../src/model/rdp-ticket.ts'
 import { EndedError } from '../../bytes/ended.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
-import { Door } from '../../net/accept.ts'
-import { Pipe } from '../../net/pipe.ts'
+import { ByteStream } from '../../net/byte-stream.ts'
+import { Listener } from '../../net/listener.ts'
 import { SECURITY_PROTOCOL } from '../codec/x224.ts'
 import {
   type ClientHello,
@@ -52,14 +52,14 @@ export interface RdpArrival {
 
 export class RdpFront {
   readonly #options: RdpFrontOptions
-  readonly #door: Door
+  readonly #listener: Listener
   /** For connections from now on. */
   security: RdpFrontSecurity
 
   constructor(options: RdpFrontOptions) {
     this.#options = options
     this.security = options.security
-    this.#door = new Door({
+    this.#listener = new Listener({
       graceMs: options.loginGraceMs,
       onSocket: (socket) => void this.#welcome(socket),
     })
@@ -67,70 +67,70 @@ export class RdpFront {
 
   /** Resolves when the port is bound; rejects with the system's error. */
   listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#door.listen(host, port)
+    return this.#listener.listen(host, port)
   }
 
   /** Takes no more connections, and drops those that have not signed in. */
   close(): void {
-    this.#door.close()
+    this.#listener.close()
   }
 
   /** Drops every connection that is left. */
   destroy(): void {
-    this.#door.destroy()
+    this.#listener.destroy()
   }
 
   async #welcome(socket: Socket): Promise<void> {
     const { security } = this
     const { remoteAddress = '', remotePort = 0 } = socket
     const source = { address: plainAddress(remoteAddress), port: remotePort }
-    const pipe = new Pipe(socket)
+    const stream = new ByteStream(socket)
     const until = performance.now() + this.#options.loginGraceMs
     const nla = new NlaSignIn(this.#options, security, source)
     try {
-      const negotiated = await negotiate(pipe, security.nla)
-      pipe.write(negotiated.answer)
+      const negotiated = await negotiate(stream, security.nla)
+      stream.write(negotiated.answer)
       if (negotiated.result === 'refused') {
-        pipe.end()
+        stream.close()
         return
       }
-      await pipe.acceptTls(security.tls)
-      if (negotiated.protocol === 'credssp' && !(await nla.run(pipe))) {
-        pipe.end()
+      await stream.acceptTls(security.tls)
+      if (negotiated.protocol === 'credssp' && !(await nla.run(stream))) {
+        stream.close()
         return
       }
       const { requestedProtocols } = negotiated.hello
-      const client = await RdpClient.receive({ pipe, requestedProtocols })
+      const client = await RdpClient.receive({ stream, requestedProtocols })
       const { identity } = nla
-      const signedIn = (): void => this.#door.signedIn(socket)
+      const signedIn = (): void => this.#listener.signedIn(socket)
       const graceMs = Math.max(0, until - performance.now())
       this.#options.onClient({ client, source, identity, graceMs, signedIn })
     } catch (error) {
-      pipe.destroy()
-      nla.leave()
+      stream.destroy()
+      nla.signOut()
       if (!(error instanceof EndedError || error instanceof MalformedError)) throw error
     }
   }
 }
 
 /** What the client says in clear text, and what it is answered. Rejects with EndedError and MalformedError. */
-function negotiate(pipe: Pipe, nla: NlaMode): Promise<FrontNegotiated> {
+function negotiate(stream: ByteStream, nla: NlaMode): Promise<FrontNegotiated> {
   const negotiation = new FrontNegotiation((hello) => credsspFor(hello, nla))
   return new Promise((resolve, reject) => {
-    pipe.onClose = () => reject(new EndedError('the client closed the connection'))
-    pipe.onData = (chunk) => {
+    stream.onClosed = () => reject(new EndedError('the client closed the connection'))
+    stream.onData = (chunk) => {
       try {
         const negotiated = negotiation.receive(chunk)
         if (!negotiated) return
-        pipe.onData = undefined
-        pipe.onClose = undefined
-        pipe.paused = true
+        stream.onData = undefined
+        stream.onClosed = undefined
+        stream.paused = true
         resolve(negotiated)
       } catch (error) {
         reject(error)
       }
     }
-    pipe.paused = false
+    stream.paused = false
   })
 }
 
@@ -169,18 +169,18 @@ class NlaSignIn {
   }
 
   /** False: the client was refused. Rejects with EndedError and MalformedError. */
-  async run(pipe: Pipe): Promise<boolean> {
-    const isIn = await serveNla(pipe, {
+  async run(stream: ByteStream): Promise<boolean> {
+    const isIn = await serveNla(stream, {
       name: this.#options.bastion,
       certificate: this.#security.certificate,
       judge: (proof) => this.#judge(proof),
     })
-    if (!isIn) this.leave()
+    if (!isIn) this.signOut()
     return isIn
   }
 
   /** Whoever has signed in does not go on. */
-  leave(): void {
+  signOut(): void {
     const identity = this.#identity
     this.#identity = undefined
     // What cannot be told is forgotten with the broker.

@@ -1,7 +1,7 @@
 /** NLA toward a client, inside TLS: the gate judges what the client proves, and no password is looked at here. */
 import { randomBytes } from 'node:crypto'
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
-import type { Pipe } from '../../net/pipe.ts'
+import type { ByteStream } from '../../net/byte-stream.ts'
 import { channelBindings, subjectPublicKey } from '../credssp/certificate.ts'
 import { CredSspServer, type ServerStep } from '../credssp/server.ts'
 import { SpnegoAcceptor } from '../credssp/spnego-acceptor.ts'
@@ -22,7 +22,7 @@ export interface NlaOptions {
  * for it. Rejects with EndedError and MalformedError, and as `judge` does.
  */
 export async function serveNla(
-  pipe: Pick<Pipe, 'read' | 'write'>,
+  stream: Pick<ByteStream, 'read' | 'write'>,
   { name, certificate, judge }: NlaOptions,
 ): Promise<boolean> {
   const ntlm = new NtlmAcceptor({
@@ -36,17 +36,17 @@ export async function serveNla(
     publicKey: subjectPublicKey(certificate),
   })
   for (;;) {
-    let step: ServerStep = server.receive(await readTsRequest(pipe))
+    let step: ServerStep = server.receive(await readTsRequest(stream))
     if (step.kind === 'judge') step = server.judged(await judge(step.proof))
     switch (step.kind) {
       case 'done':
         step.credentials.password.wipe()
         return true
       case 'refused':
-        if (step.send) pipe.write(step.send)
+        if (step.send) stream.write(step.send)
         return false
       case 'more':
-        if (step.send) pipe.write(step.send)
+        if (step.send) stream.write(step.send)
     }
   }
 }

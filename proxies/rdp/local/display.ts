@@ -16,7 +16,7 @@ import { Keyboard } from './keyboard.ts'
 
 /** Of a client that is past its Client Info. */
 export interface DisplayClient {
-  readonly pipe: { readonly congested: boolean }
+  readonly stream: { readonly congested: boolean }
   readonly settings: {
     readonly core: Pick<ClientCore, 'width' | 'height' | 'colourDepth' | 'keyboardLayout'>
   }
@@ -84,7 +84,7 @@ export class LocalDisplay {
       },
     })
     this.#stage = new Stage({
-      pipe: client.pipe,
+      stream: client.stream,
       ...(now && { now }),
       isAwaited: () => this.#desktop.isReady,
       begin: (screen) => this.#begin(screen),
@@ -122,7 +122,7 @@ export class LocalDisplay {
   /** Nothing comes of virtual channels before there is a target. */
   channel(_index: number, _chunk: Uint8Array): void {}
 
-  /** The client's pipe takes more again. */
+  /** The client's stream takes more again. */
   drained(): void {
     this.#stage.settle()
   }

@@ -23,7 +23,7 @@ export async function takeAway(client: RdpClient, filter: SessionFilter): Promis
   if (filter.isOffered && !(await agreed(client, filter))) return false
   for (const pdu of filter.takeAway()) client.sendIo(pdu)
   client.handler = undefined
-  return !client.pipe.closed
+  return !client.stream.closed
 }
 
 function agreed(client: RdpClient, filter: SessionFilter): Promise<boolean> {
@@ -39,6 +39,6 @@ function agreed(client: RdpClient, filter: SessionFilter): Promise<boolean> {
       fastPath: () => undefined,
       channel: () => undefined,
     }
-    client.pipe.paused = false
+    client.stream.paused = false
   })
 }

@@ -9,16 +9,16 @@ import type { Update } from '../codec/updates.ts'
 import { hasInput } from '../connection/session-filter.ts'
 import type { RdpClient } from '../front/client.ts'
 import { type HeldInput, InputHold } from './input-hold.ts'
-import type { Outlet } from './outlet.ts'
 import { PictureGate } from './picture-gate.ts'
 import { ReadingWatch } from './reading-watch.ts'
+import type { SendQueue } from './send-queue.ts'
 import type { RdpSession } from './session.ts'
 import type { TargetSide } from './target-side.ts'
 
 export interface FlowOptions {
-  client: Pick<RdpClient, 'pipe'>
+  client: Pick<RdpClient, 'stream'>
   session: Pick<RdpSession, 'isFull' | 'rdp'>
-  outlet: Outlet
+  sendQueue: SendQueue
   /** The one just now. */
   side: () => TargetSide
   /** Something has changed: `look` and `balance` are to be called. */
@@ -34,9 +34,9 @@ export class Flow {
   #isHeldUp = false
 
   constructor(options: FlowOptions) {
-    const { client, outlet, side, onChange } = options
+    const { client, sendQueue, side, onChange } = options
     this.#options = options
-    this.#reading = new ReadingWatch({ pipe: client.pipe, written: () => outlet.written, onChange })
+    this.#reading = new ReadingWatch({ stream: client.stream, written: () => sendQueue.written, onChange })
     this.#gate = new PictureGate({
       refresh: (area) => side().refresh(area),
       isLate: () => this.#reading.isLate,
@@ -85,13 +85,13 @@ export class Flow {
   /** The client has gone, and the target is heard for a moment. */
   part(): void {
     const { session, side } = this.#options
-    side().target.pipe.paused = session.isFull
+    side().target.stream.paused = session.isFull
   }
 
   /** Looks how far both have come. */
   look(): void {
     const { side } = this.#options
-    if (side().target.pipe.congested) this.#reading.excuse()
+    if (side().target.stream.congested) this.#reading.excuse()
     this.#reading.look()
     const wasHeldUp = this.#isHeldUp
     this.#isHeldUp = this.#holdsUp()
@@ -100,10 +100,10 @@ export class Flow {
 
   /** Who is read from now on. */
   balance(): void {
-    const { session, outlet, side } = this.#options
-    const client = this.#options.client.pipe
-    const target = side().target.pipe
-    const isFull = session.isFull || outlet.isFull
+    const { session, sendQueue, side } = this.#options
+    const client = this.#options.client.stream
+    const target = side().target.stream
+    const isFull = session.isFull || sendQueue.isFull
     target.paused = isFull || this.#isHeldUp || FLOOD_MARK < target.queued
     client.paused = isFull || target.congested || FLOOD_MARK < client.queued || this.#hold.isFull
   }
@@ -116,8 +116,8 @@ export class Flow {
   #holdsUp(): boolean {
     const { client, side } = this.#options
     if (this.#reading.isAway) return true
-    if (!side().filter.drawsAgain) return client.pipe.congested
-    return (this.#isHeldUp ? SEND_HIGH_WATER : FLOOD_MARK) < client.pipe.queued
+    if (!side().filter.drawsAgain) return client.stream.congested
+    return (this.#isHeldUp ? SEND_HIGH_WATER : FLOOD_MARK) < client.stream.queued
   }
 
   /** It would not be seen what comes of it. */

@@ -16,8 +16,8 @@ const LOOK_MS = 250
 const MAX_MARKS = 64
 
 export interface ReadingWatchOptions {
-  pipe: { readonly congested: boolean; readonly queued: number }
-  /** Bytes that were handed to the pipe until now. */
+  stream: { readonly congested: boolean; readonly queued: number }
+  /** Bytes that were handed to the stream until now. */
   written: () => number
   /** One of the answers below may be another. */
   onChange: () => void
@@ -46,7 +46,7 @@ export class ReadingWatch {
 
   /** It has enough to take: a bitmap that begins now would only be one more. */
   get isLate(): boolean {
-    return this.#isLate || this.#options.pipe.congested
+    return this.#isLate || this.#options.stream.congested
   }
 
   /** What waits for it has waited for longer than a moment: nothing that it does should pass on. */
@@ -66,13 +66,13 @@ export class ReadingWatch {
 
   /** Called whenever something was sent, or taken. */
   look(): void {
-    const { pipe, written } = this.#options
+    const { stream, written } = this.#options
     const now = this.#now()
-    const taken = written() - pipe.queued
-    if (taken !== this.#taken || pipe.queued === 0) this.#tookAt = now
+    const taken = written() - stream.queued
+    if (taken !== this.#taken || stream.queued === 0) this.#tookAt = now
     this.#taken = taken
     while (this.#marks.length > 0 && this.#marks[0]!.end <= taken) this.#marks.shift()
-    if (pipe.queued > 0) {
+    if (stream.queued > 0) {
       this.#mark(written(), now)
       this.#timer ??= setInterval(() => this.#tick(), LOOK_MS)
     }
@@ -96,7 +96,7 @@ export class ReadingWatch {
   #tick(): void {
     const [wasStuck, wasAway] = [this.#isStuck, this.#isAway]
     this.look()
-    if (this.#options.pipe.queued === 0) this.stop()
+    if (this.#options.stream.queued === 0) this.stop()
     if (wasStuck !== this.#isStuck || wasAway !== this.#isAway) this.#options.onChange()
   }
 }

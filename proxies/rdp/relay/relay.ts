@@ -5,12 +5,12 @@
 
 import { MalformedError } from '../../bytes/malformed.ts'
 import { LAST_UPDATE_MS } from '../../desktop/limits.ts'
-import { end } from '../../net/farewell.ts'
+import { end } from '../../net/disconnect.ts'
 import type { SessionResult } from '../../session/session.ts'
 import { TimeLimits } from '../../session/time-limits.ts'
 import { TargetError } from '../../wording/errors.ts'
 import type { RdpTarget } from '../back/target.ts'
-import type { Side } from '../channels/passage.ts'
+import type { Side } from '../channels/direction.ts'
 import type { ChannelPlan } from '../channels/plan.ts'
 import type { Desktop } from '../codec/capabilities.ts'
 import type { InputEvent } from '../codec/input.ts'
@@ -28,7 +28,7 @@ import { DesktopWatch } from './desktop-watch.ts'
 import { endByTarget, endOfConnection, type SessionEnd } from './ends.ts'
 import { Flow } from './flow.ts'
 import { LastEffect } from './last-effect.ts'
-import { Outlet } from './outlet.ts'
+import { SendQueue } from './send-queue.ts'
 import { sentOn } from './sent-on.ts'
 import type { RdpSession } from './session.ts'
 import { SessionChannels } from './session-channels.ts'
@@ -47,14 +47,14 @@ export interface RelayOptions {
    */
   onLastWords: (desktop: Desktop | undefined, reason: string, code: number) => void
   /** Both ends are closed, and the session is sealed and accounted for. */
-  onEnd: () => void
+  onClosed: () => void
 }
 
 export class RdpRelay {
   readonly #options: RelayOptions
   readonly #client: RdpClient
   readonly #session: RdpSession
-  readonly #outlet: Outlet
+  readonly #sendQueue: SendQueue
   #channels: SessionChannels
   readonly #limits: TimeLimits
   /** Lines of the bastion's own, over the desktop. */
@@ -81,7 +81,7 @@ export class RdpRelay {
     this.#options = options
     this.#client = client
     this.#session = session
-    this.#outlet = new Outlet({
+    this.#sendQueue = new SendQueue({
       client,
       flush: session.isStrict ? () => session.recording.flush() : undefined,
       isWithinUpdate: () => this.#filter.isWithinUpdate,
@@ -90,7 +90,7 @@ export class RdpRelay {
     this.#channels = this.#newChannels()
     this.#overlay = new Overlay({
       isBusy: () =>
-        this.#isIdle || !this.#filter.isConfirmed || this.#filter.isWithinUpdate || client.pipe.congested,
+        this.#isIdle || !this.#filter.isConfirmed || this.#filter.isWithinUpdate || client.stream.congested,
       // Past the recording: it is no picture of the target's.
       draw: (update) => drawFor(client, this.#filter, update),
       refresh: (area) => this.#side.refresh(area),
@@ -100,16 +100,16 @@ export class RdpRelay {
         return session.signs
       },
       warn: (text) => this.#overlay.show(text),
-      end: (reason) => this.#close('failure', reason),
+      stop: (reason) => this.#close('failure', reason),
     })
     this.#desktop = new DesktopWatch({
       overlay: this.#overlay,
-      isOwed: () => this.#filter.isOwed && !this.#target.pipe.paused,
-      isPaused: () => this.#target.pipe.paused,
+      isOwed: () => this.#filter.isOwed && !this.#target.stream.paused,
+      isPaused: () => this.#target.stream.paused,
       onStall: (reason) => this.#over('failure', reason),
     })
     client.onBroken = ({ message }) => this.#close('failure', message)
-    client.onGone = () => this.#close('success')
+    client.onClosed = () => this.#close('success')
     client.onRead = () => {
       this.#side.flush()
       this.#balance()
@@ -122,7 +122,7 @@ export class RdpRelay {
     this.#flow = new Flow({
       client,
       session,
-      outlet: this.#outlet,
+      sendQueue: this.#sendQueue,
       side: () => this.#side,
       onChange: () => this.#balance(),
     })
@@ -155,7 +155,7 @@ export class RdpRelay {
   #begin(): void {
     const { stopped } = this.#session
     if (stopped) this.#over(stopped.result, stopped.reason)
-    else if (this.#client.pipe.closed) this.#over('success')
+    else if (this.#client.stream.closed) this.#over('success')
     else {
       this.#channels.tellDenied()
       this.#take(this.#target)
@@ -169,7 +169,7 @@ export class RdpRelay {
       visitor: this.#visitor(),
       onData: (chunk) => this.#fromTarget(chunk),
       onDrain: () => this.#balance(),
-      onClose: () => this.#targetGone(),
+      onClosed: () => this.#targetGone(),
       onRefused: (reason) => this.#close('failure', reason),
     })
   }
@@ -184,7 +184,7 @@ export class RdpRelay {
 
   /** What came while nobody listened, and then what comes. */
   #take(target: RdpTarget): void {
-    if (target.pipe.closed) {
+    if (target.stream.closed) {
       this.#targetGone()
       return
     }
@@ -353,7 +353,7 @@ export class RdpRelay {
     this.#isReceiving = false
     this.#session.recorder.flush()
     this.#ending?.()
-    this.#outlet.flush()
+    this.#sendQueue.flush()
     this.#side.flush()
     const closing = this.#closing
     if (closing && closing.from <= performance.now() && !this.#filter.isWithinUpdate) closing.over()
@@ -368,7 +368,7 @@ export class RdpRelay {
 
   #balance(): void {
     if (this.#ended || this.#isRedirecting || this.#isReceiving) return
-    if (this.#closing && this.#client.pipe.closed) {
+    if (this.#closing && this.#client.stream.closed) {
       this.#flow.part()
       return
     }
@@ -383,7 +383,7 @@ export class RdpRelay {
     this.#isRedirecting = true
     this.#desktop.deactivated()
     this.#flow.deactivated(true)
-    this.#side.leave()
+    this.#side.close()
     const { client, session, redirect } = this.#options
     const { signal } = this.#abandon
     try {
@@ -400,7 +400,7 @@ export class RdpRelay {
   }
 
   #targetGone(): void {
-    const { failure } = this.#target.pipe
+    const { failure } = this.#target.stream
     this.#endAs(endOfConnection(this.#errorInfo, failure, this.#desktop.isBlank))
   }
 
@@ -421,7 +421,7 @@ export class RdpRelay {
     if (this.#isOver || this.#closing) return
     const over = () => this.#over(result, reason)
     const unseen = this.#unseen
-    const isWithin = this.#filter.isWithinUpdate && !this.#client.pipe.closed
+    const isWithin = this.#filter.isWithinUpdate && !this.#client.stream.closed
     if (this.#session.recording.hasFailed || (!isWithin && unseen === 0)) {
       over()
       return
@@ -453,29 +453,29 @@ export class RdpRelay {
     this.#limits.stop()
     this.#desktop.stop()
     this.#flow.stop()
-    if (this.#session.isStrict && this.#session.recording.hasFailed) this.#outlet.abandon()
+    if (this.#session.isStrict && this.#session.recording.hasFailed) this.#sendQueue.destroy()
     this.#channels.close()
     this.#session.recorder.close()
-    if (!this.#isRedirecting) this.#side.leave()
+    if (!this.#isRedirecting) this.#side.close()
     const client = this.#client
     const clientClosed = new Promise<void>((resolve) => {
-      client.onGone = resolve
-      if (client.pipe.closed) resolve()
+      client.onClosed = resolve
+      if (client.stream.closed) resolve()
     })
-    void this.#outlet.finish().then(() => this.#leave(reason, code))
-    Promise.allSettled([this.#session.end(result, reason), clientClosed]).then(this.#options.onEnd)
+    void this.#sendQueue.flushAll().then(() => this.#leave(reason, code))
+    Promise.allSettled([this.#session.close(result, reason), clientClosed]).then(this.#options.onClosed)
   }
 
   /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
   async #leave(reason: string | undefined, code: number): Promise<void> {
     const client = this.#client
-    const mayShow = reason !== undefined && !this.#outlet.isWithinUpdate && !client.pipe.closed
+    const mayShow = reason !== undefined && !this.#sendQueue.isWithinUpdate && !client.stream.closed
     if (!mayShow || !(await takeAway(client, this.#filter))) {
       client.sendDisconnect()
-      end(client.pipe)
+      end(client.stream)
       return
     }
-    client.pipe.paused = false
+    client.stream.paused = false
     this.#options.onLastWords(this.#filter.desktop, reason, code)
   }
 }

@@ -38,7 +38,7 @@ export async function sentOn(options: SentOnOptions): Promise<RdpTarget> {
     if (signal.aborted) throw new TargetError(String(signal.reason))
     return target
   } catch (error) {
-    target?.pipe.destroy()
+    target?.stream.destroy()
     if (error instanceof TargetError && !signal.aborted) {
       const result = error instanceof RedirectionRefusedError ? 'refused' : 'failure'
       session.tell('session.redirect', { destination, result, reason: error.message })

@@ -3,10 +3,10 @@ import type { Right } from '../../../src/model/rights.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ClipboardAccount, copiedText } from '../../desktop/clipboard-account.ts'
 import { ClipboardFilter, type ClipboardVisitor } from '../channels/clipboard-filter.ts'
-import { DeviceCensus } from '../channels/device-census.ts'
 import { DeviceFilter, type DeviceVisitor } from '../channels/device-filter.ts'
+import { DeviceRegistry } from '../channels/device-registry.ts'
+import type { Direction, Side } from '../channels/direction.ts'
 import { DynamicFilter, type DynamicFilterOptions } from '../channels/dynamic-filter.ts'
-import type { Direction, Side } from '../channels/passage.ts'
 import type { ChannelPlan, ChannelPolicy, KnownChannel } from '../channels/plan.ts'
 import { DESKTOP_PIXEL_LIMIT } from '../codec/client-data.ts'
 import {
@@ -129,7 +129,7 @@ export class SessionChannels {
   #refusalOf(known: KnownChannel, client: number): Filter | undefined {
     if (known !== 'rdpdr') return undefined
     const send = (_to: Side, chunk: Uint8Array) => this.#send('client', client, chunk)
-    return new DeviceCensus({ visitor: this.#deviceVisitor(), send })
+    return new DeviceRegistry({ visitor: this.#deviceVisitor(), send })
   }
 
   #filterOf(known: KnownChannel, client: number, target: number): Filter {

@@ -1,6 +1,6 @@
 /** The target that a relay has just now: its socket, what filters it, and what is sent to it, in one write for each turn. */
 import type { Rectangle } from '../../desktop/screens/scene.ts'
-import { end } from '../../net/farewell.ts'
+import { end } from '../../net/disconnect.ts'
 import { Gather } from '../../net/gather.ts'
 import { Sender } from '../../net/sender.ts'
 import type { RdpTarget } from '../back/target.ts'
@@ -15,7 +15,7 @@ export interface TargetSideOptions {
   /** More may be sent. */
   onDrain: () => void
   /** The connection is gone. */
-  onClose: () => void
+  onClosed: () => void
   /** The account is not in, and why. */
   onRefused: (reason: string) => void
 }
@@ -26,16 +26,16 @@ export class TargetSide {
   readonly #gather: Gather
 
   /** Nothing comes before the target has a visitor. */
-  constructor({ target, visitor, onData, onDrain, onClose, onRefused }: TargetSideOptions) {
+  constructor({ target, visitor, onData, onDrain, onClosed, onRefused }: TargetSideOptions) {
     this.target = target
     this.filter = new SessionFilter(visitor, target.connection.user)
-    const { pipe, watch } = target
-    const sender = new Sender(pipe)
+    const { stream, watch } = target
+    const sender = new Sender(stream)
     this.#gather = new Gather((bytes) => sender.send(bytes))
     target.onSend = (bytes) => this.#gather.add(bytes)
-    pipe.onData = onData
-    pipe.onClose = onClose
-    pipe.onDrain = () => {
+    stream.onData = onData
+    stream.onClosed = onClosed
+    stream.onDrain = () => {
       sender.recycle()
       onDrain()
     }
@@ -63,13 +63,13 @@ export class TargetSide {
   }
 
   /** Tells it that the user has gone. */
-  leave(): void {
-    const { pipe, connection, watch } = this.target
+  close(): void {
+    const { stream, connection, watch } = this.target
     watch?.stop()
-    pipe.onClose = undefined
-    pipe.onData = undefined
-    connection.end()
+    stream.onClosed = undefined
+    stream.onData = undefined
+    connection.close()
     this.flush()
-    end(pipe)
+    end(stream)
   }
 }

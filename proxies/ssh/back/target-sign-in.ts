@@ -5,7 +5,7 @@
 import type { Buffer } from 'node:buffer'
 import { createPrivateKey, sign } from 'node:crypto'
 import type { AnyAuthMethod } from 'ssh2'
-import type { Credential, OpenSession } from '../../../src/contract/gate.ts'
+import type { OpenSession, SessionCredential } from '../../../src/contract/gate.ts'
 import type { AgentKey } from '../codec/agent.ts'
 import { Writer } from '../codec/writer.ts'
 import { AgentError, type ClientAgent } from '../lobby/client-agent.ts'
@@ -103,7 +103,7 @@ export class TargetSignIn {
     }
   }
 
-  #withKey(username: string, credential: Extract<Credential, { privateKey: string }>): Attempt {
+  #withKey(username: string, credential: Extract<SessionCredential, { privateKey: string }>): Attempt {
     if (credential.type === 'ssh_key') {
       const { privateKey: key, passphrase } = credential
       return { type: 'publickey', username, key, ...(passphrase !== undefined && { passphrase }) }

@@ -140,7 +140,7 @@ export class CommandReader {
       }
       if (!this.#budget.take(piece.length)) {
         // A flood: whatever waits for an answer in it is not found any more.
-        this.end()
+        this.close()
         this.#watched = false
         this.#unread.append(data.subarray(at))
         return
@@ -150,7 +150,7 @@ export class CommandReader {
   }
 
   /** What waits for an answer gets none. */
-  end(): void {
+  close(): void {
     for (const line of this.#waiting.splice(0)) this.#missed(line)
     this.#tentative = undefined
   }

@@ -153,8 +153,8 @@ export class CommandWatch {
   }
 
   /** Nothing comes any more: tells of what was typed last. */
-  end(): void {
-    this.#reader.end()
+  close(): void {
+    this.#reader.close()
     this.#ended = true
     clearTimeout(this.#timer)
     clearTimeout(this.#unanswered)

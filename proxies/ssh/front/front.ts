@@ -104,7 +104,7 @@ export class SshFront {
     const attempt = new SignIn({ gate: this.#options.gate, source, transport, banner: this.#banner })
     // Errors of one client (bad packets, resets) end that connection and nothing else.
     client.on('error', () => socket.destroySoon())
-    socket.once('close', () => attempt.abandon())
+    socket.once('close', () => attempt.destroy())
     client.on('authentication', (context) => attempt.answer(context))
     client.on('ready', () => {
       const identity = attempt.takeIdentity()

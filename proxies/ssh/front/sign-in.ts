@@ -64,7 +64,7 @@ export class SignIn {
   }
 
   /** The client has gone: what the gate keeps for it is not needed any more. */
-  abandon(): void {
+  destroy(): void {
     this.#isGone = true
     this.#drop()
   }
@@ -217,7 +217,7 @@ export class SignIn {
 
   #end(): void {
     this.#isOver = true
-    this.#transport.end()
+    this.#transport.close()
     setTimeout(() => this.#transport.destroy(), LINGER_MS).unref()
   }
 }

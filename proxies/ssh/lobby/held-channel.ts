@@ -49,7 +49,7 @@ export interface HeldOptions {
   /** It is known whether the agent is forwarded: asked for, or not before the main request. Called once. */
   onKnown: (isForwarded: boolean) => void
   /** The client has closed it. */
-  onGone: () => void
+  onClosed: () => void
 }
 
 export class HeldChannel {
@@ -69,7 +69,7 @@ export class HeldChannel {
   #patience: NodeJS.Timeout | undefined
   #isOver = false
   /** What it is told once it has made its main request: there is no target. */
-  #farewell: string | undefined
+  #lastText: string | undefined
 
   constructor(options: HeldOptions) {
     this.#options = options
@@ -106,7 +106,7 @@ export class HeldChannel {
         if (!this.#isOver) this.#options.send(buildClose(this.#clientId))
         this.#isOver = true
         this.known(false)
-        this.#options.onGone()
+        this.#options.onClosed()
         return
       default:
         return
@@ -122,13 +122,13 @@ export class HeldChannel {
   }
 
   /** There is no target: shows the text, as soon as the client listens, and closes. */
-  finish(text: string): void {
-    this.#farewell = text
+  close(text: string): void {
+    this.#lastText = text
     if (this.#hasMain) this.#leave(text)
   }
 
   /** Hands the channel over to the relay; undefined when it is closed. It must not be used afterwards. */
-  release(): AdoptedChannel | undefined {
+  handOver(): AdoptedChannel | undefined {
     if (this.#isOver) return undefined
     this.#isOver = true
     this.known(false)
@@ -148,7 +148,7 @@ export class HeldChannel {
       if (request.wantReply) this.#owed++
       this.#keep(Buffer.from(payload))
       this.known(this.#hasAgent)
-      if (this.#farewell !== undefined) this.#leave(this.#farewell)
+      if (this.#lastText !== undefined) this.#leave(this.#lastText)
       return
     }
     const isGood = this.#isGood(request)

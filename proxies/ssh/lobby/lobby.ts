@@ -121,7 +121,7 @@ export class Lobby {
 
   /** The channel that was opened for the question after the agent, for the relay. */
   releaseHeld(): AdoptedChannel | undefined {
-    return this.#held?.release()
+    return this.#held?.handOver()
   }
 
   /** A session channel may come after what else the client asks for, such as its listeners. */
@@ -143,7 +143,7 @@ export class Lobby {
           send: (payload) => this.#options.client.send(payload),
           may,
           onKnown: settle,
-          onGone: () => {
+          onClosed: () => {
             this.#held = undefined
           },
         })
@@ -173,7 +173,7 @@ export class Lobby {
   /** The client goes on to a target: the channels that it has open here, but this one, end. */
   leaveBehind(chosen: LocalChannel | undefined): void {
     for (const channel of this.#channels.values()) {
-      if (channel !== chosen) channel.finish('sallyport: a target was chosen on this connection\r\n', 255)
+      if (channel !== chosen) channel.close('sallyport: a target was chosen on this connection\r\n', 255)
     }
   }
 
@@ -187,14 +187,14 @@ export class Lobby {
   /** There is no target: tell every channel so, or let the user choose another, or ask them on a terminal. */
   goLocal(text: string, menu: boolean, question?: LogonQuestion): void {
     this.#mode = { name: 'local', text, menu, ...(question && { question }) }
-    this.#held?.finish(`sallyport: ${text}\r\n`)
+    this.#held?.close(`sallyport: ${text}\r\n`)
     this.#refuseWaiting(text, (open) => this.#openLocal(open))
   }
 
   /** Ends what is open here, with a reason. */
-  end(reason: string): void {
-    for (const channel of this.#channels.values()) channel.finish(`sallyport: ${reason}\r\n`, 255)
-    this.#held?.finish(`sallyport: ${reason}\r\n`)
+  endChannels(reason: string): void {
+    for (const channel of this.#channels.values()) channel.close(`sallyport: ${reason}\r\n`, 255)
+    this.#held?.close(`sallyport: ${reason}\r\n`)
     this.#refuseWaiting(reason, (open) => this.#refuse(open, OPEN_FAILURE.connectFailed, reason))
   }
 
@@ -314,7 +314,7 @@ export class Lobby {
       onLogon: (logon) => {
         if (this.#leadsOn(channel)) this.#options.onLogon(logon, channel)
       },
-      onGone: () => this.#channels.delete(id),
+      onClosed: () => this.#channels.delete(id),
     })
     this.#channels.set(id, channel)
   }

@@ -64,7 +64,7 @@ export interface LocalOptions {
   onChoice: (choice: TargetEntry) => void
   /** An answer to the last question. */
   onLogon: (logon: Logon) => void
-  onGone: () => void
+  onClosed: () => void
 }
 
 export class LocalChannel {
@@ -126,7 +126,7 @@ export class LocalChannel {
         if (!this.#finished) this.#options.client.send(buildClose(this.#clientId))
         this.#end()
         this.#onInterrupt?.()
-        this.#options.onGone()
+        this.#options.onClosed()
         return
       default:
         return
@@ -134,7 +134,7 @@ export class LocalChannel {
   }
 
   /** Shows a last text on standard error and closes. */
-  finish(text: string, status: number): void {
+  close(text: string, status: number): void {
     if (this.#finished) return
     this.#end()
     const { client } = this.#options
@@ -156,7 +156,7 @@ export class LocalChannel {
     this.#onInterrupt = undefined
     this.#closeDialog()
     if (this.#menu) this.#show(this.#menu.start(notice))
-    else this.finish(`${notice}\r\n`, 255)
+    else this.close(`${notice}\r\n`, 255)
   }
 
   /** Asks what the user logs in with at the target; `notice` says why again. */
@@ -190,7 +190,7 @@ export class LocalChannel {
   }
 
   /** Hands the channel over to the relay; it must not be used afterwards. */
-  release(): AdoptedChannel | undefined {
+  handOver(): AdoptedChannel | undefined {
     if (this.#finished || !this.#terminal) return undefined
     this.#end()
     const { id, open } = this.#options
@@ -249,21 +249,21 @@ export class LocalChannel {
       return
     }
     if (!isTerminal || !targets) {
-      this.finish(`sallyport: ${text}\r\n`, 255)
+      this.close(`sallyport: ${text}\r\n`, 255)
       return
     }
     targets().then(
       ({ targets: list, total }) => {
         if (this.#finished || !this.#terminal) return
         if (list.length === 0) {
-          this.finish('sallyport: there is no target that you may open\r\n', 255)
+          this.close('sallyport: there is no target that you may open\r\n', 255)
           return
         }
         this.#show(this.#options.takeMotd() ?? '')
         this.#menu = new TargetMenu(list, total, this.#terminal)
         this.#show(this.#menu.start())
       },
-      () => this.finish('sallyport: the list of targets cannot be read, try again later\r\n', 255),
+      () => this.close('sallyport: the list of targets cannot be read, try again later\r\n', 255),
     )
   }
 
@@ -294,7 +294,7 @@ export class LocalChannel {
     } else if (this.#menu) {
       const step = this.#menu.type(data)
       this.#show(step.show)
-      if ('quit' in step) this.finish('', 0)
+      if ('quit' in step) this.close('', 0)
       else if ('choice' in step) this.#options.onChoice(step.choice)
     }
   }

@@ -91,7 +91,7 @@ export class Echo {
   }
 
   /** Nothing follows: what waits is withheld. */
-  end(): void {
+  close(): void {
     this.#withhold()
   }
 

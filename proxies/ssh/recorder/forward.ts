@@ -39,7 +39,7 @@ export class ForwardRecorder implements ChannelRecorder {
 
   exit(): void {}
 
-  end(): void {
+  close(): void {
     this.#frames.unrecorded({ direction: 'in', reason: 'forwarded', bytes: this.#in })
     this.#frames.unrecorded({ direction: 'out', reason: 'forwarded', bytes: this.#out })
     this.#frames.close()

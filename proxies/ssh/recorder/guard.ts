@@ -45,8 +45,8 @@ export class Guard implements ChannelRecorder {
     this.#inner.exit(exit)
   }
 
-  end(): void {
-    this.#inner.end()
+  close(): void {
+    this.#inner.close()
   }
 
   #violation(error: unknown): void {

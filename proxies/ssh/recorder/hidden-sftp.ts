@@ -70,8 +70,8 @@ export class HiddenSftp implements ChannelRecorder {
     this.#inner.exit(exit)
   }
 
-  end(): void {
-    this.#inner.end()
+  close(): void {
+    this.#inner.close()
   }
 }
 

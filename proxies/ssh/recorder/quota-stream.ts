@@ -52,7 +52,7 @@ export class QuotaStream {
     this.#unrecorded = data.length - granted
   }
 
-  end(): void {
+  close(): void {
     if (this.#hash === undefined) return
     this.#frames.hashed(this.#hash, (sha256) =>
       this.#report({

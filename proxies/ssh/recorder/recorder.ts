@@ -35,7 +35,7 @@ export interface ChannelRecorder {
   /** How the channel's program ended, when the target says so. */
   exit(exit: Exit): void
   /** The channel is closed: writes what is still open. Called once; nothing may follow. */
-  end(): void
+  close(): void
 }
 
 /** A file, or the stream of an rsync or git, that went by: the fields of one `file.transfer` event. */

@@ -115,11 +115,11 @@ export class ScpRecorder implements ChannelRecorder {
     this.#frames.exit(exit)
   }
 
-  end(): void {
+  close(): void {
     const open = new Set(this.#expected.flatMap((expected) => ('file' in expected ? [expected.file] : [])))
     if (this.#file !== undefined) open.add(this.#file)
     for (const file of open) this.#finish(file, CUT)
-    this.#errors.end()
+    this.#errors.close()
     this.#frames.close()
   }
 

@@ -111,7 +111,7 @@ export class SftpRecorder implements ChannelRecorder {
     this.#frames.exit(exit)
   }
 
-  end(): void {
+  close(): void {
     for (const { request, changes } of this.#waiting.values()) {
       changes?.end()
       this.#answered(request, 'no answer')
@@ -121,7 +121,7 @@ export class SftpRecorder implements ChannelRecorder {
     if (this.#queries > 0) {
       this.#frames.file({ operation: 'stat', path: '', result: `${this.#queries} queries` })
     }
-    this.#errors.end()
+    this.#errors.close()
     this.#frames.close()
   }
 

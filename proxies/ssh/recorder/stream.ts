@@ -87,16 +87,16 @@ export class StreamRecorder implements ChannelRecorder {
     this.#frames.exit(exit)
   }
 
-  end(): void {
+  close(): void {
     const spoken = [this.#client, this.#target].every((side) => side.verified || side.bytes === 0)
     if (this.#whole === undefined && !spoken) this.#recordWhole()
     if (this.#whole === undefined) {
       this.#finish()
-      this.#errors.end()
+      this.#errors.close()
       this.#frames.close()
     } else {
-      this.#errors.end()
-      this.#whole.end()
+      this.#errors.close()
+      this.#whole.close()
     }
   }
 

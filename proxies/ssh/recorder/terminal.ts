@@ -68,12 +68,12 @@ export class TerminalRecorder implements ChannelRecorder {
     this.#frames.exit(exit)
   }
 
-  end(): void {
-    this.#commands.end()
-    this.#echo.end()
+  close(): void {
+    this.#commands.close()
+    this.#echo.close()
     this.#writeWithheld()
-    this.#input.end()
-    this.#output.end()
+    this.#input.close()
+    this.#output.close()
     this.#frames.close()
   }
 

@@ -40,9 +40,9 @@ export class WholeRecorder implements ChannelRecorder {
     this.#frames.exit(exit)
   }
 
-  end(): void {
-    this.#input.end()
-    this.#output.end()
+  close(): void {
+    this.#input.close()
+    this.#output.close()
     this.#frames.close()
   }
 }

@@ -38,7 +38,7 @@ export interface ChannelHost {
   /** What the first terminal of the connection is shown, once. */
   takeMotd(): string | undefined
   /** Both sides have closed on both legs: the number is free again. */
-  gone(channel: Channel): void
+  onClosed(channel: Channel): void
   /** It takes nothing of what waits for it on its connection. */
   readonly isClientStuck: boolean
   /** The client is not read until the decision of a channel is there. */
@@ -266,11 +266,11 @@ export abstract class Channel {
   }
 
   /** The recording of the channel ends; called when the channel, or the whole session, is over. */
-  end(): void {
+  close(): void {
     this.stage = 'over'
     this.#terminal?.stop()
-    this.#filtered?.end()
-    this.recorder?.end()
+    this.#filtered?.close()
+    this.recorder?.close()
     this.recorder = undefined
   }
 
@@ -495,7 +495,7 @@ export abstract class Channel {
 
   #settle(): void {
     if (!this.client.isClosed || !this.target.isClosed) return
-    this.end()
-    this.host.gone(this)
+    this.close()
+    this.host.onClosed(this)
   }
 }

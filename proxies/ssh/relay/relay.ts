@@ -6,7 +6,7 @@
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText } from '../../bytes/text.ts'
-import { end, farewell } from '../../net/farewell.ts'
+import { disconnect, end } from '../../net/disconnect.ts'
 import { ProvenOutput } from '../../session/proven-output.ts'
 import type { SessionResult } from '../../session/session.ts'
 import { TimeLimits } from '../../session/time-limits.ts'
@@ -27,7 +27,7 @@ export interface RelayOptions {
   firstId: number
   takeMotd: () => string | undefined
   /** Both legs are closing and the session is sealed and accounted for. */
-  onEnd: () => void
+  onClosed: () => void
 }
 
 export class Relay implements ChannelHost {
@@ -38,7 +38,7 @@ export class Relay implements ChannelHost {
   readonly #keepalive: Keepalive
   readonly #limits: TimeLimits
   readonly #requests: GlobalRequests
-  readonly #onEnd: () => void
+  readonly #onClosed: () => void
   /** Where output waits for its recording. */
   readonly #proven: ProvenOutput | undefined
   /** Of what waits on the client's connection. */
@@ -57,9 +57,9 @@ export class Relay implements ChannelHost {
     client: ClientLeg,
     target: Leg,
     session: SshSession,
-    { firstId, takeMotd, onEnd }: RelayOptions,
+    { firstId, takeMotd, onClosed: onEnd }: RelayOptions,
   ) {
-    this.#onEnd = onEnd
+    this.#onClosed = onEnd
     this.takeMotd = takeMotd
     this.client = client
     this.target = target
@@ -73,7 +73,7 @@ export class Relay implements ChannelHost {
       { transport: client, onSilent: () => this.#dismiss('failure', 'the client no longer answers') },
       {
         transport: target,
-        onSilent: () => this.#over('failure', 'the target no longer answers'),
+        onSilent: () => this.#close('failure', 'the target no longer answers'),
         onAsked: () => this.#requests.expectAnswer(),
       },
     ])
@@ -82,7 +82,7 @@ export class Relay implements ChannelHost {
         return session.signs
       },
       warn: (text) => this.#tell(text),
-      end: (reason) => this.#dismiss('failure', reason),
+      stop: (reason) => this.#dismiss('failure', reason),
     })
     client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
     target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
@@ -90,12 +90,12 @@ export class Relay implements ChannelHost {
     // One after the other: data goes on until the peer has begun its part, and would wait for the other leg.
     client.mayRekey = () => !target.inKex
     target.mayRekey = () => !client.inKex
-    client.onClose = () => this.#clientGone()
-    target.onClose = () => this.#targetGone()
+    client.onClosed = () => this.#clientGone()
+    target.onClosed = () => this.#targetGone()
     session.onStop = (result, reason) => this.#dismiss(result, reason)
     session.onTell = (text) => this.#tell(text)
     // A leg may have ended while nobody was listening.
-    if (client.closed) this.#over('success')
+    if (client.closed) this.#close('success')
     else if (target.closed) this.#targetGone()
   }
 
@@ -114,10 +114,10 @@ export class Relay implements ChannelHost {
     for (const channel of this.#channels.all()) channel.notice(text)
   }
 
-  gone(channel: Channel): void {
+  onClosed(channel: Channel): void {
     this.#channels.remove(channel)
     // A client that keeps its connection for more (ControlMaster) could only be refused on it.
-    if (this.target.isSpent && this.#channels.size === 0) this.#over('success')
+    if (this.target.isSpent && this.#channels.size === 0) this.#close('success')
   }
 
   get isClientStuck(): boolean {
@@ -155,7 +155,7 @@ export class Relay implements ChannelHost {
     const isBreach = error instanceof MalformedError
     const reason = isBreach ? `${peer} broke the SSH protocol: ${error.message}` : 'internal error'
     if (peer === 'the client') this.#dismiss('failure', reason)
-    else this.#over('failure', reason)
+    else this.#close('failure', reason)
   }
 
   #fromClient(payload: Buffer): void {
@@ -258,13 +258,13 @@ export class Relay implements ChannelHost {
     this.#dismissal = { result, reason }
     this.#limits.stop()
     if (this.session.recording.hasFailed || this.session.isQuotaUsedUp) {
-      this.#over(result, reason)
+      this.#close(result, reason)
       return
     }
     try {
       for (const channel of this.#channels.all()) channel.dismiss(reason)
     } catch {
-      this.#over('failure', 'internal error')
+      this.#close('failure', 'internal error')
       return
     }
     this.#drain()
@@ -278,13 +278,13 @@ export class Relay implements ChannelHost {
     const channels = this.#channels.all()
     let left = channels.length + 1
     const then = () => {
-      if (--left === 0) this.#over('success')
+      if (--left === 0) this.#close('success')
     }
     try {
       for (const channel of channels) channel.leave(then)
       then()
     } catch {
-      this.#over('failure', 'internal error')
+      this.#close('failure', 'internal error')
     }
     this.#balance()
   }
@@ -293,30 +293,30 @@ export class Relay implements ChannelHost {
     // A target that closes in order has closed its channels before; what is still open was cut off.
     const cut = this.#channels.size > 0 ? 'the target closed the connection' : undefined
     const reason = this.target.failure ?? cut
-    this.#over(reason === undefined ? 'success' : 'failure', reason)
+    this.#close(reason === undefined ? 'success' : 'failure', reason)
   }
 
   /** A dismissal is its own reason, whatever comes of it. */
-  #over(because: SessionResult, why?: string): void {
+  #close(because: SessionResult, why?: string): void {
     if (this.#ended) return
     this.#ended = true
     const { result, reason } = this.#dismissal ?? { result: because, reason: why }
     this.#keepalive.stop()
     this.#limits.stop()
-    if (this.#proven && this.session.recording.hasFailed) this.#proven.abandon()
+    if (this.#proven && this.session.recording.hasFailed) this.#proven.destroy()
     if (reason !== undefined) for (const channel of this.#channels.all()) channel.refuse(reason)
-    for (const channel of this.#channels.all()) channel.end()
+    for (const channel of this.#channels.all()) channel.close()
     this.#channels.clear()
     this.client.paused = this.target.paused = false
     end(this.target)
-    this.target.onClose = undefined
+    this.target.onClosed = undefined
     const clientClosed = new Promise<void>((resolve) => {
-      this.client.onClose = resolve
+      this.client.onClosed = resolve
       if (this.client.closed) resolve()
     })
-    const leave = reason === undefined ? end : farewell
-    if (this.#proven) void this.#proven.finish().then(() => leave(this.client))
+    const leave = reason === undefined ? end : disconnect
+    if (this.#proven) void this.#proven.flushAll().then(() => leave(this.client))
     else leave(this.client)
-    Promise.allSettled([this.session.end(result, reason), clientClosed]).then(this.#onEnd)
+    Promise.allSettled([this.session.close(result, reason), clientClosed]).then(this.#onClosed)
   }
 }

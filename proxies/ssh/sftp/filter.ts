@@ -210,10 +210,10 @@ export class SftpFilter {
   }
 
   /** The channel is over. */
-  end(): void {
+  close(): void {
     this.#checks?.end()
     this.#queued = undefined
-    this.#policy.turns.leave(this.#participant)
+    this.#policy.turns.close(this.#participant)
   }
 
   get #isPaused(): boolean {

@@ -12,7 +12,7 @@ import { extendedDataOf, MSG } from '../codec/messages.ts'
 import type { FileDenial } from '../files/denial.ts'
 import type { ChannelRecorder } from '../recorder/recorder.ts'
 import { type FilterPolicy, SftpFilter } from './filter.ts'
-import { messageBuffer, Outlet } from './outlet.ts'
+import { messageBuffer, SendQueue } from './send-queue.ts'
 
 /** One direction of the channel: its window, and the end that it leads to. */
 export interface Way {
@@ -43,8 +43,8 @@ const BEHIND_DATA: readonly (number | undefined)[] = [MSG.channelRequest, MSG.ch
 export class FilteredData {
   readonly #up: Way
   readonly #down: Way
-  readonly #toTarget: Outlet
-  readonly #toClient: Outlet
+  readonly #toTarget: SendQueue
+  readonly #toClient: SendQueue
   readonly #filter: SftpFilter
   readonly #around: Surroundings
   /** Messages of the target that wait. */
@@ -54,8 +54,8 @@ export class FilteredData {
     this.#up = up
     this.#down = down
     this.#around = around
-    const toTarget = new Outlet(up.end, up.flow, upBuffer)
-    const toClient = new Outlet(down.end, down.flow, downBuffer)
+    const toTarget = new SendQueue(up.end, up.flow, upBuffer)
+    const toClient = new SendQueue(down.end, down.flow, downBuffer)
     this.#toTarget = toTarget
     this.#toClient = toClient
     this.#filter = new SftpFilter(policy, {
@@ -115,8 +115,8 @@ export class FilteredData {
   }
 
   /** The channel is over. */
-  end(): void {
-    this.#filter.end()
+  close(): void {
+    this.#filter.close()
   }
 
   /** The client takes no more. */

@@ -40,7 +40,7 @@ export class Turns {
   }
 
   /** The channel is over. */
-  leave(who: Participant): void {
+  close(who: Participant): void {
     this.#waiting.delete(who)
     if (this.#begun.delete(who)) this.#wake()
   }

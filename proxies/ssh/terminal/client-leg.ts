@@ -57,7 +57,7 @@ export class TerminalClientLeg implements ClientLeg {
   onMessage: ((payload: Buffer) => void) | undefined
   onSend: ((payload: Uint8Array) => void) | undefined
   onDrain: (() => void) | undefined
-  onClose: (() => void) | undefined
+  onClosed: (() => void) | undefined
   /** There are no keys. */
   mayRekey: (() => boolean) | undefined
   readonly inKex = false
@@ -93,9 +93,9 @@ export class TerminalClientLeg implements ClientLeg {
       this.#widen()
       this.onDrain?.()
     }
-    client.onClose = () => {
+    client.onClosed = () => {
       this.#queue = []
-      this.onClose?.()
+      this.onClosed?.()
     }
   }
 
@@ -143,12 +143,12 @@ export class TerminalClientLeg implements ClientLeg {
 
   refreshKeys(): void {}
 
-  end(): void {
-    this.#client.end()
+  close(): void {
+    this.#client.close()
   }
 
   breach(): void {
-    this.#client.end()
+    this.#client.close()
   }
 
   destroy(): void {
@@ -172,7 +172,7 @@ export class TerminalClientLeg implements ClientLeg {
       case MSG.channelOpenFailure: {
         const { description } = parseChannelOpenFailure(payload)
         this.#client.show(`${wordsOf(Buffer.from(description).toString('utf8'))}\r\n`)
-        this.#client.end()
+        this.#client.close()
         return
       }
       case MSG.channelSuccess:
@@ -259,7 +259,7 @@ export class TerminalClientLeg implements ClientLeg {
     this.#hasClosed = true
     this.#isShell = false
     this.#tell(buildClose(this.#channel!.id))
-    this.#client.end()
+    this.#client.close()
   }
 
   #tell(message: Buffer): void {

@@ -45,7 +45,7 @@ interface Opened {
 export class TerminalLeg implements Leg {
   onMessage: ((payload: Buffer) => void) | undefined
   onDrain: (() => void) | undefined
-  onClose: (() => void) | undefined
+  onClosed: (() => void) | undefined
   /** There are no keys. */
   mayRekey: (() => boolean) | undefined
   readonly inKex = false
@@ -75,7 +75,7 @@ export class TerminalLeg implements Leg {
       if (!this.#hasClosed) this.#tell(buildWindowAdjust(this.#channel!.id, MAX_WINDOW))
     }
     target.onDrain = () => this.onDrain?.()
-    target.onEnd = (failure) => this.#ended(failure)
+    target.onClosed = (failure) => this.#onClosed(failure)
   }
 
   get closed(): boolean {
@@ -111,8 +111,8 @@ export class TerminalLeg implements Leg {
 
   refreshKeys(): void {}
 
-  end(): void {
-    this.#target.end()
+  close(): void {
+    this.#target.close()
   }
 
   destroy(): void {
@@ -140,7 +140,7 @@ export class TerminalLeg implements Leg {
         return
       case MSG.channelClose:
         this.#close()
-        this.#target.end()
+        this.#target.close()
         return
       // The end of the client's input is no end of a terminal; answers are to nothing.
     }
@@ -230,7 +230,7 @@ export class TerminalLeg implements Leg {
     this.#target.paused = this.#paused || this.#waiting.length > 0
   }
 
-  #ended(failure: string | undefined): void {
+  #onClosed(failure: string | undefined): void {
     if (this.#isOver) return
     this.#isOver = true
     if (failure === undefined && this.#hasStarted) {
@@ -258,7 +258,7 @@ export class TerminalLeg implements Leg {
       if (this.#closed) return
       this.#deliver()
       this.#closed = true
-      this.onClose?.()
+      this.onClosed?.()
     })
   }
 

@@ -12,7 +12,7 @@ export interface Leg {
   /** Whether this side may ask for new keys just now; it will ask again. */
   mayRekey: (() => boolean) | undefined
   /** The connection is gone, once. */
-  onClose: (() => void) | undefined
+  onClosed: (() => void) | undefined
   /** While paused nothing is read from the peer. */
   paused: boolean
   /** More should not be sent: the peer reads too slowly, or keys are being exchanged. */
@@ -34,7 +34,7 @@ export interface Leg {
   /** New keys when the present ones are old; call it now and then. */
   refreshKeys(now: number): void
   /** Sends what is queued, and closes. */
-  end(): void
+  close(): void
   destroy(): void
 }
 

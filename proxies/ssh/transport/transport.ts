@@ -57,7 +57,7 @@ export class Transport implements Leg {
   /** Whether this side may ask for new keys just now; it will ask again. */
   mayRekey: (() => boolean) | undefined
   /** The connection is gone, once. */
-  onClose: (() => void) | undefined
+  onClosed: (() => void) | undefined
 
   readonly #protocol: Ssh2Protocol
   readonly #socket: Socket
@@ -156,9 +156,9 @@ export class Transport implements Leg {
     socket.once('close', () => {
       this.#closed = true
       this.#aligner.drop()
-      this.#turn.gone()
+      this.#turn.onClosed()
       clearTimeout(this.#kexTimer)
-      this.onClose?.()
+      this.onClosed?.()
     })
   }
 
@@ -333,7 +333,7 @@ export class Transport implements Leg {
   }
 
   /** Sends what is queued, a disconnect message, and closes. */
-  end(): void {
+  close(): void {
     if (this.#closed || !this.#socket.writable) return
     this.#protocol.disconnect(DISCONNECT_BY_APPLICATION)
     this.#socket.end()

@@ -20,7 +20,7 @@ export interface Invited {
 export interface GuestOptions extends Invited {
   /** Counted from 1 in the session. */
   participant: number
-  pipe: { write(bytes: Uint8Array): void; readonly congested: boolean }
+  stream: { write(bytes: Uint8Array): void; readonly congested: boolean }
   state: ViewerState
   post: (message: ToThread) => void
   input: (participant: number, message: InputMessage) => void
@@ -46,7 +46,7 @@ export class Guest {
   #changes: { format?: PixelFormat; encodings?: readonly number[] } = {}
   /** What the thread was asked for, and has not answered. */
   #asked: 'nothing' | 'change' | 'everything' = 'nothing'
-  /** Asked for while the pipe took nothing more, or before the last answer. */
+  /** Asked for while the stream took nothing more, or before the last answer. */
   #request: { isIncremental: boolean; area: Area } | undefined
   /** Pressed, and not released. */
   readonly #keys = new Set<number>()
@@ -111,11 +111,11 @@ export class Guest {
   update(bytes: Uint8Array, size: Size): void {
     this.#viewer.size = size
     this.#asked = 'nothing'
-    this.#options.pipe.write(bytes)
+    this.#options.stream.write(bytes)
     this.drained()
   }
 
-  /** The pipe takes more again. */
+  /** The stream takes more again. */
   drained(): void {
     const request = this.#request
     this.#request = undefined
@@ -141,9 +141,9 @@ export class Guest {
 
   /** However often their viewer asks, the thread has at most two requests before it. */
   #ask(request: { isIncremental: boolean; area: Area }): void {
-    const { pipe, post, participant: guest } = this.#options
+    const { stream, post, participant: guest } = this.#options
     const isNew = this.#asked === 'nothing' || (this.#asked === 'change' && !request.isIncremental)
-    if (isNew && !pipe.congested) {
+    if (isNew && !stream.congested) {
       const { format, encodings } = this.#changes
       this.#changes = {}
       if (format) post({ kind: 'format', guest, format })

@@ -2,7 +2,7 @@
 import { setPriority } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { parentPort } from 'node:worker_threads'
-import { GuestDesk } from './desk.ts'
+import { GuestCompositor } from './compositor.ts'
 import type { ToThread } from './messages.ts'
 
 /** Of 19: those who work in a session go before their guests. */
@@ -11,7 +11,7 @@ const NICENESS = 5
 // On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
 if (process.platform === 'linux') setPriority(0, NICENESS)
 
-const desk = new GuestDesk({
+const desk = new GuestCompositor({
   post: (message) => parentPort?.postMessage(message),
   after: (milliseconds, call) => void setTimeout(call, milliseconds),
   now: () => performance.now(),

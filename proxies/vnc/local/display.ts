@@ -23,7 +23,7 @@ import { PixelEncoder } from './update.ts'
 import { ViewerInput } from './viewer-input.ts'
 
 export interface LocalDisplayOptions {
-  pipe: { write(bytes: Uint8Array): void; readonly congested: boolean }
+  stream: { write(bytes: Uint8Array): void; readonly congested: boolean }
   /** As ServerInit has said. */
   size: Size
   format: PixelFormat
@@ -79,7 +79,7 @@ export class LocalDisplay {
     this.#encoder = new PixelEncoder(options.format)
     this.#owesColourMap = !options.format.isTrueColour
     this.#stage = new Stage({
-      pipe: options.pipe,
+      stream: options.stream,
       ...(options.now && { now: options.now }),
       isAwaited: () => this.#request !== undefined,
       begin: (screen) => this.#begin(screen),
@@ -160,7 +160,7 @@ export class LocalDisplay {
     }
   }
 
-  /** The pipe takes more again. */
+  /** The stream takes more again. */
   drained(): void {
     this.#stage.settle()
   }
@@ -259,13 +259,13 @@ export class LocalDisplay {
     const map = this.#owesColourMap ? [this.#encoder.colourMap()] : []
     this.#owesColourMap = false
     const header = encodeUpdateHeader(news.rectangles.length + parts.length)
-    const { pipe } = this.#options
-    pipe.write(Buffer.concat([...map, header, ...news.rectangles]))
+    const { stream } = this.#options
+    stream.write(Buffer.concat([...map, header, ...news.rectangles]))
     // In the format that was when the update began.
     const encoder = this.#encoder
     const knowsHextile = this.#knows(ENCODING.HEXTILE)
     const draw = (band: Rectangle): void =>
-      pipe.write(encoder.rectangle(band.left, band.top, screen.paint(band), knowsHextile))
+      stream.write(encoder.rectangle(band.left, band.top, screen.paint(band), knowsHextile))
     return { parts, draw }
   }
 

@@ -8,8 +8,8 @@ import { MalformedError } from '../../bytes/malformed.ts'
 import { LAST_UPDATE_MS } from '../../desktop/limits.ts'
 import { StallWatch } from '../../desktop/stall-watch.ts'
 import { balance } from '../../net/balance.ts'
-import { end } from '../../net/farewell.ts'
-import type { Pipe } from '../../net/pipe.ts'
+import type { ByteStream } from '../../net/byte-stream.ts'
+import { end } from '../../net/disconnect.ts'
 import { Sender } from '../../net/sender.ts'
 import { ProvenOutput } from '../../session/proven-output.ts'
 import type { SessionResult } from '../../session/session.ts'
@@ -18,7 +18,7 @@ import { encodeSetPixelFormat } from '../codec/client-encoder.ts'
 import { isReadable, type PixelFormat, samePixelFormat } from '../codec/pixel-format.ts'
 import type { ServerInit } from '../codec/server-init.ts'
 import type { InputMessage } from '../guests/guest.ts'
-import { GuestRoom } from '../guests/room.ts'
+import { SharedSession } from '../guests/shared-session.ts'
 import { GraphicsTap } from '../guests/tap.ts'
 import type { ViewerState } from '../local/display.ts'
 import { Downstream } from './downstream.ts'
@@ -39,20 +39,20 @@ export interface RelayOptions {
   viewer: Viewer
   /** How far the viewer has come before. */
   state: ViewerState
-  target: { pipe: Pipe; init: ServerInit }
+  target: { stream: ByteStream; init: ServerInit }
   session: VncSession
   /** The session has ended for this reason, and the viewer can be shown it. It is whoever takes this that closes. */
   onLastWords: (viewer: LastWords, reason: string) => void
   /** Both ends are closed, and the session is sealed and accounted for. */
-  onEnd: () => void
+  onClosed: () => void
 }
 
 export class VncRelay {
   /** Where guests are let in. */
-  readonly room: GuestRoom
+  readonly room: SharedSession
   readonly #options: RelayOptions
-  readonly #viewer: Pipe
-  readonly #target: Pipe
+  readonly #viewer: ByteStream
+  readonly #target: ByteStream
   readonly #session: VncSession
   /** What the desktop is called, with who is in. */
   #name: string
@@ -74,13 +74,13 @@ export class VncRelay {
   constructor(options: RelayOptions) {
     const { viewer, state, target, session } = options
     this.#options = options
-    this.#viewer = viewer.pipe
-    this.#target = target.pipe
+    this.#viewer = viewer.stream
+    this.#target = target.stream
     this.#session = session
     this.#name = desktopName(target.init.name, session.isRecorded)
-    const toViewer = new Sender(viewer.pipe)
-    const toTarget = new Sender(target.pipe)
-    const output = session.isStrict ? provenClient(viewer.pipe) : undefined
+    const toViewer = new Sender(viewer.stream)
+    const toTarget = new Sender(target.stream)
+    const output = session.isStrict ? provenClient(viewer.stream) : undefined
     this.#proven = output && new ProvenOutput({ client: output, flush: () => session.recording.flush() })
     const { recorder, clipboard, isRecorded } = session
     const init = { ...target.init, format: state.format }
@@ -136,7 +136,7 @@ export class VncRelay {
         return session.signs
       },
       warn: (text) => this.#tell(text),
-      end: (reason) => this.#stop('failure', reason),
+      stop: (reason) => this.#stop('failure', reason),
     })
     this.#stall = new StallWatch({
       isOwed: () => this.#downstream.isInMessage && !this.#target.paused,
@@ -151,8 +151,8 @@ export class VncRelay {
       this.#balance()
     }
     session.onDrain = () => this.#balance()
-    this.#viewer.onClose = () => this.#over('success')
-    this.#target.onClose = () => this.#targetGone()
+    this.#viewer.onClosed = () => this.#over('success')
+    this.#target.onClosed = () => this.#targetGone()
     session.onStop = (result, reason) => this.#stop(result, reason)
     session.onTell = (text) => this.#tell(text)
     viewer.onMessage = (message) => {
@@ -168,11 +168,11 @@ export class VncRelay {
     this.#begin(state, target.init)
   }
 
-  #newRoom(): GuestRoom {
+  #newRoom(): SharedSession {
     const downstream = this.#downstream
     const upstream = this.#upstream
     const name = this.#name
-    return new GuestRoom({
+    return new SharedSession({
       get size() {
         return { width: downstream.width, height: downstream.height }
       },
@@ -346,20 +346,20 @@ export class VncRelay {
     this.#watch.stop()
     this.#downstream.fences.stop()
     this.#upstream.stop()
-    if (this.#proven && this.#session.recording.hasFailed) this.#proven.abandon()
+    if (this.#proven && this.#session.recording.hasFailed) this.#proven.destroy()
     this.room.close(reason ?? 'the session has ended')
     this.#session.recorder.close()
-    this.#target.onClose = undefined
+    this.#target.onClosed = undefined
     end(this.#target)
     const viewer = this.#viewer
     const viewerClosed = new Promise<void>((resolve) => {
-      viewer.onClose = resolve
+      viewer.onClosed = resolve
       if (viewer.closed) resolve()
     })
     const leave = () => this.#leave(reason)
-    if (this.#proven) void this.#proven.finish().then(leave)
+    if (this.#proven) void this.#proven.flushAll().then(leave)
     else leave()
-    Promise.allSettled([this.#session.end(result, reason), viewerClosed]).then(this.#options.onEnd)
+    Promise.allSettled([this.#session.close(result, reason), viewerClosed]).then(this.#options.onClosed)
   }
 
   /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
@@ -379,11 +379,11 @@ export class VncRelay {
 }
 
 /** The viewer as what waits for its recording writes to it. */
-function provenClient(pipe: Pipe) {
+function provenClient(stream: ByteStream) {
   const client = {
     onSend: undefined as ((payload: Uint8Array) => void) | undefined,
     onDrain: undefined as (() => void) | undefined,
-    sendNow: (payload: Uint8Array) => pipe.write(payload),
+    sendNow: (payload: Uint8Array) => stream.write(payload),
     send(bytes: Uint8Array): void {
       if (client.onSend) client.onSend(bytes)
       else client.sendNow(Buffer.from(bytes))

@@ -1,12 +1,12 @@
 /** The viewer's connection from its ServerInit on: its messages go to whoever shows it something just now. */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
-import type { Pipe } from '../../net/pipe.ts'
+import type { ByteStream } from '../../net/byte-stream.ts'
 import { type ClientMessage, ClientMessageReader } from '../codec/client-messages.ts'
 import type { Extension } from './downstream.ts'
 
 export class Viewer {
-  readonly pipe: Pipe
+  readonly stream: ByteStream
   /** Bytes in a message are valid during the call only; it may throw MalformedError. */
   onMessage: ((message: ClientMessage) => void) | undefined
   /** It has broken the protocol, and nothing more is read of it. */
@@ -16,16 +16,16 @@ export class Viewer {
   readonly #reader: ClientMessageReader
   #isBroken = false
 
-  constructor(pipe: Pipe) {
-    this.pipe = pipe
+  constructor(stream: ByteStream) {
+    this.stream = stream
     this.#reader = new ClientMessageReader((message) => this.onMessage?.(message))
-    pipe.onData = (chunk) => this.#receive(chunk)
+    stream.onData = (chunk) => this.#receive(chunk)
   }
 
   /** Sends the ServerInit: from here on it is read. */
   begin(serverInit: Buffer): void {
-    this.pipe.write(serverInit)
-    this.pipe.paused = false
+    this.stream.write(serverInit)
+    this.stream.paused = false
   }
 
   /** Target and viewer have both said that they know it. */

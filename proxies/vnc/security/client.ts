@@ -32,7 +32,7 @@ export interface SignInOptions {
   judge: (kind: 'x509' | 'rsa', key: Uint8Array) => Promise<void>
 }
 
-export interface SignedIn {
+export interface SecurityResult {
   security: VncSecurityType
   version: Version
   /** ServerInit is followed by what Tight adds to it. */
@@ -92,7 +92,7 @@ const CONTENTS: Readonly<Record<Container, ReadonlySet<VncSecurityType>>> = {
 }
 
 /** Resolves when ClientInit is sent. Rejects with RefusedError, MalformedError, EndedError, or what `judge` throws. */
-export async function signIn(channel: ClientChannel, options: SignInOptions): Promise<SignedIn> {
+export async function signIn(channel: ClientChannel, options: SignInOptions): Promise<SecurityResult> {
   const version = parseVersion(await channel.read(VERSION_BYTES))
   channel.write(versionBytes(version))
   const fitting = options.allowed.filter((type) => fits(type, options))
@@ -125,7 +125,7 @@ function fits(type: VncSecurityType, { user, password }: SignInOptions): boolean
   }
 }
 
-type Chosen = Omit<SignedIn, 'version'>
+type Chosen = Omit<SecurityResult, 'version'>
 
 /** Version 3.3: the server has decided. */
 async function decided(channel: ClientChannel, fitting: readonly VncSecurityType[]): Promise<Chosen> {

@@ -113,7 +113,7 @@ export class Emulator {
     return Array.from({ length: this.#terminal.rows }, (_, y) => this.line(y)?.translateToString(true) ?? '')
   }
 
-  dispose(): void {
+  destroy(): void {
     this.#terminal.dispose()
   }
 }

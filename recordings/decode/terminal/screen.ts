@@ -15,7 +15,7 @@ export interface Shown {
   apply(frame: Frame): Promise<void> | undefined
   /** Resolves when all of it is drawn. */
   settle(): Promise<void>
-  dispose(): void
+  destroy(): void
 }
 
 export class Screen implements Shown {
@@ -55,8 +55,8 @@ export class Screen implements Shown {
     return this.emulator.settle()
   }
 
-  dispose(): void {
-    this.emulator.dispose()
+  destroy(): void {
+    this.emulator.destroy()
   }
 
   /** Whether a snapshot of the emulator, once it has settled, misses nothing of the frames so far. */

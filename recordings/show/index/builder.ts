@@ -119,17 +119,17 @@ export class IndexBuilder implements PassConsumer {
     return this.#picture(frame, frames) ?? this.#draw(frame)
   }
 
-  async finish(): Promise<void> {
+  async close(): Promise<void> {
     this.#dispose()
     const number = this.#blocks
     const { offset, length } = await this.#write(Buffer.from(JSON.stringify(this.#directory)))
     const { recording, salt } = this.#options
-    await this.#file.finish(encodeIndexHeader({ ...recording, salt, directory: { number, offset, length } }))
+    await this.#file.close(encodeIndexHeader({ ...recording, salt, directory: { number, offset, length } }))
   }
 
-  async abandon(): Promise<void> {
+  async destroy(): Promise<void> {
     this.#dispose()
-    await this.#file.abandon()
+    await this.#file.destroy()
   }
 
   #opens(frame: Frame): void {
@@ -165,7 +165,7 @@ export class IndexBuilder implements PassConsumer {
   #closes(channel: Channel, time: number): void {
     channel.closed = time
     this.#open.delete(channel.channel)
-    this.#drawn.get(channel.channel)?.drawing.dispose()
+    this.#drawn.get(channel.channel)?.drawing.destroy()
     this.#drawn.delete(channel.channel)
     this.#pictures.delete(channel.channel)
   }
@@ -250,7 +250,7 @@ export class IndexBuilder implements PassConsumer {
   }
 
   #dispose(): void {
-    for (const { drawing } of this.#drawn.values()) drawing.dispose()
+    for (const { drawing } of this.#drawn.values()) drawing.destroy()
     this.#drawn.clear()
     this.#pictures.clear()
   }

@@ -23,7 +23,7 @@ export interface Drawing {
   apply(frame: Frame): Promise<void> | undefined
   /** What is shown now; undefined while there is no text for it, as in the middle of a sequence. */
   snapshot(): Promise<Snapshot | undefined>
-  dispose(): void
+  destroy(): void
 }
 
 export class TerminalDrawing implements Drawing {
@@ -50,8 +50,8 @@ export class TerminalDrawing implements Drawing {
     return this.#allowance.spend(() => snapshotOf(this.#screen))
   }
 
-  dispose(): void {
-    this.#screen.emulator.dispose()
+  destroy(): void {
+    this.#screen.emulator.destroy()
   }
 
   async #resize(frame: Frame): Promise<void> {
@@ -98,11 +98,11 @@ export class PlainDrawing implements Drawing {
       for (const frame of this.#wholeLines()) await screen.apply(frame)
       return await snapshotOf(screen)
     } finally {
-      screen.emulator.dispose()
+      screen.emulator.destroy()
     }
   }
 
-  dispose(): void {}
+  destroy(): void {}
 
   /** Keeps the last PLAIN_TAIL bytes and what stands before them in their frame: seldom, for it looks at each frame. */
   #cut(): void {

@@ -33,7 +33,7 @@ export class IndexFile {
     return offset
   }
 
-  async finish(header: Buffer): Promise<void> {
+  async close(header: Buffer): Promise<void> {
     await this.#writeAt(header, 0)
     await this.#handle.datasync()
     await this.#handle.close()
@@ -41,7 +41,7 @@ export class IndexFile {
   }
 
   /** Never throws: what stays behind is overwritten by the next attempt. */
-  async abandon(): Promise<void> {
+  async destroy(): Promise<void> {
     await this.#handle.close().catch(() => undefined)
     await rm(this.#temporary, { force: true }).catch(() => undefined)
   }

@@ -75,5 +75,5 @@ export class Desktop implements Shown {
 
   async settle(): Promise<void> {}
 
-  dispose(): void {}
+  destroy(): void {}
 }

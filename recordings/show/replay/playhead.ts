@@ -56,7 +56,7 @@ export class Playhead<T extends Shown> {
   }
 
   async close(): Promise<void> {
-    this.screen.dispose()
+    this.screen.destroy()
     await this.#frames.return(undefined)
   }
 

@@ -70,7 +70,7 @@ export class RecordingFollower {
   async close(): Promise<void> {
     this.#isOver = true
     this.#more?.()
-    this.#screens.dispose()
+    this.#screens.destroy()
     await this.#file?.close()
   }
 

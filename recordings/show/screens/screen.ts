@@ -81,8 +81,8 @@ class WatchedScreen {
     return Buffer.concat([Buffer.from(this.#screen.emulator.snapshot()), this.#begun])
   }
 
-  dispose(): void {
-    this.#screen.emulator.dispose()
+  destroy(): void {
+    this.#screen.emulator.destroy()
   }
 
   #dropOldest(): void {
@@ -166,7 +166,7 @@ export class Screens {
     })
   }
 
-  dispose(): void {
+  destroy(): void {
     for (const channel of [...this.#channels.keys()]) this.#close(channel)
   }
 
@@ -181,7 +181,7 @@ export class Screens {
   }
 
   #close(channel: number): void {
-    this.#channels.get(channel)?.screen?.dispose()
+    this.#channels.get(channel)?.screen?.destroy()
     this.#channels.delete(channel)
   }
 }

@@ -30,7 +30,7 @@ export interface WatchingOptions {
   /** False: the session does not run any more. */
   kill: (reason: string, by: Caller) => Promise<boolean>
   /** The WebSocket is closed; `reason` says why it was, when it was closed here. */
-  onClose: (reason: string | undefined) => void
+  onClosed: (reason: string | undefined) => void
 }
 
 export class WatchingSocket implements Watcher {
@@ -50,7 +50,7 @@ export class WatchingSocket implements Watcher {
     socket.on('message', (data, isBinary) => this.#received(String(data), isBinary))
     socket.once('close', () => {
       clearInterval(this.#reviews)
-      options.onClose(this.#reason)
+      options.onClosed(this.#reason)
     })
   }
 
@@ -62,7 +62,7 @@ export class WatchingSocket implements Watcher {
     this.#options.socket.send(message)
   }
 
-  end(why: WatchEnd): void {
+  stop(why: WatchEnd): void {
     this.close(why, ENDS[why])
   }
 

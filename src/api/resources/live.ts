@@ -70,7 +70,7 @@ export function registerLive(app: Api, context: Context): void {
         mayWatch: ({ rights }) => satisfies(rights, needOf('GET', WATCH)),
         mayKill: ({ rights }) => satisfies(rights, needOf('POST', KILL)),
         kill: (reason, { name, key }) => sessionControl.kill(session.id, reason, name, key?.keyName),
-        onClose: (reason) => {
+        onClosed: (reason) => {
           watchers.delete(watcher)
           ended(reason)
         },

@@ -120,12 +120,12 @@ export class Feed {
     this.#handed = this.#settled
     this.#sent = this.#settled
     let isCurrent = true
-    this.#giveUp = () => line.end(new Error('the feed is closed'))
+    this.#giveUp = () => line.destroy(new Error('the feed is closed'))
     const connection = await this.#options.sink.connect({
       settled: (sequence) => {
         if (isCurrent && !this.#isOver) this.#settle(sequence)
       },
-      broken: (reason) => line.end(new Error(reason)),
+      broken: (reason) => line.destroy(new Error(reason)),
     })
     try {
       // what was late to connect has another feed by now

@@ -95,7 +95,7 @@ export class Feeds {
    * The old ones get what there is, as far as they can be reached now; then these are fed. `begin`: as for `open`.
    */
   async replace(sinks: readonly Sink[], begin = this.#rows.head): Promise<void> {
-    await this.#end()
+    await this.#close()
     for (const tell of await this.#begin(sinks, begin)) await tell()
   }
 
@@ -112,7 +112,7 @@ export class Feeds {
 
   async close(): Promise<void> {
     clearInterval(this.#looks)
-    await this.#end()
+    await this.#close()
     this.#fed = []
   }
 
@@ -122,7 +122,7 @@ export class Feeds {
     if (this.#rows.head > before) for (const { feed } of this.#fed) feed.wake()
   }
 
-  async #end(): Promise<void> {
+  async #close(): Promise<void> {
     await Promise.all(
       this.#fed.map(async (fed) => {
         await fed.feed.close()

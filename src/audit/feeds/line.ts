@@ -8,7 +8,7 @@ export class Line {
   #reject: ((reason: Error) => void) | undefined
 
   /** Rejects what waits now, and all that waits later. */
-  end(reason: Error): void {
+  destroy(reason: Error): void {
     this.#end ??= reason
     this.#reject?.(this.#end)
     this.#reject = undefined

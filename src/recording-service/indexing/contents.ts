@@ -18,7 +18,7 @@ export class ContentsConsumer implements PassConsumer {
     this.#lines.add(frame)
   }
 
-  async finish(): Promise<void> {
+  async close(): Promise<void> {
     const { path, mode, begin, session, digest } = this.#job
     this.#lines.finish()
     const database = new ContentDatabase(path, mode)
@@ -29,5 +29,5 @@ export class ContentsConsumer implements PassConsumer {
     }
   }
 
-  abandon(): void {}
+  destroy(): void {}
 }

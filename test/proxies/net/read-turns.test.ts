@@ -18,6 +18,6 @@ test('the legs of one session read much at a time, and little while others read 
   }
   expect(turns.share()).toBe(READ_SHARE)
   turns.read(other)
-  turns.gone(other)
+  turns.onClosed(other)
   expect(turns.share()).toBe(READ_SHARE)
 })

@@ -1,6 +1,6 @@
 /** A relay between a client and a target of ours, in memory and byte by byte, with a session that may what a test says. */
 import { Buffer } from 'node:buffer'
-import type { Pipe } from '../../../proxies/net/pipe.ts'
+import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import type { LogonWatch } from '../../../proxies/rdp/back/logon-watch.ts'
 import { RdpTarget } from '../../../proxies/rdp/back/target.ts'
 import { planChannels } from '../../../proxies/rdp/channels/plan.ts'
@@ -26,7 +26,7 @@ import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
 import { RDP_OPTIONS, type RdpOptions } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
-import { FakePipe } from '../net/fake-pipe.ts'
+import { FakeStream } from '../net/fake-stream.ts'
 import { WITHOUT_LICENSE } from './connection/pair.ts'
 import { clientCapabilities, clientCore } from './connection/target.ts'
 
@@ -47,7 +47,7 @@ const INFO: ClientInfo = {
 
 /** One end of the session, which is the test's. */
 export interface End {
-  pipe: FakePipe
+  stream: FakeStream
   io(data: Uint8Array): void
   fastPath(pdu: Uint8Array): void
   /** A whole message on the channel of this name, where it has one. */
@@ -97,21 +97,21 @@ const definitions = (names: readonly string[]): ChannelDefinition[] =>
   names.map((name) => ({ name, options: 0xc0a00000 }))
 
 /** Bytes of either side go on until there are none. */
-function settle(pairs: [FakePipe, { receive(bytes: Uint8Array): void }, () => Buffer][]): void {
+function settle(pairs: [FakeStream, { receive(bytes: Uint8Array): void }, () => Buffer][]): void {
   for (let isQuiet = false; !isQuiet; ) {
     isQuiet = true
-    for (const [pipe, peer, sent] of pairs) {
-      const toPeer = pipe.take()
+    for (const [stream, peer, sent] of pairs) {
+      const toPeer = stream.take()
       const fromPeer = sent()
       if (toPeer.length > 0) peer.receive(toPeer)
-      if (fromPeer.length > 0) pipe.say(fromPeer)
+      if (fromPeer.length > 0) stream.say(fromPeer)
       if (toPeer.length + fromPeer.length > 0) isQuiet = false
     }
   }
 }
 
 class Peer implements Omit<End, 'io' | 'fastPath' | 'channel'> {
-  readonly pipe = new FakePipe()
+  readonly stream = new FakeStream()
   readonly disconnects: number[] = []
   readonly names: readonly string[]
   readonly #assemblers: ChannelAssembler[]
@@ -184,12 +184,12 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
     visitor: { ...clientPeer.visitor, licensed: () => {} },
   })
   const pairs: Parameters<typeof settle>[0][number][] = [
-    [clientPeer.pipe, clientEnd, () => clientPeer.sent()],
+    [clientPeer.stream, clientEnd, () => clientPeer.sent()],
   ]
   const settleAll = () => settle(pairs)
 
   const connecting = RdpClient.receive({
-    pipe: clientPeer.pipe as unknown as Pipe,
+    stream: clientPeer.stream as unknown as ByteStream,
     requestedProtocols: 1,
   })
   clientEnd.start()
@@ -199,7 +199,7 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
   settleAll()
 
   const end = (peer: Peer, connection: BackConnection | FrontConnection): End => ({
-    pipe: peer.pipe,
+    stream: peer.stream,
     disconnects: peer.disconnects,
     io: (data) => {
       connection.sendIo(data)
@@ -235,7 +235,7 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
       visitor: { ...peer.visitor, settings: () => {}, logon: () => far.licensed() },
     })
     const target = new RdpTarget({
-      pipe: peer.pipe as unknown as Pipe,
+      stream: peer.stream as unknown as ByteStream,
       protocol: 'tls',
       watch,
       clipboard: undefined,
@@ -249,8 +249,8 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
       write: (bytes) => target.send(bytes),
       visitor: target.listener,
     })
-    peer.pipe.onData = (chunk) => target.receive(chunk)
-    pairs.push([peer.pipe, far, () => peer.sent()])
+    peer.stream.onData = (chunk) => target.receive(chunk)
+    pairs.push([peer.stream, far, () => peer.sent()])
     target.connection.start()
     settleAll()
     return { target, end: targetOf(end(peer, far)) }
@@ -277,7 +277,7 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
       given.redirect?.(world as World, redirection) ??
       Promise.reject(new Error('no redirection was expected')),
     onLastWords: (desktop, reason, code) => void world.lastWords.push({ desktop, reason, code }),
-    onEnd: () => {
+    onClosed: () => {
       world.ended++
     },
   })

@@ -104,14 +104,14 @@ export interface Desktop {
 
 /** Takes the desktop that the target offers, as a relay does with a client. */
 export function takeDesktop(target: RdpTarget): Desktop {
-  const { pipe, connection, watch } = target
+  const { stream, connection, watch } = target
   const seen: Desktop = {
     updates: [],
     errorInfo: [],
-    isClosed: pipe.closed,
+    isClosed: stream.closed,
     close: () => {
       watch?.stop()
-      pipe.destroy()
+      stream.destroy()
     },
   }
   const send = (data: ShareData) => connection.sendIo(buildShareData(data, connection.user))
@@ -153,15 +153,15 @@ export function takeDesktop(target: RdpTarget): Desktop {
     }
     watch.start()
   }
-  pipe.onData = (chunk) => {
+  stream.onData = (chunk) => {
     try {
       target.receive(chunk)
     } catch (error) {
       seen.error = error
-      pipe.destroy()
+      stream.destroy()
     }
   }
-  pipe.onClose = () => {
+  stream.onClosed = () => {
     seen.isClosed = true
   }
   target.visitor = {
@@ -169,13 +169,13 @@ export function takeDesktop(target: RdpTarget): Desktop {
     licensed: () => {},
     channel: () => {},
     fastPath: (pdu) => filter.fastPathFromTarget(pdu),
-    disconnect: () => pipe.destroy(),
+    disconnect: () => stream.destroy(),
     io: (data) => {
       for (const pdu of filter.fromTarget(data)) {
         if (parseShare(pdu)[0]?.type === CONTROL_PDU.demandActive) confirm(pdu)
       }
     },
   }
-  pipe.paused = false
+  stream.paused = false
   return seen
 }

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { userInfo } from 'node:os'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Door } from '../../../proxies/net/accept.ts'
+import { Listener } from '../../../proxies/net/listener.ts'
 import { takeReads } from '../../../proxies/net/shared-read.ts'
 import { ClientStream, type WindowSize } from '../../../proxies/rlogin/codec/client-stream.ts'
 import { CONTROL } from '../../../proxies/rlogin/codec/control.ts'
@@ -12,7 +12,7 @@ import { describeWithPeers, findProgram, type ProgramName } from '../../peers/pr
 import { openTerminal, type Terminal } from '../../peers/terminal.ts'
 import { until } from '../../until.ts'
 
-let door: Door
+let listener: Listener
 let port: number
 let handshake: Handshake | undefined
 let sizes: WindowSize[]
@@ -26,7 +26,7 @@ beforeEach(async () => {
   sizes = []
   typed = ''
   handshake = undefined
-  door = new Door({
+  listener = new Listener({
     graceMs: 60_000,
     urgent,
     onSocket: (socket) => {
@@ -54,11 +54,11 @@ beforeEach(async () => {
       socket.resume()
     },
   })
-  port = (await door.listen('127.0.0.1', 0)).port
+  port = (await listener.listen('127.0.0.1', 0)).port
 })
 afterEach(async () => {
-  door.close()
-  door.destroy()
+  listener.close()
+  listener.destroy()
   await terminal?.close()
   terminal = undefined
 })

@@ -113,7 +113,7 @@ describe('frames for those who watch', () => {
     tap.watch(1)
     await later()
     frame()
-    tap.finish()
+    tap.close()
     expect(sent.at(-1)!.frames).toHaveLength(1)
     expect(tap.isOn).toBe(false)
   })

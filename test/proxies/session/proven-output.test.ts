@@ -75,7 +75,7 @@ describe('output of a strict session', () => {
     await settle()
     send('b')
     let isOver = false
-    const finished = output.finish().then(() => {
+    const finished = output.flushAll().then(() => {
       isOver = true
     })
     flushes[0]!.resolve()
@@ -84,17 +84,17 @@ describe('output of a strict session', () => {
     flushes[1]!.resolve()
     await finished
     expect(sent).toEqual(['a', 'b'])
-    await output.finish()
+    await output.flushAll()
   })
 
   test('that a failed recording held back is not shown by the flush that still comes', async () => {
     send('a')
     await settle()
-    output.abandon()
+    output.destroy()
     flushes[0]!.resolve()
     await settle()
     expect(sent).toEqual([])
-    await output.finish()
+    await output.flushAll()
   })
 
   test('is bounded: then nothing more is to be read', async () => {

@@ -9,7 +9,7 @@ function limited(idleTimeout: number, maxDuration: number) {
     warnings: [] as string[],
     ended: undefined as { reason: string; at: number } | undefined,
     warn: (text: string) => void session.warnings.push(text),
-    end: (reason: string) => {
+    stop: (reason: string) => {
       session.ended = { reason, at: Date.now() }
     },
   }

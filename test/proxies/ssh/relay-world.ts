@@ -91,7 +91,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       },
       resize: () => undefined,
       exit: () => undefined,
-      end: () => undefined,
+      close: () => undefined,
     }),
     forwardRecorder: () => ({
       fromClient: (data: Uint8Array) => {
@@ -100,21 +100,21 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       fromTarget: (data: Uint8Array) => {
         counted.out += data.length
       },
-      end: () => undefined,
+      close: () => undefined,
     }),
     bytesIn: 0,
     bytesOut: 0,
     signs: 0,
     isFull: false,
     stop: (result: SessionResult, reason: string) => session.onStop?.(result, reason),
-    end: async (result: string, reason?: string) => {
+    close: async (result: string, reason?: string) => {
       ended ??= reason ?? result
     },
   } as unknown as SshSession
   new Relay(client.transport, target.transport, session, {
     firstId,
     takeMotd: () => undefined,
-    onEnd: () => undefined,
+    onClosed: () => undefined,
   })
   return {
     client,
@@ -139,7 +139,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       return parseChannelOpenConfirmation(client.take(MSG.channelOpenConfirmation).at(-1)!).sender
     },
     end: () => {
-      client.transport.onClose?.()
+      client.transport.onClosed?.()
     },
   }
 }
@@ -176,7 +176,7 @@ function newLeg(): TestLeg {
     mayRekey: undefined as (() => boolean) | undefined,
     takeHeard: () => !isSilent,
     refreshKeys: () => undefined,
-    end: () => undefined,
+    close: () => undefined,
     destroy: () => undefined,
   }
   return {

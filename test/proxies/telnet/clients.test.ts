@@ -5,7 +5,7 @@ import { openUrgentData } from '../../../src/sockets/urgent.ts'
 import { describeWithPeers, findProgram, type ProgramName } from '../../peers/program.ts'
 import { openTerminal, type Terminal } from '../../peers/terminal.ts'
 import { until } from '../../until.ts'
-import { type EchoServer, startEchoServer } from './door.ts'
+import { type EchoServer, startEchoServer } from './listener.ts'
 
 let server: EchoServer
 let terminal: Terminal | undefined

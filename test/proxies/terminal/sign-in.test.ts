@@ -4,7 +4,12 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MAX_AUTH_TRIES } from '../../../proxies/session/limits.ts'
 import type { TerminalClient } from '../../../proxies/terminal/client.ts'
-import { MAX_AHEAD, MAX_LINES, type SignedIn, TerminalSignIn } from '../../../proxies/terminal/sign-in.ts'
+import {
+  MAX_AHEAD,
+  MAX_LINES,
+  type TerminalArrival,
+  TerminalSignIn,
+} from '../../../proxies/terminal/sign-in.ts'
 import type { AuthenticateAnswer, AuthenticateRequest, Gate } from '../../../src/contract/gate.ts'
 import { cut } from '../stream-events.ts'
 
@@ -26,7 +31,7 @@ const REFUSED = { result: 'denied' } as unknown as AuthenticateAnswer
 
 class FakeClient {
   onTyped: TerminalClient['onTyped']
-  onClose: TerminalClient['onClose']
+  onClosed: TerminalClient['onClosed']
   paused = false
   closed = false
   shown = ''
@@ -34,7 +39,7 @@ class FakeClient {
   show(output: string): void {
     this.shown += output
   }
-  end(): void {
+  close(): void {
     this.closed = true
   }
   type(text: string | Uint8Array): void {
@@ -43,7 +48,7 @@ class FakeClient {
   /** The connection is gone. */
   vanish(): void {
     this.closed = true
-    this.onClose?.()
+    this.onClosed?.()
   }
 }
 
@@ -73,7 +78,7 @@ async function begin(answers: (AuthenticateAnswer | Error)[], user?: string) {
     source,
     client: client as unknown as TerminalClient,
   })
-  const state: { result?: SignedIn | undefined; isOver: boolean } = { isOver: false }
+  const state: { result?: TerminalArrival | undefined; isOver: boolean } = { isOver: false }
   const run = signIn.run(user).then((result) => {
     state.result = result
     state.isOver = true

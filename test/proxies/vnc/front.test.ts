@@ -204,16 +204,16 @@ describe('TLS', () => {
     })
     await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
     await signedIn('x509plain', (relay.address() as AddressInfo).port)
-    const { pipe } = world.viewers[0]!
+    const { stream } = world.viewers[0]!
     let isClosed = false
-    pipe.onClose = () => {
+    stream.onClosed = () => {
       isClosed = true
     }
-    pipe.onData = () => undefined
-    pipe.paused = false
+    stream.onData = () => undefined
+    stream.paused = false
     middle!.write('these are no records of TLS, but enough bytes for one')
     await until('the end', () => (isClosed ? true : undefined))
-    expect(pipe.failure?.message).toMatch(/SSL|wrong version/)
+    expect(stream.failure?.message).toMatch(/SSL|wrong version/)
     relay.close()
   })
 
@@ -238,16 +238,16 @@ async function signedIn(type: VncSecurityType, port = world.port): Promise<VncTa
   const signal = AbortSignal.timeout(10_000)
   const opening = openVncTarget(session, { gate: trustingGate(), signal, isShared: true })
   await until('the viewer', () => world.viewers[0])
-  world.viewers[0]!.pipe.write(encodeServerInit({ width: 64, height: 48, format: RGB888, name: 'test' }))
+  world.viewers[0]!.stream.write(encodeServerInit({ width: 64, height: 48, format: RGB888, name: 'test' }))
   return await opening
 }
 
 describe.each(['x509plain', 'tlsplain', 'ra2_256', 'apple_dh'] as const)('by %s', (type) => {
   test('bytes go both ways, and wait where nobody takes them', async () => {
     await start()
-    const { pipe: client, init } = await signedIn(type)
+    const { stream: client, init } = await signedIn(type)
     expect(init).toMatchObject({ width: 64, height: 48, name: 'test' })
-    const server = world.viewers[0]!.pipe
+    const server = world.viewers[0]!.stream
     const sent = randomBytes(16 * 1024 * 1024)
     const received: Buffer[] = []
     client.onData = (bytes) => received.push(Buffer.from(bytes))
@@ -269,7 +269,7 @@ describe.each(['x509plain', 'tlsplain', 'ra2_256', 'apple_dh'] as const)('by %s'
     }
     server.paused = false
     client.write(Buffer.from('from the viewer'))
-    client.end()
+    client.close()
     await until('the answer', () => (heard === 'from the viewer' ? true : undefined))
     await until('the end', () => (server.closed ? true : undefined))
   })

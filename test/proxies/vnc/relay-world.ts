@@ -1,9 +1,9 @@
 /** A relay between two ends that are only bytes, with a session that may what a test says. */
 import { Buffer } from 'node:buffer'
-import type { Pipe } from '../../../proxies/net/pipe.ts'
+import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit } from '../../../proxies/vnc/codec/server-init.ts'
-import type { GuestRoom } from '../../../proxies/vnc/guests/room.ts'
+import type { SharedSession } from '../../../proxies/vnc/guests/shared-session.ts'
 import type { ViewerState } from '../../../proxies/vnc/local/display.ts'
 import { type LastWords, VncRelay } from '../../../proxies/vnc/relay/relay.ts'
 import { VncSession } from '../../../proxies/vnc/relay/session.ts'
@@ -14,16 +14,16 @@ import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import { SESSION_OPTIONS } from '../../../src/model/session-options.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../../src/model/vnc-options.ts'
-import { FakePipe } from '../net/fake-pipe.ts'
+import { FakeStream } from '../net/fake-stream.ts'
 
 export const INIT = { width: 100, height: 80, format: RGB888, name: 'desk' }
 
 export interface World {
-  viewer: FakePipe
-  target: FakePipe
+  viewer: FakeStream
+  target: FakeStream
   session: VncSession
   /** Where its guests are. */
-  room: GuestRoom
+  room: SharedSession
   events: [code: string, fields: object][]
   frames: [type: FrameType, payload: Buffer][]
   /** What of the graphics was recorded, in one. */
@@ -69,19 +69,19 @@ export async function newWorld(
   )
   const frames: World['frames'] = []
   session.recording.write = (type, _channel, payload) => void frames.push([type, Buffer.from(payload)])
-  const viewer = new FakePipe()
-  const target = new FakePipe()
+  const viewer = new FakeStream()
+  const target = new FakeStream()
   const lastWords: World['lastWords'] = []
-  const connected = new Viewer(viewer as unknown as Pipe)
+  const connected = new Viewer(viewer as unknown as ByteStream)
   connected.begin(encodeServerInit(INIT))
   viewer.take()
   const relay = new VncRelay({
     viewer: connected,
     state: { ...STATE, ...state },
-    target: { pipe: target as unknown as Pipe, init: INIT },
+    target: { stream: target as unknown as ByteStream, init: INIT },
     session,
     onLastWords: (last, reason) => void lastWords.push([last, reason]),
-    onEnd: () => undefined,
+    onClosed: () => undefined,
   })
   // Where the viewer has asked for nothing the target is told what the bastion asks for.
   if ((state.encodings ?? []).length === 0) target.take()

@@ -48,13 +48,13 @@ async function open(options: SessionOptions, gate = trustingGate()): Promise<Vnc
 }
 
 /** Asks for the whole desktop in the server's own format, and waits for the first bytes of the picture. */
-async function sees({ pipe, init }: VncTarget): Promise<void> {
+async function sees({ stream, init }: VncTarget): Promise<void> {
   const request = Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0, 0])
   request.writeUInt16BE(init.width, 6)
   request.writeUInt16BE(init.height, 8)
-  pipe.write(request)
-  expect((await pipe.read(1))[0]).toBe(0)
-  pipe.end()
+  stream.write(request)
+  expect((await stream.read(1))[0]).toBe(0)
+  stream.close()
 }
 
 const NAMES: Readonly<Record<XvncType, VncSecurityType>> = {
@@ -99,7 +99,7 @@ describeWithPeers('Xtigervnc', XVNC_PEERS, () => {
     const types = ['x509plain', 'x509vnc', 'tlsnone', 'vncauth'] as const
     const target = await open({ port, types, password: PASSWORD })
     expect(target.security).toBe('x509vnc')
-    target.pipe.destroy()
+    target.stream.destroy()
     const gate = { hostKey: async () => ({ result: 'refused' as const, message: 'it has changed' }) }
     const session = vncSession({ port, types, password: PASSWORD })
     const options = { gate, signal: AbortSignal.timeout(20_000), isShared: true }
@@ -121,7 +121,7 @@ describeWithPeers('Xtigervnc', XVNC_PEERS, () => {
     const { port } = await xvnc('TLSNone', 'VncAuth')
     const target = await open({ port, types: ['x509vnc', 'vncauth'], password: PASSWORD })
     expect(target.security).toBe('vncauth')
-    target.pipe.destroy()
+    target.stream.destroy()
   })
 
   test('the user reads what it has where the policy allows nothing of it', async () => {

@@ -287,15 +287,15 @@ describe('what follows TLS', () => {
   const rdp = { security: ['tls'] as const }
 
   test('as it should be', async () => {
-    const { pipe } = await openTarget({ ...LOGIN, port: await target((bytes) => bytes), rdp })
-    pipe.destroy()
+    const { stream } = await openTarget({ ...LOGIN, port: await target((bytes) => bytes), rdp })
+    stream.destroy()
   })
 
   test('a host that wants licenses is asked for one for the account', async () => {
     const licenses = new LicenseServer()
-    const { pipe } = await openTarget({ ...LOGIN, port: await target((bytes) => bytes, licenses), rdp })
+    const { stream } = await openTarget({ ...LOGIN, port: await target((bytes) => bytes, licenses), rdp })
     expect(licenses.issued).toMatchObject({ userName: LOGIN.login, machineName: OWN_NAME })
-    pipe.destroy()
+    stream.destroy()
   })
 
   test('a host that has none left says so', async () => {
@@ -318,7 +318,7 @@ describe('what follows TLS', () => {
       }),
       rdp,
     })
-    all.pipe.destroy()
+    all.stream.destroy()
     expect(count).toBeGreaterThan(4)
     const nth = (at: number, change: (bytes: Buffer) => Uint8Array | undefined) => {
       let seen = 0
@@ -396,7 +396,7 @@ describe('what follows TLS', () => {
       ['io', hex(Buffer.from('a desktop'))],
       ['fastPath', '00040707'],
     ])
-    opened.pipe.destroy()
+    opened.stream.destroy()
   })
 })
 

@@ -83,7 +83,7 @@ describeWithPeers('weston', WESTON_PEERS, () => {
       desktops.push(desktop)
       await until('the end of the connection', () => desktop.isClosed || undefined)
       // It is told from one whose connection breaks.
-      expect(target.pipe.failure).toBeUndefined()
+      expect(target.stream.failure).toBeUndefined()
       expect(desktop).toMatchObject({ size: { width: 800, height: 600 }, updates: [], errorInfo: [] })
       expect(weston.log()).toContain("client doesn't support required SurfaceCommands")
     } finally {

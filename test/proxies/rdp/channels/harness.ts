@@ -1,6 +1,6 @@
 /** A channel's filter between two ends that send whole messages and keep what they get. */
 
-import type { SendChunk, Side } from '../../../../proxies/rdp/channels/passage.ts'
+import type { SendChunk, Side } from '../../../../proxies/rdp/channels/direction.ts'
 import { buildChunks, ChannelAssembler } from '../../../../proxies/rdp/codec/virtual-channel.ts'
 import { type Event, hex, keep } from '../../stream-events.ts'
 

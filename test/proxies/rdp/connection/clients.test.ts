@@ -13,7 +13,7 @@ import { type Daemon, run, startDaemon } from '../../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../../peers/program.ts'
 import { type Picture, SCREEN_PEERS, type Screen, shows, startScreen } from '../../../peers/screen.ts'
 import { until } from '../../../until.ts'
-import { type Door, openDoor, type Visit } from './door.ts'
+import { type Door, openDoor, type Visit } from './listener.ts'
 import { pictureFrom } from './picture.ts'
 
 const LOGIN = 'alice:root@srv1'

@@ -1,6 +1,6 @@
 /** Front and back of RDP joined by the filter, on loopback: what the bastion is without rights, recording and words. */
 import type { TLSSocket } from 'node:tls'
-import type { SendChunk, Side } from '../../../../proxies/rdp/channels/passage.ts'
+import type { SendChunk, Side } from '../../../../proxies/rdp/channels/direction.ts'
 import type { Desktop } from '../../../../proxies/rdp/codec/capabilities.ts'
 import type { ClientData } from '../../../../proxies/rdp/codec/client-data.ts'
 import { type ClientInfo, forTarget, type TargetLogon } from '../../../../proxies/rdp/codec/client-info.ts'
@@ -11,7 +11,7 @@ import { SessionFilter } from '../../../../proxies/rdp/connection/session-filter
 import { FRAME } from '../../../../recordings/container/frames.ts'
 import { RdpPainter } from '../../../../recordings/decode/graphics/rdp/painter.ts'
 import { message } from '../../../recordings/decode/graphics/rdp/updates.ts'
-import { type Door, openDoor } from './door.ts'
+import { type Door, openDoor } from './listener.ts'
 
 export interface Relay extends Door {
   desktops: Desktop[]
@@ -156,7 +156,7 @@ function serve(
           if (kept) front.sendFastPath(kept)
         },
         disconnect: () => {
-          front.end(DISCONNECT_REASON.userRequested)
+          front.close(DISCONNECT_REASON.userRequested)
           end()
         },
       },

@@ -152,7 +152,7 @@ describe('both ends', () => {
     back.sendIo(Buffer.from('up'))
     back.sendChannel(0, Buffer.from('disk'))
     back.sendFastPath(Buffer.from([4, 4, 0, 30]))
-    front.end(DISCONNECT_REASON.providerInitiated)
+    front.close(DISCONNECT_REASON.providerInitiated)
     run()
     const text = (words: string) => hex(Buffer.from(words))
     expect(heard.front.slice(2)).toEqual([])
@@ -171,7 +171,7 @@ describe('both ends', () => {
     back.sendIo(Buffer.from('up'))
     back.sendChannel(0, Buffer.from('disk'))
     back.sendFastPath(Buffer.from([4, 4, 0, 30]))
-    back.end()
+    back.close()
     run()
     const text = (words: string) => hex(Buffer.from(words))
     expect(heard.front.slice(2)).toEqual([

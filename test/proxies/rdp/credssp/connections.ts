@@ -13,7 +13,7 @@ import {
 } from '../../../../proxies/rdp/codec/x224.ts'
 import { channelBindings, subjectPublicKey } from '../../../../proxies/rdp/credssp/certificate.ts'
 import { CredSspClient } from '../../../../proxies/rdp/credssp/client.ts'
-import type { Credentials } from '../../../../proxies/rdp/credssp/credentials.ts'
+import type { TsCredentials } from '../../../../proxies/rdp/credssp/credentials.ts'
 import { CredSspServer } from '../../../../proxies/rdp/credssp/server.ts'
 import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
 import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
@@ -176,7 +176,7 @@ export async function signIn(login: TargetLogin): Promise<TLSSocket> {
 }
 
 /** How a client's sign-in went. */
-export type Outcome = { credentials: Credentials; proof: NtlmProof } | { error: Error }
+export type Outcome = { credentials: TsCredentials; proof: NtlmProof } | { error: Error }
 
 /** Serves CredSSP to a client, for users and their passwords. */
 export async function serveCredSsp(

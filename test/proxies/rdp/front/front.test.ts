@@ -224,10 +224,10 @@ describe('the grace', () => {
     const kept = world.arrivals[1]!.client
     await until(
       'one of them to be cut',
-      () => world.arrivals.some(({ client }) => client.pipe.closed) || undefined,
+      () => world.arrivals.some(({ client }) => client.stream.closed) || undefined,
     )
-    expect(world.arrivals[0]!.client.pipe.closed).toBe(true)
-    expect(kept.pipe.closed).toBe(false)
+    expect(world.arrivals[0]!.client.stream.closed).toBe(true)
+    expect(kept.stream.closed).toBe(false)
   })
 })
 
@@ -303,7 +303,7 @@ describe('a client past TLS', () => {
   test('that goes is gone, once', async () => {
     const { client: one, secured } = await client()
     let times = 0
-    one.onGone = () => times++
+    one.onClosed = () => times++
     secured.destroy()
     await until('its end', () => times || undefined)
     expect(times).toBe(1)
@@ -319,7 +319,7 @@ describe('a client past TLS', () => {
     one.onSend = undefined
     for (const bytes of held) one.sendNow(bytes)
     one.sendDisconnect()
-    one.pipe.end()
+    one.stream.close()
     await over(secured)
   })
 })
@@ -356,7 +356,7 @@ describeWithPeers('NLA by real clients', [...SCREEN_PEERS, ...GSSAPI_PEERS, 'xfr
     const client = xfreerdp(TICKET.password)
     const { identity, client: one } = await arrived()
     expect(identity).toMatchObject({ token: 'token' })
-    one.pipe.destroy()
+    one.stream.destroy()
     await client
     expect(world.asked).toHaveLength(1)
     expect(world.asked[0]).toMatchObject({ protocol: 'RDP', source: { address: '127.0.0.1' } })

@@ -42,7 +42,7 @@ export interface FakeClientOptions {
 
 /** What LocalDisplay has for a client, and what stands at the other end at once. */
 export class FakeClient {
-  readonly pipe = { congested: false }
+  readonly stream = { congested: false }
   readonly user = USER
   readonly settings
   isLicensed = false

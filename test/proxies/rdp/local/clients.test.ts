@@ -18,7 +18,7 @@ import { describeWithPeers, findProgram } from '../../../peers/program.ts'
 import { type Picture, SCREEN_PEERS, type Screen, shows, startScreen } from '../../../peers/screen.ts'
 import { until } from '../../../until.ts'
 import { readText } from '../../desktop/screens/reading.ts'
-import { openDoor } from '../connection/door.ts'
+import { openDoor } from '../connection/listener.ts'
 import { pictureOfScreen } from './picture.ts'
 
 const PASSWORD = 'Front-Pass1'
@@ -52,7 +52,7 @@ async function serve(show: (display: LocalDisplay) => void) {
           logon: () => {
             display = new LocalDisplay({
               client: {
-                pipe: { congested: false },
+                stream: { congested: false },
                 settings: { core: core! },
                 user: front.user,
                 isLicensed: false,

@@ -226,7 +226,7 @@ describe('the desktop', () => {
 
 describe('back-pressure', () => {
   test.each([false, true])(
-    'nothing is written while the pipe is full, and it goes on where it was',
+    'nothing is written while the stream is full, and it goes on where it was',
     async (isOld) => {
       const size = { width: 1920, height: 1080 }
       const { client, display } = setting({ size, isOld })
@@ -235,7 +235,7 @@ describe('back-pressure', () => {
       let writes = 0
       client.onWrite = () => {
         writes++
-        client.pipe.congested = true
+        client.stream.congested = true
       }
       display.show(screen)
       await settled()
@@ -243,7 +243,7 @@ describe('back-pressure', () => {
       expect(writes).toBeGreaterThan(0)
       for (let last = 0; writes > last; ) {
         last = writes
-        client.pipe.congested = false
+        client.stream.congested = false
         display.drained()
         await vi.advanceTimersByTimeAsync(200)
         // One band of the screen a turn, which is one or a few updates.

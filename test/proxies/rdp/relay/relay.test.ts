@@ -249,7 +249,7 @@ describe('input', () => {
 
   test('that breaks the protocol ends the session', async () => {
     const world = await newWorldWithDesktop()
-    world.client.pipe.say(Buffer.from('0403e0', 'hex'))
+    world.client.stream.say(Buffer.from('0403e0', 'hex'))
     await vi.waitFor(() => expect(world.closed).toHaveLength(1))
     expect(world.closed[0]).toMatchObject({ result: 'failure' })
     expect(world.closed[0]!.reason).toContain('the client broke the RDP protocol')
@@ -259,24 +259,24 @@ describe('input', () => {
 describe('back-pressure', () => {
   test('a slow target is what the client waits for', async () => {
     const { client, target } = await newWorldWithDesktop()
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
-    target.pipe.congested = true
+    expect([client.stream.paused, target.stream.paused]).toEqual([false, false])
+    target.stream.congested = true
     client.input(A)
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([true, false])
-    target.pipe.congested = false
-    target.pipe.queued = FLOOD_MARK + 1
-    target.pipe.onDrain?.()
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, true])
+    expect([client.stream.paused, target.stream.paused]).toEqual([true, false])
+    target.stream.congested = false
+    target.stream.queued = FLOOD_MARK + 1
+    target.stream.onDrain?.()
+    expect([client.stream.paused, target.stream.paused]).toEqual([false, true])
   })
 
   test('a slow client does without bitmaps, which are recorded all the same', async () => {
     const world = await newWorldWithDesktop()
     const { client, target } = world
-    client.pipe.congested = true
+    client.stream.congested = true
     target.draw(bitmap())
     target.draw({ code: UPDATE.pointerHidden, data: Buffer.alloc(0) })
     target.data({ type: DATA_PDU.update, body: bitmap().data })
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
+    expect([client.stream.paused, target.stream.paused]).toEqual([false, false])
     const heard = client.heard()
     expect(heard.fastPath.map((pdu) => pdu[3]! & 0xf)).toEqual([UPDATE.pointerHidden])
     expect(heard.io).toEqual([])
@@ -289,14 +289,14 @@ describe('back-pressure', () => {
 
   test('what cannot be left out for a client is what the target waits for in the end', async () => {
     const { client, target } = await newWorldWithDesktop()
-    client.pipe.congested = true
-    client.pipe.queued = FLOOD_MARK + 1
+    client.stream.congested = true
+    client.stream.queued = FLOOD_MARK + 1
     target.draw(bitmap())
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([true, true])
-    client.pipe.congested = false
-    client.pipe.queued = 0
-    client.pipe.onDrain?.()
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
+    expect([client.stream.paused, target.stream.paused]).toEqual([true, true])
+    client.stream.congested = false
+    client.stream.queued = 0
+    client.stream.onDrain?.()
+    expect([client.stream.paused, target.stream.paused]).toEqual([false, false])
   })
 
   test('a target that draws nothing again waits for its client', async () => {
@@ -309,15 +309,15 @@ describe('back-pressure', () => {
     target.io(buildDemandActive({ shareId: SHARE, capabilities }))
     client.confirm()
     target.draw(wholeOf(DESKTOP))
-    client.pipe.congested = true
+    client.stream.congested = true
     target.draw(bitmap())
     target.heard()
     client.input(A)
-    expect(target.pipe.paused).toBe(true)
+    expect(target.stream.paused).toBe(true)
     expect(target.heard().fastPath).toEqual([])
-    client.pipe.congested = false
-    client.pipe.onDrain?.()
-    expect(target.pipe.paused).toBe(false)
+    client.stream.congested = false
+    client.stream.onDrain?.()
+    expect(target.stream.paused).toBe(false)
     expect(target.heard().fastPath).toHaveLength(1)
   })
 
@@ -327,10 +327,10 @@ describe('back-pressure', () => {
     let isFull = true
     Object.defineProperty(session, 'isFull', { get: () => isFull })
     target.draw(bitmap())
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([true, true])
+    expect([client.stream.paused, target.stream.paused]).toEqual([true, true])
     isFull = false
     session.onDrain?.()
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([false, false])
+    expect([client.stream.paused, target.stream.paused]).toEqual([false, false])
   })
 })
 
@@ -344,10 +344,10 @@ describe('the end', () => {
       code: ERROR_INFO.administratorDisconnect,
     })
     expect(types(world.client.heard().io).at(-1)).toBe(CONTROL_PDU.deactivateAll)
-    expect(world.target.pipe.closed).toBe(true)
+    expect(world.target.stream.closed).toBe(true)
     await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'killed', reason: 'because' }]))
     expect(world.ended).toBe(0)
-    world.client.pipe.onClose?.()
+    world.client.stream.onClosed?.()
     await vi.waitFor(() => expect(world.ended).toBe(1))
     expect(world.frames.at(-1)?.[0]).toBe(FRAME.channelClose)
   })
@@ -397,7 +397,7 @@ describe('the end', () => {
     world.target.fastPath(Buffer.from('0008110300ddeeff', 'hex'))
     fails = true
     world.session.stop('failure', 'no')
-    await vi.waitFor(() => expect(world.client.pipe.closed).toBe(true))
+    await vi.waitFor(() => expect(world.client.stream.closed).toBe(true))
     expect(world.lastWords).toEqual([])
   })
 
@@ -416,8 +416,8 @@ describe('the end', () => {
 
   test('by the client is no failure', async () => {
     const world = await newWorldWithDesktop()
-    world.client.pipe.closed = true
-    world.client.pipe.onClose?.()
+    world.client.stream.closed = true
+    world.client.stream.onClosed?.()
     await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'success' }]))
     expect(world.target.heard()).toBeDefined()
     expect(world.target.disconnects).toEqual([3])
@@ -426,7 +426,7 @@ describe('the end', () => {
   test('by the target, as its user wanted it', async () => {
     const world = await newWorldWithDesktop()
     world.target.data(buildErrorInfo(SHARE, ERROR_INFO.loggedOffByUser))
-    world.target.pipe.say(Buffer.from('0300000902f0802180', 'hex'))
+    world.target.stream.say(Buffer.from('0300000902f0802180', 'hex'))
     await vi.waitFor(() => expect(world.closed).toEqual([{ result: 'success' }]))
     world.client.heard()
     expect(world.client.disconnects).toHaveLength(1)
@@ -436,7 +436,7 @@ describe('the end', () => {
   test('by the target for a reason of its own', async () => {
     const world = await newWorldWithDesktop()
     world.target.data(buildErrorInfo(SHARE, ERROR_INFO.serverReboot))
-    world.target.pipe.say(Buffer.from('0300000902f0802180', 'hex'))
+    world.target.stream.say(Buffer.from('0300000902f0802180', 'hex'))
     expect(await lastWords(world)).toEqual({
       desktop: DESKTOP,
       reason: 'the target has ended the session: it is restarting',
@@ -447,16 +447,16 @@ describe('the end', () => {
   test('by a target that says nothing', async () => {
     const world = await newWorldWithDesktop()
     world.target.draw(bitmap())
-    world.target.pipe.onClose?.()
+    world.target.stream.onClosed?.()
     expect((await lastWords(world)).reason).toBe('the target closed the connection')
     const other = await newWorldWithDesktop({ isBlank: true })
-    other.target.pipe.onClose?.()
+    other.target.stream.onClosed?.()
     expect((await lastWords(other)).reason).toContain('as soon as the desktop was agreed on')
   })
 
   test('by a target that breaks the protocol', async () => {
     const world = await newWorldWithDesktop()
-    world.target.pipe.say(Buffer.from('ff', 'hex'))
+    world.target.stream.say(Buffer.from('ff', 'hex'))
     expect((await lastWords(world)).reason).toContain('the target broke the RDP protocol')
     const tooEarly = await newWorld()
     tooEarly.target.draw(bitmap())
@@ -490,7 +490,7 @@ describe('a target that sends the session on', () => {
     expect(asked).toEqual([{ session: 5, address: '192.0.2.7' }])
     expect(world.events).toContainEqual(['session.redirect', { destination: '192.0.2.7', result: 'success' }])
     expect(types(world.client.heard().io).at(-1)).toBe(CONTROL_PDU.deactivateAll)
-    expect(world.target.pipe.closed).toBe(true)
+    expect(world.target.stream.closed).toBe(true)
     world.client.input(A)
     second!.end.offer()
     expect(types(world.client.heard().io)).toEqual([CONTROL_PDU.demandActive])
@@ -502,7 +502,7 @@ describe('a target that sends the session on', () => {
     expect(heard.fastPath).toHaveLength(1)
     expect(world.client.heard().fastPath).toHaveLength(1)
     expect(hex(world.graphics())).toBe(recorded(wholeOf(DESKTOP)))
-    world.target.pipe.onData?.(Buffer.from('ff', 'hex'))
+    world.target.stream.onData?.(Buffer.from('ff', 'hex'))
     expect(world.lastWords).toEqual([])
   })
 
@@ -529,8 +529,8 @@ describe('a target that sends the session on', () => {
     })
     world.session.audit = () => Promise.reject(new Error('no'))
     world.target.io(redirection())
-    await vi.waitFor(() => expect(second?.target.pipe.closed).toBe(true))
-    expect(world.target.pipe.closed).toBe(true)
+    await vi.waitFor(() => expect(second?.target.stream.closed).toBe(true))
+    expect(world.target.stream.closed).toBe(true)
     await lastWords(world)
   })
 
@@ -548,7 +548,7 @@ describe('a target that sends the session on', () => {
     await vi.waitFor(() => expect(second).toBeDefined())
     world.session.stop('killed', 'because')
     arrive()
-    await vi.waitFor(() => expect(second?.target.pipe.closed).toBe(true))
+    await vi.waitFor(() => expect(second?.target.stream.closed).toBe(true))
     expect(world.lastWords).toHaveLength(1)
   })
 })
@@ -610,43 +610,43 @@ describe('time', () => {
     const { client, target } = await newWorldWithDesktop({ isBlank: true })
     const keys = buildFastPathInput(Array(FAST_PATH_EVENTS).fill(A))
     client.fastPath(keys)
-    expect(client.pipe.paused).toBe(false)
+    expect(client.stream.paused).toBe(false)
     for (let n = 0; n < 200; n++) client.fastPath(keys)
-    expect(client.pipe.paused).toBe(true)
+    expect(client.stream.paused).toBe(true)
     target.draw(wholeOf(DESKTOP))
-    expect(client.pipe.paused).toBe(false)
+    expect(client.stream.paused).toBe(false)
     expect(target.heard().fastPath).toHaveLength(201)
   })
 
   test('a client that does not read does nothing that nobody sees, however little it takes', async () => {
     const { client, target } = await newWorldWithDesktop()
-    client.pipe.queued = 100_000
+    client.stream.queued = 100_000
     target.draw(bitmap())
     for (let passed = 0; passed < READING_MS; passed += 250) vi.advanceTimersByTime(250)
     for (let tries = 0; tries < 20; tries++) {
       client.input(A)
-      client.pipe.queued -= 100
+      client.stream.queued -= 100
       vi.advanceTimersByTime(500)
     }
     expect(target.heard().fastPath).toEqual([])
     // The target goes on, because it is not for want of a client that reads.
-    expect(target.pipe.paused).toBe(false)
-    client.pipe.queued = 0
-    client.pipe.onDrain?.()
+    expect(target.stream.paused).toBe(false)
+    client.stream.queued = 0
+    client.stream.onDrain?.()
     expect(target.heard().fastPath).toHaveLength(20)
-    expect(client.pipe.paused).toBe(false)
+    expect(client.stream.paused).toBe(false)
   })
 
   test('of a client that takes nothing at all the target is not read, and draws all anew afterwards', async () => {
     const { client, target } = await newWorldWithDesktop()
-    client.pipe.queued = 100_000
+    client.stream.queued = 100_000
     target.draw(bitmap())
     vi.advanceTimersByTime(AWAY_MS + 1_000)
-    expect(target.pipe.paused).toBe(true)
+    expect(target.stream.paused).toBe(true)
     client.input(A)
-    client.pipe.queued = 0
-    client.pipe.onDrain?.()
-    expect(target.pipe.paused).toBe(false)
+    client.stream.queued = 0
+    client.stream.onDrain?.()
+    expect(target.stream.paused).toBe(false)
     await vi.advanceTimersByTimeAsync(0)
     const heard = target.heard()
     expect([heard.io.map(parseShareDataType), heard.fastPath]).toEqual([[DATA_PDU.refreshRectangle], []])
@@ -656,24 +656,24 @@ describe('time', () => {
 
   test('a client that waits itself, for a target that takes nothing, is not taken to be away', async () => {
     const { client, target } = await newWorldWithDesktop()
-    client.pipe.queued = 100_000
-    target.pipe.congested = true
+    client.stream.queued = 100_000
+    target.stream.congested = true
     target.draw(bitmap())
     for (let passed = 0; passed < 2 * AWAY_MS; passed += 500) {
       vi.advanceTimersByTime(500)
       target.draw(bitmap())
     }
-    expect([client.pipe.paused, target.pipe.paused]).toEqual([true, false])
+    expect([client.stream.paused, target.stream.paused]).toEqual([true, false])
   })
 
   test('what a slow client did not get is drawn again once it takes more, and no more often', async () => {
     const { client, target } = await newWorldWithDesktop()
-    client.pipe.congested = true
+    client.stream.congested = true
     target.draw(wholeOf({ width: 100, height: 50 }))
     target.draw(wholeOf({ width: 30, height: 200 }))
     vi.advanceTimersByTime(10 * CATCH_UP_MS)
     expect(target.heard().io).toEqual([])
-    client.pipe.congested = false
+    client.stream.congested = false
     vi.advanceTimersByTime(10 * CATCH_UP_MS)
     const area = { left: 0, top: 0, width: 100, height: 200 }
     await vi.advanceTimersByTimeAsync(0)
@@ -692,10 +692,10 @@ describe('time', () => {
       client.input(A)
       vi.advanceTimersByTime(400)
       if (end === 'bastion') session.stop('killed', 'because')
-      else if (end === 'protocol') client.pipe.say(Buffer.from('0403e0', 'hex'))
+      else if (end === 'protocol') client.stream.say(Buffer.from('0403e0', 'hex'))
       else {
-        client.pipe.closed = true
-        client.pipe.onClose?.()
+        client.stream.closed = true
+        client.stream.onClosed?.()
       }
       vi.advanceTimersByTime(500)
       client.input(A)
@@ -705,7 +705,7 @@ describe('time', () => {
       await vi.advanceTimersByTimeAsync(200)
       expect(world.closed, end).toHaveLength(1)
       expect(world.closed[0]!.result).toBe({ client: 'success', bastion: 'killed', protocol: 'failure' }[end])
-      expect(target.pipe.closed, end).toBe(true)
+      expect(target.stream.closed, end).toBe(true)
     }
   })
 
@@ -753,14 +753,14 @@ test('a flood of small messages is one write for each piece, either way, and non
   const { client, target } = world
   const keys = buildFastPathInput(Array(FAST_PATH_EVENTS).fill(A))
   const key = buildFastPathInput([A])
-  target.pipe.writes = 0
-  client.pipe.say(...Array(5_000).fill(key), ...Array(20).fill(keys))
-  expect(target.pipe.writes).toBe(1)
+  target.stream.writes = 0
+  client.stream.say(...Array(5_000).fill(key), ...Array(20).fill(keys))
+  expect(target.stream.writes).toBe(1)
   expect(target.heard().fastPath).toHaveLength(5_020)
   expect(frames(world, FRAME.key)).toHaveLength(5_000 + 20 * FAST_PATH_EVENTS)
   const [pointer] = buildFastPathUpdate({ code: UPDATE.pointerHidden, data: Buffer.alloc(0) })
-  client.pipe.writes = 0
-  target.pipe.say(...Array(5_000).fill(pointer))
-  expect(client.pipe.writes).toBe(1)
+  client.stream.writes = 0
+  target.stream.say(...Array(5_000).fill(pointer))
+  expect(client.stream.writes).toBe(1)
   expect(client.heard().fastPath).toHaveLength(5_000)
 })

@@ -7,7 +7,7 @@ import { connectTarget } from '../../../../proxies/ssh/back/back.ts'
 import type { AgentKey } from '../../../../proxies/ssh/codec/agent.ts'
 import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
 import { AgentError, type ClientAgent } from '../../../../proxies/ssh/lobby/client-agent.ts'
-import type { Credential, Gate, OpenSession } from '../../../../src/contract/gate.ts'
+import type { Gate, OpenSession, SessionCredential } from '../../../../src/contract/gate.ts'
 import { newSshKey } from '../../../../src/host/ssh-keys.ts'
 import type { AuthenticationMethod } from '../../../../src/model/authentication-methods.ts'
 import { LOGIN_OPTIONS } from '../../../../src/model/login-options.ts'
@@ -60,7 +60,7 @@ const agentOf = (signs: ClientAgent['sign'], keys = [KEY]) =>
 async function connect(
   agent: ClientAgent | undefined,
   authenticationMethods: AuthenticationMethod[],
-  credentials: Credential[] = [],
+  credentials: SessionCredential[] = [],
 ): Promise<string> {
   const { port } = server.address() as AddressInfo
   const session: OpenSession = {
@@ -95,7 +95,7 @@ async function connect(
 }
 
 const AGENT = 'PUBKEY_AGENT_FORWARDING'
-const PASSWORD: Credential = { type: 'password', password: 'secret' }
+const PASSWORD: SessionCredential = { type: 'password', password: 'secret' }
 
 test('a target that asks twice for one signature gets one', async () => {
   let asked = 0
@@ -138,7 +138,7 @@ test('an agent that breaks off in the middle: the next method, or what it did', 
 
 test('methods are tried in the order of the policy, and others not at all', async () => {
   judge = (context) => context.reject(['password', 'publickey'])
-  const key: Credential = { type: 'ssh_key', privateKey: newSshKey('ed25519').private }
+  const key: SessionCredential = { type: 'ssh_key', privateKey: newSshKey('ed25519').private }
   const agent = agentOf(async (_key, data) => signature(data))
   await connect(agent, ['PASSWORD_VAULT', AGENT, 'PUBKEY_VAULT'], [PASSWORD, key])
   expect(tried).toEqual(['password', 'publickey?', 'publickey?'])

@@ -242,7 +242,7 @@ describe('a line that is not shown', () => {
     const { type, print, commands, watch } = typing()
     print('$ ')
     type('id\r')
-    watch.end()
+    watch.close()
     vi.advanceTimersByTime(UNECHOED_MS)
     expect(commands).toHaveLength(1)
   })
@@ -426,7 +426,7 @@ describe('a line for a program without a line editor', () => {
   test('that an editor would have emptied is an event where nothing is shown', () => {
     const { type, commands, watch } = typing()
     type('id #\x01\x0b\r')
-    watch.end()
+    watch.close()
     expect(commands).toEqual([{ line: '', confidence: 'unread', reason: 'it was typed without echo' }])
   })
 

@@ -20,12 +20,12 @@ const held = (may: Partial<Allowance> = {}) =>
     send: (payload) => sent.push(payload),
     may: { has: () => true, terminal: true, ...may },
     onKnown: () => undefined,
-    onGone: () => undefined,
+    onClosed: () => undefined,
   })
 const answers = () =>
   sent.map(([type]) => type).filter((type) => type === MSG.channelSuccess || type === MSG.channelFailure)
 const kept = (channel: HeldChannel) =>
-  channel.release()?.messages.map((payload) => parseChannelRequest(payload).type)
+  channel.handOver()?.messages.map((payload) => parseChannelRequest(payload).type)
 
 test('one terminal, and no second', () => {
   const channel = held()

@@ -42,7 +42,7 @@ function asking(more: Partial<LocalOptions> = {}, hasTerminal = true): LocalChan
     takeMotd: () => undefined,
     onChoice: () => undefined,
     onLogon: () => undefined,
-    onGone: () => undefined,
+    onClosed: () => undefined,
     ...more,
   })
   if (hasTerminal) channel.message(buildPtyRequest(ID, false, PTY))
@@ -94,7 +94,7 @@ test('the display and the agent that were asked for before the question go on to
     takeMotd: () => undefined,
     onChoice: () => undefined,
     onLogon: () => undefined,
-    onGone: () => undefined,
+    onClosed: () => undefined,
   })
   for (const type of ['x11-req', 'auth-agent-req@openssh.com'])
     channel.message(buildChannelRequest(ID, type, true, Buffer.alloc(0)))
@@ -102,7 +102,7 @@ test('the display and the agent that were asked for before the question go on to
   channel.message(buildPtyRequest(ID, false, PTY))
   channel.message(buildShell(ID, false))
   expect(channel.hasAgent).toBe(true)
-  const passed = channel.release()?.messages.map((payload) => parseChannelRequest(payload).type)
+  const passed = channel.handOver()?.messages.map((payload) => parseChannelRequest(payload).type)
   expect(passed).toEqual(['x11-req', 'auth-agent-req@openssh.com', 'pty-req', 'shell'])
 })
 
@@ -124,7 +124,7 @@ describe('the menu', () => {
       takeMotd: () => undefined,
       onChoice: () => undefined,
       onLogon: () => undefined,
-      onGone: () => undefined,
+      onClosed: () => undefined,
     })
     channel.message(buildPtyRequest(ID, false, { ...PTY, rows }))
     channel.message(buildShell(ID, false))

@@ -118,7 +118,7 @@ function play(command: string, lines: Line[]): Notes {
     if (from === 'client') recorder.fromClient(data)
     else recorder.fromTarget(data, false)
   }
-  recorder.end()
+  recorder.close()
   return notes
 }
 
@@ -307,7 +307,7 @@ describe('rules for files', () => {
     const { notes, recorder } = begin(Buffer.from(command), rules)
     recorder.fromTarget(Buffer.of(0), false)
     recorder.fromClient(Buffer.from(records))
-    recorder.end()
+    recorder.close()
     return notes
   }
 

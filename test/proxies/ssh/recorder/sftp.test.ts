@@ -271,7 +271,7 @@ describe('answers that are short or overtake each other', () => {
 
   it('says so when the channel ends in the middle of a file', () => {
     const wire = new Wire().begin().open(1, '/f', WRITE, 'h').write(2, 'h', 0, 'abcd')
-    wire.recorder.end()
+    wire.recorder.close()
     expect(wire.notes.transfers).toEqual([
       { path: '/f', direction: 'up', size: 4, result: 'the channel ended before the file was closed' },
     ])
@@ -334,7 +334,7 @@ describe('streams that would hide something', () => {
       const wire = new Wire()
       play(wire)
       expect(wire.notes.violations).toHaveLength(1)
-      wire.recorder.end()
+      wire.recorder.close()
     })
   }
 

@@ -43,7 +43,7 @@ function play(...steps: Step[]): Notes {
     if (from === '>') recorder.fromClient(Buffer.from(text))
     else recorder.fromTarget(Buffer.from(text), false)
   }
-  recorder.end()
+  recorder.close()
   const typed = steps
     .filter((step) => step[0] === '>')
     .map((step) => step[1])
@@ -401,7 +401,7 @@ describe('a secret at a prompt without echo', () => {
         recorder.fromTarget(Buffer.from('\r\n# '), false)
         recorder.fromClient(Buffer.from('id\r'))
         recorder.fromTarget(Buffer.from('id\r\nuid=0\r\n'), false)
-        recorder.end()
+        recorder.close()
         const kept = lines(notes).join('')
         for (let begin = 0; begin + 3 <= secret.length; begin++) {
           const part = secret.slice(begin, begin + 3)
@@ -432,7 +432,7 @@ describe('a terminal', () => {
     recorder.resize(300, 50)
     recorder.fromTarget(Buffer.from('hello'), false)
     recorder.exit({ signal: 'HUP' })
-    recorder.end()
+    recorder.close()
     expect(notes.open).toEqual({ kind: 'shell', subprotocol: 'SSH_SHELL', terminal })
     expect(notes.frames.slice(1)).toEqual([
       { type: FRAME.resize, payload: Buffer.from([0xac, 0x02, 50]) },

@@ -167,7 +167,7 @@ describe('an upload', () => {
     const one = begin()
     const other = new Wire(one).begin()
     other.open(1, '/g', WRITE, 'g').write(2, 'g', 0, 'x')
-    other.recorder.end()
+    other.recorder.close()
     one.open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd').close(3, 'h')
     expect(one.notes.transfers.at(-1)).toMatchObject({ path: '/f', sha256: ABCD })
   })
@@ -224,7 +224,7 @@ describe('an upload', () => {
       { path: '/f', direction: 'up', size: 4, result: 'failure' },
     ])
     const never = begin().open(1, '/f', WRITE, 'h').write(2, 'h', 0, 'abcd').close(3, 'h')
-    never.recorder.end()
+    never.recorder.close()
     expect(never.notes.transfers).toEqual([
       { path: '/f', direction: 'up', size: 4, result: 'the channel ended before all of it was answered' },
     ])

@@ -25,7 +25,7 @@ describe('a command without a terminal', () => {
     recorder.fromTarget(Buffer.from('out'), false)
     recorder.fromTarget(Buffer.from('err'), true)
     recorder.exit({ status: 3 })
-    recorder.end()
+    recorder.close()
     expect(notes.frames.map(({ type, payload }) => [type, payload.toString()])).toEqual([
       [FRAME.channelOpen, '{"kind":"exec","subprotocol":"SSH_REMOTE_COMMAND","command":"sh -c id"}'],
       [FRAME.input, 'in'],
@@ -50,7 +50,7 @@ describe('a command without a terminal', () => {
       fc.property(pieces, fc.nat(100), fc.nat(100), (data, session, perDirection) => {
         const { notes, recorder } = exec('x', new Quota(session, perDirection))
         for (const piece of data) recorder.fromClient(piece)
-        recorder.end()
+        recorder.close()
         const all = Buffer.concat(data)
         const limit = Math.min(session, perDirection)
         const rest = all.subarray(limit)

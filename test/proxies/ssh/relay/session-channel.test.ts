@@ -72,7 +72,7 @@ function newChannel(
     client: leg(toClient),
     target: leg(toTarget),
     session,
-    gone: () => undefined,
+    onClosed: () => undefined,
     takeMotd: () => undefined,
     isClientStuck: false,
     setDeciding: () => undefined,

@@ -191,7 +191,7 @@ describe('between a check and what it was for', () => {
     one.filter.fromClient(named(FXP.remove, 1, '/in/cur'))
     other.send(opening)
     expect(other.target.got.map(({ type }) => type)).toEqual([FXP.init])
-    one.filter.end()
+    one.filter.close()
     expect(other.woken).toBe(1)
     other.filter.resume()
     other.settle()

@@ -105,7 +105,7 @@ describe('a file that is added to', () => {
     one.ask(write(2, 'h0', 0, 'x'.repeat(10)))
     one.ask(named(FXP.close, 3, 'h0'))
     one.ask(open(4, '/in/small', WRITE))
-    one.filter.end()
+    one.filter.close()
     expect([...sizes.writing]).toEqual([])
     other.ask(open(1, '/in/small', WRITE | APPEND))
     expect(other.ask(write(2, 'h0', 0, 'x'.repeat(90))).code).toBe(0)

@@ -89,7 +89,7 @@ class Scene {
       client: leg(this.client),
       target: leg(this.target),
       session: session as unknown as SshSession,
-      gone: () => undefined,
+      onClosed: () => undefined,
       takeMotd: () => undefined,
       isClientStuck: false,
       setDeciding: () => undefined,

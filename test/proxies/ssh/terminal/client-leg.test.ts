@@ -36,7 +36,7 @@ class FakeClient {
   onResize: TerminalClient['onResize']
   onBreak: TerminalClient['onBreak']
   onDrain: TerminalClient['onDrain']
-  onClose: TerminalClient['onClose']
+  onClosed: TerminalClient['onClosed']
   terminal = { type: 'xterm', ...SIZE }
   paused = true
   congested = false
@@ -49,12 +49,12 @@ class FakeClient {
   show(output: string | Uint8Array): void {
     this.shown = Buffer.concat([this.shown, Buffer.from(output as Uint8Array)])
   }
-  end(): void {
+  close(): void {
     this.closed = true
   }
   destroy(): void {
     this.closed = true
-    this.onClose?.()
+    this.onClosed?.()
   }
   resize(size: Partial<TerminalSize>): void {
     this.terminal = { ...this.terminal, ...size }
@@ -247,7 +247,7 @@ describe('it ends', () => {
   test('with the client: what was to be said is dropped', async () => {
     await shell()
     let ends = 0
-    leg.onClose = () => ends++
+    leg.onClosed = () => ends++
     client.onTyped?.(Buffer.from('x'))
     client.destroy()
     await settle()

@@ -69,7 +69,7 @@ const list = (size: Size = SIZE) =>
 /** A display and who looks at it. `congested`: nothing is read of what was written since. */
 function setting({ size = SIZE, mayResize = true, format = RGB888 } = {}) {
   const viewer = new FakeViewer(size.width, size.height, format)
-  const pipe = {
+  const stream = {
     congested: false,
     written: 0,
     write(bytes: Uint8Array) {
@@ -77,7 +77,7 @@ function setting({ size = SIZE, mayResize = true, format = RGB888 } = {}) {
       viewer.take(bytes)
     },
   }
-  const display = new LocalDisplay({ pipe, size, format, mayResize, now: () => Date.now() })
+  const display = new LocalDisplay({ stream, size, format, mayResize, now: () => Date.now() })
   const send = (message: ClientMessage) => display.message(message)
   const key = (keysym: number) => {
     send({ kind: 'key', isDown: true, keysym, keycode: undefined })
@@ -85,7 +85,7 @@ function setting({ size = SIZE, mayResize = true, format = RGB888 } = {}) {
   }
   return {
     viewer,
-    pipe,
+    stream,
     display,
     send,
     key,
@@ -254,24 +254,24 @@ describe('pixels', () => {
 })
 
 describe('back-pressure', () => {
-  test('nothing is written while the pipe is full, and it goes on where it was', async () => {
-    const { viewer, pipe, display, request } = setting({ size: { width: 1920, height: 1080 } })
+  test('nothing is written while the stream is full, and it goes on where it was', async () => {
+    const { viewer, stream, display, request } = setting({ size: { width: 1920, height: 1080 } })
     const screen = list({ width: 1920, height: 1080 })
-    const write = pipe.write.bind(pipe)
-    pipe.write = (bytes) => {
+    const write = stream.write.bind(stream)
+    stream.write = (bytes) => {
       write(bytes)
-      pipe.congested = true
+      stream.congested = true
     }
     display.show(screen)
     request(false)
     await settled()
-    expect(pipe.written).toBe(1)
-    for (let last = 0; pipe.written > last; ) {
-      last = pipe.written
-      pipe.congested = false
+    expect(stream.written).toBe(1)
+    for (let last = 0; stream.written > last; ) {
+      last = stream.written
+      stream.congested = false
       display.drained()
       await settled()
-      expect(pipe.written).toBeLessThanOrEqual(last + 1)
+      expect(stream.written).toBeLessThanOrEqual(last + 1)
     }
     expect(viewer.isWhole).toBe(true)
     expectPicture(viewer, screen)
@@ -493,15 +493,15 @@ describe('outcomes and the hand-over', () => {
   })
 
   test('an update that has begun is whole before it is over, in the format in which it began', async () => {
-    const { viewer, pipe, display, send, request } = setting({ size: { width: 1920, height: 1080 } })
+    const { viewer, stream, display, send, request } = setting({ size: { width: 1920, height: 1080 } })
     const screen = list({ width: 1920, height: 1080 })
     display.show(screen)
-    pipe.congested = false
-    const write = pipe.write.bind(pipe)
+    stream.congested = false
+    const write = stream.write.bind(stream)
     let room = 2
-    pipe.write = (bytes) => {
+    stream.write = (bytes) => {
       write(bytes)
-      pipe.congested = --room <= 0
+      stream.congested = --room <= 0
     }
     request(false)
     await settled()
@@ -513,7 +513,7 @@ describe('outcomes and the hand-over', () => {
     await settled()
     expect(released).not.toHaveBeenCalled()
     room = 1000
-    pipe.congested = false
+    stream.congested = false
     display.drained()
     await settled()
     expect(released).toHaveBeenCalledOnce()
@@ -522,20 +522,20 @@ describe('outcomes and the hand-over', () => {
     })
     expect(viewer.isWhole).toBe(true)
     expectPicture(viewer, screen)
-    const { written } = pipe
+    const { written } = stream
     request(false)
     await vi.advanceTimersByTimeAsync(1000)
-    expect(pipe.written, 'after the end').toBe(written)
+    expect(stream.written, 'after the end').toBe(written)
   })
 })
 
 test('a viewer that does not take the rest of an update is not waited for', async () => {
-  const { pipe, display, request } = setting({ size: { width: 1920, height: 1080 } })
+  const { stream, display, request } = setting({ size: { width: 1920, height: 1080 } })
   display.show(list({ width: 1920, height: 1080 }))
-  const write = pipe.write.bind(pipe)
-  pipe.write = (bytes) => {
+  const write = stream.write.bind(stream)
+  stream.write = (bytes) => {
     write(bytes)
-    pipe.congested = true
+    stream.congested = true
   }
   request(false)
   await settled()

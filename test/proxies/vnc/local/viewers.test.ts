@@ -33,7 +33,7 @@ async function serve(size: Size = SIZE, mayResize = true) {
   const chosen = new Promise<string>((resolve) => (onChosen = resolve))
   const server = createServer((socket: Socket) => {
     const display = new LocalDisplay({
-      pipe: { write: (bytes) => socket.write(bytes), congested: false },
+      stream: { write: (bytes) => socket.write(bytes), congested: false },
       size,
       format: RGB888,
       mayResize,

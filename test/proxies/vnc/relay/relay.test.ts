@@ -276,7 +276,7 @@ test('what a guest does while the target, or the recording, takes no more is lef
     name: 'Bob',
     mode: 'control',
     state: STATE,
-    pipe: { congested: false, write: () => undefined },
+    stream: { congested: false, write: () => undefined },
     onOut: () => undefined,
   })
   target.take()
@@ -442,7 +442,7 @@ describe('the end', () => {
   test('of the viewer is the session’s', async () => {
     const { viewer, target, closed } = await newWorld([])
     viewer.closed = true
-    viewer.onClose?.()
+    viewer.onClosed?.()
     expect(target.closed).toBe(true)
     await vi.waitFor(() => expect(closed).toEqual([{ result: 'success' }]))
   })
@@ -458,7 +458,7 @@ describe('the end', () => {
     broken.target.say(Buffer.of(99))
     expect(broken.lastWords[0]![1]).toMatch(/^the target broke the RFB protocol: .* found type 99$/)
     const gone = await newWorld([])
-    gone.target.onClose?.()
+    gone.target.onClosed?.()
     expect(gone.lastWords[0]![1]).toBe('the target closed the connection')
   })
 
@@ -481,7 +481,7 @@ describe('the end', () => {
   test('in the middle of an update nothing can be shown any more', async () => {
     const { target, viewer, lastWords } = await newWorld([])
     target.say(pixel().subarray(0, 10))
-    target.onClose?.()
+    target.onClosed?.()
     expect(lastWords).toEqual([])
     expect(viewer.closed).toBe(true)
   })

@@ -164,7 +164,7 @@ describe('what a viewer does that keeps the target from being read', () => {
       name: 'Bob',
       mode: 'control',
       state: STATE,
-      pipe: { congested: false, write: () => undefined },
+      stream: { congested: false, write: () => undefined },
       onOut: () => undefined,
     })
     target.take()
@@ -351,7 +351,7 @@ describe('at the end', () => {
     viewer.say(ASK, KEY)
     target.take()
     viewer.closed = true
-    viewer.onClose?.()
+    viewer.onClosed?.()
     const before = graphics().length
     target.say(PICTURE)
     expect(target.take()).toEqual(ASK)
@@ -388,13 +388,13 @@ describe('at the end', () => {
     const idle = await shown([])
     idle.viewer.say(KEY)
     vi.advanceTimersByTime(UNSEEN_MS)
-    idle.viewer.onClose?.()
+    idle.viewer.onClosed?.()
     expect(idle.target.closed).toBe(true)
     const busy = await shown([])
     busy.viewer.say(KEY)
-    busy.viewer.onClose?.()
+    busy.viewer.onClosed?.()
     expect(busy.target.closed).toBe(false)
-    busy.target.onClose?.()
+    busy.target.onClosed?.()
     await vi.waitFor(() => expect(busy.closed).toMatchObject([{ result: 'success' }]))
   })
 })

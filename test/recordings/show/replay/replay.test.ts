@@ -141,7 +141,7 @@ describe('an index', () => {
     const worker = new Worker(script, { eval: true, workerData })
     await file.append(mine)
     expect((await once(worker, 'message'))[0]).toBe('written')
-    await file.finish(Buffer.alloc(INDEX_HEADER_LENGTH))
+    await file.close(Buffer.alloc(INDEX_HEADER_LENGTH))
     await worker.terminate()
     expect(readFileSync(beside).subarray(INDEX_HEADER_LENGTH).toString()).toBe(mine.toString())
   })

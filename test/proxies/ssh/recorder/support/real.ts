@@ -101,7 +101,7 @@ export function replay(capture: Capture, recorder: ChannelRecorder, size: () => 
     }
   }
   recorder.exit({ status: 0 })
-  recorder.end()
+  recorder.close()
 }
 
 /** Sizes from 1 to `most`, mostly small, the same for the same seed. */

@@ -1,0 +1,134 @@
+/**
+ * The listener of a front: takes TCP connections for it, and keeps those who do not sign in from taking the room of
+ * those who do. Counts are of sockets that have not signed in yet.
+ */
+import { createServer, type Server, type Socket } from 'node:net'
+import type { UrgentData } from '../../src/contract/urgent-data.ts'
+import { networkOf } from '../../src/model/networks.ts'
+import { acceptShared } from './shared-read.ts'
+
+export interface AcceptOptions {
+  /**
+   * Sockets without sign-in, in all and from one address (of IPv6: one /64). One too many from an address is closed
+   * at once; one too many in all takes the place of the oldest from the address that has most.
+   */
+  maxHalfOpen?: number
+  maxHalfOpenPerAddress?: number
+  /** Milliseconds from the TCP connection to the sign-in. */
+  graceMs: number
+  /** For protocols that have urgent data. */
+  urgent?: UrgentData
+  onSocket: (socket: Socket) => void
+}
+
+const MAX_HALF_OPEN = 2_000
+const MAX_HALF_OPEN_PER_ADDRESS = 250
+
+export class Listener {
+  readonly #options: AcceptOptions
+  readonly #server: Server
+  readonly #halfOpen = new Map<Socket, { address: string; timer: NodeJS.Timeout }>()
+  readonly #byAddress = new Map<string, number>()
+  readonly #sockets = new Set<Socket>()
+
+  constructor(options: AcceptOptions) {
+    this.#options = options
+    this.#server = createServer({ noDelay: true, keepAlive: true, pauseOnConnect: true }, (accepted) => {
+      this.#welcome(acceptShared(accepted))
+    })
+  }
+
+  listen(host: string, port: number): Promise<{ address: string; port: number }> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ host, port }, () => {
+        this.#server.off('error', reject)
+        // Later errors are of accept(2), such as too many open files: they pass.
+        this.#server.on('error', () => undefined)
+        const bound = this.#server.address()
+        if (bound === null || typeof bound === 'string') {
+          reject(new Error('the listener has no address'))
+          return
+        }
+        try {
+          // Accepted sockets have it from the listening one.
+          this.#options.urgent?.keepInPlace(this.#server)
+          resolve({ address: bound.address, port: bound.port })
+        } catch (error) {
+          this.#server.close()
+          reject(error)
+        }
+      })
+    })
+  }
+
+  /** The socket's owner has signed in: no grace any more, and no place in the counts. */
+  signedIn(socket: Socket): void {
+    this.#release(socket)
+  }
+
+  /** Takes no more connections, and drops those that have not signed in. */
+  close(): void {
+    this.#server.close()
+    for (const socket of [...this.#halfOpen.keys()]) socket.destroy()
+  }
+
+  /** Drops every connection that is left. */
+  destroy(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #welcome(socket: Socket): void {
+    const { remoteAddress } = socket
+    const {
+      graceMs,
+      maxHalfOpen = MAX_HALF_OPEN,
+      maxHalfOpenPerAddress = MAX_HALF_OPEN_PER_ADDRESS,
+    } = this.#options
+    if (remoteAddress === undefined) {
+      socket.destroy()
+      return
+    }
+    const address = networkOf(remoteAddress)
+    const ofAddress = this.#byAddress.get(address) ?? 0
+    if (
+      ofAddress >= maxHalfOpenPerAddress ||
+      (this.#halfOpen.size >= maxHalfOpen && !this.#makeRoom(ofAddress))
+    ) {
+      socket.destroy()
+      return
+    }
+    this.#byAddress.set(address, ofAddress + 1)
+    this.#halfOpen.set(socket, { address, timer: setTimeout(() => socket.destroy(), graceMs) })
+    this.#sockets.add(socket)
+    socket.on('error', () => socket.destroy())
+    socket.once('close', () => {
+      this.#release(socket)
+      this.#sockets.delete(socket)
+    })
+    this.#options.onSocket(socket)
+  }
+
+  /** Closes a socket of the address that has most; false: no address has more than `than`. */
+  #makeRoom(than: number): boolean {
+    const [most, count] = [...this.#byAddress].reduce((a, b) => (b[1] > a[1] ? b : a), ['', 0])
+    if (count <= than) return false
+    for (const [socket, { address }] of this.#halfOpen) {
+      if (address !== most) continue
+      this.#release(socket)
+      socket.destroy()
+      return true
+    }
+    return false
+  }
+
+  #release(socket: Socket): void {
+    const entry = this.#halfOpen.get(socket)
+    if (!entry) return
+    clearTimeout(entry.timer)
+    this.#halfOpen.delete(socket)
+    const rest = (this.#byAddress.get(entry.address) ?? 1) - 1
+    if (rest > 0) this.#byAddress.set(entry.address, rest)
+    else this.#byAddress.delete(entry.address)
+  }
+}

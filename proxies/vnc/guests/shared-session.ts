@@ -1,0 +1,198 @@
+/** A session as a place that guests may come to: who is in, what they may do, and the thread that draws for them. */
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { Participant } from '../../../recordings/container/frames.ts'
+import type { Size } from '../../../recordings/decode/graphics/rectangle.ts'
+import type { GuestChange } from '../../session/session.ts'
+import { Guest, type GuestOptions, type InputMessage, type Invited } from './guest.ts'
+import type { FromThread, ToThread } from './messages.ts'
+import type { GraphicsTap } from './tap.ts'
+
+/** Guests of a session at a time. */
+export const MAX_GUESTS = 8
+
+/** Invitations whose guest is not in and of which something was said. */
+const MAX_EARLY = 64
+
+/** In the package that was built it is JavaScript, beside this file as it is here. */
+const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
+
+/** The session's own relay. */
+export interface SharedDesktop {
+  readonly size: Size
+  readonly isRecorded: boolean
+  /** Its name without who is in. */
+  readonly name: string
+  /** What comes from the target goes to the thread as well, until `unshare`. */
+  share(post: (message: ToThread) => void): GraphicsTap
+  unshare(): void
+  input(participant: number, message: InputMessage): void
+  /** Shows the session's user the name, with who is in. */
+  rename(name: string): void
+  record(entry: Participant): void
+}
+
+export class SharedSession {
+  readonly #desktop: SharedDesktop
+  readonly #guests = new Map<number, Guest>()
+  #count = 0
+  #thread: Worker | undefined
+  #tap: GraphicsTap | undefined
+  /** What was said of those who are not in yet: the newest. */
+  readonly #early = new Map<string, GuestChange>()
+  /** The session has ended. */
+  #isClosed = false
+
+  constructor(desktop: SharedDesktop) {
+    this.#desktop = desktop
+  }
+
+  get size(): Size {
+    return this.#desktop.size
+  }
+
+  get isRecorded(): boolean {
+    return this.#desktop.isRecorded
+  }
+
+  get name(): string {
+    return this.#desktop.name
+  }
+
+  /** Why nobody can come in now; undefined: somebody can. */
+  get refusal(): string | undefined {
+    if (this.#isClosed) return 'the session has ended'
+    return this.#guests.size < MAX_GUESTS
+      ? undefined
+      : `there are ${MAX_GUESTS} guests in the session already`
+  }
+
+  /** They are in: `refusal` has been asked. Calls `onOut` at once where they are to leave already. */
+  join(options: Invited & Pick<GuestOptions, 'stream' | 'state' | 'onOut'>): Guest {
+    const participant = ++this.#count
+    this.#open()
+    const guest = new Guest({
+      ...options,
+      participant,
+      post: (message) => this.#thread?.postMessage(message),
+      input: (who, message) => this.#desktop.input(who, message),
+    })
+    this.#guests.set(participant, guest)
+    const { name, mode } = guest
+    this.#desktop.record({ participant, name, what: 'joined', mode })
+    this.#rename()
+    const change = this.#early.get(guest.invitation)
+    this.#early.delete(guest.invitation)
+    if (change) this.change(guest.invitation, change)
+    return guest
+  }
+
+  /** Their viewer has gone. */
+  onGuestClosed(guest: Guest): void {
+    this.#left(guest, 'left')
+  }
+
+  /** The broker's word about the guest of an invitation. */
+  change(invitation: string, change: GuestChange): void {
+    const guests = [...this.#guests.values()].filter((one) => one.invitation === invitation)
+    if (guests.length === 0) this.#keep(invitation, change)
+    for (const guest of guests) {
+      if ('out' in change) {
+        this.#left(guest, 'thrown_out', change.by)
+        guest.out(change.out)
+      } else if (change.mode !== guest.mode) {
+        guest.mode = change.mode
+        const { participant, name } = guest
+        const what = change.mode === 'control' ? 'took_control' : 'gave_control'
+        this.#desktop.record({ participant, name, what, mode: change.mode, by: change.by })
+        this.#rename()
+      }
+    }
+  }
+
+  #keep(invitation: string, change: GuestChange): void {
+    this.#early.set(invitation, change)
+    const [oldest] = this.#early.keys()
+    if (this.#early.size > MAX_EARLY && oldest !== undefined) this.#early.delete(oldest)
+  }
+
+  /** A pointer's move that was recorded. */
+  pointer(payload: Uint8Array): void {
+    this.#tap?.pointer(payload)
+  }
+
+  /** The session ends, and with it the guests' part. */
+  close(reason: string): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (const guest of [...this.#guests.values()]) {
+      this.#left(guest, 'left')
+      guest.out(reason)
+    }
+  }
+
+  #left(guest: Guest, what: 'left' | 'thrown_out', by?: string): void {
+    const { participant, name } = guest
+    if (!this.#guests.delete(participant)) return
+    guest.release()
+    this.#thread?.postMessage({ kind: 'leave', guest: participant } satisfies ToThread)
+    this.#desktop.record({ participant, name, what, ...(by !== undefined && { by }) })
+    if (this.#guests.size === 0) this.#shut()
+    if (!this.#isClosed) this.#rename()
+  }
+
+  #open(): void {
+    if (this.#thread) return
+    const thread = new Worker(THREAD)
+    this.#thread = thread
+    thread.unref()
+    thread.on('message', (message: FromThread) => this.#drawn(message))
+    thread.on('error', (error) => this.#lost(thread, error.message))
+    thread.on('exit', () => this.#lost(thread, 'the thread that draws for guests has ended'))
+    this.#tap = this.#desktop.share((message) => thread.postMessage(message))
+  }
+
+  #shut(): void {
+    const thread = this.#thread
+    this.#thread = undefined
+    this.#tap = undefined
+    this.#desktop.unshare()
+    void thread?.terminate()
+  }
+
+  #drawn(message: FromThread): void {
+    switch (message.kind) {
+      case 'update': {
+        const { width, height } = message
+        this.#guests.get(message.guest)?.update(message.bytes, { width, height })
+        return
+      }
+      case 'drawn':
+        this.#tap?.drawn(message.bytes)
+        return
+      case 'stopped':
+        this.#empty(`the desktop cannot be drawn for guests: ${message.reason}`)
+    }
+  }
+
+  #lost(thread: Worker, reason: string): void {
+    if (this.#thread === thread) this.#empty(reason)
+  }
+
+  /** Nothing more can be shown to the guests; the session goes on. */
+  #empty(reason: string): void {
+    for (const guest of [...this.#guests.values()]) {
+      this.#left(guest, 'left')
+      guest.out(reason)
+    }
+  }
+
+  #rename(): void {
+    const guests = [...this.#guests.values()].map(({ name, mode }) =>
+      mode === 'control' ? `${name} (control)` : name,
+    )
+    const name = guests.length === 0 ? this.name : `${this.name}, with ${guests.join(', ')}`
+    this.#desktop.rename(name)
+    this.#thread?.postMessage({ kind: 'name', name } satisfies ToThread)
+  }
+}

@@ -1,0 +1,26 @@
+/** What tests with real programs need once a run: the programs, ports that no two of them get, an RSA host key. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PORT_CLAIMS } from './process.ts'
+import { makeRsaHostKey } from './rsa-host-key.ts'
+
+/** Called by vitest before the first test file, once a project; it calls what this returns after the last. */
+export default function setup(): (() => void) | undefined {
+  if (process.env[PORT_CLAIMS] !== undefined) return undefined
+  installPrograms()
+  const claims = mkdtempSync(join(tmpdir(), 'sallyport-ports-'))
+  process.env[PORT_CLAIMS] = claims
+  const removeKey = makeRsaHostKey()
+  return () => {
+    removeKey()
+    rmSync(claims, { recursive: true, force: true })
+  }
+}
+
+function installPrograms(): void {
+  const script = join(import.meta.dirname, '..', '..', 'bin', 'setup.mjs')
+  const { status } = spawnSync(process.execPath, [script, '--peers'], { stdio: 'inherit' })
+  if (status !== 0) throw new Error('the programs that tests talk to could not be installed')
+}

@@ -1,0 +1,73 @@
+/**
+ * Which vitest project a test file belongs to: the first of these that has a pattern for it, else `unit`. A project's
+ * name is for `npm test -- --project NAME`.
+ *
+ * - `slow`: takes long and seldom fails: random input without end, floods, bulk
+ * - `e2e`: drives whole brokers with real clients and targets
+ * - `peers`: a part of the broker with real programs, sockets or threads
+ * - `unit`: everything else. Nothing of it starts a program or a thread, or opens a socket (test/unit-guard.ts)
+ */
+const ORDER = ['slow', 'e2e', 'peers', 'unit'] as const
+
+export type ProjectName = (typeof ORDER)[number]
+
+export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
+  slow: [
+    'test/fuzz/**/*.test.ts',
+    'test/**/*.fuzz.test.ts',
+    'test/api/{csv-large,fuzz}.test.ts',
+    'test/attacks/{api-lists,canaries,credentials,desktop-bombs,rdp-bombs}.test.ts',
+    'test/e2e/{backup,crash,search,strict,telnet-targets}.test.ts',
+    'test/identity/password.test.ts',
+    'test/recordings/container/loss.test.ts',
+    'test/recordings/vectors.test.ts',
+  ],
+  e2e: ['test/attacks/**/*.test.ts', 'test/docs/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+  peers: [
+    'test/api/**/*.test.ts',
+    'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
+    'test/audit/events/catalogue.test.ts',
+    'test/backup/backup.test.ts',
+    'test/bin/**/*.test.ts',
+    'test/broker/metrics.test.ts',
+    'test/config/bind-error.test.ts',
+    'test/contents/follower.test.ts',
+    'test/csv/{commands,table}.test.ts',
+    'test/dns/resolver.test.ts',
+    'test/gate/{certificates,withdrawn}.test.ts',
+    'test/identity/{certificate,chain,host-certificate,public-key,revocation}.test.ts',
+    'test/peers/**/*.test.ts',
+    'test/proxies/**/{clients,programs,servers,viewers}.test.ts',
+    'test/proxies/rdp/connection.test.ts',
+    'test/proxies/rdp/back/{back,targets}.test.ts',
+    'test/proxies/rdp/front/front.test.ts',
+    'test/proxies/session/hash/hasher.test.ts',
+    'test/proxies/ssh/back/target-sign-in.test.ts',
+    'test/proxies/ssh/codec/classify.test.ts',
+    'test/proxies/ssh/commands/reader.test.ts',
+    'test/proxies/ssh/front/{host-certificates,kex,sign-in}.test.ts',
+    'test/proxies/ssh/recorder/{scp,sftp,stream,terminal,whole,whole-files}.test.ts',
+    'test/proxies/ssh/terminal/target-leg.test.ts',
+    'test/proxies/vnc/front.test.ts',
+    'test/proxies/vnc/guests/shared-session.test.ts',
+    'test/proxies/vnc/relay/{relay,unseen}.test.ts',
+    'test/recording-service/{exports,indexer,indexing-stored,uploads}.test.ts',
+    'test/recordings/commands.test.ts',
+    'test/recordings/container/{each-write,writer}.test.ts',
+    'test/recordings/decode/graphics/exports.test.ts',
+    'test/recordings/decode/graphics/rfb/xvnc.test.ts',
+    'test/recordings/show/export/{export,exports}.test.ts',
+    'test/recordings/show/replay/{hostile-replay,replay}.test.ts',
+    'test/recordings/show/screens/{desktop,screens}.test.ts',
+    'test/sockets/**/*.test.ts',
+    'test/store/engine/reading.test.ts',
+    'test/vault/{authority,checkout,vault}.test.ts',
+  ],
+  unit: ['test/**/*.test.ts'],
+}
+
+/** Returns what vitest is to look for in the project. */
+export function filesOf(name: ProjectName): { include: string[]; exclude: string[] } {
+  const before = ORDER.slice(0, ORDER.indexOf(name))
+  return { include: [...PATTERNS[name]], exclude: before.flatMap((other) => PATTERNS[other]) }
+}

@@ -1,0 +1,168 @@
+/** A server of the front's end of RDP on loopback, behind TLS, with a desktop of its own for who signs in. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createSecureContext, TLSSocket } from 'node:tls'
+import { generate } from 'selfsigned'
+import type { ClientData } from '../../../../proxies/rdp/codec/client-data.ts'
+import type { ClientInfo } from '../../../../proxies/rdp/codec/client-info.ts'
+import type { InputEvent } from '../../../../proxies/rdp/codec/input.ts'
+import { DISCONNECT_REASON } from '../../../../proxies/rdp/codec/mcs.ts'
+import { FrontConnection } from '../../../../proxies/rdp/connection/front-connection.ts'
+import { FrontDesktop } from '../../../../proxies/rdp/connection/front-desktop.ts'
+import {
+  type FrontNegotiated,
+  FrontNegotiation,
+} from '../../../../proxies/rdp/connection/front-negotiation.ts'
+import { type Outcome, serveCredSsp } from '../credssp/connections.ts'
+
+export interface DoorOptions {
+  /** Who may sign in by NLA, and their passwords; without it there is none. */
+  users?: Readonly<Record<string, string>>
+  /** Serves a client that has come as far as TLS, in place of the desktop. */
+  serve?: (tls: TLSSocket, requestedProtocols: number) => void
+  /** Told to the client once it has the desktop, and then the connection ends (ERROR_INFO). */
+  refusal?: number
+  /** Draws on the desktop. */
+  /** Hears what comes on the I/O channel. */
+  io?: (data: Uint8Array) => void
+  /** Does something for input. */
+  input?: (desktop: FrontDesktop, events: readonly InputEvent[], tls: TLSSocket) => void
+  paint?: (desktop: FrontDesktop, size: { width: number; height: number }, tls: TLSSocket) => void
+}
+
+export interface Visit {
+  negotiated?: FrontNegotiated
+  core?: ClientData['core']
+  channels?: ClientData['channels']
+  info?: ClientInfo
+  /** By NLA. */
+  outcome?: Outcome
+  input: InputEvent[]
+  painted: number
+  /** What the connection ended by, when it was no ordinary end. */
+  error?: unknown
+  ended: boolean
+}
+
+export interface Door {
+  port: number
+  visits: Visit[]
+  close(): Promise<void>
+}
+
+export async function openDoor(options: DoorOptions = {}): Promise<Door> {
+  const made = await generate([{ name: 'commonName', value: 'front' }], { keySize: 2048 })
+  const context = createSecureContext({ key: made.private, cert: made.cert })
+  const visits: Visit[] = []
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    const visit: Visit = { input: [], painted: 0, ended: false }
+    visits.push(visit)
+    socket.on('close', () => {
+      visit.ended = true
+    })
+    const negotiation = new FrontNegotiation(() => (options.users ? 'required' : 'off'))
+    const hello = (chunk: Buffer): void => {
+      try {
+        const negotiated = negotiation.receive(chunk)
+        if (!negotiated) return
+        visit.negotiated = negotiated
+        socket.off('data', hello)
+        socket.pause()
+        socket.write(negotiated.answer)
+        if (negotiated.result === 'refused') {
+          socket.end()
+          return
+        }
+        const tls = new TLSSocket(socket, { isServer: true, secureContext: context })
+        tls.on('error', () => {})
+        if (options.serve) options.serve(tls, negotiated.hello.requestedProtocols)
+        else if (options.users) {
+          const identity = { cert: made.cert, key: made.private }
+          void serveCredSsp(tls, identity, options.users).then((outcome) => {
+            visit.outcome = outcome
+            if ('credentials' in outcome) serve(tls, negotiated, visit, options)
+            else tls.end()
+          })
+        } else serve(tls, negotiated, visit, options)
+      } catch (error) {
+        visit.error = error
+        socket.destroy()
+      }
+    }
+    socket.on('data', hello)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    visits,
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+function serve(tls: TLSSocket, { hello }: FrontNegotiated, visit: Visit, options: DoorOptions): void {
+  let desktop: FrontDesktop | undefined
+  let size = { width: 0, height: 0 }
+  const front = new FrontConnection({
+    requestedProtocols: hello.requestedProtocols,
+    write: (bytes) => tls.write(bytes),
+    visitor: {
+      settings: ({ core, channels }) => {
+        visit.core = core
+        visit.channels = channels
+        size = { width: core.width, height: core.height }
+      },
+      logon: (info) => {
+        visit.info = info
+        front.licensed()
+        desktop = new FrontDesktop({
+          desktop: { ...size, depth: 16 },
+          user: front.user,
+          sendIo: (data) => front.sendIo(data),
+          sendFastPath: (pdu) => front.sendFastPath(pdu),
+          visitor: {
+            paint: () => {
+              visit.painted++
+              if (options.refusal !== undefined) {
+                desktop!.tellError(options.refusal)
+                front.close(DISCONNECT_REASON.providerInitiated)
+                tls.end()
+              } else options.paint?.(desktop!, size, tls)
+            },
+            input: (events) => {
+              visit.input.push(...events)
+              options.input?.(desktop!, events, tls)
+            },
+            shutdown: () => {
+              front.close(DISCONNECT_REASON.userRequested)
+              tls.end()
+            },
+          },
+        })
+      },
+      license: () => {},
+      io: (data) => {
+        options.io?.(data)
+        desktop?.receiveIo(data)
+      },
+      channel: () => {},
+      fastPath: (pdu) => desktop?.receiveFastPath(pdu),
+      disconnect: () => tls.end(),
+    },
+  })
+  tls.on('data', (chunk: Buffer) => {
+    try {
+      front.receive(chunk)
+    } catch (error) {
+      visit.error = error
+      tls.destroy()
+    }
+  })
+}

@@ -1,0 +1,66 @@
+/** Telnet's server end behind the listener of a front, for real clients: it echoes what is typed, and keeps what it is told. */
+import { Buffer } from 'node:buffer'
+import type { Socket } from 'node:net'
+import { Listener } from '../../../proxies/net/listener.ts'
+import { takeReads } from '../../../proxies/net/shared-read.ts'
+import { TelnetEndpoint } from '../../../proxies/telnet/codec/endpoint.ts'
+import type { UrgentData } from '../../../src/contract/urgent-data.ts'
+import { type Event, keep } from '../stream-events.ts'
+
+export interface EchoServer {
+  port: number
+  /** Of all connections. */
+  events: Event[]
+  /** All that was typed, one character for each byte. */
+  typed(): string
+  /** Of the connection that came last. */
+  endpoint(): TelnetEndpoint
+  close(): void
+}
+
+export async function startEchoServer(urgent: UrgentData): Promise<EchoServer> {
+  const events: Event[] = []
+  let typed = ''
+  let last: TelnetEndpoint | undefined
+
+  const welcome = (socket: Socket) => {
+    const write = (bytes: Uint8Array) => void socket.write(bytes)
+    const endpoint = new TelnetEndpoint({
+      role: 'server',
+      now: () => performance.now(),
+      write,
+      writeUrgent: (bytes) => urgent.write(socket, bytes),
+      visitor: {
+        data: (bytes) => {
+          const text = Buffer.from(bytes).toString('latin1')
+          typed += text
+          endpoint.send(Buffer.from(text.replaceAll('\r', '\r\n'), 'latin1'))
+        },
+        command: (code) => keep(events, 'command', code),
+        option: (side, option, isOn) => keep(events, 'option', side, option, isOn),
+        windowSize: (size) => keep(events, 'windowSize', size),
+        terminalType: (name) => keep(events, 'terminalType', name),
+        environment: (variables) => keep(events, 'environment', variables),
+      },
+    })
+    last = endpoint
+    takeReads(socket, (view) => endpoint.receive(view))
+    socket.on('end', () => socket.destroy())
+    socket.resume()
+    endpoint.start()
+    endpoint.send(Buffer.from('welcome\r\n'))
+  }
+
+  const listener = new Listener({ graceMs: 60_000, urgent, onSocket: welcome })
+  const { port } = await listener.listen('127.0.0.1', 0)
+  return {
+    port,
+    events,
+    typed: () => typed,
+    endpoint: () => last!,
+    close: () => {
+      listener.close()
+      listener.destroy()
+    },
+  }
+}
