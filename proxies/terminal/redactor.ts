@@ -32,7 +32,7 @@ export class Redactor {
     return held
   }
 
-  /** Up to `end`, which is where a secret begins whose rest may come: a shorter one in it is no more than its part. */
+  /** Returns `all` without secrets up to `end`, where one begins whose rest may come: a shorter one there may be its part. */
   #without(all: Buffer, endFrom: (from: number) => number): { shown: Buffer; end: number } {
     const parts: Buffer[] = []
     for (let from = 0; ; ) {

@@ -54,7 +54,7 @@ export interface World extends Peers {
   /** Output of targets that recorders of sessions' channels have seen. */
   readonly recorded: string
   openSession(): number
-  /** The session's recording takes no more, or takes it again. */
+  /** Makes the session's recording full, or no longer full. */
   setFull(isFull: boolean): void
   /** As an administrator, or a rule, does. */
   kill(): void
