@@ -1,7 +1,10 @@
-/** NTSTATUS and SECURITY_STATUS codes (MS-ERREF 2.3, 2.1) by which a target refuses a sign-in, and by which we do. */
+/**
+ * NTSTATUS and SECURITY_STATUS codes (MS-ERREF 2.3, 2.1) of refused sign-ins, sent by targets and by this
+ * server.
+ */
 import { CredSspError, type RefusalReason } from '../gss/errors.ts'
 
-/** What our server answers with. */
+/** Codes that this server sends. */
 export const STATUS = {
   /** STATUS_LOGON_FAILURE */
   LOGON_FAILURE: 0xc000006d,
@@ -52,12 +55,12 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [0x80090346, ALTERED],
 ])
 
-/** undefined: nobody here knows it. */
+/** Returns the text of a status, or undefined if the bastion does not know it. */
 export function wordsOfStatus(status: number): string | undefined {
   return MEANINGS.get(status)?.[1]
 }
 
-/** The error of a status that a target has sent. */
+/** Returns the error for a status sent by a target. */
 export function refusalOf(status: number): CredSspError {
   const [reason, words] = MEANINGS.get(status) ?? ['other', 'the reason is not known here']
   return new CredSspError(
