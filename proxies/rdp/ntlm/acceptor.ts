@@ -1,6 +1,6 @@
 /**
- * NTLMv2 as the server speaks it (MS-NLMP 3.2.5): a CHALLENGE, then a proof that somebody else judges, so that no
- * password and no hash of one is ever here.
+ * NTLMv2 as a server (MS-NLMP 3.2.5): sends a CHALLENGE, and leaves the proof to the caller, so that no
+ * password and no hash is held here.
  */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
@@ -25,16 +25,16 @@ import { Rc4 } from './rc4.ts'
 import { NtlmSession } from './session.ts'
 
 export interface NtlmAcceptorOptions {
-  /** What the server is called: its first 15 characters in capitals are its NetBIOS name. */
+  /** The server's name; its first 15 characters in capitals are the NetBIOS name. */
   name: string
-  /** MD5 of the channel bindings; a client may leave them out, but not have others. */
+  /** MD5 of the channel bindings. A client may omit them, but different ones are refused. */
   channelBindings: Uint8Array | undefined
   random(length: number): Uint8Array
   /** Milliseconds since 1970. */
   now(): number
 }
 
-/** Before the AV_PAIRs of a client's challenge (2.2.2.7). */
+/** Bytes before the AV_PAIRs of a client's challenge (2.2.2.7). */
 const TEMP_HEAD = 28
 /** Characters of a NetBIOS name. */
 const NETBIOS_LIMIT = 15
@@ -139,7 +139,7 @@ export class NtlmAcceptor implements Acceptor {
     }
   }
 
-  /** FreeRDP sends zeros, MIT nothing. */
+  /** Accepts missing bindings: FreeRDP sends zeros, MIT nothing. */
   #requireBindings(ntResponse: Uint8Array): void {
     const ours = this.#options.channelBindings
     const theirs = avValue(parseAvPairs(ntResponse.subarray(PROOF_LENGTH + TEMP_HEAD)), AV.CHANNEL_BINDINGS)
