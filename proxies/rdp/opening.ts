@@ -23,10 +23,7 @@ export interface Opened {
   session: RdpSession
   target: RdpTarget
   plan: ChannelPlan
-  /**
-   * Connects to the server that the target redirects to. Rejects with TargetError. `signal` aborts the
-   * attempt.
-   */
+  /** Connects to the server of a redirection. Rejects with TargetError. `signal` aborts the attempt. */
   redirect: (redirection: Redirection, signal: AbortSignal) => Promise<RdpTarget>
 }
 

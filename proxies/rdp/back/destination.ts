@@ -1,6 +1,4 @@
-/**
- * Destination of a session: its target, or the server that the target redirects to (MS-RDPBCGR 3.2.5.3.1).
- */
+/** A session's destination: its target, or the server that the target redirects to (MS-RDPBCGR 3.2.5.3.1). */
 import { lookup } from 'node:dns/promises'
 import { isFrom, sameAddress } from '../../../src/model/networks.ts'
 import { TargetError, wordsOf } from '../../wording/errors.ts'

@@ -1,9 +1,8 @@
 /**
- * Filters the clipboard between a client and a target by rights: offers, requests and responses. A message
- * that is not allowed gets the response of its receiver, so that both peers stay in step: a list of formats
- * is acknowledged and dropped, and a request is refused. Only known kinds of formats are forwarded; forwarded
- * data is logged with size and hash. Forwarded messages are rebuilt, since bytes that the filter has not
- * parsed could bypass the rights.
+ * Filters the clipboard by rights. A message that is not allowed gets its receiver's response, so that both
+ * peers stay in step: a list of formats is acknowledged and dropped, a request is refused. Forwarded messages
+ * are rebuilt, since bytes that were not parsed could bypass the rights; their data is logged with size and
+ * hash.
  */
 import { Buffer } from 'node:buffer'
 import { createHash, type Hash, hash } from 'node:crypto'
@@ -97,9 +96,7 @@ interface Offer {
   formats: Map<number, string>
   /** Forwarded lists without a response yet. */
   lists: number
-  /**
-   * Formats requested by the other side, with their names at that time and the list of files they refer to.
-   */
+  /** Formats requested by the other side, with their names and their list of files at that time. */
   asked: Asked[]
   files: OfferedFiles
   parts: FileParts
@@ -131,10 +128,7 @@ export class ClipboardFilter {
   readonly #options: ClipboardFilterOptions
   readonly #streams: Record<Side, MessageStream>
   readonly #offers: Record<Side, Offer>
-  /**
-   * Whether the capabilities announce long names. Undefined before they arrive: xrdp uses long names without
-   * waiting.
-   */
+  /** Long names announced in the capabilities. xrdp uses long names before any arrive. */
   readonly #longNames: Record<Side, boolean | undefined> = { client: undefined, target: undefined }
 
   constructor(options: ClipboardFilterOptions) {
@@ -266,10 +260,7 @@ export class ClipboardFilter {
     return this.#options.rights[directionFrom(from)]
   }
 
-  /**
-   * Forwards capabilities only if they keep the first choice of names: otherwise the receiver would parse
-   * lists of formats differently than this filter.
-   */
+  /** Drops a change of the names: the receiver would then parse lists differently than this filter. */
   #capabilities(from: Side, body: Uint8Array): void {
     const capabilities = parseClipboardCapabilities(body)
     const longNames = ((capabilities?.flags ?? 0) & CLIPBOARD_CAPABILITY.longNames) !== 0
@@ -331,10 +322,7 @@ export class ClipboardFilter {
     this.#pass(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.ok, body))
   }
 
-  /**
-   * Returns the request that this response belongs to, or undefined if there is none or the response is a
-   * failure.
-   */
+  /** Returns the request of this response, or undefined if there is none or the response is a failure. */
   #formatResponse(from: Side, { flags }: ClipboardMessage): Asked | undefined {
     const asked = this.#offers[from].asked.shift()
     if (!asked || !(flags & CLIPBOARD_FLAG.fail)) return asked

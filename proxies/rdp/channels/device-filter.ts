@@ -1,8 +1,8 @@
 /**
- * Filters the devices that a client shares with a target by rights. Devices of a kind that is not allowed are
- * never announced, and requests for devices that were not announced are refused. Logs operations on files of
- * drives, and the bytes sent to printers, ports and cards: by the bytes forwarded, whatever status the peers
- * report. Bytes outside known messages are dropped.
+ * Filters a client's shared devices by rights: devices that are not allowed are never announced, and requests
+ * for devices that were not announced are refused. Logs operations on files of drives, and the bytes
+ * forwarded to printers, ports and cards, whatever status the peers report. Drops bytes outside known
+ * messages.
  */
 import {
   buildDevices,
@@ -41,10 +41,7 @@ const DEVICES_LIMIT = 256
 const PENDING_LIMIT = 4096
 /** Files on drives, print jobs and ports that are open or being opened. */
 const FILES_LIMIT = 4096
-/**
- * Characters of a path (Windows usually allows 260) and of all paths kept; requests above these limits are
- * refused.
- */
+/** Characters of a path (Windows usually allows 260), and of all paths kept. */
 const PATH_LIMIT = 2048
 const PATHS_LIMIT = 1024 * 1024
 
@@ -72,9 +69,9 @@ export interface DeviceVisitor {
   /** The target has opened a file on a drive; reported after the client's success. */
   opened(drive: string, path: string, isWriting: boolean): void
   /**
-   * Bytes of a file sent to the target (`up`) or received from it; reported when the file is closed, and
-   * later bytes as they come. The path is empty for a printer, a port or a card (a card is reported when it
-   * is removed), and for a drive's bytes in names that no other event shows.
+   * Bytes of a file sent to the target (`up`) or received from it, reported when the file is closed; later
+   * bytes as they come. The path is empty for printers, ports and cards (a card is reported when removed),
+   * and for a drive's bytes in names that no other event shows.
    */
   transferred(device: Pick<Device, 'type' | 'name'>, path: string, direction: Direction, bytes: number): void
   /** Reported when the target requests it. */
@@ -226,10 +223,7 @@ export class DeviceFilter {
     }
   }
 
-  /**
-   * Forwards packets of the printer's component: settings and the XPS flag. Others could be jobs that are not
-   * counted.
-   */
+  /** Forwards the printer component's settings and XPS flag; other packets could be jobs, not counted. */
   #printer(packet: number, whole: Uint8Array): void {
     if (!this.#options.rights.printers) return
     if (packet === PRINTER_PACKET.usingXps) this.#pass('target', whole.subarray(0, HEAD.message + XPS_LENGTH))
@@ -415,7 +409,7 @@ export class DeviceFilter {
     this.#files.set(key, file)
     this.#characters += path.length
     if (opened.type !== DEVICE_TYPE.drive) return
-    // Counts the path only if no operation on the file logs it.
+    // Counts the path later, and only if no event logs it.
     this.#besideOf(device, opened).down -= content
     if (!isWriting) file.untold = content
     this.#options.visitor.opened(opened.name, path, isWriting)

@@ -9,10 +9,7 @@ export class FileParts {
   #asked: { stream: number; kind: FileContentsRequest['kind']; file: ClipboardFile }[] = []
   /** Bytes not reported yet. */
   readonly #gone = new Map<ClipboardFile, number>()
-  /**
-   * Files already reported once; their remaining bytes are reported at `end`, for at most two events per
-   * file.
-   */
+  /** Files reported once: the rest follows at `end`, for at most two events per file. */
   readonly #told = new Set<ClipboardFile>()
 
   /** `onGone` receives the bytes sent of a file: all of it, unless the transfer was cut short. */

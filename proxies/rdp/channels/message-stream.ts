@@ -1,7 +1,4 @@
-/**
- * One direction of a static virtual channel: assembles chunks to whole messages, except those too large to
- * hold.
- */
+/** One direction of a static virtual channel: assembles whole messages, except those too large to hold. */
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ChannelAssembler, parseChunk } from '../codec/virtual-channel.ts'
 
@@ -14,15 +11,9 @@ export interface MessageStreamOptions {
   take: (message: Uint8Array) => void
   /** Handles messages of several chunks. If absent, all messages are held. */
   large?: {
-    /**
-     * Judges a message by its first bytes and its length: hold it, or forward or drop each chunk as it
-     * arrives.
-     */
+    /** Judges a message by its first bytes and length: hold it, or forward or drop its chunks. */
     judge: (begin: Uint8Array, length: number) => 'hold' | 'pass' | 'drop'
-    /**
-     * Receives a forwarded chunk with its header. `data` is the chunk's part of the message; `isLast` marks
-     * its last.
-     */
+    /** Receives a forwarded chunk with its header; `data` is its part of the message. */
     pass: (chunk: Uint8Array, data: Uint8Array, isLast: boolean) => void
   }
 }

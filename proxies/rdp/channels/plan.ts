@@ -1,7 +1,4 @@
-/**
- * Chooses which of a client's static channels are requested from the target: only those that rights have a
- * use for.
- */
+/** Chooses the static channels that are requested from the target: those that rights have a use for. */
 import type { ChannelDefinition } from '../codec/client-data.ts'
 import { CLIPRDR } from '../codec/cliprdr.ts'
 import { DRDYNVC } from '../codec/drdynvc.ts'

@@ -1,7 +1,4 @@
-/**
- * Demand Active and Confirm Active (MS-RDPBCGR 2.2.1.13): each side's capability sets, exchanged to start a
- * session.
- */
+/** Demand Active and Confirm Active (MS-RDPBCGR 2.2.1.13): the exchange of capability sets. */
 import { Buffer } from 'node:buffer'
 import { SERVER_USER } from './mcs.ts'
 import { ByteReader } from './reader.ts'
@@ -60,8 +57,7 @@ function readSets(reader: ByteReader): Capability[] {
   const types = new Set<number>()
   return Array.from({ length: count }, () => {
     const type = reader.uint16()
-    // Rejects duplicates: some peers use the first and others the last, so their desktops would differ in
-    // size.
+    // Rejects duplicates: peers that use the first or the last would differ in the desktop's size.
     if (types.has(type))
       reader.fail(`capability sets of different types were expected, found type ${type} twice`)
     types.add(type)

@@ -1,7 +1,6 @@
 /**
  * Capability sets (MS-RDPBCGR 2.2.7): reads the needed fields, and removes capabilities so that a client and
- * its recording receive only bitmaps, palettes and pointers. Sets are patched, not built anew; unknown sets
- * are dropped.
+ * its recording receive only bitmaps, palettes and pointers. Sets are patched, and unknown ones dropped.
  */
 import { Buffer } from 'node:buffer'
 import type { Capability } from './active.ts'
@@ -103,9 +102,7 @@ export function stripDemand(capabilities: readonly Capability[]): Capability[] {
     })
 }
 
-/**
- * Returns the client's sets for the server: only bitmaps, on the whole desktop that the client was offered.
- */
+/** Returns the client's sets for the server: only bitmaps, on the whole desktop offered to the client. */
 export function stripConfirm(capabilities: readonly Capability[], desktop: Desktop): Capability[] {
   return capabilities
     .filter(({ type }) => KNOWN.has(type) && !REMOVED_OF_CLIENTS.has(type))

@@ -1,6 +1,4 @@
-/**
- * A client's data in GCC's user data (MS-RDPBCGR 2.2.1.3), and the version of it that is sent to the target.
- */
+/** A client's data in GCC's user data (MS-RDPBCGR 2.2.1.3), and the version of it sent to the target. */
 import { Buffer } from 'node:buffer'
 import { BLOCK, type DataBlock, findBlock } from './data-blocks.ts'
 import { ByteReader } from './reader.ts'
@@ -11,18 +9,13 @@ import { ByteWriter } from './writer.ts'
 export const DESKTOP_LIMIT = 8192
 /** Pixels of a desktop that a recording can draw. */
 export const DESKTOP_PIXEL_LIMIT = 2 ** 25
-/**
- * Least desktop, in pixels, requested from a target: on a smaller one, reviewers could not see the session.
- */
+/** Least pixels of a desktop requested from a target: on a smaller one the session could not be seen. */
 export const DESKTOP_LEAST = { width: 512, height: 384 } as const
 /** Static virtual channels (MS-RDPBCGR 2.2.1.3.4). */
 export const CHANNEL_LIMIT = 31
 const CHANNEL_NAME = 8
 
-/**
- * Offsets of the CS_CORE fields that are changed for the target; fields after the first 128 bytes are
- * optional.
- */
+/** Offsets of the CS_CORE fields changed for the target; fields after the first 128 bytes are optional. */
 const CORE = {
   mandatory: 128,
   highColorDepth: 136,
@@ -231,9 +224,7 @@ export function largeEnough({ width, height }: { width: number; height: number }
   return { width: Math.max(DESKTOP_LEAST.width, width), height: Math.max(DESKTOP_LEAST.height, height) }
 }
 
-/**
- * Limits the scale, in percent, so that the desktop shows at least as much as one of DESKTOP_LEAST at 100 %.
- */
+/** Limits the scale, in percent, so that the desktop shows as much as DESKTOP_LEAST does at 100 %. */
 export function scaleFor({ width, height }: { width: number; height: number }, asked: number): number {
   if (asked < SCALE.least || SCALE.most < asked) return SCALE.least
   const most = Math.min(width / DESKTOP_LEAST.width, height / DESKTOP_LEAST.height)

@@ -1,7 +1,6 @@
 /**
- * Clipboard formats (MS-RDPECLIP 1.3.1.1): which are texts, pictures or files, and the label of each. Only
- * listed formats count as text or picture: a program can offer anything, including a file, under a name of
- * its own.
+ * Clipboard formats (MS-RDPECLIP 1.3.1.1) and their kinds and labels. Only listed formats count as text or
+ * picture: a program can offer anything, including a file, under a name of its own.
  */
 
 /** Windows' own format identifiers. Named formats have identifiers assigned at run time. */
@@ -91,8 +90,7 @@ export function kindOfFormat({ id, name }: FormatName): FormatKind {
   const own = OWN.get(id)?.[0] ?? 'other'
   if (name === '') return own
   const named = NAMED.get(name.toLowerCase())?.[0] ?? 'other'
-  // Requires both to agree: the pasting program may use the number, if it is one of Windows' own, or the
-  // name.
+  // Requires both to agree: the pasting program may use the name, or the number if it is Windows' own.
   return FIRST_NAMED <= id || named === own ? named : 'other'
 }
 

@@ -1,6 +1,4 @@
-/**
- * The clipboard channel (MS-RDPECLIP): formats, pasted data and files, as far as rights and audit need them.
- */
+/** The clipboard channel (MS-RDPECLIP): formats, data and files, as far as rights and audit need them. */
 import { Buffer } from 'node:buffer'
 import { latin1 } from '../../bytes/text.ts'
 import { FORMAT, type FormatName, isTextFormat } from './clipboard-formats.ts'
@@ -200,10 +198,7 @@ export function untilTerminator(format: number, body: Uint8Array): Uint8Array {
   return body
 }
 
-/**
- * Returns the text of a `formatDataResponse` to a request for this format, or undefined if the format is no
- * text.
- */
+/** Returns the text of a response to a request for this format, or undefined if it is no text format. */
 export function clipboardText(format: number, body: Uint8Array): string | undefined {
   if (format === FORMAT.unicodeText) return untilNul(utf16Text(body))
   return isTextFormat(format) ? untilNul(latin1(body)) : undefined

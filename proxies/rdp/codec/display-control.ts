@@ -68,10 +68,7 @@ export function buildMonitorLayout(monitor: Monitor): Buffer {
     .finish()
 }
 
-/**
- * Reports whether the message is a target's DISPLAYCONTROL_CAPS_PDU, the only one a target sends: its limits
- * for desktops.
- */
+/** Reports whether the message is a DISPLAYCONTROL_CAPS_PDU, the only one that a target sends. */
 export function isDisplayCapabilities(bytes: Uint8Array): boolean {
   if (bytes.length !== CAPABILITIES.length) return false
   const reader = new ByteReader(bytes, 'display control')

@@ -37,10 +37,7 @@ export type DynamicMessage =
   | { kind: 'data'; channel: number; data: Uint8Array }
   | { kind: 'close'; channel: number }
 
-/**
- * Parses a whole PDU. Compressed data and changes of transport are malformed, since `limitVersion` disables
- * both.
- */
+/** Parses a whole PDU. Rejects compression and changes of transport, which `limitVersion` disables. */
 export function parseDynamic(bytes: Uint8Array, from: 'client' | 'server'): DynamicMessage {
   const reader = new ByteReader(bytes, 'dynamic channel')
   if (DYNAMIC_PDU_LIMIT < bytes.length) {

@@ -28,10 +28,7 @@ export interface FramerOptions {
   fastPath?: boolean
 }
 
-/**
- * Frames one direction of a connection. Holds at most one PDU and the bytes that arrived in the same chunk as
- * its end.
- */
+/** Frames one direction of a connection. Holds at most one PDU and the rest of its last chunk. */
 export class Framer {
   #limit: number
   #fastPath: boolean

@@ -1,7 +1,4 @@
-/**
- * Keyboard and pointer input, the same on the slow path (MS-RDPBCGR 2.2.8.1.1.3) and the fast path
- * (2.2.8.1.2).
- */
+/** Keyboard and pointer input of both paths: slow (MS-RDPBCGR 2.2.8.1.1.3) and fast (2.2.8.1.2). */
 import { Buffer } from 'node:buffer'
 import { fastPathHeader, readFastPath } from './fast-path.ts'
 import { ByteReader } from './reader.ts'

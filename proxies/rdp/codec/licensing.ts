@@ -58,10 +58,7 @@ export function parseLicense(bytes: Uint8Array): LicenseMessage {
   return { type, body, error: alert.uint32(), transition: alert.uint32() }
 }
 
-/**
- * Reports whether the server continues with Demand Active after this message: it accepted a license or needs
- * none.
- */
+/** Reports whether Demand Active follows this message: the server accepted a license or needs none. */
 export function endsLicensing(message: LicenseMessage): boolean {
   if (message.error !== undefined) return message.error === LICENSE_ERROR.validClient
   return message.type === LICENSE_MESSAGE.newLicense || message.type === LICENSE_MESSAGE.upgradeLicense

@@ -1,6 +1,4 @@
-/**
- * Messages of an MCS domain (T.125 sections 11.3 to 11.33) as RDP uses them, in PER, each in its own TPKT.
- */
+/** Messages of an MCS domain (T.125 sections 11.3 to 11.33) as used by RDP, in PER, each in its own TPKT. */
 import type { Buffer } from 'node:buffer'
 import { buildPerLength, PER_LENGTH_LIMIT, readPerLength } from './per.ts'
 import { ByteReader } from './reader.ts'
@@ -105,9 +103,7 @@ function readUser(reader: ByteReader): number {
   return reader.uint16be() + USER_BASE
 }
 
-/**
- * Reads four bits: the first byte's last and the second byte's first three. All values up to 15 are valid.
- */
+/** Reads four bits: the first byte's last and the second byte's first three. All values are valid. */
 function readResult(reader: ByteReader, head: number): number {
   return ((head & 1) << 3) | (reader.uint8() >> 5)
 }

@@ -2,10 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { ByteReader } from './reader.ts'
 
-/**
- * PER has 14 bits here, and fragments for longer data. RDP peers write 15 bits and no fragments; both agree
- * below 16384.
- */
+/** PER has 14 bits here, and fragments beyond. RDP peers write 15 bits and no fragments. */
 export const PER_LENGTH_LIMIT = 0x7fff
 
 /** Reads a length determinant (X.691 section 10.9). */

@@ -13,9 +13,7 @@ export interface Measure {
   content: number
 }
 
-/**
- * Bytes of the fixed part of any request, before a field of variable length (MS-RDPEFS 2.2.1.4 and 2.2.3.3).
- */
+/** Bytes of a request's fixed part, before a field of variable length (MS-RDPEFS 2.2.1.4 and 2.2.3.3). */
 const REQUEST_HEAD = 32
 /** Bytes of a response without data: one number and a byte of padding. */
 const SHORT_ANSWER = 5

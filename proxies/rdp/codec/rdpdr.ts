@@ -21,8 +21,8 @@ const DOS_NAME = 8
 const CORE = 0x4472
 const PRINTER = 0x5052
 /**
- * Packets of the printer component, sent by servers only: settings to keep, and XPS as the format of jobs
- * (MS-RDPEPC).
+ * Packets of the printer component, sent by servers only (MS-RDPEPC): settings to keep, and XPS as jobs'
+ * format.
  */
 export const PRINTER_PACKET = { cacheData: 0x5043, usingXps: 0x5543 } as const
 export const DEVICE_PACKET = {
@@ -43,9 +43,7 @@ export const DEVICE_TYPE = { serial: 1, parallel: 2, printer: 4, drive: 8, smart
 
 export interface DeviceMessage {
   component: 'core' | 'printer' | 'unknown'
-  /**
-   * One of DEVICE_PACKET for the core component, of PRINTER_PACKET for the printer's, or an unknown packet.
-   */
+  /** One of DEVICE_PACKET (core component) or PRINTER_PACKET (printer component), or an unknown packet. */
   packet: number
   body: Uint8Array
 }
@@ -68,10 +66,7 @@ const VERSION = { major: 1, minor: 12 } as const
 /** An arbitrary id: a server has one client per channel. */
 const CLIENT_ID = 1
 
-/**
- * Builds a server's Announce Request (2.2.2.2), or, as `clientIdConfirm`, its confirmation of the client's
- * (2.2.2.6).
- */
+/** Builds a server's Announce Request (2.2.2.2), or its Client ID Confirm (2.2.2.6). */
 export function buildOwnAnnouncement(packet: number = DEVICE_PACKET.serverAnnounce): Buffer {
   const body = new ByteWriter(8).uint16(VERSION.major).uint16(VERSION.minor).uint32(CLIENT_ID).finish()
   return buildDeviceMessage(packet, body)
@@ -199,10 +194,7 @@ export function parseIoRequest(body: Uint8Array): IoRequest {
   return { device, file, completion, major, minor: reader.uint32(), details: reader.rest() }
 }
 
-/**
- * Bits of DesiredAccess that allow changes: write, append, attributes, delete, permissions and owner, generic
- * all.
- */
+/** Bits of DesiredAccess for changes: write, append, attributes, delete, permissions, owner, generic all. */
 const WRITING =
   0x2 | 0x4 | 0x10 | 0x40 | 0x100 | 0x10000 | 0x40000 | 0x80000 | 0x02000000 | 0x10000000 | 0x40000000
 /** CreateDisposition FILE_OPEN: any other may create a file. */
@@ -237,9 +229,7 @@ export function parseCreate(details: Uint8Array): CreateRequest {
   }
 }
 
-/**
- * Returns the path, or undefined if bytes follow its end: only a peer that looks for them would see those.
- */
+/** Returns the path, or undefined if bytes follow its end: only a peer looking for them would see those. */
 function pathOf(bytes: Uint8Array): string | undefined {
   const text = utf16Text(bytes)
   const path = text.endsWith('\0') ? text.slice(0, -1) : text
@@ -249,9 +239,7 @@ function pathOf(bytes: Uint8Array): string | undefined {
 /** Minor function of `directory`: list names. */
 export const QUERY_DIRECTORY = 1
 
-/**
- * Parses a `directory` request for names. Returns the path with wildcards, or undefined if it is malformed.
- */
+/** Parses a `directory` request for names. Returns the path with wildcards, or undefined if malformed. */
 export function parseDirectoryQuery(details: Uint8Array): string | undefined {
   const reader = new ByteReader(details, 'device directory request')
   reader.skip(4 + 1)
@@ -272,10 +260,7 @@ export interface SetInformation {
   newPath?: string
 }
 
-/**
- * Parses a `setInformation` request. Returns undefined if it carries more than a change of its class, or no
- * path.
- */
+/** Parses a `setInformation` request, or returns undefined if it carries extra bytes or no path. */
 export function parseSetInformation(details: Uint8Array): SetInformation | undefined {
   const reader = new ByteReader(details, 'device set information request')
   const fsClass = reader.uint32()

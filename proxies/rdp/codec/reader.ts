@@ -1,7 +1,7 @@
 /**
- * Reads the numbers and fields of one RDP message. Bounds are checked before every read; fields are views into the
- * message (`subarray`), never copies. Numbers are little-endian as in MS-RDPBCGR, those of TPKT, X.224 and MCS
- * (`uint16be`) big-endian.
+ * Reads the numbers and fields of one RDP message. Bounds are checked before every read; fields are views
+ * into the message (`subarray`), never copies. Numbers are little-endian as in MS-RDPBCGR; those of TPKT,
+ * X.224 and MCS (`uint16be`) are big-endian.
  */
 import { MalformedError } from '../../bytes/malformed.ts'
 

@@ -32,9 +32,7 @@ export interface Redirection {
   password?: Uint8Array
 }
 
-/**
- * Parses the bytes after the share control header of a PDU of type serverRedirection. Ignores further fields.
- */
+/** Parses the bytes after the share control header of a serverRedirection PDU. Ignores further fields. */
 export function parseRedirection(body: Uint8Array): Redirection {
   const reader = new ByteReader(body, 'server redirection')
   reader.skip(2)

@@ -140,10 +140,7 @@ export const LOGON_ERROR = {
   warning: 3,
 } as const
 
-/**
- * Parses share data of type saveSessionInfo. Ignores names of users and domains: they are those that the
- * bastion sent.
- */
+/** Parses share data of type saveSessionInfo, without its names: the bastion has sent them itself. */
 export function parseSessionInfo(body: Uint8Array): SessionInfo {
   const reader = new ByteReader(body, 'save session info')
   const type = reader.uint32()

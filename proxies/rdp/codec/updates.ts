@@ -1,6 +1,5 @@
 /**
- * Picture updates, the same on the slow path (MS-RDPBCGR 2.2.9.1.1) and the fast path (2.2.9.1.2): a code and
- * opaque data.
+ * Picture updates of both paths, slow (MS-RDPBCGR 2.2.9.1.1) and fast (2.2.9.1.2): a code and opaque data.
  */
 import { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'

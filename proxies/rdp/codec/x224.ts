@@ -44,10 +44,7 @@ export const NEGOTIATION_FAILURE = {
 export type NegotiationFailure = (typeof NEGOTIATION_FAILURE)[keyof typeof NEGOTIATION_FAILURE]
 
 export interface ConnectionRequest {
-  /**
-   * The line before the negotiation, without CR LF: `Cookie: mstshash=NAME`, or a routing token. Not
-   * authenticated.
-   */
+  /** The first line, without CR LF: `Cookie: mstshash=NAME`, or a routing token. Not authenticated. */
   cookie?: string
   /** Absent if the client does not negotiate: it has RDP's own security only. */
   negotiation?: { flags: number; protocols: number }

@@ -69,10 +69,7 @@ export interface BackConnectionOptions {
   view: TargetView
   /** The result of `forTarget`. */
   info: ClientInfo
-  /**
-   * Answers the target's licensing: the client, or a local licensee, for example after the client's own
-   * licensing.
-   */
+  /** Answers the target's licensing: the client, or a local licensee, as after the client's own licensing. */
   licensing: 'relayed' | Licensee
   visitor: BackVisitor
   write: (bytes: Uint8Array) => void
@@ -124,7 +121,7 @@ export class BackConnection {
   }
 
   /**
-   * Sends on the I/O channel: a response to `license`, or share PDUs. Throws RangeError over MCS_DATA_LIMIT.
+   * Sends a response to `license`, or share PDUs, on the I/O channel. Throws RangeError over MCS_DATA_LIMIT.
    */
   sendIo(data: Uint8Array): void {
     this.#write(buildDataRequest(this.#user, this.#ioChannel, data))

@@ -34,16 +34,11 @@ export const SETUP_MESSAGES = 100
 export interface FrontVisitor {
   /** The client's settings: a copy. */
   settings(data: ClientData): void
-  /**
-   * Login and password. The visitor then calls `licensed`, or `sendIo` with a target's licensing, or `close`.
-   */
+  /** Login and password. The visitor calls `licensed`, `sendIo` with a target's licensing, or `close`. */
   logon(info: ClientInfo): void
   /** A licensing message with a rebuilt security header; only until `licensed`. */
   license(data: Uint8Array): void
-  /**
-   * Share PDUs on the I/O channel, after `licensed`. Valid during the call only, as is the data of the
-   * callbacks below.
-   */
+  /** Share PDUs on the I/O channel. Valid during the call only, as is the data of the callbacks below. */
   io(data: Uint8Array): void
   /** A chunk on the client's virtual channel with this index. */
   channel(index: number, chunk: Uint8Array): void
@@ -81,10 +76,7 @@ export class FrontConnection {
     return FIRST_CHANNEL + this.#channels
   }
 
-  /**
-   * Receives bytes from TLS. Throws MalformedError, and the visitor's errors; the connection cannot continue
-   * after them.
-   */
+  /** Receives bytes from TLS. Throws MalformedError and the visitor's errors; the connection ends then. */
   receive(chunk: Uint8Array): void {
     if (this.#state === 'ended') return
     this.#framer.feed(chunk, (pdu) => {
@@ -219,9 +211,7 @@ export class FrontConnection {
     visitor.channel(index, data)
   }
 
-  /**
-   * Detects a licensing message that was under way when licensing ended otherwise; no share PDU has type 0.
-   */
+  /** Detects a late licensing message, when licensing has ended otherwise; no share PDU has type 0. */
   #isLateLicense(data: Uint8Array): boolean {
     const isLicense =
       4 <= data.length && (data[0]! & SECURITY_FLAG.license) !== 0 && data[2] === 0 && data[3] === 0

@@ -1,7 +1,6 @@
 /**
- * A client's first message, in clear text, and the response to it (MS-RDPBCGR 1.3.1.1, connection
- * initiation): reads the announced user name, and chooses TLS alone or CredSSP inside it. Refuses RDP's own
- * security.
+ * A client's first message and the response, in clear text (MS-RDPBCGR 1.3.1.1, connection initiation): the
+ * client's cookie, and the choice of TLS alone or CredSSP inside it. Refuses RDP's own security.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'

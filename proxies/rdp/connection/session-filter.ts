@@ -83,9 +83,7 @@ const FROM_TARGET: ReadonlySet<number> = new Set([
   DATA_PDU.statusInfo,
 ])
 
-/**
- * Share data that is forwarded from a client unchanged. Persistent bitmap keys mean nothing without caches.
- */
+/** Share data forwarded from a client unchanged. Persistent bitmap keys are useless without caches. */
 const FROM_CLIENT: ReadonlySet<number> = new Set([
   DATA_PDU.synchronize,
   DATA_PDU.fontList,
@@ -193,10 +191,7 @@ export class SessionFilter {
     return [...owed, buildDeactivateAll(this.#shareId)]
   }
 
-  /**
-   * Filters data of the target's I/O channel. Returns PDUs for the client, each for its own Send Data. Throws
-   * MalformedError.
-   */
+  /** Filters the target's I/O channel. Returns PDUs, each for its own Send Data. Throws MalformedError. */
   fromTarget(data: Uint8Array): Uint8Array[] {
     return parseShare(data)
       .map((pdu) => this.#targetPdu(pdu))
@@ -224,10 +219,7 @@ export class SessionFilter {
       .filter((bytes) => bytes !== undefined)
   }
 
-  /**
-   * Filters a fast-path PDU of the client. Returns it unchanged, or undefined to drop it, as in `fromClient`.
-   * Throws MalformedError.
-   */
+  /** Filters a fast-path PDU of the client: returns it, or undefined to drop it. Throws MalformedError. */
   fastPathFromClient(pdu: Uint8Array): Uint8Array | undefined {
     const events = parseFastPathInput(pdu)
     return this.#state === 'confirmed' && this.#visitor.input(events) ? pdu : undefined

@@ -1,6 +1,5 @@
 /**
- * Parts of a TLS server's certificate (X.509, RFC 5280) that CredSSP needs: the public key, and the hash for
- * channel bindings.
+ * CredSSP's use of a TLS certificate (X.509, RFC 5280): its public key, and the hash for channel bindings.
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -10,10 +9,7 @@ import { contextTag, DerReader, TAG } from './der.ts'
 
 const WHAT = 'certificate'
 
-/**
- * RFC 5929 4.1: the signature's hash, but SHA-256 for MD5 and SHA-1. Keyed by the identifier's value in
- * hexadecimal.
- */
+/** RFC 5929 4.1: the signature's hash, but SHA-256 for MD5 and SHA-1. Keyed by the OID's value in hex. */
 const SIGNATURE_HASHES: Readonly<Record<string, string>> = {
   '2a864886f70d010104': 'sha256',
   '2a864886f70d010105': 'sha256',
@@ -56,8 +52,8 @@ export function subjectPublicKey(certificate: Uint8Array): Uint8Array {
 }
 
 /**
- * Returns the MD5 of the channel bindings, or undefined if the signature defines no hash (Ed25519). Throws
- * MalformedError.
+ * Returns the MD5 of the channel bindings, or undefined if the signature has no hash (Ed25519). Throws
+ * MalformedError if the certificate cannot be parsed.
  */
 export function channelBindings(certificate: Uint8Array): Uint8Array | undefined {
   const outer = new DerReader(certificate, WHAT).enter(TAG.SEQUENCE)

@@ -27,10 +27,7 @@ export interface CredSspClientOptions {
 export interface ClientStep {
   /** A message for the target. */
   send?: Buffer
-  /**
-   * `send` holds the credentials, and RDP follows. A target that refuses them sends a last TSRequest with the
-   * reason.
-   */
+  /** `send` holds the credentials; RDP follows, or a last TSRequest with the reason of a refusal. */
   isDone: boolean
 }
 
@@ -60,10 +57,7 @@ export class CredSspClient {
     return buildTsRequest({ version: VERSION, negoToken: this.#options.mechanism.start() })
   }
 
-  /**
-   * Receives a whole TSRequest from the target. Throws MalformedError, and CredSspError if the sign-in has
-   * failed.
-   */
+  /** Receives a whole TSRequest. Throws MalformedError, and CredSspError if the sign-in has failed. */
   receive(bytes: Uint8Array): ClientStep {
     const request = parseTsRequest(bytes)
     if (request.errorCode) throw refusalOf(request.errorCode)

@@ -19,10 +19,7 @@ type State =
       list: Uint8Array
       /** The choice was sent, with the first token of this side. */
       isTold: boolean
-      /**
-       * The client preferred another mechanism: a signature must show that the list was not changed on the
-       * way.
-       */
+      /** The client preferred another mechanism: a signature must prove that the list was not changed. */
       needsSignature: boolean
       /** mechListMIC of the token that is being judged. */
       signature: Uint8Array | undefined

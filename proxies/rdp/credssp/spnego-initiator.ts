@@ -51,9 +51,7 @@ export class SpnegoInitiator implements Initiator {
     return buildResponse({ token: answer, signature })
   }
 
-  /**
-   * Returns the first token of the mechanism that the target prefers, or undefined if it chose our first one.
-   */
+  /** Returns the first token of the target's mechanism, or undefined if the target chose our first one. */
   #agree(mechanism: Uint8Array | undefined): Uint8Array | undefined {
     if (this.#isAgreed || mechanism === undefined) return undefined
     this.#isAgreed = true

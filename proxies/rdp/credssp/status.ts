@@ -1,7 +1,4 @@
-/**
- * NTSTATUS and SECURITY_STATUS codes (MS-ERREF 2.3, 2.1) of refused sign-ins, sent by targets and by this
- * server.
- */
+/** Codes of refused sign-ins, sent and received: NTSTATUS and SECURITY_STATUS (MS-ERREF 2.3, 2.1). */
 import { CredSspError, type RefusalReason } from '../gss/errors.ts'
 
 /** Codes that this server sends. */

@@ -80,9 +80,7 @@ export class TsRequestSplitter {
     return message
   }
 
-  /**
-   * Bytes that are certainly missing from the next message; valid only after `next` has returned undefined.
-   */
+  /** Bytes certainly missing from the next message; valid only after `next` has returned undefined. */
   get wanted(): number {
     const head = readHead(this.#pending, 0, WHAT)
     return head ? head.size + head.length - this.#pending.length : 1

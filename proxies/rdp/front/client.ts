@@ -10,10 +10,7 @@ import type { ClientInfo } from '../codec/client-info.ts'
 import { DISCONNECT_REASON } from '../codec/mcs.ts'
 import { FrontConnection, type FrontVisitor } from '../connection/front-connection.ts'
 
-/**
- * Receives the client's messages. Bytes are valid during the call only; throwing MalformedError breaks the
- * connection.
- */
+/** Receives the client's messages, valid during the call only. May throw MalformedError. */
 export interface ClientHandler {
   /** Share PDUs on the I/O channel. */
   io(data: Uint8Array): void

@@ -1,7 +1,4 @@
-/**
- * Errors that end a CredSSP exchange, other than malformed bytes; the reasons are distinct for users and the
- * audit log.
- */
+/** Errors that end a CredSSP exchange, except malformed bytes, by reason for users and the audit log. */
 
 /** The target refuses the account. */
 export const ACCOUNT_REASONS = [

@@ -4,10 +4,7 @@
  */
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 
-/**
- * Protects messages once authentication has completed. Each message is sealed with a sequence number, so
- * order matters.
- */
+/** Protects messages after the authentication. Messages are sealed by sequence number, so order matters. */
 export interface SecurityContext {
   wrap(plain: Uint8Array): Uint8Array
   /** Returns undefined if the peer has not sealed these bytes, or not as the next ones. */
@@ -24,10 +21,7 @@ export interface Initiator {
   readonly oid: Uint8Array
   /** Returns the first token. */
   start(): Uint8Array
-  /**
-   * Returns the response to the peer's token, or undefined if none is needed. Throws MalformedError and
-   * CredSspError.
-   */
+  /** Returns the next token, or undefined if none is needed. Throws MalformedError and CredSspError. */
   step(token: Uint8Array): Uint8Array | undefined
   /** Set once this side has everything it needs. */
   readonly context: SecurityContext | undefined
@@ -47,9 +41,6 @@ export interface Acceptor {
   readonly oid: Uint8Array
   /** Throws MalformedError and CredSspError. */
   step(token: Uint8Array): AcceptorStep
-  /**
-   * Continues with the session base key of a correct proof, or undefined for a wrong one. Throws as `step`
-   * does.
-   */
+  /** Continues with the session base key of a correct proof, or undefined for a wrong one. */
   judged(key: Uint8Array | undefined): AcceptorStep
 }

@@ -1,6 +1,5 @@
 /**
- * The public key of a licensing server, from a proprietary certificate of Terminal Services or from X.509
- * (MS-RDPBCGR 2.2.1.4.3.1).
+ * The public key of a licensing server, from a proprietary or an X.509 certificate (MS-RDPBCGR 2.2.1.4.3.1).
  */
 import { Buffer } from 'node:buffer'
 import { createPublicKey, type KeyObject } from 'node:crypto'
@@ -46,10 +45,7 @@ export function modulusLength(key: KeyObject): number {
 
 const isModulus = (bytes: number) => MODULUS.least <= bytes && bytes <= MODULUS.most
 
-/**
- * Reads an RSA_PUBLIC_KEY, with little-endian numbers. Its signature proves nothing: the signing key is
- * published.
- */
+/** Reads an RSA_PUBLIC_KEY (little-endian). Its signature proves nothing: the signing key is published. */
 function proprietaryKey(reader: ByteReader): KeyObject {
   reader.expect('signature algorithm', reader.uint32(), ALGORITHM)
   reader.expect('key algorithm', reader.uint32(), ALGORITHM)

@@ -32,10 +32,7 @@ export interface LocalDisplayOptions {
   client: DisplayClient
   /** Size of the desktop. Default: the client's requested size. */
   size?: Size
-  /**
-   * Bits per pixel. Default: the client's requested depth. A desktop that replaces another should keep its
-   * depth.
-   */
+  /** Bits per pixel. Default: the client's requested depth. A replacement should keep the desktop's depth. */
   depth?: number
   /** Milliseconds of a monotonic clock. */
   now?: () => number
@@ -100,8 +97,7 @@ export class LocalDisplay {
   }
 
   /**
-   * Shows the screen in the desktop's size. `onOutcome` is called once, and never after another screen has
-   * replaced it.
+   * Shows the screen in the desktop's size. `onOutcome` is called once, unless another screen replaces it.
    */
   show<Outcome>(screen: Screen<Outcome>, onOutcome?: (outcome: Outcome) => void): void {
     const { width, height } = this.size

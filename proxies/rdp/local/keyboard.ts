@@ -1,7 +1,4 @@
-/**
- * Converts a client's keys and characters to text and named keys for the bastion's own screens (MS-RDPBCGR
- * 2.2.8.1.1.3.1.1).
- */
+/** Converts a client's keys to text and named keys for the bastion's screens (MS-RDPBCGR 2.2.8.1.1.3.1.1). */
 import { aloneOf, marked } from '../../desktop/screens/accents.ts'
 import type { KeyPress, NamedKey } from '../../desktop/screens/screen.ts'
 import type { InputEvent } from '../codec/input.ts'

@@ -89,9 +89,7 @@ const SPANISH: Source = {
   deadAltGr: '~',
 }
 
-/**
- * By Windows' language and country id. Ireland shares the UK's keys; Austria and Luxembourg share Germany's.
- */
+/** By Windows' language and country id. Ireland has the UK's keys, Austria and Luxembourg Germany's. */
 const LAYOUTS: Readonly<Record<number, Source>> = {
   1033: US,
   2057: UK,
@@ -107,10 +105,7 @@ const LAYOUTS: Readonly<Record<number, Source>> = {
 const UNKNOWN: Source = { ...US, name: 'US, as yours is not known here' }
 const built = new Map<Source, Layout>()
 
-/**
- * Finds the layout by CS_CORE's keyboardLayout, whose lower half is the language. Unknown layouts count as
- * US.
- */
+/** Finds the layout by keyboardLayout of CS_CORE, whose lower half is the language. Default: US. */
 export function layoutOf(keyboardLayout: number): Layout {
   const source = LAYOUTS[keyboardLayout & 0xffff] ?? UNKNOWN
   const layout = built.get(source) ?? build(source)

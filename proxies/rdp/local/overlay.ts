@@ -58,8 +58,7 @@ export class Overlay {
   }
 
   /**
-   * The client has confirmed this desktop. Shows nothing at 8 bits per pixel, since the palette is the
-   * target's.
+   * The client has confirmed this desktop. Shows nothing at 8 bits per pixel: the palette is the target's.
    */
   desktop(desktop: Desktop): void {
     this.deactivated()

@@ -1,7 +1,6 @@
 /**
  * Planar bitmaps of 32 bits per pixel (MS-RDPEGDI 2.2.2.5.1): each plane is run-length encoded by row, as
- * differences from the row before. Includes an alpha plane, which clients ignore, because old clients require
- * it.
+ * differences from the row before. Includes an unused alpha plane, which old clients require.
  */
 import { Buffer } from 'node:buffer'
 
@@ -11,9 +10,7 @@ const OPAQUE = 0xff
 /** Raw values per segment, and repetitions of the last of them. */
 const RAW_LIMIT = 15
 const SHORT_RUN = 15
-/**
- * A segment of only a run: if the low bits are 1 or 2, the length is that many times 16, plus the high bits.
- */
+/** A segment of only a run: with low bits 1 or 2, the length is that many times 16, plus the high bits. */
 const RUN_LIMIT = 47
 /** Shorter runs would be ambiguous with those. */
 const SHORTEST_RUN = 3

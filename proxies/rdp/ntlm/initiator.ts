@@ -88,10 +88,7 @@ export class NtlmInitiator implements Initiator {
     return message
   }
 
-  /**
-   * Builds the client's challenge (2.2.2.7), which the proof covers: with the bindings, and the flag of a
-   * MIC.
-   */
+  /** Builds the client's challenge (2.2.2.7), covered by the proof: the bindings, and the flag of a MIC. */
   #temp(targetInfo: Uint8Array): Buffer {
     const { channelBindings, service, random, now } = this.#options
     const theirs = parseAvPairs(targetInfo)

@@ -1,7 +1,4 @@
-/**
- * Sealed and signed messages of a session (MS-NLMP 3.4.2 to 3.4.4), with extended session security and 128
- * bits.
- */
+/** Sealed and signed messages (MS-NLMP 3.4.2 to 3.4.4), with extended session security and 128 bits. */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
 import { hmacMd5 } from '../../../src/model/ntlm-auth.ts'

@@ -1,7 +1,4 @@
-/**
- * Derives a session's channel policy from rights and connection policy, and names the right that each channel
- * needs.
- */
+/** A session's channel policy, from rights and connection policy, and the right that each channel needs. */
 import { dynamicChannelFlaw, type RdpOptions } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import type { ChannelPolicy, KnownChannel } from '../channels/plan.ts'

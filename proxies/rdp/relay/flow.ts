@@ -70,10 +70,7 @@ export class Flow {
     if (isLeft) this.#hold.take()
   }
 
-  /**
-   * Holds a PDU of the fast path or the I/O channel that contains input, if input must wait. Returns whether
-   * it did.
-   */
+  /** Holds a PDU of the fast path or the I/O channel if it contains input that must wait. */
   holds(isFast: boolean, pdu: Uint8Array): boolean {
     if (!this.#mustWait || !(isFast || hasInput(pdu))) return false
     this.#hold.add(isFast, pdu)

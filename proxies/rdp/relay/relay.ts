@@ -42,9 +42,8 @@ export interface RelayOptions {
   /** As Opened.redirect. */
   redirect: (redirection: Redirection, signal: AbortSignal) => Promise<RdpTarget>
   /**
-   * The session has ended for this reason, which can be shown to the client; `code` is for a following Set
-   * Error Info (ERROR_INFO), `desktop` the target's last one, now deactivated. The receiver closes the
-   * connection.
+   * The session has ended for this reason, which can be shown to the client. `code` is for a following Set
+   * Error Info, `desktop` the target's last one, now deactivated. The receiver closes the connection.
    */
   onLastWords: (desktop: Desktop | undefined, reason: string, code: number) => void
   /** Both sides are closed, and the session is sealed and accounted for. */

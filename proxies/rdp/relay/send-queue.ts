@@ -1,7 +1,4 @@
-/**
- * Queues all data for a client during a session: one write per turn, and for strict sessions only after it is
- * recorded.
- */
+/** Queues a session's data for the client: one write per turn, for strict sessions once it is recorded. */
 import { Gather } from '../../net/gather.ts'
 import { Sender } from '../../net/sender.ts'
 import { type ProvenClient, ProvenOutput } from '../../session/proven-output.ts'

@@ -1,7 +1,4 @@
-/**
- * The virtual channels of one session: filters each by rights, and logs them in the audit log and the
- * recording.
- */
+/** A session's virtual channels: filters each by rights, and logs to the audit log and the recording. */
 import type { Right } from '../../../src/model/rights.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ClipboardAccount, copiedText } from '../../desktop/clipboard-account.ts'
@@ -244,8 +241,7 @@ export class SessionChannels {
         if (right) this.#opened(right, name)
         else if (name !== DISPLAY_CONTROL) this.#opened('RDP', name)
       },
-      // Drops other messages: any program of the account can open the channel, and could send data past the
-      // clipboard's rights.
+      // Drops other messages: a program could open the channel and bypass the clipboard's rights.
       data: (from, name, message) => {
         if (name !== DISPLAY_CONTROL) return true
         if (message.kind !== 'data') return false

@@ -41,9 +41,7 @@ export class RdpSession extends ProxySession {
     return session
   }
 
-  /**
-   * Logs that a request for this right was refused. Shows it to the user once, if the client requested it.
-   */
+  /** Logs that a request for this right was refused. Shows it once to a user whose client requested it. */
   refuses(right: Right, destination?: string, isAskedFor = true): void {
     const isMissing = !this.rights.has(right)
     this.denied(right, isMissing ? 'the right is missing' : 'the session is for viewing only', destination)
