@@ -20,10 +20,7 @@ const DOS_NAME = 8
 /** Component and packet id as one number: packets of the core component end in 0x4472. */
 const CORE = 0x4472
 const PRINTER = 0x5052
-/**
- * Packets of the printer component, sent by servers only (MS-RDPEPC): settings to keep, and XPS as jobs'
- * format.
- */
+/** Packets of the printer component, sent by servers only (MS-RDPEPC): settings to keep, and the XPS flag. */
 export const PRINTER_PACKET = { cacheData: 0x5043, usingXps: 0x5543 } as const
 export const DEVICE_PACKET = {
   serverAnnounce: 0x496e,

@@ -1,6 +1,4 @@
-/**
- * Picture updates of both paths, slow (MS-RDPBCGR 2.2.9.1.1) and fast (2.2.9.1.2): a code and opaque data.
- */
+/** Picture updates of both paths, slow (MS-RDPBCGR 2.2.9.1.1) and fast (2.2.9.1.2): a code and data. */
 import { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'

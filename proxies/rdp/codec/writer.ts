@@ -1,6 +1,4 @@
-/**
- * Writes the numbers and fields of one RDP message, little-endian, or big-endian if the name ends in `be`.
- */
+/** Writes the numbers and fields of one RDP message: little-endian, big-endian if the name ends in `be`. */
 import { Buffer } from 'node:buffer'
 
 export class ByteWriter {

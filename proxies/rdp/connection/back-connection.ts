@@ -120,9 +120,7 @@ export class BackConnection {
     })
   }
 
-  /**
-   * Sends a response to `license`, or share PDUs, on the I/O channel. Throws RangeError over MCS_DATA_LIMIT.
-   */
+  /** Sends a response to `license`, or share PDUs, on the I/O channel. Throws RangeError if too long. */
   sendIo(data: Uint8Array): void {
     this.#write(buildDataRequest(this.#user, this.#ioChannel, data))
   }

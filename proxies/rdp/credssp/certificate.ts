@@ -1,6 +1,4 @@
-/**
- * CredSSP's use of a TLS certificate (X.509, RFC 5280): its public key, and the hash for channel bindings.
- */
+/** CredSSP's use of a TLS certificate (X.509, RFC 5280): its public key and the hash for channel bindings. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { MalformedError } from '../../bytes/malformed.ts'

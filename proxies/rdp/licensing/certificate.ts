@@ -1,6 +1,4 @@
-/**
- * The public key of a licensing server, from a proprietary or an X.509 certificate (MS-RDPBCGR 2.2.1.4.3.1).
- */
+/** The public key of a licensing server, from a proprietary or X.509 certificate (MS-RDPBCGR 2.2.1.4.3.1). */
 import { Buffer } from 'node:buffer'
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { MalformedError } from '../../bytes/malformed.ts'

@@ -96,9 +96,7 @@ export class LocalDisplay {
     return this.#keyboard.name
   }
 
-  /**
-   * Shows the screen in the desktop's size. `onOutcome` is called once, unless another screen replaces it.
-   */
+  /** Shows the screen in the desktop's size. Calls `onOutcome` once, unless another screen replaces it. */
   show<Outcome>(screen: Screen<Outcome>, onOutcome?: (outcome: Outcome) => void): void {
     const { width, height } = this.size
     if (screen.width !== width || screen.height !== height) screen.resize(this.size)

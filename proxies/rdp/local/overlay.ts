@@ -57,9 +57,7 @@ export class Overlay {
     this.#now = options.now ?? (() => performance.now())
   }
 
-  /**
-   * The client has confirmed this desktop. Shows nothing at 8 bits per pixel: the palette is the target's.
-   */
+  /** The client has confirmed this desktop. Shows nothing at 8 bits per pixel: the target has the palette. */
   desktop(desktop: Desktop): void {
     this.deactivated()
     if (desktop.depth !== 8) this.#desktop = { ...desktop, depth: depthFor(desktop.depth) }

@@ -1,4 +1,4 @@
-/** Time of the client's last input; its effect is still recorded for a moment, whoever ends the session. */
+/** Time of the client's last input; its effect is still recorded for a moment, whatever ends the session. */
 
 /** Milliseconds for which the effect of input is recorded. */
 export const LAST_EFFECT_MS = 1_000

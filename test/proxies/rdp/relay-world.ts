@@ -1,7 +1,4 @@
-/**
- * A relay between a test client and a test target, in memory and byte by byte, with a session of given
- * rights.
- */
+/** A relay between a test client and a test target, in memory, with a session of given rights. */
 import { Buffer } from 'node:buffer'
 import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import type { LogonWatch } from '../../../proxies/rdp/back/logon-watch.ts'
@@ -55,10 +52,7 @@ export interface End {
   fastPath(pdu: Uint8Array): void
   /** Sends a whole message on the channel of this name, if there is one. */
   channel(name: string, message: Uint8Array): void
-  /**
-   * Returns the data received since the last call: of the I/O channel, the fast path, and messages by
-   * channel.
-   */
+  /** Returns the data received since the last call: I/O channel, fast path, and messages by channel. */
   heard(): { io: Buffer[]; fastPath: Buffer[]; channels: [name: string, message: Buffer][] }
   disconnects: number[]
 }
@@ -316,10 +310,7 @@ export function wholeOf({ width, height }: { width: number; height: number }): U
   return { code: UPDATE.bitmap, data: Buffer.from(Uint16Array.from(numbers).buffer) }
 }
 
-/**
- * A world whose client has the target's desktop, fully drawn unless `isBlank`, and nothing heard or recorded
- * yet.
- */
+/** A world whose client has the target's desktop, drawn unless `isBlank`, with nothing heard or recorded. */
 export async function newWorldWithDesktop(given?: WorldOptions): Promise<World> {
   const world = await newWorld(given)
   world.target.offer()

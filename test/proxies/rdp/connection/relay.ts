@@ -1,6 +1,4 @@
-/**
- * Front and back of RDP joined by the filter, on loopback: the bastion without rights, recording and texts.
- */
+/** Front and back of RDP joined by the filter on loopback: the bastion without rights and recording. */
 import type { TLSSocket } from 'node:tls'
 import type { SendChunk, Side } from '../../../../proxies/rdp/channels/direction.ts'
 import type { Desktop } from '../../../../proxies/rdp/codec/capabilities.ts'

@@ -140,9 +140,7 @@ export interface TargetLogin {
   certificate?: Buffer
 }
 
-/**
- * Signs in at a target. Resolves with the connection after sending the password, or rejects with the reason.
- */
+/** Signs in at a target. Resolves with the connection once the password is sent. */
 export async function signIn(login: TargetLogin): Promise<TLSSocket> {
   const { port, user, password, domain = '', isSpnego = false } = login
   const socket = await connectTarget(port)

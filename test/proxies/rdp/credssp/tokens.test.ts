@@ -132,7 +132,7 @@ test('what is taken from a certificate is what Node and OpenSSL take', async () 
 describe('SPNEGO', () => {
   const OTHER_OID = bytes('06092a864886f712010202')
 
-  /** A mechanism that sends the same token forever. */
+  /** A mechanism that never completes. */
   const other = (): Initiator => ({
     oid: OTHER_OID,
     context: undefined,

@@ -1,6 +1,4 @@
-/**
- * A licensing server of Remote Desktop Services, as in MS-RDPELE 3.3: it issues a license to every client.
- */
+/** A licensing server of Remote Desktop Services (MS-RDPELE 3.3), which issues a license to every client. */
 import { constants, createHash, generateKeyPairSync, type KeyObject, privateDecrypt } from 'node:crypto'
 import {
   buildLicense,

@@ -1,7 +1,4 @@
-/**
- * A session's virtual channels, by its rights: forwarded data, and events in audit log, recording and
- * notices.
- */
+/** A session's virtual channels, by rights: forwarded data, audit log, recording and notices. */
 import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
