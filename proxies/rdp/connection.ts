@@ -59,7 +59,7 @@ export class RdpConnection implements ProxyConnection {
     client.onBroken = (error) => void this.#leave('failure', error.message)
     const leave = (reason: string, error: number) => () => void this.#leave('failure', reason, error)
     this.#idle = setTimeout(leave('nothing was done in time', ERROR_INFO.idleTimeout), OWN_SCREENS_MS)
-    const late = leave('nobody has signed in in time', ERROR_INFO.logonTimeout)
+    const late = leave('the user has not signed in in time', ERROR_INFO.logonTimeout)
     this.#late = setTimeout(late, graceMs * GRACE_PART)
   }
 

@@ -89,7 +89,7 @@ class Attempt {
   #logon(): TargetLogon {
     const found = this.#session.credentials.find(({ type }) => type === 'password')
     if (!found || !('password' in found)) {
-      throw new TargetError(`${this.#name} lets nobody in without a password, and the account has none here`)
+      throw new TargetError(`${this.#name} requires a password, and the account has none here`)
     }
     const logon = { ...splitLogin(this.#session.target.login), password: found.password }
     const flaw = logonFlaw(logon)

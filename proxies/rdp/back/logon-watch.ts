@@ -43,7 +43,7 @@ export class LogonWatch {
     this.#timer = setTimeout(
       () =>
         this.#refuse(
-          `${name} has not said within ${seconds} s that the account is logged in: most likely the user name or the password is wrong, or it asks for something before it lets anybody in`,
+          `${name} has not reported within ${seconds} s that the account is logged in: most likely the user name or the password is wrong, or it requires more before the logon`,
         ),
       seconds * 1000,
     )
@@ -93,7 +93,7 @@ export class LogonWatch {
         this.#refuse(`${name} refused the logon: the account has no right to log in by remote desktop`)
         return
       case LOGON_NOTIFICATION.disconnectRefused:
-        this.#refuse(`${name} refused the logon: somebody else is logged in there and would not leave`)
+        this.#refuse(`${name} refused the logon: another user is logged in there and did not agree to leave`)
         return
       case LOGON_NOTIFICATION.sessionTerminate:
         this.#refuse(`${name} refused the logon: it ends the session`)

@@ -108,7 +108,7 @@ export function logonFlaw({ domain, login, password }: TargetLogon): string | un
   const limit = INFO_TEXT_LIMIT / 2 - 1
   // Lengths count UTF-16 code units, as JavaScript's do.
   const isLong = Math.max(domain.length, login.length, password.length) > limit
-  return isLong ? `RDP takes logins and passwords of at most ${limit} characters` : undefined
+  return isLong ? `RDP accepts logins and passwords of at most ${limit} characters` : undefined
 }
 
 /** xrdp refuses a client that lacks any of these. */

@@ -77,7 +77,7 @@ function readNumber(reader: ByteReader, width: number): number {
   return width === 1 ? reader.uint16() : reader.uint32()
 }
 
-/** Returns a `capabilities` message with the version limited to what `parseDynamic` supports. */
+/** Returns a `capabilities` message, limited to the versions that `parseDynamic` supports. */
 export function limitVersion(bytes: Uint8Array): Buffer {
   const copy = Buffer.from(bytes)
   copy.writeUInt16LE(Math.min(copy.readUInt16LE(2), HIGHEST_VERSION), 2)

@@ -44,7 +44,7 @@ export class UpdateAssembler {
     return this.#code !== undefined
   }
 
-  /** The client has received the begin of the current update. */
+  /** The client has received the start of the current update. */
   get isWithinShown(): boolean {
     return this.isWithinUpdate && !this.#isSkipped
   }

@@ -39,7 +39,7 @@ import { wordsOfErrorInfo } from './error-info.ts'
 const LICENSE_WORDS: Readonly<Record<number, string>> = {
   [LICENSE_ERROR.noLicenseServer]: 'it finds no license server for remote desktops',
   [LICENSE_ERROR.noLicense]: 'there is no license for remote desktops left',
-  [LICENSE_ERROR.invalidClient]: 'its licensing does not take the bastion for a client',
+  [LICENSE_ERROR.invalidClient]: 'its licensing does not accept the bastion as a client',
 }
 
 export interface BackVisitor {
@@ -194,7 +194,7 @@ export class BackConnection {
   #attached(message: McsMessage & { kind: 'attach-confirm' }): void {
     this.#require('attach-confirm', message)
     if (message.result !== MCS_RESULT.successful) {
-      throw new TargetError(`the target takes no user (MCS result ${message.result})`)
+      throw new TargetError(`the target refuses the user (MCS result ${message.result})`)
     }
     this.#user = message.user
     this.#toJoin = [message.user, this.#ioChannel, ...this.#channels]

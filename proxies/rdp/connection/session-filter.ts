@@ -163,12 +163,12 @@ export class SessionFilter {
     return this.#drawsAgain
   }
 
-  /** The client has received the begin of an update, and its rest is missing. */
+  /** The client has received the start of an update, and its rest is missing. */
   get isWithinUpdate(): boolean {
     return this.#assembler.isWithinShown
   }
 
-  /** The target has sent the begin of an update, whether or not it was sent to the client. */
+  /** The target has sent the start of an update, whether or not it was sent to the client. */
   get isOwed(): boolean {
     return this.#assembler.isWithinUpdate
   }

@@ -132,7 +132,7 @@ export class CredSspClient {
     if (!found || !isBinding('server', this.#binding, found)) {
       throw new CredSspError(
         'altered',
-        'the target does not have the key that its TLS certificate shows: somebody stands between, or it does not know the password',
+        'the target does not have the key of its TLS certificate: there may be a man in the middle, or it does not know the password',
       )
     }
     this.#stage = 'done'

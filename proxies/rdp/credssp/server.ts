@@ -143,7 +143,10 @@ export class CredSspServer {
     }
     const found = this.#context!.unwrap(pubKeyAuth)
     if (!found || !isBinding('client', binding, found)) {
-      throw new CredSspError('altered', 'the client sees another key than ours: somebody stands between')
+      throw new CredSspError(
+        'altered',
+        'the client sees a different public key: there may be a man in the middle',
+      )
     }
     this.#stage = 'credentials'
     const answer = this.#context!.wrap(bindingOf('server', binding))

@@ -19,7 +19,10 @@ const NTLM_OFF: Meaning = ['ntlm_off', 'it does not allow NTLM, or not for this 
 const DELEGATION: Meaning = ['delegation', 'a policy forbids handing the password over']
 const AUTHORITY: Meaning = ['no_authority', 'it reaches no domain controller']
 const CLOCK: Meaning = ['clock', "its clock differs too much from the domain controller's"]
-const ALTERED: Meaning = ['altered', 'what arrived there is not what was sent here: somebody stands between']
+const ALTERED: Meaning = [
+  'altered',
+  'the bytes that it received are not those that were sent: there may be a man in the middle',
+]
 const NO_RIGHT: Meaning = ['no_right', 'the account has no right to log in by remote desktop']
 
 const MEANINGS: ReadonlyMap<number, Meaning> = new Map([

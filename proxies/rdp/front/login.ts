@@ -2,8 +2,8 @@
 
 /**
  * Joins the fields. A client splits the typed text at the first backslash, `DOMAIN\LOGIN`, or sends it whole.
- * A Windows domain has no meaning here; a part before the backslash with a separator of login strings is no
- * domain, but the begin of a login string: `alice:CORP\admin@srv1`.
+ * A Windows domain has no meaning here. A first part with a separator of login strings is no domain, but the
+ * start of a login string: `alice:CORP\admin@srv1`.
  */
 export function loginOf({ domain, login }: { domain: string; login: string }): string {
   const whole = domain === '' ? login : `${domain}\\${login}`

@@ -150,7 +150,7 @@ export class LocalDisplay {
     try {
       await new Promise<void>((resolve, reject) => {
         this.#onReady = resolve
-        const late = () => reject(new Error('the client does not take the desktop that it is offered'))
+        const late = () => reject(new Error('the client does not confirm the desktop that it is offered'))
         timer = setTimeout(late, RELEASE_MS)
       })
     } finally {

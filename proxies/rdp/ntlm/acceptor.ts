@@ -86,7 +86,7 @@ export class NtlmAcceptor implements Acceptor {
     if (missing !== 0) {
       throw new CredSspError(
         'weak',
-        `the client's NTLM leaves out what protects the password (flags 0x${missing.toString(16)})`,
+        `the client's NTLM does not protect the password (flags 0x${missing.toString(16)})`,
       )
     }
     const { name, random, now } = this.#options
@@ -122,14 +122,14 @@ export class NtlmAcceptor implements Acceptor {
     if (ntResponse.length < PROOF_LENGTH + TEMP_HEAD) {
       throw new CredSspError(
         'weak',
-        'the client proves its password by NTLMv1 or not at all, and needs NTLMv2',
+        'the client uses NTLMv1 or no proof of its password, and NTLMv2 is required',
       )
     }
     const missing = (NEEDED_FLAGS & ~flags) >>> 0
     if (missing !== 0 || encryptedSessionKey.length !== 16) {
       throw new CredSspError(
         'weak',
-        `the client's NTLM left out at its end what protects the password (flags 0x${missing.toString(16)})`,
+        `the client's NTLM does not protect the password at the end (flags 0x${missing.toString(16)})`,
       )
     }
     const avFlags = avValue(parseAvPairs(ntResponse.subarray(PROOF_LENGTH + TEMP_HEAD)), AV.FLAGS)
@@ -147,7 +147,7 @@ export class NtlmAcceptor implements Acceptor {
     if (theirs.length === ours.length && timingSafeEqual(theirs, ours)) return
     throw new CredSspError(
       'altered',
-      'the client is bound to another TLS connection than this one: somebody stands between',
+      'the client is bound to a different TLS connection: there may be a man in the middle',
     )
   }
 }

@@ -62,7 +62,7 @@ export class NtlmInitiator implements Initiator {
     if (missing !== 0) {
       throw new CredSspError(
         'weak',
-        `the target's NTLM leaves out what protects the password (flags 0x${missing.toString(16)})`,
+        `the target's NTLM does not protect the password (flags 0x${missing.toString(16)})`,
       )
     }
     const { user, domain, hash, workstation, random } = this.#options

@@ -51,7 +51,7 @@ export function rightOfChannel(known: KnownChannel | undefined): Right | undefin
 }
 
 /**
- * Reports whether the client requested what this right allows. For audio the flags of its Client Info show
+ * Reports whether the client requested the feature of this right. For audio the flags of its Client Info show
  * it; clients join the channels of audio and devices whether or not their user needs them.
  */
 export function isAskedFor(right: Right, flags: number): boolean {

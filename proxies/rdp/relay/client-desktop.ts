@@ -16,8 +16,8 @@ export function drawFor(client: RdpClient, { takesFastPath, shareId }: SessionFi
 }
 
 /**
- * Deactivates the target's desktop on the client. Resolves to false if the client was offered a desktop and
- * does not confirm it: no other can be shown then. Drops what the client sends meanwhile.
+ * Deactivates the target's desktop on the client, and drops the client's data meanwhile. Resolves to false if
+ * the client does not confirm the desktop last offered: no other can be shown then.
  */
 export async function takeAway(client: RdpClient, filter: SessionFilter): Promise<boolean> {
   if (filter.isOffered && !(await agreed(client, filter))) return false

@@ -45,7 +45,7 @@ export class DesktopWatch {
   offered(): void {
     this.#stall.answered()
     this.#offer ??= setTimeout(
-      () => this.#options.onStall(`the client did not take the desktop in ${CONFIRM_MS / 1000} s`),
+      () => this.#options.onStall(`the client did not confirm the desktop in ${CONFIRM_MS / 1000} s`),
       CONFIRM_MS,
     )
   }

@@ -65,7 +65,7 @@ export class SendQueue {
     return this.#written
   }
 
-  /** The client has received the begin of an update and not its end: it accepts nothing else. */
+  /** The client has received the start of an update and not its end: it accepts nothing else. */
   get isWithinUpdate(): boolean {
     return this.#isWithinUpdate
   }

@@ -30,7 +30,7 @@ export async function sentOn(options: SentOnOptions): Promise<RdpTarget> {
   try {
     if (!(await takeAway(client, filter))) {
       throw new TargetError(
-        'the client did not take the desktop that it was offered, so that no other can be',
+        'the client did not confirm the desktop that it was offered, so no other can be offered',
       )
     }
     target = await redirect(redirection, signal)

@@ -34,7 +34,7 @@ export class RdpSession extends ProxySession {
     })
   }
 
-  /** Takes over what the gate has opened. @throws TargetError when it cannot be recorded */
+  /** Creates the session and begins its recording. Rejects with TargetError if it cannot be recorded. */
   static async of(opened: OpenSession, gate: Gate): Promise<RdpSession> {
     const session = new RdpSession(opened, gate)
     await session.begin(opened)

@@ -171,7 +171,7 @@ describe('a sign-in by NLA', () => {
 })
 
 test.each([
-  ['no password', {}, 'lets nobody in without a password'],
+  ['no password', {}, 'requires a password'],
   ['a password that RDP has no room for', { password: 'x'.repeat(256) }, 'at most 255 characters'],
 ])('%s: nobody is dialled', async (_, credential, words) => {
   const error = await openTarget({ login: LOGIN.login, port: 1, ...credential }).catch((error) => error)

@@ -76,9 +76,13 @@ test.each<[string, (watch: LogonWatch) => void, string]>([
   [
     'error information',
     (watch) => watch.errorInfo(ERROR_INFO.serverDenied),
-    'refused the logon: it takes no connections now',
+    'refused the logon: it accepts no connections now',
   ],
-  ['time', () => vi.advanceTimersByTime(30_000), 'has not said within 30 s that the account is logged in'],
+  [
+    'time',
+    () => vi.advanceTimersByTime(30_000),
+    'has not reported within 30 s that the account is logged in',
+  ],
   [
     'the connection log of xrdp, in pieces',
     (watch) => {

@@ -150,7 +150,7 @@ describeWithPeers('FreeRDP’s shadow', [...SHADOW_PEERS, ...SCREEN_PEERS], () =
     const watched = await openTarget({ port, ...login, rdp: { logonWait: 1 } })
     const desktop = await drawn(watched)
     expect(await judged(desktop)).toEqual({
-      refused: expect.stringContaining('has not said within 1 s that the account is logged in'),
+      refused: expect.stringContaining('has not reported within 1 s that the account is logged in'),
     })
   })
 })

@@ -248,8 +248,8 @@ describe('a client that', () => {
       ['MIC', (token) => token.writeUInt32LE(64, 12 + 4)],
       // The MIC is present, and the data that the password signs does not announce it.
       ['MIC', (token) => token.writeUInt32LE(0, token.indexOf(SAYS_MIC) + 4)],
-      ['protects', (token) => token.writeUInt32LE((token.readUInt32LE(60) & ~FLAG.SEAL) >>> 0, 60)],
-      ['protects', (token) => token.writeUInt16LE(0, 52)],
+      ['protect', (token) => token.writeUInt32LE((token.readUInt32LE(60) & ~FLAG.SEAL) >>> 0, 60)],
+      ['protect', (token) => token.writeUInt16LE(0, 52)],
     ]
     for (const [words, change] of changes) {
       const server = createServer()

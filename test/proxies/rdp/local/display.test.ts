@@ -443,7 +443,7 @@ describe('outcomes and the hand-over', () => {
     expect(released).toHaveBeenCalledOnce()
     expect(one.client.deactivations).toBe(1)
     const other = setting({ isSlow: true })
-    const late = expect(other.display.release()).rejects.toThrow('does not take the desktop')
+    const late = expect(other.display.release()).rejects.toThrow('does not confirm the desktop')
     await vi.advanceTimersByTimeAsync(RELEASE_MS)
     await late
     const gone = setting({ isSlow: true })

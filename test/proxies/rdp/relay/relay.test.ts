@@ -571,7 +571,7 @@ describe('time', () => {
     const world = await newWorld()
     world.target.offer()
     await vi.advanceTimersByTimeAsync(CONFIRM_MS)
-    expect(world.closed[0]?.reason).toContain('the client did not take the desktop')
+    expect(world.closed[0]?.reason).toContain('the client did not confirm the desktop')
     await vi.advanceTimersByTimeAsync(1_000)
     world.client.heard()
     expect(world.client.disconnects).toHaveLength(1)
