@@ -129,7 +129,7 @@ export class NtlmAcceptor implements Acceptor {
     if (missing !== 0 || encryptedSessionKey.length !== 16) {
       throw new CredSspError(
         'weak',
-        `the client's NTLM does not protect the password at the end (flags 0x${missing.toString(16)})`,
+        `the client's NTLM does not protect the password in its last message (flags 0x${missing.toString(16)})`,
       )
     }
     const avFlags = avValue(parseAvPairs(ntResponse.subarray(PROOF_LENGTH + TEMP_HEAD)), AV.FLAGS)
