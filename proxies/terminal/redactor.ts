@@ -1,6 +1,6 @@
 /**
- * Takes secrets out of output: a target may echo what the bastion types. What may be the beginning of one waits until
- * the next bytes tell.
+ * Removes secrets from output, because a target may echo the bastion's input. A possible beginning of a
+ * secret is held until the next bytes decide.
  */
 import { Buffer } from 'node:buffer'
 
@@ -12,7 +12,7 @@ export class Redactor {
     this.#secrets = secrets.filter((secret) => secret !== '').map((secret) => Buffer.from(secret))
   }
 
-  /** What may be shown now. */
+  /** Returns the bytes that may be shown now. */
   redact(bytes: Uint8Array): Buffer {
     const all = Buffer.concat([this.#held, bytes])
     const parts: Buffer[] = []
@@ -27,19 +27,19 @@ export class Redactor {
     return Buffer.concat(parts)
   }
 
-  /** What waits. */
+  /** The bytes held back. */
   get held(): Uint8Array {
     return this.#held
   }
 
-  /** Nothing more comes that could be the rest of a secret. */
+  /** Returns the held bytes: no more output comes. */
   flush(): Buffer {
     const held = this.#held
     this.#held = Buffer.alloc(0)
     return held
   }
 
-  /** The first secret from there on. */
+  /** Returns the first secret from there on. */
   #next(all: Buffer, from: number): { at: number; length: number } | undefined {
     return this.#secrets
       .map((secret) => ({ at: all.indexOf(secret, from), length: secret.length }))
