@@ -84,7 +84,7 @@ export class GuestCompositor {
     if (known) change(known.view)
   }
 
-  /** Starts with another size; the last picture stays until the new one is complete. */
+  /** Starts anew; a last picture of the same size stays until it is drawn over. */
   #begin(size: { width: number; height: number }): void {
     const last = this.#painter?.framebuffer
     try {

@@ -45,8 +45,8 @@ export type Refusal =
   | { kind: 'busy'; reason: string | undefined }
   | { kind: 'credential'; security: VncSecurityType; isTooMany: boolean; reason: string | undefined }
   /**
-   * No offered type is allowed and fits; `within`: a container whose contents are unknown, which may have one
-   * that does.
+   * No offered type is allowed and fits; `within`: the container of the offered types, outside of which
+   * others may fit.
    */
   | { kind: 'no-type'; offered: string[]; within?: Container }
   /** The server has offered TLS, and has no certificate for it or cannot start it. */

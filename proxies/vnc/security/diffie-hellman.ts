@@ -87,9 +87,9 @@ export async function sendMsLogon(channel: Channel, { user, password }: UserPass
 }
 
 /**
- * Returns a public key of so many bytes for this connection, and the shared secret. Node's own function would
- * spend half a second on a primality test. That is not needed here: the secret protects only data for the
- * peer itself. Throws MalformedError.
+ * Returns a public key for this connection, from an exponent of so many bytes, and the shared secret. Node's
+ * own function would spend half a second on a primality test. That is not needed here: the secret protects
+ * only data for the peer itself. Throws MalformedError.
  */
 function exchanged(
   { generator, prime, theirs }: { generator: bigint; prime: bigint; theirs: bigint },
