@@ -136,7 +136,8 @@ export class Stage {
     try {
       await new Promise<void>((resolve, reject) => {
         this.#onWhole = resolve
-        const late = () => reject(new Error('the viewer does not take what it is shown'))
+        const late = () =>
+          reject(new Error(`the viewer has not read its screen in ${RELEASE_MS / 1000} seconds`))
         timer = setTimeout(late, RELEASE_MS)
       })
     } finally {

@@ -33,7 +33,7 @@ export async function dial(host: string, port: number, options: DialOptions): Pr
     }
   }
   throw new TargetError(
-    `cannot connect to ${options.name}: no port from ${LOWEST_PRIVILEGED} to ${HIGHEST_PRIVILEGED} is free to come from`,
+    `cannot connect to ${options.name}: no local port from ${LOWEST_PRIVILEGED} to ${HIGHEST_PRIVILEGED} is free`,
   )
 }
 
@@ -95,7 +95,7 @@ function reasonOf(error: NodeJS.ErrnoException): string {
     case 'ETIMEDOUT':
       return 'no answer'
     case 'EACCES':
-      return 'the bastion may not come from a port below 1024: give it CAP_NET_BIND_SERVICE, or switch privileged_port off'
+      return 'the bastion may not use a local port below 1024: give it CAP_NET_BIND_SERVICE, or switch privileged_port off'
     case 'ECONNRESET':
       return 'the connection was reset'
     default:

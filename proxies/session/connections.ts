@@ -14,7 +14,7 @@ export interface ProxyConnection {
 }
 
 export class Connections {
-  /** With the token of its sign-in. */
+  /** Each connection, with the token of its sign-in. */
   readonly #connections = new Map<ProxyConnection, string>()
   readonly #sessions = new Map<string, ProxySession>()
   readonly #early = new EarlyNotices()

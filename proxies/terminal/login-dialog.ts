@@ -149,7 +149,7 @@ export class LoginDialog {
     // A line of a banner may look like a prompt.
     if (!isLong) return undefined
     const words = `${name} asks for a password and has not asked for the login ${login}`
-    return { failed: `${words}: if that is its way, give its connection policy a password_prompt of its own` }
+    return { failed: `${words}: if it never asks for a login, set password_prompt in its connection policy` }
   }
 
   #typePassword(): LoginStep {

@@ -56,7 +56,7 @@ export class TargetList extends DrawnScreen<TargetListOutcome> {
   #rows = NOWHERE
   #scrollBar = NOWHERE
   #buttons: readonly Rectangle[] = []
-  /** Of all targets, so that the columns do not move. */
+  /** Of all targets, not only the shown ones, so that the columns do not move. */
   readonly #longestName: number
 
   constructor(options: TargetListOptions, size: Size) {

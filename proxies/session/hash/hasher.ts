@@ -58,7 +58,7 @@ interface Batch {
 
 type Digested = (sha256: string | undefined) => void
 
-/** In the built package it is JavaScript, beside this file as here. */
+/** The thread: JavaScript in the built package, TypeScript here, beside this file in both. */
 const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
 
 export class Hasher {

@@ -51,7 +51,7 @@ export interface EndpointOptions {
   writeUrgent: (bytes: Uint8Array) => void
   /** Milliseconds, never decreasing. */
   now: () => number
-  /** For a client: the type reported to the target. */
+  /** The type reported to the target, for a client. */
   terminalType?: string
   windowSize?: WindowSize
 }
@@ -122,7 +122,7 @@ export class TelnetEndpoint {
     return this.#states[side].get(option)?.isAsked === true
   }
 
-  /** For a client: the new size of the user's window. */
+  /** The new size of the user's window, for a client. */
   set windowSize(size: WindowSize) {
     this.#windowSize = size
     if (this.isOn('ours', OPTION.NAWS)) this.#tellWindowSize()

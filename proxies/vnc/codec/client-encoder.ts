@@ -57,7 +57,7 @@ export function encodeQemuKey(isDown: boolean, keysym: number, keycode: number):
   return bytes
 }
 
-/** With the byte of further buttons, for servers that have confirmed this extension. */
+/** Encodes a pointer event with the byte of further buttons, for servers that have confirmed this extension. */
 export function encodeExtendedPointer(x: number, y: number, buttons: number): Buffer {
   return Buffer.concat([encodePointer(x, y, (buttons & 0x7f) | 0x80), Buffer.of((buttons >> 7) & 0xff)])
 }

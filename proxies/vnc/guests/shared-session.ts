@@ -14,14 +14,14 @@ export const MAX_GUESTS = 8
 /** Invitations with an early change, whose guest has not joined. */
 const MAX_EARLY = 64
 
-/** In the built package it is JavaScript, beside this file as here. */
+/** The thread: JavaScript in the built package, TypeScript here, beside this file in both. */
 const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
 
 /** The relay of the session. */
 export interface SharedDesktop {
   readonly size: Size
   readonly isRecorded: boolean
-  /** Its name without its guests. */
+  /** The name of the desktop, without its guests. */
   readonly name: string
   /** Sends the target's graphics to the thread as well, until `unshare`. */
   share(post: (message: ToThread) => void): GraphicsTap

@@ -185,7 +185,9 @@ export class Downstream implements ServerVisitor {
     this.#format = format
     if (this.#knowsFences) {
       if (this.#awaited.length === MAX_FORMATS)
-        throw new MalformedError('vnc: a pixel format was expected now and then, found one after the other')
+        throw new MalformedError(
+          `vnc: at most ${MAX_FORMATS} pending changes of the pixel format were expected, found more`,
+        )
       const payload = randomBytes(OWN_FENCE_BYTES)
       this.#awaited.push({ payload, format })
       this.#options.sendFence(FENCE.REQUEST | FENCE.BLOCK_BEFORE | FENCE.SYNC_NEXT, payload)

@@ -1,7 +1,4 @@
-/**
- * The relay between viewer and target: both directions, back-pressure between them and the recording, the
- * time limits, and the end.
- */
+/** Relays between viewer and target: both directions, back-pressure, the time limits, and the end. */
 import { Buffer } from 'node:buffer'
 import { encodePointer } from '../../../recordings/decode/graphics/events.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -42,8 +39,7 @@ export interface RelayOptions {
   target: { stream: ByteStream; init: ServerInit }
   session: VncSession
   /**
-   * Called when the session has ended and the viewer can show the reason. The callee closes the viewer's
-   * connection.
+   * Called when the session has ended and the viewer can show the reason. The callee closes its connection.
    */
   onLastWords: (viewer: LastWords, reason: string) => void
   /** Called when both connections are closed, and the session is sealed and reported. */
@@ -51,7 +47,7 @@ export interface RelayOptions {
 }
 
 export class VncRelay {
-  /** Where guests join. */
+  /** The session that guests join. */
   readonly room: SharedSession
   readonly #options: RelayOptions
   readonly #viewer: ByteStream
@@ -68,7 +64,7 @@ export class VncRelay {
   readonly #proven: ProvenOutput | undefined
   #ended = false
   /**
-   * Set while the end waits for the last picture: `look` ends the session if it is complete, `close` at once.
+   * Set while the end waits for the last picture. `look` ends the session if it is complete, `close` at once.
    */
   #ending: { look(): void; close(): void } | undefined
   /** Set if the viewer has gone, or rejects the last picture: it is for the recording alone. */
@@ -211,10 +207,7 @@ export class VncRelay {
     this.#upstream.flush()
   }
 
-  /**
-   * Handles a guest's input, which is never queued: it is dropped while the target or the recording is
-   * congested.
-   */
+  /** Handles a guest's input: never queued, but dropped while the target or the recording is congested. */
   #guestInput(participant: number, message: InputMessage): void {
     if (this.#ended || this.#ending || this.#target.congested || this.#session.isFull) return
     if (this.#watch.isUnseen) return
@@ -222,8 +215,8 @@ export class VncRelay {
   }
 
   /**
-   * Returns true if the recording is legible in that format, or the target has no better one; otherwise ends
-   * the session.
+   * Returns true if the recording is legible in that format, or the target has no better one; else ends the
+   * session.
    */
   #isSeenIn(format: PixelFormat): boolean {
     if (!this.#session.isRecorded || isReadable(format)) return true
@@ -280,8 +273,8 @@ export class VncRelay {
   }
 
   /**
-   * Reads each side only while the other side and the recording accept data. The viewer is read only while
-   * its activity is seen, too.
+   * Reads each side only while the other and the recording accept data, the viewer only while its activity is
+   * seen.
    */
   #balance(): void {
     if (this.#ended) return

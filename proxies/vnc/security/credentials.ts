@@ -15,8 +15,8 @@ export const MAX_PASSWORD_BYTES = MAX_TYPED_PASSWORD_BYTES + 1
 
 /** Plain, and Tight's Unix login: two lengths of four bytes, then both. Throws MalformedError. */
 export async function readPlain(channel: Channel): Promise<UserPassword> {
-  const userLength = bounded(await readUint32(channel), MAX_USER_BYTES, 'a user name of bytes')
-  const passwordLength = bounded(await readUint32(channel), MAX_PASSWORD_BYTES, 'a password of bytes')
+  const userLength = bounded(await readUint32(channel), MAX_USER_BYTES, 'a length of the user name')
+  const passwordLength = bounded(await readUint32(channel), MAX_PASSWORD_BYTES, 'a length of the password')
   const user = textOf(await channel.read(userLength))
   return { user, password: textOf(await channel.read(passwordLength)) }
 }

@@ -107,7 +107,7 @@ export async function sendRsaAes(
   const { user, password } = credential({ user: asks === ASKS.USER_AND_PASSWORD })
   const fields = [asks === ASKS.PASSWORD ? '' : user, password].map((text) => {
     const bytes = Buffer.from(text, 'utf8')
-    bounded(bytes.length, MAX_FIELD, 'a field of bytes')
+    bounded(bytes.length, MAX_FIELD, 'a length of a field')
     return Buffer.concat([Buffer.from([bytes.length]), bytes])
   })
   channel.write(Buffer.concat(fields))

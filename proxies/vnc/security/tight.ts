@@ -29,7 +29,9 @@ export async function readTightTypes(channel: Channel): Promise<number[] | 'none
   const tunnels = await readCapabilities(channel)
   if (tunnels.length > 0) {
     if (!tunnels.some(({ code, name }) => code === NO_TUNNEL.code && name === NO_TUNNEL.name)) {
-      throw new MalformedError('vnc: no tunnel was expected among those of Tight, found others only')
+      throw new MalformedError(
+        'vnc: a tunnel type of none was expected in the list of Tight, found others only',
+      )
     }
     channel.write(uint32(NO_TUNNEL.code))
   }

@@ -541,7 +541,7 @@ test('a viewer that does not take the rest of an update is not waited for', asyn
   }
   request(false)
   await settled()
-  const released = expect(display.release()).rejects.toThrow('does not take')
+  const released = expect(display.release()).rejects.toThrow('has not read its screen')
   await vi.advanceTimersByTimeAsync(RELEASE_MS)
   await released
   display.close()
