@@ -122,7 +122,7 @@ export class ByteStream {
     return this.#closed || this.#isEnding
   }
 
-  /** Returns the error that broke the connection, or undefined if it is open or was closed by the peer. */
+  /** Returns the error that broke the connection, or undefined if it is open or was closed in order. */
   get failure(): Error | undefined {
     return this.#failure
   }

@@ -65,7 +65,7 @@ export class TextField {
     return this.#characters.join('')
   }
 
-  /** Handles a key, and returns true if a line uses it, as it does Home and End. */
+  /** Handles a key, and returns true if the line uses it, such as Home and End. */
   press(press: KeyPress): boolean {
     if ('text' in press) {
       const room = this.#maximum - this.#characters.length

@@ -170,7 +170,7 @@ export abstract class DrawnScreen<Outcome> implements Screen<Outcome> {
   protected abstract clicked(at: { x: number; y: number }): void
   /** Called while the button is held. */
   protected dragged(_at: { x: number; y: number }): void {}
-  /** Called when the pointer has its button released. */
+  /** Called for the pointer while its button is not held. */
   protected released(): void {}
   protected wheeled(_steps: number): void {}
   protected passed(_now: number): void {}
