@@ -92,12 +92,12 @@ export class TerminalClient {
     this.#flow()
   }
 
-  /** Bytes for the client until now. */
+  /** Bytes written to the client until now. */
   get written(): number {
     return this.#written
   }
 
-  /** Those among them that its connection has not taken. */
+  /** Written bytes that wait to be sent. */
   get waiting(): number {
     return this.#socket.writableLength
   }

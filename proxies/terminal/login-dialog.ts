@@ -138,8 +138,8 @@ export class LoginDialog {
   }
 
   /**
-   * A password prompt came without a login prompt: it may be any text, and the password is for the
-   * target's own prompt only. It is trusted if the login was sent already, if there is none, or if the policy has a
+   * A password prompt came without a login prompt: it may be any text, and the password is for the target's
+   * own prompt only. It is trusted if the login was sent already, if there is none, or if the policy has a
    * pattern of its own.
    */
   #passwordFirst(isLong: boolean): LoginStep {

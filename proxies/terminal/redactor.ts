@@ -20,12 +20,12 @@ export class Redactor {
     return shown
   }
 
-  /** The bytes held back. */
+  /** The bytes held back, without the secrets in them. */
   get held(): Uint8Array {
     return this.#without(this.#held, () => this.#held.length).shown
   }
 
-  /** Returns the held bytes: no more output comes. */
+  /** Returns `held` and empties it: no more output comes. */
   flush(): Uint8Array {
     const { held } = this
     this.#held = Buffer.alloc(0)
@@ -33,8 +33,8 @@ export class Redactor {
   }
 
   /**
-   * Returns `all` without its secrets up to `end`, where the beginning of one stands: a shorter secret there may be
-   * part of it.
+   * Returns `all` without its secrets up to `end`, where the beginning of one stands: a shorter secret there
+   * may be part of it.
    */
   #without(all: Buffer, endFrom: (from: number) => number): { shown: Buffer; end: number } {
     const parts: Buffer[] = []
