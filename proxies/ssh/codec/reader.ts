@@ -14,7 +14,7 @@ export class Reader {
   readonly #what: string
   #offset: number
 
-  /** `what` names the message in errors; `offset` is where to begin. */
+  /** `what` names the message in errors; reading begins at `offset`. */
   constructor(bytes: Uint8Array, what: string, offset = 0) {
     this.#bytes = bytes
     this.#what = what
@@ -44,7 +44,7 @@ export class Reader {
     return (BigInt(high) << 32n) | BigInt(this.uint32())
   }
 
-  /** A uint64 that counts bytes of a file; throws when it is over 2^53 - 1. */
+  /** A uint64 size of a file. Throws if it exceeds 2^53 - 1. */
   size(): number {
     const high = this.uint32()
     const value = high * 0x100000000 + this.uint32()
@@ -82,14 +82,14 @@ export class Reader {
     return names
   }
 
-  /** What is left, as a view. */
+  /** Returns the remaining bytes as a view. */
   rest(): Uint8Array {
     const begin = this.#offset
     this.#offset = this.#bytes.length
     return this.#bytes.subarray(begin)
   }
 
-  /** Throws when something is left. */
+  /** Throws if bytes remain. */
   end(): void {
     if (this.remaining > 0) {
       throw new MalformedError(
