@@ -1,6 +1,4 @@
-/**
- * Starts the connections that use SSH's connection layer, after sign-in at the SSH front or on a terminal.
- */
+/** Starts connections that use SSH's connection layer, after sign-in at the SSH front or on a terminal. */
 import type { Gate } from '../../src/contract/gate.ts'
 import type { Connections } from '../session/connections.ts'
 import type { TerminalBacks } from '../terminal/back.ts'

@@ -13,9 +13,7 @@ import { AgentError, type ClientAgent } from '../lobby/client-agent.ts'
 /** Opens the user's agent. Returns undefined if the agent is not forwarded. */
 export type AgentSource = () => Promise<ClientAgent | undefined>
 
-/**
- * Signs in place of a private key (patches/). Calls back with the signature field, or without one on failure.
- */
+/** Signs in place of a private key (patches/). Calls back with the signature field, or without one. */
 interface Signer {
   algorithm: string
   blob: Uint8Array

@@ -15,10 +15,7 @@ export class ChannelEnd {
   readonly leg: Leg
   /** The peer's number for the channel. Undefined until the peer has confirmed the channel. */
   id: number | undefined
-  /**
-   * Set once the peer knows the bastion's number: the peer has confirmed the channel, or has received a
-   * confirmation.
-   */
+  /** Set once the peer knows the bastion's number, by sending or receiving a confirmation. */
   isOpen = false
   /** Largest number of data bytes that the peer accepts in one message. */
   maxPacket = MAX_CHANNEL_PACKET

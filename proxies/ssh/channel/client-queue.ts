@@ -1,7 +1,4 @@
-/**
- * The client's messages on one channel that wait for a decision or for window, in order. Their total size is
- * bounded.
- */
+/** The client's messages on one channel that wait for a decision or for window, in bounded number. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { dataOf, MSG, setDataLength } from '../codec/messages.ts'
@@ -38,10 +35,7 @@ export class ClientQueue {
     if (this.#bytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
   }
 
-  /**
-   * Processes the queue in order. `step` returns the part of a message that must keep waiting, and may clear
-   * the queue.
-   */
+  /** Processes the queue in order. `step` returns the part that must keep waiting; it may clear the queue. */
   drain(step: (message: Buffer) => Buffer | undefined): void {
     for (let first = this.#messages[0]; first !== undefined; first = this.#messages[0]) {
       const rest = step(first)

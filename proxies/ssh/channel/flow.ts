@@ -24,8 +24,7 @@ export class Flow {
   limit = MAX_WINDOW
 
   /**
-   * `reserve`: bytes of the receiver's window kept for the bastion's own messages and never granted to the
-   * sender.
+   * `reserve`: bytes of the receiver's window for the bastion's own messages; never granted to the sender.
    */
   constructor(window: number, credit: number, reserve = 0) {
     this.#window = window
@@ -72,10 +71,7 @@ export class Flow {
     return true
   }
 
-  /**
-   * Returns the bytes to grant the sender now, and counts them as granted; 0 if they are fewer than
-   * `atLeast`.
-   */
+  /** Returns the bytes to grant the sender now, or 0 if fewer than `atLeast`; counts them as granted. */
   grant(atLeast = 1): number {
     const taken = Math.max(this.ahead, Math.min(this.#window - this.#reserve, this.limit))
     const due = taken - this.#credit - this.held

@@ -13,15 +13,9 @@ export const MAX_QUEUED = 256 * 1024
 export const MAX_LATE = 64
 /** Listeners on the target for one connection. */
 export const MAX_BINDS = 64
-/**
- * Bytes of a channel's data that one side may send before the other reads them, whatever window the other
- * grants.
- */
+/** Bytes of a channel's data that one side may send before the other reads them. */
 export const MAX_WINDOW = 2 * 1024 * 1024
-/**
- * Bytes of a terminal's recorded output that wait for a client that does not read; beyond that, the target
- * waits.
- */
+/** Bytes of a terminal's output that wait for a client that does not read; then the target waits. */
 export const HELD_OUTPUT = 256 * 1024
 /** Bytes that a client may type into a terminal before the target reads them. */
 export const TYPED_WINDOW = 64 * 1024

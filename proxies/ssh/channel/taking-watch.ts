@@ -8,7 +8,7 @@
 export const TAKING_MS = 3_000
 /** Precision of the waiting times. */
 const LOOK_MS = 250
-/** Marks kept. Bytes beyond them share the last mark's time. */
+/** Number of marks. Bytes written beyond them are not timed separately. */
 const MAX_MARKS = 64
 
 export class TakingWatch {

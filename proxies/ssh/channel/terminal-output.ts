@@ -78,10 +78,7 @@ export class TerminalOutput {
     }
   }
 
-  /**
-   * Forwards a message of the target that follows its output; copies it if it must wait. Throws
-   * MalformedError.
-   */
+  /** Forwards a message of the target behind its output; copies it if it waits. Throws MalformedError. */
   follow(payload: Buffer): void {
     if (this.#isDropped) return
     if (this.#pieces.length === 0) {

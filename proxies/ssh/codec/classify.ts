@@ -95,10 +95,7 @@ function classifyScp(line: readonly Word[]): ScpCommand | undefined {
   }
 }
 
-/**
- * Returns the part behind the last "/", as scp does, or undefined if systems other than Unix may read another
- * name.
- */
+/** Returns the name behind the last "/", as scp does, or undefined if other systems may read another name. */
 function nameOf(path: string): string | undefined {
   const name = path.replace(/\/+$/, '').split('/').at(-1)
   return name === '' || /[\\:]/.test(path) ? undefined : name

@@ -25,10 +25,7 @@ export type ScpRecord =
 const TIMES = /^T\d{1,20} \d{1,6} \d{1,20} \d{1,6}$/
 const ENTRY = /^([CD])[0-7]{4,6} (\d{1,16}) (.+)$/s
 
-/**
- * Parses a record of the sending side. Returns undefined if the line is none. Throws for a name that leaves
- * its folder.
- */
+/** Returns a record of the sending side, or undefined. Throws for a name that leaves its folder. */
 export function parseRecord(line: Uint8Array): ScpRecord | undefined {
   const text = latin1(line)
   if (text === 'E') return { kind: 'end' }

@@ -194,9 +194,7 @@ function handleOf(reader: Reader): string {
   return latin1(reader.string(HANDLE_LIMIT))
 }
 
-/**
- * uint32 flags, then uint64 size if its flag is set (section 5); the other attributes are not needed here.
- */
+/** uint32 flags, then uint64 size if its flag is set (section 5); other attributes are not needed here. */
 function attributes(reader: Reader): { size?: number } {
   return (reader.uint32() & ATTR_SIZE) === 0 ? {} : { size: reader.size() }
 }
@@ -213,10 +211,7 @@ export function requestHead(type: number, length: number, head: Uint8Array): num
   return length
 }
 
-/**
- * Returns how many bytes of a reply must be parsed. The names of NAME and the text of STATUS are for the
- * client only.
- */
+/** Returns how many bytes of a reply must be parsed: not the names of NAME, nor the text of STATUS. */
 export function replyHead(type: number, length: number): number {
   switch (type) {
     case FXP.version:

@@ -25,9 +25,7 @@ const SLASH = 0x2f
 const PLAIN = byteSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,:=@%-')
 const GLOB = byteSet('*?[]')
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:+-'
-/**
- * Bytes that no shell interprets (`portable`), bare in a word that does not begin with `-`, and in quotes.
- */
+/** Bytes that no shell interprets: bare, in a word that does not begin with `-`, and in quotes. */
 const BARE = byteSet(LETTERS)
 const WITHIN_QUOTES = byteSet(`${LETTERS} ,=@~`)
 

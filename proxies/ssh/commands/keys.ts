@@ -53,9 +53,7 @@ const DEL = 0x7f
 const BEL = 0x07
 const CSI = 0x5b
 const SS3 = 0x4f
-/**
- * OSC, DCS and APC: replies to queries for colours, versions and the like. No terminal replies by PM or SOS.
- */
+/** OSC, DCS and APC: replies to queries for colours, versions and the like. PM and SOS are never replies. */
 const STRINGS = [0x5d, 0x50, 0x5f]
 /**
  * Final bytes of CSI sequences that reply to a query or report focus or a mouse: CPR, DA, focus in and out,
@@ -108,10 +106,7 @@ const NUMBERED: ReadonlyMap<string, Edit> = new Map([
 /** Return, ^J and ^M in the forms that terminals send on request: `CSI 13 u`, `CSI 27;5;109 ~`. */
 const RETURN_U = /^(?:13|57414|106;5|109;5)(?:[;:][\d;:]*)?$/
 const RETURN_TILDE = /^27;\d+;(?:13|106|109)$/
-/**
- * Longest string in bytes. No terminal's reply is longer, and an unterminated string must not swallow all
- * keys.
- */
+/** Longest string in bytes: a terminal's replies are shorter, and an open string must not eat all keys. */
 const MAX_STRING = 4096
 
 type State = 'ground' | 'escape' | 'csi' | 'ss3' | 'string' | 'stringEscape'

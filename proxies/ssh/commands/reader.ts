@@ -44,13 +44,9 @@ export interface CommandLine {
 
 /** A line that could not be read from the screen. */
 export interface UnreadLine {
-  /**
-   * The line by its keys, for the rules only: it may be a secret. Undefined if the keys do not determine it.
-   */
+  /** The line by its keys, for the rules only: it may be a secret. Undefined if the keys are ambiguous. */
   guess: string | undefined
-  /**
-   * The line by its keys, as a terminal without a line editor reads them. Undefined if the keys were echoed.
-   */
+  /** The line by its keys, as read without a line editor. Undefined if the keys were echoed. */
   cooked: string | undefined
   /** Set if nothing was shown from the line's first key to Return. */
   isUnechoed: boolean
@@ -99,10 +95,7 @@ export class CommandReader {
   /** The screen at the first input that looked like no key, while no line was typed. */
   #maybe: TypedLine | undefined
   readonly #cooked = new CookedLine()
-  /**
-   * The reading of the first waiting line, made when the cursor left its row while the line editor was still
-   * on.
-   */
+  /** The reading of the first waiting line when the cursor left its row, with the line editor still on. */
   #tentative: { found: Reading; written: number } | undefined
   /** The row of the last line read. */
   #takenRow = -1
@@ -230,9 +223,7 @@ export class CommandReader {
     return this.#outputs > line.outputs && this.#now() - this.#outputAt >= quiet
   }
 
-  /**
-   * The line by its keys, for the rules only. Undefined if there is no line, or the keys do not determine it.
-   */
+  /** The line by its keys, for the rules only. Undefined if there is no line, or the keys are ambiguous. */
   get guess(): string | undefined {
     return this.#line?.guess
   }

@@ -9,10 +9,7 @@ import type { CommandRules } from '../../../src/model/command-rules.ts'
 
 /** Characters of a line that are checked together. */
 const MAX_LINE = 32_768
-/**
- * Up to this length, an unfinished line is checked with each chunk: a shell runs the last line without its
- * end.
- */
+/** Up to this length, an unfinished line is checked with each chunk: a shell runs it at the end of input. */
 const MAX_UNFINISHED = 4096
 
 export class ScriptWatch {

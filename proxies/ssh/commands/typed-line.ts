@@ -45,9 +45,7 @@ export class TypedLine {
   isTold = false
   /** Set if input without keys has put the line there: only the screen shows it. */
   isFound = false
-  /**
-   * The line as a terminal without a line editor reads it, if nothing of it was shown. As secret as `guess`.
-   */
+  /** The line as read without a line editor, if nothing of it was shown. As secret as `guess`. */
   cooked: string | undefined
   /** Line feeds since Return. */
   feeds = 0

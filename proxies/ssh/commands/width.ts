@@ -1,7 +1,4 @@
-/**
- * Number of terminal cells of a character: 0 for combining characters, 2 for East Asian wide and emoji, else
- * 1.
- */
+/** Cells of a character on a terminal: 0 if it combines, 2 for East Asian wide and emoji, else 1. */
 
 const COMBINES = /^[\p{Mn}\p{Me}\p{Cf}]$/u
 const EMOJI = /^\p{Emoji_Presentation}$/u

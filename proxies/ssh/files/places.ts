@@ -25,9 +25,7 @@ export interface Place {
   real: Path
 }
 
-/**
- * The reply for the client instead of a place: the target's own error, or that the path cannot be resolved.
- */
+/** The reply to the client instead of a place: the target's error, or that the path cannot be resolved. */
 export interface NoPlace {
   code?: number
   message: string

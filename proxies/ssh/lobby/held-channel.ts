@@ -46,10 +46,7 @@ export interface HeldOptions {
   open: ChannelOpen
   send: (payload: Buffer) => void
   may: Allowance
-  /**
-   * Called once when it is known whether the agent is forwarded: at the agent request, or at a main request
-   * without it.
-   */
+  /** Called once the agent request has arrived (true), or a main request without it (false). */
   onKnown: (isForwarded: boolean) => void
   /** Called when the client has closed the channel. */
   onClosed: () => void
@@ -130,10 +127,7 @@ export class HeldChannel {
     if (this.#hasMain) this.#leave(text)
   }
 
-  /**
-   * Hands the channel over to the relay. Returns undefined if the channel is closed. It must not be used
-   * afterwards.
-   */
+  /** Hands the channel over to the relay; do not use it afterwards. Returns undefined if it is closed. */
   handOver(): AdoptedChannel | undefined {
     if (this.#isOver) return undefined
     this.#isOver = true

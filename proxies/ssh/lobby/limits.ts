@@ -1,15 +1,11 @@
 /** Limits for a client that is signed in and has no target yet. */
 
-/**
- * Time for a client to request agent forwarding, and for the agent to reply: its user may have to confirm.
- */
+/** Time for a client to request agent forwarding, and for the agent to reply: users may have to confirm. */
 export const AGENT_REQUEST_MS = 10_000
 /** Time after that for the client's main request, before the agent is used anyway. */
 export const MAIN_REQUEST_MS = 250
 export const AGENT_ANSWER_MS = 20_000
-/**
- * Keys of the user's agent offered to a target; most targets end the sign-in sooner (sshd's MaxAuthTries).
- */
+/** Keys of the user's agent offered to a target; most targets allow fewer tries (sshd's MaxAuthTries). */
 export const MAX_AGENT_KEYS = 16
 /** Refused logins at targets, typed on one connection, before the connection is closed. */
 export const MAX_LOGON_REFUSALS = 3

@@ -322,9 +322,7 @@ export class Lobby {
     this.#channels.set(id, channel)
   }
 
-  /**
-   * Makes the client wait for one target: other channels wait with it, and none may choose another target.
-   */
+  /** Makes the client wait for one target. Other channels wait with it; none may choose another target. */
   #leadsOn(channel: LocalChannel): boolean {
     if (this.#mode.name === 'waiting') {
       channel.resume('sallyport: a target is being connected on this connection already')

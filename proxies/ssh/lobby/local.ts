@@ -151,10 +151,7 @@ export class LocalChannel {
     this.#show(text)
   }
 
-  /**
-   * Shows the menu again with the reason why the target could not be opened. Without a menu, closes with that
-   * reason.
-   */
+  /** Shows the menu again with the reason of a failed connection. Without a menu, closes with it. */
   resume(notice: string): void {
     this.#onInterrupt = undefined
     this.#closeDialog()

@@ -67,10 +67,7 @@ const OF_TARGET: Table = {
   }),
 }
 
-/**
- * Returns the rule for a peer's request, or undefined if it is refused. `name` has one character for each
- * byte.
- */
+/** Returns the rule for a peer's request, or undefined to refuse it. `name` has one character per byte. */
 export function ruleOf(peer: 'client' | 'target', asking: Asking, name: string): Rule | undefined {
   return (peer === 'client' ? OF_CLIENT : OF_TARGET)[asking].get(name)
 }

@@ -24,9 +24,7 @@ export interface MainRequest {
   right: Right
   /** The requested program; an exec's command is the client's exact bytes. */
   program: Recorded
-  /**
-   * The command sent to the target instead. For users without SSH_REMOTE_COMMAND, only a rebuilt scp is sent.
-   */
+  /** The command sent to the target instead. Without SSH_REMOTE_COMMAND, only a rebuilt scp is sent. */
   rebuilt?: Uint8Array
 }
 
@@ -105,10 +103,7 @@ function terminalRequest(
   return { right: protocol, program: { kind: 'shell' } }
 }
 
-/**
- * The forced command for the SFTP subsystem, by its bytes. With options it is a plain command, which no
- * target has.
- */
+/** The forced command for the SFTP subsystem, by its bytes. With options it would be a plain command. */
 const INTERNAL_SFTP = 'internal-sftp'
 
 /** A main request to be sent to the target. */
@@ -139,9 +134,7 @@ export function askedOf(payload: Buffer, forced: Uint8Array | undefined): Asked 
   }
 }
 
-/**
- * Returns the command for display and recordings. Rules for commands can match a subsystem in this form too.
- */
+/** Returns the command for display and recordings. Rules for commands can match a subsystem by it too. */
 export function commandText({ program }: MainRequest): string | undefined {
   if (program.kind === 'subsystem') return `subsystem ${program.name}`
   return program.kind === 'exec' ? displayText(program.command) : undefined

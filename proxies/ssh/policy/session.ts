@@ -176,10 +176,7 @@ export class SshSession extends ProxySession {
     })
   }
 
-  /**
-   * If a user has both SCP rights, a channel is opened under one of them, but each file is logged under its
-   * own.
-   */
+  /** With both SCP rights, a channel is opened under one of them, but each file is logged under its own. */
   #rightTo(direction: FileDirection, right: Right): Right {
     const own = direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
     if ((right !== 'SSH_SCP_UP' && right !== 'SSH_SCP_DOWN') || !this.rights.has(own)) return right

@@ -53,17 +53,11 @@ export interface Transfer {
 /** Events for the relay. Called from within fromClient, fromTarget and close. */
 export interface RecorderEvents {
   onTransfer(transfer: Transfer): void
-  /**
-   * `channel.unrecorded`: called at the start of a gap without `bytes` and `sha256`, and at its end with
-   * both.
-   */
+  /** `channel.unrecorded`: called at the start of a gap, and with `bytes` and `sha256` at its end. */
   onUnrecorded(gap: Unrecorded): void
   /** Called for a command line read from the terminal. The session may end over it. */
   onCommand(command: Command): void
-  /**
-   * Called for a line of input without a terminal that matches a rule for commands. The session ends if it
-   * `kills`.
-   */
+  /** Called if a line of input without a terminal matches a rule. The session ends if it `kills`. */
   onPiped(rule: string, kills: boolean): void
   /** Called when bytes held back by `admit` may be offered again. Not called after `close`. */
   onAdmit(): void

@@ -28,10 +28,7 @@ import { DISTURBED, NO_HASH } from './sftp-file.ts'
 
 /** Depth of nested folders. */
 const DEPTH_LIMIT = 256
-/**
- * Records and files that wait for the receiver's reply. The protocol has one at a time; some senders do not
- * wait.
- */
+/** Records and files that wait for the receiver's reply. The protocol has one; some senders do not wait. */
 const UNANSWERED_LIMIT = 64
 /** Bytes of text from a target that cannot run scp. */
 const TEXT_LIMIT = 4096
@@ -50,9 +47,7 @@ interface ScpFile {
   failure?: string
 }
 
-/**
- * What a reply refers to: the beginning or a record without data, a folder, a file's record, a file's data.
- */
+/** The subject of a reply: the beginning or a record without data, a folder, a file's record, its data. */
 type Expected = { kind: 'record' | 'directory' } | { kind: 'file' | 'data'; file: ScpFile }
 
 const RECORD: Expected = { kind: 'record' }
@@ -320,10 +315,7 @@ export class ScpRecorder implements ChannelRecorder {
     }
   }
 
-  /**
-   * The sender continues after a refused folder. Data already sent for the folder would be read as something
-   * else.
-   */
+  /** Continues after a refused folder. Data already sent for the folder would be read as something else. */
   #refuseDirectory(): void {
     if (this.#expected.length > 0) {
       throw new MalformedError(
@@ -333,9 +325,7 @@ export class ScpRecorder implements ChannelRecorder {
     this.#folders.pop()
   }
 
-  /**
-   * The receiver refuses a file, so the sender sends no data. Data already begun would be read as records.
-   */
+  /** Handles a refused file: no data follows. Data already begun would be read as records. */
   #refuse(file: ScpFile, refusal: string): void {
     if (file !== this.#file || file.passed > 0) {
       throw new MalformedError(

@@ -1,6 +1,4 @@
-/**
- * One open file of an SFTP channel: its transferred content, and the operations recorded when it is closed.
- */
+/** One open file of an SFTP channel: its transferred content, and the operations recorded at its close. */
 import type { FileOperation } from '../../../recordings/container/frames.ts'
 import type { Direction } from '../codec/classify.ts'
 import { FXF } from '../codec/sftp.ts'
@@ -128,10 +126,7 @@ export class SftpFile {
     this.#up?.break()
   }
 
-  /**
-   * Notes that the client sets the file's size. Harmless if nothing is truncated (scp finally sets the size
-   * it wrote).
-   */
+  /** Notes the size that the client sets: harmless unless it truncates (scp finally sets the size sent). */
   resized(size: number): void {
     const written = this.#up === undefined ? 0 : this.#up.contiguous
     if (written === undefined || size < written) this.changedOtherwise()

@@ -1,7 +1,4 @@
-/**
- * The effects of SFTP's requests: their names in a recording, and whether they change a file's content or
- * name.
- */
+/** The effects of SFTP's requests: names for a recording, and changes to a file's content or name. */
 import { FXF, FXP, type SftpRequest } from '../codec/sftp.ts'
 
 const OPERATIONS: Readonly<Record<number, string>> = {

@@ -72,10 +72,7 @@ export abstract class Channel {
   #filtered: FilteredData | undefined
   /** Set for a terminal, where only typed input is a sign of the user. */
   #terminal: TerminalOutput | undefined
-  /**
-   * Set after the client was told of the end: nothing is forwarded any more, but the target's last output is
-   * recorded.
-   */
+  /** Set after `dismiss`: nothing is forwarded any more, but the target's last output is recorded. */
   #isDismissed = false
   /** Set if the client's last message was held because the client did not read. */
   #wasHeld = false
@@ -91,10 +88,7 @@ export abstract class Channel {
   protected readonly input: Input
   readonly #queue = new ClientQueue()
 
-  /**
-   * `up` and `down`: the initial windows of the two directions; the opener's window is in the direction
-   * toward it.
-   */
+  /** `up` and `down`: the initial flows; the opener's window is in the one toward it. */
   constructor(host: ChannelHost, id: number, by: 'client' | 'target', opened: Opened, up: Flow, down: Flow) {
     this.host = host
     this.id = id

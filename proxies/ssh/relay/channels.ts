@@ -44,9 +44,7 @@ export class Channels {
   #nextId: number
   #noMoreSessions = false
 
-  /**
-   * `firstId`: the lowest free number. `requests` knows the listeners for which the target may open channels.
-   */
+  /** `firstId`: the lowest free number. `requests` knows the listeners granted on the target. */
   constructor(host: ChannelHost, requests: GlobalRequests, firstId: number) {
     this.#host = host
     this.#requests = requests

@@ -53,10 +53,7 @@ export class GlobalRequests {
     this.#add({ kind: 'answer', granted, wantReply })
   }
 
-  /**
-   * Forwards one of the four requests that bind or cancel; `right` is the right it needs. Throws
-   * MalformedError.
-   */
+  /** Forwards a request that binds or cancels, under the right that it needs. Throws MalformedError. */
   forward({ name, wantReply, data }: GlobalRequest, right: Right): void {
     const bind: Bind = name.includes('tcpip')
       ? { kind: 'tcp', address: parseAddress(data) }

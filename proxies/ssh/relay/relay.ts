@@ -87,8 +87,7 @@ export class Relay implements ChannelHost {
     client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
     target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
     client.onDrain = target.onDrain = session.onDrain = () => this.#balance()
-    // Never both legs at once: the data of a leg that waits for its peer's part in a key exchange would wait
-    // for the other leg's.
+    // Rekey one leg at a time: data flows until the peer begins its part, and would wait for the other leg.
     client.mayRekey = () => !target.inKex
     target.mayRekey = () => !client.inKex
     client.onClosed = () => this.#clientGone()

@@ -67,9 +67,7 @@ export function rightLacking(request: SftpRequest, rights: ReadonlySet<Right>): 
   return lacking(needOf(request), rights)
 }
 
-/**
- * Returns the right under which an SFTP channel is opened: users that may only copy files have an SCP right.
- */
+/** Returns the right under which an SFTP channel is opened. Users that may only copy have an SCP right. */
 export function leastRight(rights: ReadonlySet<Right>): Right {
   const known: readonly Right[] = ['SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN']
   return known.find((right) => rights.has(right)) ?? 'SFTP_SESSION'

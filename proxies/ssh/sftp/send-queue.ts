@@ -21,8 +21,7 @@ export class SendQueue {
   #filled = 0
 
   /**
-   * `buffer`: from `messageBuffer`. Queues may share one if their uses, from `write` to `flush`, do not
-   * overlap.
+   * `buffer`: from `messageBuffer`; queues may share it if their uses (`write` to `flush`) do not overlap.
    */
   constructor(end: ChannelEnd, flow: Flow, buffer: Buffer) {
     this.#end = end

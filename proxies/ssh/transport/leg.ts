@@ -18,10 +18,7 @@ export interface Leg {
   paused: boolean
   /** Set while nothing more should be sent: the peer reads too slowly, or a key exchange is under way. */
   readonly congested: boolean
-  /**
-   * Set if the queue is so long that it can only hold replies to a peer that sends requests and does not
-   * read.
-   */
+  /** Set if the queue is so long that it can only hold replies to a peer that does not read them. */
   readonly flooded: boolean
   /** Set during a key exchange. */
   readonly inKex: boolean
@@ -29,9 +26,7 @@ export interface Leg {
   readonly closed: boolean
   /** Why the connection has closed, for the user; absent if unknown. */
   readonly failure?: string | undefined
-  /**
-   * Set if all channels of the connection have ended and no new ones are possible, though it is still open.
-   */
+  /** Set if all channels have ended and no new ones are possible, though the connection is still open. */
   readonly isSpent?: boolean
   /** Sends one message; copies its bytes. Does nothing after the end. */
   send(payload: Uint8Array): void

@@ -282,10 +282,7 @@ export class Transport implements Leg {
     return this.#closed || this.#broken
   }
 
-  /**
-   * Whether the queue is so long that it can only hold replies to a peer that sends requests and does not
-   * read.
-   */
+  /** Whether the queue is so long that it can only hold replies to a peer that does not read them. */
   get flooded(): boolean {
     return this.#socket.writableLength + this.#queued > FLOOD_MARK
   }

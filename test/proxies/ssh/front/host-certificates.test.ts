@@ -1,4 +1,4 @@
-/** Host certificates in key exchanges, the patch's two roles against each other. */
+/** Host certificates in key exchanges, between the two roles of the patch. */
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import ssh2, { type ServerHostKeyAlgorithm } from 'ssh2'
@@ -42,7 +42,7 @@ const certificateOf = (name: string, about = name, validBefore = NEVER): HostCer
   validBefore,
 })
 
-/** What a client is shown that takes these; rejects when the key exchange fails. */
+/** Returns the key shown to a client that accepts these algorithms; rejects if the key exchange fails. */
 function shown(serverHostKey: readonly string[]): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const client = new ssh2.Client()
@@ -103,7 +103,7 @@ describe('the front', () => {
 
 describe('toward a target', () => {
   test('the key in the certificate has to have signed', async () => {
-    // somebody shows the certificate of another, and has only a key of their own
+    // The server shows another server's certificate, but only has its own key.
     shop.key('other')
     front.hostCertificates = [certificateOf('other', 'ed25519')]
     await expect(shown(ed25519)).rejects.toThrow('signature verification failed')

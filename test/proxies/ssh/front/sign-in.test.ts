@@ -1,4 +1,4 @@
-/** What the front asks and shows of itself, with a gate that asks on and on. */
+/** The front's prompts and messages, with a gate that sends many challenges. */
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Reader } from '../../../../proxies/ssh/codec/reader.ts'
@@ -25,7 +25,7 @@ const asked: AuthenticateRequest['proof'][] = []
 const left: string[] = []
 const clients: RawClient[] = []
 
-/** A password, then a code of two digits, then yes. */
+/** Asks for a password, then a code of two digits, then yes. */
 function judge(proof: AuthenticateRequest['proof']): AuthenticateAnswer {
   if ('password' in proof && proof.password === 'right') {
     const prompts = [

@@ -1,4 +1,4 @@
-/** A file's SHA-256 is told only when it is the file's. */
+/** A file's SHA-256 is reported only if it is the file's. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { classifyExec } from '../../../../proxies/ssh/codec/classify.ts'
@@ -15,7 +15,7 @@ const ABCD = sha256(Buffer.from('abcd'))
 const NONE = /^ok, no hash: /
 
 const begin = () => new Wire().begin()
-/** Opened, written whole and closed, with something in between. */
+/** Opens, writes and closes a whole file, with a step in between. */
 const upload = (between: (wire: Wire) => unknown, flags = WRITE) => {
   const wire = begin().open(1, '/f', flags, 'h').put(2, 'h', 0, 'ab')
   between(wire)
@@ -154,7 +154,7 @@ describe('an upload', () => {
     const one = begin()
     const other = new Wire(one).begin()
     other.open(1, '/g', WRITE, 'g').write(2, 'g', 0, 'x')
-    // What the other has asked for may be done at any time from here on.
+    // The target may run the other channel's request at any time from here on.
     one.open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd').close(3, 'h')
     other.status(2, 0).close(3, 'g')
     expect(one.notes.transfers.map(({ path, sha256: told }) => [path, told])).toEqual([
@@ -292,7 +292,7 @@ test('pieces that wait for a file that never has a hash leave their room to the 
   for (let round = 0; round < 3; round++) {
     wire.open(1, '/broken', WRITE, 'h')
     for (let id = 0; id < 60; id++) wire.put(1000 + id, 'h', 1 + id * piece.length, piece)
-    // Written twice: it is broken.
+    // Written twice: the hash is broken.
     wire.put(2000, 'h', 1, 'x').close(3, 'h')
   }
   wire.open(1, '/f', WRITE, 'h')

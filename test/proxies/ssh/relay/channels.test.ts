@@ -1,4 +1,4 @@
-/** Answers to openings, against clients that answer late or for nothing. */
+/** Replies to channel openings, from clients that reply late or without request. */
 import { expect, test } from 'vitest'
 import { buildChannelOpenFailure } from '../../../../proxies/ssh/codec/build.ts'
 import { MSG, recipientOf } from '../../../../proxies/ssh/codec/messages.ts'

@@ -1,4 +1,4 @@
-/** The client's global requests against targets that answer late, wrongly or not at all. */
+/** The client's global requests, with targets that reply late, wrongly or never. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MAX_BINDS } from '../../../../proxies/ssh/channel/limits.ts'

@@ -1,4 +1,4 @@
-/** Rules for sizes against everything that makes a file larger: handles, channels, names, copies, cuts. */
+/** Rules for sizes against all ways to enlarge a file: handles, channels, names, copies, truncation. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { FXP } from '../../../../proxies/ssh/codec/sftp.ts'
@@ -34,7 +34,7 @@ const FILES = {
 }
 const LINKS = { '/in/link': '/in/f', '/elsewhere': '/in' }
 
-/** A channel; with `sizes` another one of the same session. */
+/** Returns a channel; with `sizes`, another one of the same session. */
 const channel = (rules = LIMIT, sizes = new OpenSizes()) =>
   new Talk(new Target(LINKS, FILES), ['SFTP_SESSION'], rules, sizes).begin()
 const copy = (id: number, from: string, to: string, at: bigint, length = 1n) =>
