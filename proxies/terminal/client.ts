@@ -27,6 +27,7 @@ export class TerminalClient {
   readonly #wire: ClientWire
   readonly #turn = new ReadTurn(() => this.#flow())
   #paused = true
+  #written = 0
   #isEnding = false
   #closed = false
 
@@ -94,6 +95,16 @@ export class TerminalClient {
     this.#flow()
   }
 
+  /** Bytes for the client until now. */
+  get written(): number {
+    return this.#written
+  }
+
+  /** Those among them that its connection has not taken. */
+  get waiting(): number {
+    return this.#socket.writableLength
+  }
+
   get congested(): boolean {
     return this.#socket.writableLength > SEND_HIGH_WATER
   }
@@ -128,7 +139,9 @@ export class TerminalClient {
   }
 
   #write(bytes: Uint8Array): void {
-    if (this.#socket.writable) this.#socket.write(bytes)
+    if (!this.#socket.writable) return
+    this.#written += bytes.length
+    this.#socket.write(bytes)
   }
 
   #read(bytes: Uint8Array): void {

@@ -15,28 +15,36 @@ export class Redactor {
   /** What may be shown now. */
   redact(bytes: Uint8Array): Buffer {
     const all = Buffer.concat([this.#held, bytes])
-    const parts: Buffer[] = []
-    let from = 0
-    for (let found = this.#next(all, from); found; found = this.#next(all, from)) {
-      parts.push(all.subarray(from, found.at))
-      from = found.at + found.length
-    }
-    const end = this.#beginOfHeld(all, from)
-    parts.push(all.subarray(from, end))
+    const { shown, end } = this.#without(all, (from) => this.#beginOfHeld(all, from))
     this.#held = Buffer.from(all.subarray(end))
-    return Buffer.concat(parts)
+    return shown
   }
 
   /** What waits. */
   get held(): Uint8Array {
-    return this.#held
+    return this.#without(this.#held, () => this.#held.length).shown
   }
 
   /** Nothing more comes that could be the rest of a secret. */
-  flush(): Buffer {
-    const held = this.#held
+  flush(): Uint8Array {
+    const { held } = this
     this.#held = Buffer.alloc(0)
     return held
+  }
+
+  /** Returns `all` without secrets up to `end`, where one begins whose rest may come: a shorter one there may be its part. */
+  #without(all: Buffer, endFrom: (from: number) => number): { shown: Buffer; end: number } {
+    const parts: Buffer[] = []
+    for (let from = 0; ; ) {
+      const end = endFrom(from)
+      const found = this.#next(all, from)
+      if (!found || end <= found.at) {
+        parts.push(all.subarray(from, end))
+        return { shown: Buffer.concat(parts), end }
+      }
+      parts.push(all.subarray(from, found.at))
+      from = found.at + found.length
+    }
   }
 
   /** The first secret from there on. */
@@ -51,7 +59,9 @@ export class Redactor {
     const longest = Math.max(0, ...this.#secrets.map((secret) => secret.length - 1))
     for (let at = Math.max(from, all.length - longest); at < all.length; at++) {
       const tail = all.subarray(at)
-      if (this.#secrets.some((secret) => secret.subarray(0, tail.length).equals(tail))) return at
+      const isBegin = (secret: Buffer) =>
+        tail.length < secret.length && secret.subarray(0, tail.length).equals(tail)
+      if (this.#secrets.some(isBegin)) return at
     }
     return all.length
   }

@@ -3,8 +3,7 @@
  * costs the relay's thread about as much as everything else it does with a byte, a copy a seventh of that. What
  * passes is copied into batches; whoever is behind with them is told to wait.
  */
-import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { programBeside, Thread } from '../../../src/threads/thread.ts'
 import type { ContentHash } from './content-hash.ts'
 import type { FromHasher, ToHasher } from './messages.ts'
 
@@ -58,12 +57,8 @@ interface Batch {
 
 type Digested = (sha256: string | undefined) => void
 
-/** In the package that was built it is JavaScript, beside this file as it is here. */
-const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
-
 export class Hasher {
-  readonly #thread: URL
-  #worker: Worker | undefined
+  readonly #thread: Thread<ToHasher, FromHasher>
   #nextStream = 0
   #batch: Batch | undefined
   /** Given to the thread, the oldest first. */
@@ -71,17 +66,20 @@ export class Hasher {
   #free: ArrayBuffer[] = []
   readonly #digests = new Map<number, Digested>()
 
-  /** `thread`: the program that computes. */
-  constructor(thread: URL = THREAD) {
-    this.#thread = thread
+  constructor(program: URL = programBeside(import.meta.url, 'worker')) {
+    this.#thread = new Thread('hash', {
+      program,
+      onAnswer: (message) => this.#answered(message),
+      onLost: () => this.#lost(),
+    })
   }
 
   stream(account: HashAccount): ContentHash {
-    const worker = this.#start()
+    const run = this.#thread.start()
     const stream = this.#nextStream++
     let isOver = false
     // A thread that has died takes the beginnings of its streams with it.
-    const isLost = () => this.#worker !== worker
+    const isLost = () => this.#thread.run !== run
     return {
       update: (bytes) => {
         if (!isLost()) this.#add(account, stream, bytes)
@@ -94,13 +92,13 @@ export class Hasher {
         }
         this.#digests.set(stream, done)
         this.#give()
-        this.#post({ kind: 'digest', stream })
+        this.#thread.send({ kind: 'digest', stream })
       },
       drop: () => {
         if (isOver || isLost()) return
         isOver = true
         this.#give()
-        this.#post({ kind: 'drop', stream })
+        this.#thread.send({ kind: 'drop', stream })
       },
     }
   }
@@ -132,22 +130,7 @@ export class Hasher {
     const { bytes, segments, accounts } = this.#batch
     this.#batch = undefined
     this.#given.push(accounts)
-    this.#post({ kind: 'data', buffer: bytes.buffer, segments }, [bytes.buffer])
-  }
-
-  #post(message: ToHasher, transfer: ArrayBuffer[] = []): void {
-    this.#worker?.postMessage(message, transfer)
-  }
-
-  #start(): Worker {
-    if (this.#worker !== undefined) return this.#worker
-    const worker = new Worker(this.#thread)
-    worker.unref()
-    worker.on('message', (message: FromHasher) => this.#answered(message))
-    worker.on('error', () => this.#lost(worker))
-    worker.on('exit', () => this.#lost(worker))
-    this.#worker = worker
-    return worker
+    this.#thread.send({ kind: 'data', buffer: bytes.buffer, segments }, [bytes.buffer])
   }
 
   #answered(message: FromHasher): void {
@@ -162,9 +145,7 @@ export class Hasher {
   }
 
   /** Nobody waits for a thread that has died; the next hash starts another. */
-  #lost(worker: Worker): void {
-    if (this.#worker !== worker) return
-    this.#worker = undefined
+  #lost(): void {
     const given = [...this.#given, this.#batch?.accounts]
     const digests = [...this.#digests.values()]
     this.#given = []

@@ -230,9 +230,8 @@ export class Relay implements ChannelHost {
     // A client that has left accepts nothing more, so nothing waits for it.
     const isCongested = client.congested && !this.#isDraining
     const wasStuck = this.#taking.isStuck
-    // The connection's bytes are not counted: a congested connection counts as one waiting byte.
-    this.#taking.look(1, isCongested ? 1 : 0)
-    if (wasStuck && !isCongested) queueMicrotask(() => this.#goOn())
+    this.#taking.look(client.written, this.#isDraining ? 0 : client.waiting)
+    if (wasStuck && !this.#taking.isStuck) queueMicrotask(() => this.#goOn())
     // Two legs in key exchanges at the same time would wait for each other's end.
     target.paused = full || target.flooded || (isCongested && !target.inKex)
     client.paused =

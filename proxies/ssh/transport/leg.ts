@@ -45,6 +45,9 @@ export interface ClientLeg extends Leg {
   onSend: ((payload: Uint8Array) => void) | undefined
   /** Like `send`, but bypasses `onSend`. */
   sendNow(payload: Uint8Array): void
+  /** Bytes sent so far, and those of them that the connection has not yet accepted. */
+  readonly written: number
+  readonly waiting: number
   /** Call when the peer broke the protocol: sends a disconnect message and closes. */
   breach(): void
 }

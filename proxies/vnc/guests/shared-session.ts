@@ -1,8 +1,7 @@
 /** A session as a place that guests may come to: who is in, what they may do, and the thread that draws for them. */
-import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
 import type { Participant } from '../../../recordings/container/frames.ts'
 import type { Size } from '../../../recordings/decode/graphics/rectangle.ts'
+import { programBeside, Thread } from '../../../src/threads/thread.ts'
 import type { GuestChange } from '../../session/session.ts'
 import { Guest, type GuestOptions, type InputMessage, type Invited } from './guest.ts'
 import type { FromThread, ToThread } from './messages.ts'
@@ -13,9 +12,6 @@ export const MAX_GUESTS = 8
 
 /** Invitations whose guest is not in and of which something was said. */
 const MAX_EARLY = 64
-
-/** In the package that was built it is JavaScript, beside this file as it is here. */
-const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
 
 /** The session's own relay. */
 export interface SharedDesktop {
@@ -36,7 +32,7 @@ export class SharedSession {
   readonly #desktop: SharedDesktop
   readonly #guests = new Map<number, Guest>()
   #count = 0
-  #thread: Worker | undefined
+  #thread: Thread<ToThread, FromThread> | undefined
   #tap: GraphicsTap | undefined
   /** What was said of those who are not in yet: the newest. */
   readonly #early = new Map<string, GuestChange>()
@@ -74,7 +70,7 @@ export class SharedSession {
     const guest = new Guest({
       ...options,
       participant,
-      post: (message) => this.#thread?.postMessage(message),
+      post: (message) => this.#thread?.send(message),
       input: (who, message) => this.#desktop.input(who, message),
     })
     this.#guests.set(participant, guest)
@@ -135,7 +131,7 @@ export class SharedSession {
     const { participant, name } = guest
     if (!this.#guests.delete(participant)) return
     guest.release()
-    this.#thread?.postMessage({ kind: 'leave', guest: participant } satisfies ToThread)
+    this.#thread?.send({ kind: 'leave', guest: participant })
     this.#desktop.record({ participant, name, what, ...(by !== undefined && { by }) })
     if (this.#guests.size === 0) this.#shut()
     if (!this.#isClosed) this.#rename()
@@ -143,13 +139,16 @@ export class SharedSession {
 
   #open(): void {
     if (this.#thread) return
-    const thread = new Worker(THREAD)
+    const thread = new Thread<ToThread, FromThread>('guests', {
+      program: programBeside(import.meta.url, 'worker'),
+      onAnswer: (message) => this.#drawn(message),
+      onLost: (error) => {
+        if (this.#thread === thread) this.#empty(error.message)
+      },
+    })
+    thread.start()
     this.#thread = thread
-    thread.unref()
-    thread.on('message', (message: FromThread) => this.#drawn(message))
-    thread.on('error', (error) => this.#lost(thread, error.message))
-    thread.on('exit', () => this.#lost(thread, 'the thread that draws for guests has ended'))
-    this.#tap = this.#desktop.share((message) => thread.postMessage(message))
+    this.#tap = this.#desktop.share((message) => thread.send(message))
   }
 
   #shut(): void {
@@ -157,7 +156,7 @@ export class SharedSession {
     this.#thread = undefined
     this.#tap = undefined
     this.#desktop.unshare()
-    void thread?.terminate()
+    void thread?.destroy()
   }
 
   #drawn(message: FromThread): void {
@@ -175,10 +174,6 @@ export class SharedSession {
     }
   }
 
-  #lost(thread: Worker, reason: string): void {
-    if (this.#thread === thread) this.#empty(reason)
-  }
-
   /** Nothing more can be shown to the guests; the session goes on. */
   #empty(reason: string): void {
     for (const guest of [...this.#guests.values()]) {
@@ -193,6 +188,6 @@ export class SharedSession {
     )
     const name = guests.length === 0 ? this.name : `${this.name}, with ${guests.join(', ')}`
     this.#desktop.rename(name)
-    this.#thread?.postMessage({ kind: 'name', name } satisfies ToThread)
+    this.#thread?.send({ kind: 'name', name })
   }
 }

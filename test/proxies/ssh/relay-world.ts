@@ -54,7 +54,7 @@ export interface World extends Peers {
   /** Targets' output seen by the recorders of session channels. */
   readonly recorded: string
   openSession(): number
-  /** Sets whether the session's recording accepts data. */
+  /** Makes the session's recording full, or no longer full. */
   setFull(isFull: boolean): void
   /** Kills the session, as an administrator or a rule does. */
   kill(): void
@@ -152,6 +152,8 @@ interface TestLeg extends Leg {
 /** The back-pressure of a leg. */
 export interface Flow {
   congested: boolean
+  written: number
+  waiting: number
   flooded: boolean
   inKex: boolean
   readonly paused: boolean
@@ -166,6 +168,8 @@ function newLeg(): TestLeg {
     onMessage: undefined as ((payload: Buffer) => void) | undefined,
     closed: false,
     congested: false,
+    written: 0,
+    waiting: 0,
     flooded: false,
     paused: false,
     inKex: false,

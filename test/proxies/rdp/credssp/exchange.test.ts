@@ -246,7 +246,7 @@ describe('a client that', () => {
     const changes: [string, (token: Buffer) => void][] = [
       ['NTLMv1', (token) => token.writeUInt16LE(24, 20)],
       ['MIC', (token) => token.writeUInt32LE(64, 12 + 4)],
-      // Its MIC is there, and what the password signs does not say so.
+      // Its MIC is there, and the part that the password signs does not announce it.
       ['MIC', (token) => token.writeUInt32LE(0, token.indexOf(SAYS_MIC) + 4)],
       ['protects', (token) => token.writeUInt32LE((token.readUInt32LE(60) & ~FLAG.SEAL) >>> 0, 60)],
       ['protects', (token) => token.writeUInt16LE(0, 52)],

@@ -29,7 +29,7 @@ export interface PairOptions {
   clientBindings?: Uint8Array
   isSpnego?: boolean
   minimumVersion?: number
-  /** What the server seals instead of what it should. */
+  /** Returns the bytes that the server seals instead of the right ones. */
   seal?: (right: Uint8Array) => Uint8Array
 }
 

@@ -256,7 +256,7 @@ describe('keys and the pointer', () => {
     expect(target.take()).toHaveLength(0)
     const screen = { id: 0, x: 0, y: 0, width: 100, height: 80, flags: 0 }
     expect(viewer.take()).toEqual(update(encodeExtendedDesktopSize(1, 1, 100, 80, [screen])))
-    // Also where the target has said that it knows such wishes.
+    // The same after the target has announced that it knows such wishes.
     target.say(update(encodeExtendedDesktopSize(0, 0, 100, 80, [screen])))
     target.take()
     viewer.take()
