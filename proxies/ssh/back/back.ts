@@ -127,8 +127,7 @@ function signIn(
       keepaliveInterval: 0,
       readyTimeout: 0,
       // Answered at once, also at each new key exchange: while an answer is pending, ssh2 lets messages
-      // overtake its queued ones. The gate judges the key later, when the target has proved that it holds the
-      // key.
+      // overtake its queued ones. The gate judges the key once the target has proved it.
       hostVerifier: (key: Buffer) => {
         if (hostKey) return hostKey.equals(key)
         hostKey = Buffer.from(key)

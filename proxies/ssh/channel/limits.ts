@@ -21,8 +21,7 @@ export const HELD_OUTPUT = 256 * 1024
 export const TYPED_WINDOW = 64 * 1024
 /**
  * When a client leaves, its terminals' targets are read until they are silent for DRAIN_QUIET_MS, for at most
- * DRAIN_MS and DRAIN_BYTES. So the immediate output of a command is recorded, and a flooding target does not
- * block the end.
+ * DRAIN_MS and DRAIN_BYTES. So the immediate output of a command is recorded, and a flood delays nothing.
  */
 export const DRAIN_QUIET_MS = 500
 export const DRAIN_MS = 2_000

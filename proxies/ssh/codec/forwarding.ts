@@ -1,8 +1,7 @@
 /**
  * The type-specific data of forwarding: channels and global requests of RFC 4254 section 7, OpenSSH's for
  * Unix sockets (PROTOCOL 2.4), X11 (RFC 4254 6.3) and agents. Parsers throw MalformedError for malformed
- * messages. `addressFlaw` and `pathFlaw` report impossible names, which are refused but are no breach of the
- * protocol.
+ * messages. `addressFlaw` and `pathFlaw` report impossible names, which are refused without a breach.
  */
 import { Buffer } from 'node:buffer'
 import { displayText, latin1 } from '../../bytes/text.ts'

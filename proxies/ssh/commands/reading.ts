@@ -17,8 +17,8 @@ export interface Reading {
 }
 
 /**
- * `prompts`: prompts of earlier lines. `upToCursor` excludes the text behind the cursor, which was not typed
- * (suggestions).
+ * `prompts`: prompts of earlier lines. `upToCursor` excludes suggestions, shown behind the cursor but not
+ * typed.
  */
 export function readLine(
   screen: Screen,

@@ -229,8 +229,7 @@ export class CommandWatch {
     if (this.#ended) return
     const rule = this.#find(text, isContinuation)
     this.#before = this.#joined(text, isContinuation)
-    // The check before Return let the line pass, so it matches only together with a line that was not known
-    // then.
+    // The line passed before Return, so it matches only together with a line that was not known then.
     const kills = rule?.action === 'kill' && judged !== text
     this.#report({
       line: text,

@@ -1,7 +1,4 @@
-/**
- * The SSH server side toward the user's client: key exchange, sign-in through the gate, and then a transport
- * for the relay.
- */
+/** The SSH server side toward the user's client: key exchange, sign-in through the gate, then a transport. */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import ssh2, { type Connection } from 'ssh2'

@@ -137,8 +137,7 @@ export class SignIn {
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
     const { key, signatureField, blob } = context as PublicKeyAuthContext & { signatureField?: Buffer }
-    // ssh2 passes an undefined key if the request was truncated. The request is counted and answered like any
-    // other.
+    // ssh2 passes an undefined key if the request was truncated; it counts and is answered all the same.
     const offered: Uint8Array = key.data ?? new Uint8Array(0)
     const signed = signatureField && blob ? { data: blob, signature: signatureField } : undefined
     const isTooMuch = signed ? ++this.#tries > MAX_AUTH_TRIES : ++this.#offers > MAX_KEY_OFFERS

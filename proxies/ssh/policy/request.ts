@@ -82,10 +82,7 @@ export function mainRequest(
   }
 }
 
-/**
- * Begin of an scp that is refused to users with rights to copy but not to run commands: the refusal names the
- * alternative.
- */
+/** Begin of an scp that is refused without the right to run commands: the text names the alternative. */
 const SCP = 'scp '
 const COPIES: readonly Right[] = ['SSH_SCP_UP', 'SSH_SCP_DOWN', 'SFTP_SESSION']
 

@@ -116,8 +116,7 @@ export class Relay implements ChannelHost {
 
   onClosed(channel: Channel): void {
     this.#channels.remove(channel)
-    // End it: a client that keeps the connection open for reuse (ControlMaster) could open nothing more on
-    // it.
+    // End it: a client that keeps the connection for reuse (ControlMaster) could open nothing more on it.
     if (this.target.isSpent && this.#channels.size === 0) this.#close('success')
   }
 

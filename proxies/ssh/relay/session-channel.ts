@@ -62,8 +62,7 @@ export class SessionChannel extends Channel {
   ) {
     const up = new Flow(0, adopted?.credit ?? 0)
     up.limit = TYPED_WINDOW
-    // Even a client that is flooded, or does not read, has room for the line with the reason for the
-    // session's end.
+    // Even a client that is flooded, or does not read, has room for the reason of the session's end.
     const down = new Flow(client.window, 0, Math.min(LAST_LINE, Math.floor(client.window / 4)))
     super(host, id, 'client', client, up, down)
     this.#isAnswered = adopted?.isAnswered ?? false

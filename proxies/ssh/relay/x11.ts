@@ -26,10 +26,7 @@ export interface X11Grant {
   used: boolean
 }
 
-/**
- * Returns the grant, or undefined if the request has no exchangeable cookie. `random` returns as many bytes
- * as requested.
- */
+/** Returns the grant, or undefined if there is no exchangeable cookie. `random` returns that many bytes. */
 export function x11Grant(request: X11Request, random: (bytes: number) => Buffer): X11Grant | undefined {
   if (request.protocol !== COOKIE_PROTOCOL || !COOKIE.test(request.cookie)) return undefined
   const real = Buffer.from(request.cookie, 'hex')

@@ -142,8 +142,7 @@ export class FilteredData {
     this.#toClient.flush()
     this.#up.flow.held = this.#filter.held + this.#toTarget.waiting
     this.#down.flow.held = this.#toClient.waiting
-    // Removed bytes do not use up the receiver's window, so no adjustment of the receiver will follow: grant
-    // them here.
+    // The receiver will not grant bytes that were removed before they used its window: grant them here.
     this.#down.end.grant(this.#up.flow, this.#up.flow.step)
     this.#up.end.grant(this.#down.flow, this.#down.flow.step)
   }

@@ -50,7 +50,7 @@ describe.each([
     },
   ],
 ])('%s', (_, why, happens) => {
-  test('is told at once; what the target says to what was typed is recorded, and shown no more', async () => {
+  test('is reported at once; output for earlier input is recorded, but no longer shown', async () => {
     await typedIn({ terminal: true })
     happens()
     expect(toldClient()).toMatch(why)

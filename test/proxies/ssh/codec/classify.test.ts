@@ -222,8 +222,7 @@ describeWithPeers('a rebuilt SCP command', ['busybox', 'zsh', 'fish', 'tcsh'], (
             ? /^scp -t (-- )?((~(?=$|\/))?[A-Za-z0-9_./:+-]*|"[A-Za-z0-9_./:+ ,=@~-]+")$/
             : /^scp -f (-- )?((~(?=$|\/))?[A-Za-z0-9_./:+*?[\]-]*|"[A-Za-z0-9_./:+ ,=@~-]+")$/,
         )
-        // A glob's expansion must not be an option, nor a word that rc, which does not know these quotes,
-        // splits off.
+        // No option results from a glob, or from a blank in rc, which does not know these quotes.
         expect(sent.slice(head.length)).not.toMatch(/^[*?[]|^-(?!- )|[^-] -/)
       }),
       { numRuns: 3000 },

@@ -167,7 +167,7 @@ describe('a flood', () => {
 })
 
 describe('a target that lies', () => {
-  test('can have drawn what it likes, and takes no more than that', () => {
+  test('is read by its screen, whatever the keys were; a line that it does not draw is none', () => {
     expect(heard(['<', '$ '], ['>', 'ls'], ['<', 'rm -rf /'], ['>', '\r'], ['<', '\r\n'])).toEqual([
       ['rm -rf /', 'likely'],
     ])

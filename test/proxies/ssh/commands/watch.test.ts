@@ -339,7 +339,7 @@ describe('a line that is not shown', () => {
   })
 })
 
-describe('a line whose keys tell nothing', () => {
+describe('a line that its keys do not determine', () => {
   test.each([
     ['is kept by an editor over ^Z', 'rm x', '\x1a'],
     ['is kept by an editor over ^\\', 'rm x', '\x1c'],

@@ -144,7 +144,7 @@ describe('keyboard-interactive', () => {
     expect((await question(client)).prompts).toEqual([['Password: ', false]])
   })
 
-  test('a round that was given up signs in nobody, whatever is answered to it later', async () => {
+  test('an abandoned round signs no user in, whatever is answered to it later', async () => {
     const client = await arrive()
     client.send(interactiveRequest('x'))
     await question(client)
@@ -172,7 +172,7 @@ describe('keyboard-interactive', () => {
     expect((await client.next(AUTH.failure, AUTH.success))[0]).toBe(AUTH.success)
   })
 
-  test('who succeeded in part and fails by another method may still answer; under another name nobody may', async () => {
+  test('after a partial success, a failed password leaves the round open; another user name does not', async () => {
     const client = await arrive()
     client.send(passwordRequest('x', 'right'))
     await client.next(AUTH.failure)
@@ -189,7 +189,7 @@ describe('keyboard-interactive', () => {
     expect(asked.filter((proof) => 'answers' in proof)).toEqual([])
   })
 
-  test('what nobody answers is given back to the gate when the client has gone', async () => {
+  test('an unanswered challenge is released at the gate when the client disconnects', async () => {
     const client = await arrive()
     client.send(passwordRequest('x', 'right'))
     await client.next(AUTH.failure)

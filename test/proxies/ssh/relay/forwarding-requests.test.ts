@@ -155,7 +155,7 @@ describe('the target', () => {
     expect(world.ended).toMatch(/the target broke the SSH protocol/)
   })
 
-  test('that answers nobody, or twice, changes nothing', async () => {
+  test('that replies without a request, or twice, changes nothing', async () => {
     world.target.say(buildRequestSuccess(), buildRequestFailure())
     world.client.say(bind(1))
     await world.settle()

@@ -52,7 +52,7 @@ test('neither leg is read while the recording takes no more', () => {
   }
 })
 
-test('what was typed while the client took nothing goes on when it takes again, whatever it says then', async () => {
+test('input typed while the client did not read is sent once it reads again, whatever it sends then', async () => {
   const { world, channel } = await withShell()
   const { client, target, flow } = world
   vi.useFakeTimers({ toFake: ['performance'] })

@@ -405,7 +405,7 @@ describe('a terminal', () => {
     expect(typed()).toEqual([])
   })
 
-  test('that is closed over what waits does not do it', async () => {
+  test('that is closed while input waits does not send it', async () => {
     await blind()
     channel.fromClient(buildData(7, 'rm x\r'))
     channel.fromClient(Buffer.from([MSG.channelClose, 0, 0, 0, 7]))

@@ -278,7 +278,7 @@ describe('sizes', () => {
     expect(one.ask(named(FXP.rename, 3, '/out/small', '/in/b')).code).toBe(0)
   })
 
-  test('a download is refused by its size, and where that was not told, at the answer that crosses it', () => {
+  test('a download is refused by its size or, if that is unknown, at the reply that exceeds the limit', () => {
     const one = talk(['deny down /** size>250B'], { '/in/big': 251, '/proc/f': 0 })
     expect(one.ask(open(1, '/in/big', READ)).code).toBe(DENIED)
     one.ask(open(2, '/proc/f', READ))

@@ -86,7 +86,7 @@ describe('a file that is added to', () => {
     expect(one.ask(write(10, 'h0', 0, 'x')).code).toBe(DENIED)
   })
 
-  test('counts what another channel has sent and has no answer to, when it is opened', () => {
+  test('counts, when it is opened, writes of another channel that have no reply yet', () => {
     const sizes = new OpenSizes()
     const [one, other] = [channel(LIMIT, sizes), channel(LIMIT, sizes)]
     one.ask(open(1, '/in/new', WRITE | CREATE | TRUNCATE))
@@ -98,7 +98,7 @@ describe('a file that is added to', () => {
     expect(other.ask(write(4, 'h1', 0, 'x')).code).toBe(0)
   })
 
-  test('counts nothing of what is over', () => {
+  test('counts no file that is closed, nor any of a closed channel', () => {
     const sizes = new OpenSizes()
     const [one, other] = [channel(LIMIT, sizes), channel(LIMIT, sizes)]
     one.ask(open(1, '/in/f', WRITE | APPEND))

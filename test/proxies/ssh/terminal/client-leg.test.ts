@@ -149,7 +149,7 @@ describe('it asks', () => {
     expect(kinds(messages).filter((kind) => kind === 'break')).toHaveLength(1)
   })
 
-  test('nothing of what is asked of it', async () => {
+  test('nothing at a global request, and refuses it', async () => {
     const question = { name: 'keepalive@openssh.com', wantReply: true, data: new Uint8Array(0) }
     expect(kinds(await tell(buildGlobalRequest(question)))).toEqual([MSG.requestFailure])
     expect(await tell(buildGlobalRequest({ ...question, wantReply: false }))).toEqual([])

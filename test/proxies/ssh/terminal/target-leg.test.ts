@@ -136,7 +136,7 @@ test('keys, a break and an interrupt become what Telnet has for them', async () 
   expect([...received]).toEqual(bytes)
 })
 
-test('the size is told when it is asked for, the last one', async () => {
+test('the latest size is sent on request', async () => {
   await begin()
   const size = new Writer(16).uint32(100_000).uint32(30).uint32(0).uint32(0).finish()
   await tell(buildChannelRequest(0, 'window-change', false, size))
@@ -162,7 +162,7 @@ describe('what it shows', () => {
     expect([leg.closed, leg.failure]).toEqual([false, undefined])
   })
 
-  test('is not read while nobody takes it', async () => {
+  test('is not read while the relay does not accept it', async () => {
     await begin(1000)
     leg.paused = true
     const flood = Buffer.alloc(64 * 1024, 'x')

@@ -70,7 +70,7 @@ describe('whole packets', () => {
     expect(aligner.take(Buffer.from([0xff, 0xff, 0xff, 1])).toString('hex')).toBe('ffffffff01')
   })
 
-  test('what waits can be taken out', () => {
+  test('kept bytes can be removed', () => {
     const aligner = new PacketAligner()
     const [first, second] = [packet(100, 1), packet(200, 2)]
     expect(aligner.take(Buffer.concat([first, second.subarray(0, 50)])).equals(first)).toBe(true)
