@@ -228,7 +228,7 @@ export class CommandReader {
     return this.#line?.guess
   }
 
-  /** The same, with the keys typed before its prompt. */
+  /** Like `guess`, with the keys typed before the line's prompt. */
   get guessAhead(): string | undefined {
     const ahead = this.#ahead?.guess
     return ahead && ahead + (this.#line?.guess ?? '')

@@ -11,7 +11,7 @@ import type { X11Request } from '../codec/forwarding.ts'
 import type { ChannelHost, Opened } from './channel.ts'
 import { ForwardedChannel, type Forwarding } from './forwarding-channel.ts'
 
-/** The only protocol whose proof is the same for every connection, so that it can be exchanged. */
+/** The only protocol whose proof is the same for every connection, so that the bastion can exchange it. */
 export const COOKIE_PROTOCOL = 'MIT-MAGIC-COOKIE-1'
 /** Hexadecimal; real cookies have 16 bytes. */
 const COOKIE = /^(?:[0-9a-f]{2}){8,64}$/i

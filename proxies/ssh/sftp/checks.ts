@@ -75,7 +75,7 @@ export class Checks {
   readonly #places = new Places()
   /** The session's file sizes. */
   readonly #sizes: OpenSizes
-  /** Those of this channel's files. */
+  /** The open files of this channel. */
   readonly #own = new Set<OpenFile>()
 
   constructor(judge: FileJudge, sizes: OpenSizes) {
