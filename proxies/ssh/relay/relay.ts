@@ -229,7 +229,7 @@ export class Relay implements ChannelHost {
     // A client that has left accepts nothing more, so nothing waits for it.
     const isCongested = client.congested && !this.#isDraining
     const wasStuck = this.#taking.isStuck
-    this.#taking.look(client.written, this.#isDraining ? 0 : client.waiting)
+    this.#taking.look(client.written, client.waiting)
     if (wasStuck && !this.#taking.isStuck) queueMicrotask(() => this.#goOn())
     // Two legs in key exchanges at the same time would wait for each other's end.
     target.paused = full || target.flooded || (isCongested && !target.inKex)
