@@ -7,7 +7,7 @@
  */
 import { MAX_WINDOW } from './limits.ts'
 
-/** A sender gets an adjustment only when it amounts to this part (1/2) of the most that it may be granted. */
+/** An adjustment is sent once it amounts to 1/STEP_PART of the most that a sender may be granted. */
 const STEP_PART = 2
 
 const LARGEST_WINDOW = 0xffffffff
