@@ -1,4 +1,4 @@
-/** Reads SSH's data types (RFC 4251 5) from bytes that anybody may have made up. */
+/** Reads SSH's data types (RFC 4251 5) from untrusted bytes. */
 import type { Buffer } from 'node:buffer'
 
 export class Reader {
@@ -6,7 +6,7 @@ export class Reader {
   readonly #fail: (message: string) => Error
   #at = 0
 
-  /** `fail` makes the error that is thrown when the bytes end early; its message reads `is cut short`. */
+  /** `fail` makes the error to throw if the bytes end early; its message is `is cut short`. */
   constructor(bytes: Buffer, fail: (message: string) => Error) {
     this.#bytes = bytes
     this.#fail = fail
@@ -16,7 +16,7 @@ export class Reader {
     return this.#at === this.#bytes.length
   }
 
-  /** How many bytes have been read. */
+  /** Number of bytes read. */
   get at(): number {
     return this.#at
   }
@@ -33,12 +33,12 @@ export class Reader {
     return this.#take(8).readBigUInt64BE()
   }
 
-  /** A view, not a copy. */
+  /** Returns a view, not a copy. */
   string(): Buffer {
     return this.#take(this.uint32())
   }
 
-  /** All that is left, as strings one behind the other; at most `max` of them. */
+  /** Reads all that is left as consecutive strings; at most `max` of them. */
   strings(max: number): Buffer[] {
     const found: Buffer[] = []
     while (!this.atEnd) {
@@ -48,7 +48,7 @@ export class Reader {
     return found
   }
 
-  /** Throws unless all has been read. */
+  /** @throws the error of `fail` unless all bytes have been read */
   end(): void {
     if (!this.atEnd) throw this.#fail('is longer than its fields')
   }
