@@ -1,6 +1,6 @@
 /**
- * The one catalogue of the API's errors (invariant 8): a stable code, its HTTP status, and what the client
- * should do. docs/api.md lists the same table; a test compares the two.
+ * The one catalogue of the API's errors (invariant 8): a stable code, its HTTP status, and advice for the
+ * client. docs/api.md lists the same table; a test compares the two.
  */
 
 export const ERRORS = {
@@ -191,25 +191,25 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** One finding: `field` is the path of the field at fault, `name/0/type`. */
+/** One finding: `field` is the path of the invalid field, `name/0/type`. */
 export interface ErrorDetail {
-  /** Of a table, from 1, as a spreadsheet shows them. */
+  /** Row of a table, from 1, as spreadsheets count. */
   row?: number
   column?: number
   field?: string
   message: string
-  /** In an expression: offset of the fault, in characters from 0. */
+  /** Offset of the error in an expression, in characters from 0. */
   position?: number
 }
 
-/** The body of every answer that is not a success. */
+/** Body of every answer that is not a success. */
 export interface ErrorBody {
   error: ErrorCode
   description: string
   details: ErrorDetail[]
 }
 
-/** What a handler throws to answer with a code of the catalogue. */
+/** Thrown by handlers to answer with a code of the catalogue. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetail[]
@@ -225,7 +225,7 @@ export class ApiError extends Error {
   }
 }
 
-/** An error about one field. */
+/** Makes an error about one field. */
 export function fieldError(code: ErrorCode, field: string, message: string): ApiError {
   return new ApiError(code, [{ field, message }])
 }

@@ -26,7 +26,7 @@ import {
 import { givenProfile, refuseBeyondOwn } from './users.ts'
 
 const KEY_BYTES = 32
-/** So that a key that lies about is recognized for what it is. */
+/** Makes a leaked key recognizable. */
 const KEY_PREFIX = 'sallyport_'
 
 const keyName = name('unique', 'ci')
@@ -61,7 +61,7 @@ const View = exact({
 
 export function registerApiKeys(app: Api, context: Context): void {
   const { store, randomBytes, clock } = context.deps
-  /** Keys of this very moment, between their making and the answer that shows them. */
+  /** Texts of new keys, until the answer that shows them. */
   const fresh = new WeakMap<ApiKey, string>()
 
   const changeOf = async (
@@ -79,7 +79,10 @@ export function registerApiKeys(app: Api, context: Context): void {
     }
   }
 
-  /** Whom the key is to act for, and by whose rights; undefined: the body does not say. */
+  /**
+   * Returns the users for whom the key is to act, and the rights that limit it, or undefined if the body has
+   * no such field.
+   */
   const actingOf = async (
     { users, user_groups: groups }: Static<typeof Update>,
     old?: ActsFor,

@@ -1,4 +1,4 @@
-/** Guests of a running session: who is invited, what they may do, and their end. */
+/** Guests of a running session: their invitation, their rights, and their end. */
 import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import type { EventFields } from '../../audit/events/fields.ts'
@@ -95,11 +95,13 @@ export function registerInvitations(app: Api, { deps }: Context): void {
     client_ip: invitation.guest?.address ?? invitation.address ?? null,
   })
 
-  /** The session, for its own user and for those who may end it; to all others it does not exist. */
+  /**
+   * Returns the session for its own user and for callers that may end it; to all others it does not exist.
+   */
   const sessionOf = async (request: ApiRequest): Promise<{ session: SessionRecord; basis: Basis }> => {
     const caller = callerOf(request)
     const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
-    // A key that acts in a user's name is not the user, who has the desktop before them.
+    // A key that acts in a user's name is not the user at the desktop.
     const user = caller.key ? undefined : caller.user
     const isOwn = user && session && sessionControl.ownerOf(session.id) === user.id
     if (!session || !(isOwn || satisfies(caller.rights, needOf('POST', KILL))))
@@ -179,7 +181,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
         const fields = { ...fieldsOf(request, session, name), method: mode, duration: duration * 1000 }
         await record(audit, request, 'session.invite', fields)
       } catch (error) {
-        // Nobody was told the password.
+        // The password was never delivered.
         sessionControl.withdrawInvitation(invitation.id, 'the audit log cannot be written')
         throw error
       }

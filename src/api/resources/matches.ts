@@ -1,4 +1,4 @@
-/** Where in a session it is that a search has found: lines with their seconds. */
+/** Places in a session that a search has found: lines with their seconds. */
 import { Type } from 'typebox'
 import { MAX_EXPRESSION, SearchError } from '../../search/grammar.ts'
 import { CONTENT_FIELDS } from '../../search/words.ts'

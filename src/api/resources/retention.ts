@@ -1,4 +1,4 @@
-/** What is kept of sessions, and what is not: legal hold, and the deletion of a recording. */
+/** Retention of sessions: legal hold, and the deletion of a recording. */
 import { Type } from 'typebox'
 import type { SessionRecord } from '../../model/objects.ts'
 import { RELEASE_MS } from '../../recording-service/deletion.ts'
@@ -67,7 +67,7 @@ export function registerRetention(app: Api, { deps }: Context): void {
     const { id } = await found(request)
     const caller = callerOf(request)
     const { reason } = request.body
-    // Who holds a key may act for many: none of them is a second person.
+    // A key may act for many users, so it never counts as a second person.
     const isPerson = !caller.key && caller.user !== undefined
     const wish = { by: caller.name, userId: caller.user?.id ?? '', since: clock(), reason }
     const answer = await deletion.release(id, wish, isPerson, (what, before) =>

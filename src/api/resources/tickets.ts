@@ -112,7 +112,7 @@ export function registerTickets(app: Api, { deps }: Context): void {
         }
         return await reply.code(201).send(body)
       } catch (error) {
-        // nobody was told it
+        // The ticket was never delivered.
         tickets.withdraw(id)
         throw error
       } finally {

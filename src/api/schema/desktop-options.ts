@@ -1,4 +1,4 @@
-/** What a connection policy says of desktops, whichever protocol shows them, as fields of `/connectionpolicies`. */
+/** Options of a connection policy for desktops of all protocols, as fields of `/connectionpolicies`. */
 import { type Static, Type } from 'typebox'
 import type { DesktopOptions } from '../../model/desktop-options.ts'
 import { exact, partial } from './fields.ts'
@@ -28,7 +28,7 @@ export function desktopFieldsOf(options: DesktopOptions): Static<typeof DesktopF
   }
 }
 
-/** The options as they are with what the body gives. */
+/** Returns the options with the body's changes. */
 export function desktopOptionsOf(body: Static<typeof DesktopUpdate>, old: DesktopOptions): DesktopOptions {
   return {
     viewOnly: body.view_only ?? old.viewOnly,

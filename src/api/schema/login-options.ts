@@ -1,4 +1,7 @@
-/** How a connection policy logs in at targets with a terminal only, as fields of `/connectionpolicies`. */
+/**
+ * Options of a connection policy for logging in at targets that have only a terminal, as fields of
+ * `/connectionpolicies`.
+ */
 import { type Static, Type } from 'typebox'
 import {
   type LoginOptions,
@@ -57,8 +60,7 @@ export function loginFieldsOf(options: LoginOptions): Static<typeof LoginFields>
 }
 
 /**
- * The options as they are with what the body gives.
- * @throws ApiError `invalid_field` that names a bad expression
+ * Returns the options with the body's changes. @throws ApiError `invalid_field` that names a bad expression
  */
 export function loginOptionsOf(body: Static<typeof LoginUpdate>, old: LoginOptions): LoginOptions {
   for (const field of ['login_prompt', 'password_prompt', 'shell_prompt', 'login_failure'] as const) {

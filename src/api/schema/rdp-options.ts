@@ -1,4 +1,7 @@
-/** What a connection policy says of RDP sessions, beside what it says of all desktops, as fields of `/connectionpolicies`. */
+/**
+ * Options of a connection policy for RDP sessions, besides those for all desktops, as fields of
+ * `/connectionpolicies`.
+ */
 import { type Static, Type } from 'typebox'
 import {
   COLOUR_DEPTHS,
@@ -59,8 +62,8 @@ export function rdpFieldsOf(options: RdpOptions): Static<typeof RdpFields> {
 }
 
 /**
- * The options as they are with what the body gives.
- * @throws ApiError `invalid_field` that names a bad network or a channel that cannot pass
+ * Returns the options with the body's changes. @throws ApiError `invalid_field` that names a bad network or a
+ * channel that cannot be allowed
  */
 export function rdpOptionsOf(
   body: Static<typeof RdpUpdate> & Static<typeof DesktopUpdate>,

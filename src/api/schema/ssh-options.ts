@@ -1,4 +1,4 @@
-/** The options of SSH sessions as fields of `/connectionpolicies`. */
+/** Options of SSH sessions as fields of `/connectionpolicies`. */
 import { type Static, Type } from 'typebox'
 import { MAX_LINE, PublicKeyError, parseAuthorizedKey } from '../../identity/public-key.ts'
 import { AUTHENTICATION_METHODS } from '../../model/authentication-methods.ts'
@@ -122,10 +122,7 @@ export function sshFieldsOf(options: SshOptions): Static<typeof SshFields> {
   }
 }
 
-/**
- * The options as they are with what the body gives.
- * @throws ApiError `invalid_field` that names each bad rule
- */
+/** Returns the options with the body's changes. @throws ApiError `invalid_field` that names each bad rule */
 export function sshOptionsOf(body: Static<typeof SshUpdate>, old: SshOptions): SshOptions {
   checkRules('host_ca_keys', body.host_ca_keys, publicKeyError)
   checkRules('forward_to', body.forward_to, forwardRuleError)

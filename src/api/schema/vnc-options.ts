@@ -1,4 +1,7 @@
-/** What a connection policy says of VNC sessions, beside what it says of all desktops, as fields of `/connectionpolicies`. */
+/**
+ * Options of a connection policy for VNC sessions, besides those for all desktops, as fields of
+ * `/connectionpolicies`.
+ */
 import { type Static, Type } from 'typebox'
 import { VNC_SECURITY_TYPES, type VncOptions } from '../../model/vnc-options.ts'
 import { type DesktopUpdate, desktopOptionsOf } from './desktop-options.ts'
@@ -19,7 +22,7 @@ export function vncFieldsOf(options: VncOptions): Static<typeof VncFields> {
   return { security_types: [...options.securityTypes] }
 }
 
-/** The options as they are with what the body gives. */
+/** Returns the options with the body's changes. */
 export function vncOptionsOf(
   body: Static<typeof VncUpdate> & Static<typeof DesktopUpdate>,
   old: VncOptions,
