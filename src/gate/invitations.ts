@@ -48,7 +48,7 @@ interface Kept extends Invitation {
   timer: NodeJS.Timeout
   /** Token of the guest's identity, once signed in. */
   token?: string
-  /** The invitation is withdrawn, and its guest has been told to leave. */
+  /** The invitation is withdrawn, and its guest has been notified. */
   isWithdrawn?: true
 }
 

@@ -49,8 +49,8 @@ export function fieldsOfProxy(code: ProxyEventCode): readonly EventField[] {
 }
 
 /**
- * Bounds and cleans the fields that a proxy sent. @throws ForeignFieldError for a code or a field that
- * proxies may not set, and for a value of another type
+ * Bounds and cleans the fields that a proxy sent.
+ * @throws ForeignFieldError for a code or a field that proxies may not set, and for a value of another type
  */
 export function proxyFields(code: string, fields: Readonly<Record<string, unknown>>): EventFields {
   if (!Object.hasOwn(CODES, code)) throw new ForeignFieldError(`a proxy does not report ${cleanValue(code)}`)

@@ -125,7 +125,7 @@ export class PasswordHasher {
     return memory === this.#own.memory && passes === this.#own.passes && lanes === this.#own.lanes
   }
 
-  /** Waits as long as a hash with today's parameters would take that was started at `begin`. */
+  /** Waits until a hash with today's parameters, started at `begin`, would be done. */
   async #asLong(begin: number): Promise<void> {
     if (this.#times.length === 0) {
       const before = performance.now()

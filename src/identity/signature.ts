@@ -83,7 +83,8 @@ function plainAlgorithm(name: string): string {
 
 /**
  * Returns the signature if it is the key's over these bytes, or undefined. A FIDO key counts only if its user
- * was present. @throws PublicKeyError if the field is malformed
+ * was present.
+ * @throws PublicKeyError if the field is malformed
  */
 export function verifySignature(key: PublicKey, data: Uint8Array, field: Uint8Array): Signature | undefined {
   if (MAX_SIGNATURE_BYTES < field.length) return undefined

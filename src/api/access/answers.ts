@@ -35,8 +35,8 @@ export class LongAnswers {
   #common = 0
 
   /**
-   * Takes a place and resolves with the function that releases it. @throws ApiError `busy` if all places are
-   * taken
+   * Takes a place and resolves with the function that releases it.
+   * @throws ApiError `busy` if all places are taken
    */
   async begin(holder: Holder): Promise<() => void> {
     if (this.#hasOwnPlace(holder)) {

@@ -56,7 +56,8 @@ export function requireRight(request: ApiRequest, feature: Feature, level: Level
 }
 
 /**
- * Returns the user of the request. @throws ApiError `user_context_required` for a key without `X-Auth-User`
+ * Returns the user of the request.
+ * @throws ApiError `user_context_required` for a key without `X-Auth-User`
  */
 export function userOf(request: ApiRequest): User {
   const { user } = callerOf(request)

@@ -10,7 +10,8 @@ import type { ApiRequest, Caller } from './caller.ts'
 const SECRET = '[secret]'
 
 /**
- * Resolves when the event is in the audit log. @throws ApiError `audit_unavailable` if it cannot be written
+ * Resolves when the event is in the audit log.
+ * @throws ApiError `audit_unavailable` if it cannot be written
  */
 export async function record(
   audit: Audit,

@@ -4,9 +4,9 @@
  */
 
 export interface BodyExample {
-  /** As in the table of routes. */
+  /** Route in the notation of the table of routes. */
   route: string
-  /** The same with names in the places of its parameters. */
+  /** The route's path, with names in place of its parameters. */
   path: string
   body: object
 }

@@ -274,8 +274,8 @@ export function refuseBeyondOwn(request: ApiRequest, rights: ProfileRights): voi
 }
 
 /**
- * Returns the profile's name, which the caller may assign. @throws ApiError `unknown_reference`,
- * `profile_exceeds_own`
+ * Returns the profile's name, which the caller may assign.
+ * @throws ApiError `unknown_reference`, `profile_exceeds_own`
  */
 export async function givenProfile(store: Store, request: ApiRequest, ref: string): Promise<string> {
   const profile = await referred(store.profiles, 'profile', ref)

@@ -67,8 +67,8 @@ export function timeText(time: number): string {
 }
 
 /**
- * Converts RFC 3339 to milliseconds, and null to undefined. @throws ApiError `invalid_field` for a day that
- * does not exist
+ * Converts RFC 3339 to milliseconds, and null to undefined.
+ * @throws ApiError `invalid_field` for a day that does not exist
  */
 export function timeOf(field: string, value: string | null): number | undefined {
   if (value === null) return undefined

@@ -60,7 +60,8 @@ export function loginFieldsOf(options: LoginOptions): Static<typeof LoginFields>
 }
 
 /**
- * Returns the options with the body's changes. @throws ApiError `invalid_field` that names a bad expression
+ * Returns the options with the body's changes.
+ * @throws ApiError `invalid_field` that names a bad expression
  */
 export function loginOptionsOf(body: Static<typeof LoginUpdate>, old: LoginOptions): LoginOptions {
   for (const field of ['login_prompt', 'password_prompt', 'shell_prompt', 'login_failure'] as const) {

@@ -62,8 +62,8 @@ export function rdpFieldsOf(options: RdpOptions): Static<typeof RdpFields> {
 }
 
 /**
- * Returns the options with the body's changes. @throws ApiError `invalid_field` that names a bad network or a
- * channel that cannot be allowed
+ * Returns the options with the body's changes.
+ * @throws ApiError `invalid_field` that names a bad network or a channel that cannot be allowed
  */
 export function rdpOptionsOf(
   body: Static<typeof RdpUpdate> & Static<typeof DesktopUpdate>,
