@@ -32,7 +32,7 @@ const MAX_OFFERED = 5
 const MIN_RSA_BITS = 1024
 
 const UNASKED: Doubt = {
-  reason: 'it came with a certificate, which nobody asked for',
+  reason: 'it came with a certificate that was not requested',
   isContradiction: false,
 }
 
@@ -72,7 +72,7 @@ export class HostKeyJudge {
     const revoked = doubtOfRevocation(this.trust, shown)
     if (revoked) return await this.#doubted(session, shown, revoked)
     if (!PINNING.includes(hostKeyPolicy)) {
-      const reason = `host_key_policy is ${hostKeyPolicy}, which says nothing of ${protocol}`
+      const reason = `host_key_policy is ${hostKeyPolicy}, which does not apply to ${protocol}`
       return await this.#doubted(session, shown, { reason, isContradiction: false })
     }
     return await this.#inTurn(session.target.serviceId, () => this.#judgePinned(session, shown))

@@ -101,7 +101,7 @@ export class Grounds {
     // The address of the proof must still be allowed, not just the client's.
     if (!isFrom(from, user.ipSource)) return STANDING.wrong_source
     if (!user.userAuths.includes(METHODS[proof.method])) {
-      return 'the way in which the user has signed in was taken from them'
+      return 'the user may no longer use the method of the sign-in'
     }
     if (proof.method === 'password' && proof.revision !== (user.secretRevision ?? 0)) {
       return 'the password of the sign-in has been replaced'
@@ -111,7 +111,7 @@ export class Grounds {
       !proof.key.certificate &&
       !isKeyOf(user.sshPublicKeys, proof.key.key.blob)
     ) {
-      return 'the key of the sign-in was taken from the user'
+      return 'the key of the sign-in was removed from the user'
     }
     return flawOfRight(await this.#rightsOf(user.profile), needs)
   }

@@ -430,7 +430,7 @@ describe('host keys', () => {
       const answer = await gate.hostKey({ session: byPin.id, key: shown })
       expect(answer).toMatchObject({ result: 'refused' })
       expect(await last()).toMatchObject({
-        fields: { result: 'refused', reason: expect.stringContaining('nobody asked for') },
+        fields: { result: 'refused', reason: expect.stringContaining('not requested') },
       })
       expect(await kept()).toEqual([])
     })

@@ -107,7 +107,7 @@ export function registerApiKeys(app: Api, context: Context): void {
     type: 'apikey',
     title: 'API keys',
     description:
-      'Keys for machines, sent as X-Auth-Key. The key is shown once, in the answer to POST. With `users` or `user_groups` it acts for those only (X-Auth-User), else for anybody, which takes a maker with every right. Whoever it acts for, it never acts for somebody whose profile goes beyond that of who has made it so.',
+      'Keys for machines, sent as X-Auth-Key. The key is shown once, in the answer to POST. With `users` or `user_groups` it can act only for those (X-Auth-User), else for any user, which only a creator with all rights can allow. It never acts for a user whose profile has rights beyond those of its creator.',
     create: {
       schema: Create,
       async plan(body, request) {

@@ -142,7 +142,7 @@ export function connectionPolicyResource(context: ResourceContext) {
     type: 'connectionpolicy',
     title: 'Connection policies',
     description:
-      'How the broker connects to the services that name it, and what holds in their sessions from the next one on. Fields that mean nothing for its protocol keep their defaults. Each protocol has one from the factory that is called like it.',
+      'How the broker connects to the services that use the policy, and rules for their sessions from the next one on. Fields of other protocols keep their defaults. Each protocol has a built-in policy of the same name.',
     create: {
       schema: Create,
       async plan(body) {

@@ -134,7 +134,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
       schema: {
         tags,
         summary: 'List: Invitations',
-        description: 'Those that wait for their guest, and those whose guest is in.',
+        description: 'Invitations that wait for their guest, and those whose guest is connected.',
         params: collection,
         response: { 200: Type.Array(View), ...errorResponses(401, 403, 404) },
       },
@@ -152,7 +152,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
         tags,
         summary: 'Invite a guest to a running session',
         description:
-          'For the user of the session, and for those who may end it. The answer has a password that lets one viewer in once, shown in this answer only; everybody in the session sees who is there.',
+          'For the user of the session, and for users that may end it. The answer has a password for one connection of one viewer, shown in this answer only; all participants see who is connected.',
         params: collection,
         body: Wanted,
         response: { 201: Issued, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },

@@ -26,7 +26,7 @@ const VERBS = {
   release: {
     summary: 'End of the legal hold',
     description:
-      'From now on the retention deletes the recording when it is due: 204. Where `recordings.hold_release` is `two` the first person asks for it (202), and a second one confirms it with the same request within 24 hours; both have signed in themselves, an API key is nobody. A new hold takes the wish back. Without a hold nothing happens.',
+      'From now on the retention deletes the recording when it is due: 204. If `recordings.hold_release` is `two`, the first user requests the release (202), and a second one confirms it by the same request within 24 hours; both have to sign in with a password, an API key does not count. A new hold cancels the request. Without a hold nothing happens.',
   },
 } as const
 
@@ -47,7 +47,7 @@ export function registerRetention(app: Api, { deps }: Context): void {
     ...given,
     ...VERBS.release,
     response: {
-      202: Type.Null({ description: 'asked for: a second person has to confirm it' }),
+      202: Type.Null({ description: 'requested: a second user has to confirm it' }),
       204: Type.Null(),
       ...refusals,
     },

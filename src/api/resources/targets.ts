@@ -146,7 +146,8 @@ export function registerTargets(app: Api, { deps, answers }: Context): void {
       schema: {
         tags,
         summary: 'Authorizations by which a user may open targets',
-        description: "One's own for everybody; those of others with the right to view authorizations.",
+        description:
+          "The caller's own for every user; those of others with the right to view authorizations.",
         querystring: RightsQuery,
         response: { 200: Type.Array(RightView), ...errorResponses(400, 401, 403, 404) },
       },

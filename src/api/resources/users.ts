@@ -152,7 +152,8 @@ export function userResource(context: ResourceContext) {
     path: '/users',
     type: 'user',
     title: 'Users',
-    description: 'People. Nobody can give a profile, or change a user whose profile, goes beyond their own.',
+    description:
+      'Users. A caller can neither assign a profile with rights beyond its own, nor change a user that has one.',
     create: {
       schema: Create,
       async plan(body, request) {

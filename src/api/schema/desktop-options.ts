@@ -10,7 +10,7 @@ export const DesktopFields = exact({
   }),
   mask_keys: Type.Boolean({
     description:
-      'VNC, RDP: the recording has that keys were pressed, and not which; false: what was typed is in it, passwords included',
+      'VNC, RDP: the recording contains that keys were pressed, but not which; false: it contains typed text, passwords included',
   }),
   session_notice: Type.Boolean({
     description: 'VNC, RDP: whether the user is shown that the session is recorded, before the desktop is',

@@ -13,7 +13,7 @@ export const VncFields = exact({
     maxItems: VNC_SECURITY_TYPES.length,
     'x-ordered': true,
     description:
-      'VNC: how the broker may secure the connection and sign in at the targets; of those that a target offers the first is taken. Where a key is pinned, only those count that show one of its kind (x509…: a certificate, ra2…: an RSA key); the rest can be anybody in between',
+      'VNC: how the broker may secure the connection and sign in at the targets; the first one that a target offers is used. If a key is pinned, only those that show a key of its kind are used (x509…: a certificate, ra2…: an RSA key), since the others cannot detect an attacker in between',
   }),
 })
 export const VncUpdate = partial(VncFields)
