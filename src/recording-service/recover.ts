@@ -60,8 +60,8 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
 }
 
 /**
- * Seals the recordings that a disk error has left open while their sessions ended in order. What the audit log has said of
- * one then is enough where it cannot be sealed.
+ * Seals the recordings that a disk error has left open while their sessions ended in order. One that cannot be sealed is
+ * not reported again.
  */
 async function recoverEnded(deps: RecoverDeps): Promise<string[]> {
   const { store, recordingService } = deps
@@ -151,7 +151,7 @@ function seal(
   })
 }
 
-/** Writes to the audit log how a recording is closed by now; returns undefined if it is not. */
+/** Writes to the audit log how the recording is closed. Returns undefined if it is not. */
 async function tellClosed(
   { audit, recordingService, restored }: RecoverDeps,
   session: SessionRecord,
