@@ -1,4 +1,4 @@
-/** What tests with real programs need once a run: the programs, ports that no two of them get, an RSA host key. */
+/** Prepares a run for tests with real programs: the programs, ports that no two tests get, an RSA host key. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
