@@ -1,6 +1,6 @@
 /**
- * Has the screens of watched sessions drawn by a thread of its own, started when somebody watches: to replay a
- * session costs more than to relay it.
+ * Draws the screens of watched sessions in a separate thread, which starts with the first viewer: replaying a
+ * session costs more than relaying it.
  */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -10,12 +10,13 @@ import type { FromDrawer, ToDrawer } from './messages.ts'
 import type { ChannelState } from './screen.ts'
 
 /**
- * How long a drawing may take: a recording is read at some hundred megabytes a second, and a desktop drawn at some ten.
+ * Time limit of a drawing: a recording is read at about a hundred megabytes a second, and a desktop drawn at
+ * about ten.
  */
 export const DRAWING_MS = 15_000
 export const DESKTOP_DRAWING_MS = 120_000
 
-/** In the package that was built it is JavaScript, beside this file as it is here. */
+/** In the built package the worker is JavaScript, beside this file as it is here. */
 const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
 
 interface Waiting {
@@ -24,17 +25,17 @@ interface Waiting {
   timer: NodeJS.Timeout
 }
 
-/** What of a recording a drawer needs. */
+/** The data that a drawer needs of a recording. */
 export interface Drawn {
   session: string
-  /** Of `session.rec`. */
+  /** Path of `session.rec`. */
   path: string
   key: Uint8Array
-  /** It shows a desktop. */
+  /** Set if the session shows a desktop. */
   isGraphic: boolean
 }
 
-/** Gets what changes on a session's desktop; undefined: there will be nothing more until the next state. */
+/** Receives the changes of a session's desktop. Undefined if no more follow until the next state. */
 export type ChangesListener = (changes: PictureChange[] | undefined) => void
 
 export class Drawer {
@@ -43,7 +44,10 @@ export class Drawer {
   #requests = 0
   readonly #waiting = new Map<number, Waiting>()
 
-  /** The open channels and their screens after the first `frames` frames. Rejects when they cannot be drawn in time. */
+  /**
+   * Returns the open channels and their screens after the first `frames` frames. Rejects if they cannot be
+   * drawn in time.
+   */
   state({ session, path, key, isGraphic }: Drawn, frames: number): Promise<ChannelState[]> {
     const request = this.#requests++
     const limit = isGraphic ? DESKTOP_DRAWING_MS : DRAWING_MS
@@ -57,17 +61,17 @@ export class Drawer {
     })
   }
 
-  /** Frames behind those of a state: what they change on the desktop is told, ten times a second at most. */
+  /** Sends frames that follow a state: the desktop's changes are reported at most ten times a second. */
   feed(session: string, frames: readonly FollowedFrame[]): void {
     this.#worker?.postMessage({ kind: 'frames', session, frames } satisfies ToDrawer)
   }
 
-  /** Until `forget`. */
+  /** Listens until `forget`. */
   listen(session: string, listener: ChangesListener): void {
     this.#listeners.set(session, listener)
   }
 
-  /** Frees what is kept of a session. */
+  /** Releases a session's state. */
   forget(session: string): void {
     this.#listeners.delete(session)
     this.#worker?.postMessage({ kind: 'forget', session } satisfies ToDrawer)
@@ -107,7 +111,7 @@ export class Drawer {
     return waiting
   }
 
-  /** The next request starts another. */
+  /** Handles the loss of the worker: the next request starts another. */
   #lost(worker: Worker): void {
     if (this.#worker !== worker) return
     this.#worker = undefined

@@ -1,6 +1,6 @@
 /**
- * The bucket as the broker sees it: each operation is done by a thread of its own, started when the first is asked
- * for. What a thread that dies was doing fails as `unavailable`; the next operation starts another.
+ * The broker's client for the bucket: a separate thread does each operation, and starts with the first. If
+ * the thread dies, its operations fail as `unavailable`; the next operation starts another.
  */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -9,14 +9,14 @@ import { BucketError } from './error.ts'
 import type { FromThread, Operation, Operations, ThreadData, ToThread } from './messages.ts'
 import type { BucketSettings } from './s3.ts'
 
-/** In the package that was built it is JavaScript, beside this file as it is here. */
+/** In the built package the worker is JavaScript, beside this file as it is here. */
 const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
 
 export interface BucketOptions extends Omit<BucketSettings, 'secretKey'> {
   secretKey: Secret
-  /** Before all keys; empty, or ending with a slash. */
+  /** Prefix of all keys: empty, or ending with a slash. */
   prefix: string
-  /** Bytes a second; 0: no limit. */
+  /** Bytes a second, or 0 for no limit. */
   rate: number
 }
 
@@ -40,7 +40,7 @@ export class Bucket {
     return this.#options.prefix
   }
 
-  /** For people: where it is. */
+  /** Address of the bucket, for people. */
   get address(): string {
     const { endpoint, bucket, prefix, region } = this.#options
     return `${endpoint ?? `s3.${region}.amazonaws.com`}/${bucket}/${prefix}`
@@ -58,7 +58,7 @@ export class Bucket {
     })
   }
 
-  /** Ends the thread; what it is doing fails. */
+  /** Closes the thread; its operations fail. */
   async close(): Promise<void> {
     this.#isClosed = true
     const worker = this.#worker
@@ -83,7 +83,7 @@ export class Bucket {
   #answered(worker: Worker, message: FromThread): void {
     const waiting = this.#waiting.get(message.id)
     this.#waiting.delete(message.id)
-    // An idle thread keeps no command from ending.
+    // An idle thread does not keep a command running.
     if (this.#waiting.size === 0) worker.unref()
     if ('fault' in message) waiting?.reject(new BucketError(message.fault, message.message))
     else waiting?.resolve(message.answer)

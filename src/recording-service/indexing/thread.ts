@@ -1,13 +1,13 @@
-/** The indexing thread as the broker sees it: started for a job, ended when it is idle or stuck. */
+/** The broker's side of the indexing thread: starts it for a job, and stops it when it is idle or stuck. */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { FromIndexer, IndexJob } from './messages.ts'
 
-/** In the package that was built it is JavaScript, beside this file as it is here. */
+/** In the built package the worker is JavaScript, beside this file as it is here. */
 const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
-/** Without a word for so long the thread is stuck in what a recording holds. */
+/** Silence after which the thread counts as stuck in a recording's content. */
 const SILENCE_MS = 5 * 60_000
-/** Its memory is given back when nothing was to be done for so long. */
+/** Idle time after which the thread is stopped, to release its memory. */
 const IDLE_MS = 30_000
 const MAX_HEAP_MIB = 512
 
@@ -23,7 +23,7 @@ export class IndexThread {
     this.#silenceMs = options.silenceMs ?? SILENCE_MS
   }
 
-  /** One at a time. Throws when the pass fails, and when the thread dies of it or has to be ended. */
+  /** Runs one job at a time. Throws if the pass fails, or if the thread dies or has to be stopped. */
   async run(job: IndexJob): Promise<void> {
     if (this.#isClosed) throw new Error('the indexing thread is closed')
     clearTimeout(this.#idle)
@@ -36,7 +36,7 @@ export class IndexThread {
     }
   }
 
-  /** Ends the thread, whatever it is at, and for good. */
+  /** Stops the thread at once, for good. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#end()
@@ -55,7 +55,7 @@ export class IndexThread {
     const forget = () => {
       if (this.#worker === worker) this.#worker = undefined
     }
-    // What went wrong is told to the job that was under way.
+    // Errors are reported by the running job.
     worker.on('error', forget).on('exit', forget)
     worker.unref()
     this.#worker = worker

@@ -1,4 +1,4 @@
-/** The player of the page: plain JavaScript for a browser, which finds xterm.js and the page's data beside it. */
+/** The page's player: plain JavaScript for a browser, with xterm.js and the page's data beside it. */
 
 export const PAGE_SCRIPT = String.raw`'use strict'
 const one = (id) => document.getElementById(id)
