@@ -1,6 +1,6 @@
 /**
- * The index as the broker has it: in a thread of its own, for a search takes its time and SQLite cannot be
- * interrupted. Started with the first call, and anew when it has died.
+ * The broker's side of the index: a separate thread, since a search takes time and SQLite cannot be
+ * interrupted. The thread starts with the first call, and again after its death.
  */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -17,9 +17,9 @@ import type { ContentDatabase } from './database.ts'
 import type { EventIndex } from './follower.ts'
 import type { ContentAnswer, ContentCall, ContentMethod, ContentThreadData } from './messages.ts'
 
-/** In the package that was built it is JavaScript, beside this file as it is here. */
+/** In the built package the worker is JavaScript, beside this file as it is here. */
 const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
-/** Searches that wait; more are refused. */
+/** Limit of waiting searches; more are rejected. */
 const MAX_WAITING = 32
 const MAX_HEAP_MIB = 256
 
@@ -35,7 +35,7 @@ export class ContentThread implements ContentIndex, EventIndex {
   #next = 0
   #isClosed = false
 
-  /** The file and its mode, as for ContentDatabase. */
+  /** File and mode, as for ContentDatabase. */
   constructor(data: ContentThreadData) {
     this.#data = data
   }
@@ -48,7 +48,7 @@ export class ContentThread implements ContentIndex, EventIndex {
     return this.#ask('addEvents', [events, sequence])
   }
 
-  /** Whether nothing is to be done for this recording. */
+  /** Returns whether there is nothing to do for this recording. */
   has(session: string, digest: string): Promise<boolean> {
     return this.#ask('has', [session, digest])
   }
@@ -69,7 +69,7 @@ export class ContentThread implements ContentIndex, EventIndex {
     return this.#search('newest', [tests, limit])
   }
 
-  /** What is under way comes to its end; what waits fails. */
+  /** Completes the running call; waiting calls fail. */
   async close(): Promise<void> {
     this.#isClosed = true
     const worker = this.#worker
@@ -97,7 +97,7 @@ export class ContentThread implements ContentIndex, EventIndex {
       const id = this.#next++
       this.#waiting.set(id, { resolve: resolve as Waiting['resolve'], reject })
       const worker = this.#start()
-      // It keeps the process alive only as long as somebody waits for it.
+      // The thread keeps the process running only while a call waits for it.
       worker.ref()
       worker.postMessage({ id, method, args } as ContentCall)
     })

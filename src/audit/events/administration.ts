@@ -1,4 +1,4 @@
-/** Events of secrets that are handed out, of what administrators change, and of the broker itself. */
+/** Events of revealed secrets, of administrators' changes, and of the broker itself. */
 import { CLIENT, COUNTED, type EventKind, LOCAL, OBJECT } from './fields.ts'
 import { account, because, deed, thing, times, who } from './phrases.ts'
 

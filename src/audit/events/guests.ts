@@ -1,4 +1,4 @@
-/** Events of guests in running sessions: `object` is how a guest is called, `user` who has invited them. */
+/** Events of guests in running sessions: `object` is the guest's name, `user` the inviting user. */
 import { CLIENT, type EventKind, TARGET } from './fields.ts'
 import { because, seconds, session, targetOf, who } from './phrases.ts'
 

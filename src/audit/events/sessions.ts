@@ -1,4 +1,4 @@
-/** Events of people and their sessions: signing in, what is done in a session, who watches it. */
+/** Events of users and their sessions: signing in, actions in a session, and watching it. */
 import { CHANNEL, CLIENT, COUNTED, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from './fields.ts'
 import {
   because,

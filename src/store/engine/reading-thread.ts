@@ -1,15 +1,15 @@
 /**
- * Long lists, read in a thread of their own: sorting 100,000 rows, or handing them over at once, would stop all
- * sessions meanwhile. Started with the first of them, and anew when it has died.
+ * Reads long lists in a separate thread: sorting 100,000 rows, or transferring them at once, would stop all
+ * sessions meanwhile. The thread starts with the first list, and again after its death.
  */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { StoreBusyError } from './errors.ts'
 import type { ReadingAnswer, ReadingCall, ReadingData } from './reading-messages.ts'
 
-/** In the package that was built it is JavaScript, beside this file as it is here. */
+/** In the built package the worker is JavaScript, beside this file as it is here. */
 const THREAD = new URL(`./reading-worker${extname(import.meta.url)}`, import.meta.url)
-/** Lists that are under way at the same time: each has a file (spool.ts), or its rows in memory. */
+/** Limit of lists in progress: each has a file (reading-spool.ts), or its rows in memory. */
 export const MAX_CURSORS = 64
 const MAX_HEAP_MIB = 256
 
@@ -20,7 +20,7 @@ interface Waiting {
 
 export class ReadingThread {
   readonly #data: ReadingData
-  /** Cursors that are open, and who waits for their next rows. */
+  /** Open cursors, with the caller that waits for their next rows. */
   readonly #cursors = new Map<number, Waiting | undefined>()
   #worker: Worker | undefined
   #next = 0
@@ -31,8 +31,9 @@ export class ReadingThread {
   }
 
   /**
-   * The rows of a query, all as they are at one moment after the first is asked for, in pieces of `most` at most. The
-   * first comes when all have been read: what is wrong with the query, or finds no room, is told before any.
+   * Yields the rows of a query in pieces of at most `most`, all as of one moment after the first request. The
+   * first piece comes after all rows have been read: an error of the query, or a lack of room, is thrown
+   * before any piece.
    * @throws StoreBusyError
    */
   async *rows(sql: string, parameters: readonly unknown[], most: number): AsyncGenerator<unknown[]> {
@@ -41,7 +42,7 @@ export class ReadingThread {
     const worker = this.#start()
     const cursor = this.#next++
     this.#cursors.set(cursor, undefined)
-    // it keeps the process alive only as long as something is read
+    // The thread keeps the process running only while something is read.
     worker.ref()
     const tell = (call: ReadingCall) => worker.postMessage(call)
     tell({ type: 'open', cursor, sql, parameters, rows: most })
