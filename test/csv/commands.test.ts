@@ -1,4 +1,4 @@
-/** `sallyport import` and `export`, run as people run them: beside a broker, and without one. */
+/** `sallyport import` and `export`, run as by a user: beside a broker, and without one. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -22,7 +22,7 @@ export type EventMetrics = ReturnType<typeof eventMetrics>
 /** Counters of events. */
 export function eventMetrics(registers: Registry[]) {
   return {
-    /** Running sessions by id, and their protocol: what `sessionsCurrent` counts. */
+    /** Protocols of the running sessions by id, counted by `sessionsCurrent`. */
     running: new Map<string, string>(),
     sessionsCurrent: new Gauge({
       name: 'sallyport_sessions_current',
