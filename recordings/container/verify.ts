@@ -49,7 +49,7 @@ export interface Verification {
   /** The chain's head, in hex. */
   digest: string
   lastCheckpoint?: Checkpoint
-  /** Whether the file contains the audit log's noted checkpoint. Absent if `noted` was not given. */
+  /** True if the file contains the audit log's noted checkpoint. Absent if `noted` was not given. */
   hasNoted?: boolean
 }
 
@@ -60,7 +60,7 @@ interface Gap {
   ended: boolean
 }
 
-/** Verifies the bytes of a `session.rec`. Throws only what `source` throws. */
+/** Verifies the bytes of a `session.rec`. Throws only the errors of `source`. */
 export async function verifyStream(
   source: AsyncIterable<Uint8Array>,
   options: VerifyOptions = {},

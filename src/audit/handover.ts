@@ -1,5 +1,5 @@
 /**
- * Handing the beginning of the audit log over: rows up to a checkpoint are removed, and an event
+ * A handover of the audit log's beginning: rows up to a checkpoint are removed, and an event
  * `audit.handover` records it for ever. Its `signature` is over this statement (docs/events.md, "Retention"),
  * so that only the broker can move the log's beginning:
  *

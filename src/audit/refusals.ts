@@ -52,7 +52,7 @@ interface Counted {
   fields: EventFields
   /** Reason for a group of several kinds, logged if they differ. */
   group?: string
-  /** Whether fields are left out because they differ. */
+  /** Set if fields are left out because they differ. */
   differ: boolean
   count: number
   /** Number of further refusals that are logged one by one. */

@@ -18,7 +18,7 @@ export class BackupError extends Error {
 
 export interface Copied {
   size: number
-  /** In hex. */
+  /** SHA-256 in hex. */
   sha256: string
 }
 

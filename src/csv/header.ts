@@ -4,7 +4,7 @@ import { CsvError } from './error.ts'
 
 export interface Heading {
   name: string
-  /** From 1. */
+  /** Number of the column, from 1. */
   column: number
 }
 export interface HeaderProblem {

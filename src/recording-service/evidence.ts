@@ -47,9 +47,7 @@ export class Evidence {
   readonly sessions = new Map<string, SessionEvidence>()
   /** The last tombstone of each session, whether valid or not. */
   readonly #tombstones = new Map<string, Tombstone>()
-  /**
-   * Beginning of the log, in milliseconds since the epoch: it has no evidence of earlier sessions any more.
-   */
+  /** Beginning of the log, in milliseconds since the epoch: the evidence of earlier sessions is gone. */
   #since: number | undefined
 
   /** With `only`, an event about several sessions counts for this one. */

@@ -127,7 +127,7 @@ export interface RecordingServiceOptions {
   keys: RecordingKeys
   /** Age recipients beside the broker's own. */
   recipients: readonly string[]
-  /** Whether the broker can open the recordings that it makes. */
+  /** Set if the broker can open the recordings that it makes. */
   brokerKey: boolean
   /** Free space, in bytes, below which nothing is recorded. */
   minimumFree: number

@@ -67,7 +67,7 @@ export class SignedRecording {
     const isRetry = checkpoint.kind === 'failed'
     if (this.#ends.length > 0 && !(isRetry && this.#ends.length < MAX_CLOSING))
       return 'the recording is closed'
-    // The last checkpoint may not have reached the disk; one that did is never given up.
+    // The last checkpoint may not have reached the disk; a checkpoint that did must stay.
     const last = isRetry ? (this.#settled ?? latest) : latest
     if (last !== latest && sequence === latest.statement.sequence) {
       return flawOfRetry(latest.statement, statement)

@@ -60,7 +60,7 @@ export async function listed<DB, TB extends keyof DB, O, T>(
   }
   if (inPieces) return { items: [], total: await countOf(query), pieces: piecesOf(ordered(query), object) }
   const rows = await ordered(query).execute()
-  // A page that is not full is the last one, and gives the total.
+  // A page that is not full is the last one, and determines the total.
   const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
   const total = isLast ? offset + rows.length : await countOf(query)
   return { items: rows.map(object), total }
@@ -155,7 +155,7 @@ export async function requireIds(
 
 /**
  * Returns the current object, to be changed in this transaction.
- * @throws MissingReferenceError if it does not exist any more, ChangedError if it differs from `expected`
+ * @throws MissingReferenceError if it no longer exists, ChangedError if it differs from `expected`
  */
 export function unchanged<T extends object>(found: T | undefined, type: string, id: string, expected?: T): T {
   if (!found) throw new MissingReferenceError(type, 'id', id)

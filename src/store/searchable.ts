@@ -8,7 +8,7 @@ import type { Field, Kind } from '../search/fields.ts'
 
 type Sql = RawBuilder<unknown>
 
-/** One value for each row. */
+/** A column with one value for each row. */
 interface Column extends Field {
   value: Sql
 }
@@ -21,11 +21,11 @@ interface List extends Field {
 /** Values of a row in other tables. */
 interface Relation extends Field {
   value: Sql
-  /** FROM clause of the other tables, */
+  /** FROM clause of the other tables. */
   from: Sql
-  /** column that is compared with `value`, */
+  /** Column that is compared with `value`. */
   equals: Sql
-  /** and column that is searched. */
+  /** Column that is searched. */
   member: Sql
   /** Sort order of the collection, if a row has one such value. */
   sort?: Sql

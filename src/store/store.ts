@@ -139,7 +139,7 @@ export interface DomainRepository extends Repository<Domain> {
   ofDevice(deviceId: Id): Promise<Domain[]>
   /** Returns the sealed key of the domain's certificate authority. */
   sealedAuthority(id: Id): Promise<Uint8Array | undefined>
-  /** Undefined removes the authority. */
+  /** Stores the authority, or removes it if undefined. */
   setSealedAuthority(id: Id, authority: { sealed: Uint8Array; publicKey: string } | undefined): Promise<void>
 }
 

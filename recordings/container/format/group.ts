@@ -140,7 +140,7 @@ function sealGroup(
 }
 
 /**
- * Releases the memory of a sealed group whose bytes are no longer used. The garbage collector would do so
+ * Releases the memory of a sealed group when its bytes are no longer used. The garbage collector would do so
  * too, but it runs over the whole heap for every 64 MiB of such buffers, which has cost as much as sealing.
  */
 export function releaseGroup(body: readonly Buffer[]): void {

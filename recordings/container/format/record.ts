@@ -9,7 +9,7 @@
  *  12+n  32  link: SHA-256 over the link before this record (32 bytes), the record's header (12 bytes), and the
  *            SHA-256 of the body (32 bytes)
  *
- * The CRC tells a changed length from a file that was cut; only the links and the signatures prove anything.
+ * The CRC separates a changed length from a cut file; only the links and the signatures prove anything.
  */
 import type { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'

@@ -23,7 +23,7 @@ export function snapshotOf(terminal: Terminal): string {
     // The current background would fill the screen that is switched to.
     text += `${NOTHING_SET}\x1b[?1047h`
   } else {
-    // Of an alternate screen that was left, only the saved cursor is still in use.
+    // Only the saved cursor of an alternate screen that was left is still in use.
     const left = saved(terminal, inner.alternate)
     if (left !== NOTHING_SAVED) text += `\x1b[?1047h${left}\x1b7\x1b[?1047l${NOTHING_SET}`
   }
@@ -134,7 +134,7 @@ function charset({ shift, charset: now, charsets }: Internals): string {
 
 /**
  * Returns whether a snapshot can restore this state. It cannot if a character set is neither selected nor
- * saved, if the cursor has just printed where nothing stands any more, or half a wide character.
+ * saved, or if the character before the cursor is gone or half of a wide one.
  */
 export function canSnapshot(terminal: Terminal): boolean {
   const inner = internalsOf(terminal)

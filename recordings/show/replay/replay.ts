@@ -1,5 +1,5 @@
 /**
- * A recording opened for replay: any moment of any channel, at the same cost. The index gives the place to
+ * A recording opened for replay: any moment of any channel, at the same cost. The index contains the place to
  * begin; if no index fits, one is built first.
  */
 import { randomBytes } from 'node:crypto'

@@ -49,8 +49,8 @@ export class Transfer {
   }
 
   /**
-   * Uploads a file that does not change any more; `upload` is from `beginUpload` for a long one. Parts in the
-   * store are kept.
+   * Uploads a file that no longer changes; `upload` is from `beginUpload` for a long one. Parts in the store
+   * are kept.
    */
   whole(file: string, key: string, upload: string | undefined): Promise<void> {
     return withFile(file, async (handle, size) => {

@@ -240,7 +240,7 @@ export class Feeds {
     await this.#positions.own(owners).catch(this.#options.onError)
   }
 
-  /** Returns undefined if the row does not exist any more. */
+  /** Returns undefined if the row no longer exists. */
   async #hashOf(sequence: number): Promise<string | undefined> {
     if (sequence === 0) return ''
     const [row] = await this.#options.repository.range(sequence, 1)

@@ -10,7 +10,7 @@ const MAX_RECENT = 500
 
 /** A piece of the log. */
 export interface Piece {
-  /** The piece's rows that a sink can be given. */
+  /** The piece's readable rows, as events for sinks. */
   events: StoredEvent[]
   /** First and last row of the piece. */
   first: number

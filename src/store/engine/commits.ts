@@ -27,7 +27,7 @@ export function alone<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   return db.isTransaction ? work(db as Tx) : db.transaction().execute(work)
 }
 
-/** By database. */
+/** Shared commits by database. */
 const groups = new WeakMap<Db, Commits>()
 
 interface Job {

@@ -134,7 +134,7 @@ export class Spool {
   }
 }
 
-/** Opens a file that has no name any more. */
+/** Opens a file and removes its name. */
 function nameless(beside: string): number {
   const path = `${beside}-list-${randomBytes(8).toString('hex')}`
   const file = openSync(path, 'wx+', 0o600)

@@ -6,7 +6,7 @@ export class UpdateReader {
   readonly #what: string
   #at = 0
 
-  /** `what` names the bytes in errors. */
+  /** The parameter `what` names the bytes in errors. */
   constructor(bytes: Uint8Array, what: string) {
     this.#bytes = bytes
     this.#what = what
