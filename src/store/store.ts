@@ -59,7 +59,7 @@ export interface Repository<T extends { id: Id }> {
   /**
    * @throws StoreBusyError from the pieces
    * @throws SortError if `sort` names a key that the collection is not sorted by
-   * @throws SearchError if `search` names a field that the collection does not have, or a value that it cannot have
+   * @throws SearchError if `search` names an unknown field, or a value that the field cannot have
    */
   list(page?: Page): Promise<Listed<T>>
   /**
