@@ -1,14 +1,16 @@
 import { defineConfig } from 'vitest/config'
 import { GATE_COPIES } from './src/contract/copying-gate.ts'
 import { filesOf, type ProjectName } from './test/projects.ts'
+import { LongestFirst } from './test/sequence.ts'
 
 /** Hundreds of its tests drive real programs. Half of their time is waiting: four files for two processors. */
-const driving = (name: ProjectName) => ({
+const driving = (name: ProjectName, { isolate = true } = {}) => ({
   extends: true as const,
   test: {
     name,
     ...filesOf(name),
     globalSetup: ['test/peers/global-setup.ts'],
+    isolate,
     maxWorkers: 4,
     sequence: { groupOrder: 1 },
     // Brokers that a test starts give their proxies copies of what the gate says, as another process would get them.
@@ -19,6 +21,7 @@ const driving = (name: ProjectName) => ({
 export default defineConfig({
   test: {
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     // What passes at its second attempt only is named at the end of the run (test/second-attempts.ts).
     retry: process.env.CI ? 1 : 0,
     testTimeout: 30_000,
@@ -30,14 +33,14 @@ export default defineConfig({
           name: 'unit',
           ...filesOf('unit'),
           setupFiles: ['test/unit-guard.ts'],
-          // Files of one process share what they import: half of the time would go into compiling it again.
+          // Its files share two processes and what those have imported. Loading it anew for each takes twice their time.
           isolate: false,
           maxWorkers: 2,
         },
       },
       driving('slow'),
       driving('e2e'),
-      driving('peers'),
+      driving('peers', { isolate: false }),
     ],
   },
 })

@@ -7,7 +7,7 @@
  * - `peers`: a part of the broker with real programs, sockets or threads
  * - `unit`: everything else. Nothing of it starts a program or a thread, or opens a socket (test/unit-guard.ts)
  */
-const ORDER = ['slow', 'e2e', 'peers', 'unit'] as const
+export const ORDER = ['slow', 'e2e', 'peers', 'unit'] as const
 
 export type ProjectName = (typeof ORDER)[number]
 
@@ -16,13 +16,17 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/fuzz/**/*.test.ts',
     'test/**/*.fuzz.test.ts',
     'test/api/{csv-large,fuzz}.test.ts',
-    'test/attacks/{api-lists,canaries,credentials,desktop-bombs,rdp-bombs}.test.ts',
-    'test/e2e/{backup,crash,search,strict,telnet-targets}.test.ts',
+    'test/attacks/{api-lists,canaries,credentials,desktop-bombs,flood-memory,rdp-bombs}.test.ts',
+    'test/e2e/{backpressure,backup,commands,copying,crash,rekey,search,strict,telnet-targets}.test.ts',
     'test/identity/password.test.ts',
     'test/recordings/container/loss.test.ts',
     'test/recordings/vectors.test.ts',
   ],
-  e2e: ['test/attacks/**/*.test.ts', 'test/docs/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+  e2e: [
+    'test/attacks/**/*.test.ts',
+    'test/docs/{operations,pictures,rdp,readme}.test.ts',
+    'test/e2e/**/*.test.ts',
+  ],
   peers: [
     'test/api/**/*.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
@@ -48,6 +52,8 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/proxies/ssh/front/{host-certificates,kex,sign-in}.test.ts',
     'test/proxies/ssh/recorder/{scp,sftp,stream,terminal,whole,whole-files}.test.ts',
     'test/proxies/ssh/terminal/target-leg.test.ts',
+    'test/proxies/ssh/transport/transport.test.ts',
+    'test/proxies/terminal/client.test.ts',
     'test/proxies/vnc/front.test.ts',
     'test/proxies/vnc/guests/shared-session.test.ts',
     'test/proxies/vnc/relay/{relay,unseen}.test.ts',
@@ -61,6 +67,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/recordings/show/screens/{desktop,screens}.test.ts',
     'test/sockets/**/*.test.ts',
     'test/store/engine/reading.test.ts',
+    'test/threads/thread.test.ts',
     'test/vault/{authority,checkout,vault}.test.ts',
   ],
   unit: ['test/**/*.test.ts'],

@@ -1,6 +1,6 @@
 /**
- * Takes secrets out of output: a target may echo what the bastion types. What may be the beginning of one waits until
- * the next bytes tell.
+ * Removes secrets from output, because a target may echo the bastion's input. A possible beginning of a
+ * secret is held until the next bytes decide.
  */
 import { Buffer } from 'node:buffer'
 
@@ -12,34 +12,45 @@ export class Redactor {
     this.#secrets = secrets.filter((secret) => secret !== '').map((secret) => Buffer.from(secret))
   }
 
-  /** What may be shown now. */
+  /** Returns the bytes that may be shown now. */
   redact(bytes: Uint8Array): Buffer {
     const all = Buffer.concat([this.#held, bytes])
-    const parts: Buffer[] = []
-    let from = 0
-    for (let found = this.#next(all, from); found; found = this.#next(all, from)) {
-      parts.push(all.subarray(from, found.at))
-      from = found.at + found.length
-    }
-    const end = this.#beginOfHeld(all, from)
-    parts.push(all.subarray(from, end))
+    const { shown, end } = this.#without(all, (from) => this.#beginOfHeld(all, from))
     this.#held = Buffer.from(all.subarray(end))
-    return Buffer.concat(parts)
+    return shown
   }
 
-  /** What waits. */
+  /** The bytes held back, without the secrets in them. */
   get held(): Uint8Array {
-    return this.#held
+    return this.#without(this.#held, () => this.#held.length).shown
   }
 
-  /** Nothing more comes that could be the rest of a secret. */
-  flush(): Buffer {
-    const held = this.#held
+  /** Returns `held` and empties it: no more output comes. */
+  flush(): Uint8Array {
+    const { held } = this
     this.#held = Buffer.alloc(0)
     return held
   }
 
-  /** The first secret from there on. */
+  /**
+   * Returns `all` without its secrets up to `end`, where the beginning of one stands: a shorter secret there
+   * may be part of it.
+   */
+  #without(all: Buffer, endFrom: (from: number) => number): { shown: Buffer; end: number } {
+    const parts: Buffer[] = []
+    for (let from = 0; ; ) {
+      const end = endFrom(from)
+      const found = this.#next(all, from)
+      if (!found || end <= found.at) {
+        parts.push(all.subarray(from, end))
+        return { shown: Buffer.concat(parts), end }
+      }
+      parts.push(all.subarray(from, found.at))
+      from = found.at + found.length
+    }
+  }
+
+  /** Returns the first secret from there on. */
   #next(all: Buffer, from: number): { at: number; length: number } | undefined {
     return this.#secrets
       .map((secret) => ({ at: all.indexOf(secret, from), length: secret.length }))
@@ -51,7 +62,9 @@ export class Redactor {
     const longest = Math.max(0, ...this.#secrets.map((secret) => secret.length - 1))
     for (let at = Math.max(from, all.length - longest); at < all.length; at++) {
       const tail = all.subarray(at)
-      if (this.#secrets.some((secret) => secret.subarray(0, tail.length).equals(tail))) return at
+      const isBegin = (secret: Buffer) =>
+        tail.length < secret.length && secret.subarray(0, tail.length).equals(tail)
+      if (this.#secrets.some(isBegin)) return at
     }
     return all.length
   }

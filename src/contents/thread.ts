@@ -2,9 +2,9 @@
  * The broker's side of the index: a separate thread, since a search takes time and SQLite cannot be
  * interrupted. The thread starts with the first call, and again after its death.
  */
-import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
 import type { ContentTest } from '../search/words.ts'
+import { Questions } from '../threads/questions.ts'
+import { programBeside, Thread } from '../threads/thread.ts'
 import {
   type ContentEvent,
   type ContentIndex,
@@ -17,27 +17,24 @@ import type { ContentDatabase } from './database.ts'
 import type { EventIndex } from './follower.ts'
 import type { ContentAnswer, ContentCall, ContentMethod, ContentThreadData } from './messages.ts'
 
-/** In the built package the worker is JavaScript, beside this file as it is here. */
-const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
 /** Limit of waiting searches; more are rejected. */
 const MAX_WAITING = 32
 const MAX_HEAP_MIB = 256
 
-interface Waiting {
-  resolve: (value: unknown) => void
-  reject: (error: Error) => void
-}
-
 export class ContentThread implements ContentIndex, EventIndex {
-  readonly #data: ContentThreadData
-  readonly #waiting = new Map<number, Waiting>()
-  #worker: Worker | undefined
-  #next = 0
+  readonly #questions = new Questions<unknown>()
+  readonly #thread: Thread<ContentCall | 'close', ContentAnswer>
   #isClosed = false
 
   /** File and mode, as for ContentDatabase. */
   constructor(data: ContentThreadData) {
-    this.#data = data
+    this.#thread = new Thread('search', {
+      program: programBeside(import.meta.url, 'worker'),
+      workerData: () => data,
+      maxHeapMib: MAX_HEAP_MIB,
+      onAnswer: (answer) => this.#answered(answer),
+      onLost: (error) => this.#questions.failAll(error),
+    })
   }
 
   sequence(): Promise<number> {
@@ -69,63 +66,36 @@ export class ContentThread implements ContentIndex, EventIndex {
     return this.#search('newest', [tests, limit])
   }
 
-  /** Completes the running call; waiting calls fail. */
+  /** Completes the search in progress; waiting ones fail. */
   async close(): Promise<void> {
     this.#isClosed = true
-    const worker = this.#worker
-    if (!worker) return
-    const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
-    worker.ref()
-    worker.postMessage('close')
-    await ended
+    await this.#thread.close('close')
   }
 
   #search<M extends ContentMethod>(
     method: M,
     args: Parameters<ContentDatabase[M]>,
   ): Promise<ReturnType<ContentDatabase[M]>> {
-    if (this.#waiting.size >= MAX_WAITING) throw new ContentsBusyError('too many searches at once')
+    if (this.#questions.size >= MAX_WAITING) throw new ContentsBusyError('too many searches at once')
     return this.#ask(method, args)
   }
 
-  #ask<M extends ContentMethod>(
+  async #ask<M extends ContentMethod>(
     method: M,
     args: Parameters<ContentDatabase[M]>,
   ): Promise<ReturnType<ContentDatabase[M]>> {
-    return new Promise((resolve, reject) => {
-      if (this.#isClosed) throw new Error('the search thread is closed')
-      const id = this.#next++
-      this.#waiting.set(id, { resolve: resolve as Waiting['resolve'], reject })
-      const worker = this.#start()
+    if (this.#isClosed) throw new Error('the search thread is closed')
+    const value = await this.#questions.ask((id) => {
+      this.#thread.post({ id, method, args } as ContentCall)
       // The thread keeps the process running only while a call waits for it.
-      worker.ref()
-      worker.postMessage({ id, method, args } as ContentCall)
+      this.#thread.ref()
     })
+    return value as ReturnType<ContentDatabase[M]>
   }
 
-  #start(): Worker {
-    if (this.#worker) return this.#worker
-    const worker = new Worker(THREAD, {
-      workerData: this.#data,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
-    })
-    let reason = 'the search thread has ended'
-    worker.on('message', (answer: ContentAnswer) => {
-      const waiting = this.#waiting.get(answer.id)
-      this.#waiting.delete(answer.id)
-      if ('failure' in answer) waiting?.reject(new Error(answer.failure))
-      else waiting?.resolve(answer.value)
-      if (this.#waiting.size === 0) worker.unref()
-    })
-    worker.on('error', (error) => {
-      reason = error.message
-    })
-    worker.on('exit', () => {
-      this.#worker = undefined
-      for (const { reject } of this.#waiting.values()) reject(new Error(reason))
-      this.#waiting.clear()
-    })
-    this.#worker = worker
-    return worker
+  #answered(answer: ContentAnswer): void {
+    if ('failure' in answer) this.#questions.fail(answer.id, new Error(answer.failure))
+    else this.#questions.answer(answer.id, answer.value)
+    if (this.#questions.size === 0) this.#thread.unref()
   }
 }

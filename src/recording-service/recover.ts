@@ -64,8 +64,8 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
 }
 
 /**
- * Seals recordings that a disk error left open although their sessions ended in order. If one cannot be
- * sealed, the audit log's evidence of it suffices.
+ * Seals recordings that a disk error left open although their sessions ended in order. One that cannot be
+ * sealed is not reported again.
  */
 async function recoverEnded(deps: RecoverDeps): Promise<string[]> {
   const { store, recordingService } = deps
@@ -156,7 +156,7 @@ function seal(
   })
 }
 
-/** Writes to the audit log that a recording is now closed. Returns undefined if it is not. */
+/** Writes to the audit log how the recording is closed. Returns undefined if it is not. */
 async function tellClosed(
   { audit, recordingService, restored }: RecoverDeps,
   session: SessionRecord,

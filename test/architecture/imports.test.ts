@@ -7,10 +7,10 @@ import { type Room, TIERS } from './rules.ts'
 const PAGE = join(ROOT, 'docs/architecture.md')
 const BEGIN = '<!-- imports:begin -->'
 const END = '<!-- imports:end -->'
-/** What a pure room may not import. `node:net` is judged by the names that are taken from it. */
+/** Modules that a pure room may not import. `node:net` is judged by the imported names. */
 const OF_IO =
   /^node:(fs|fs\/promises|tls|dgram|dns|dns\/promises|http|http2|https|child_process|worker_threads|cluster|sqlite|timers|timers\/promises|readline|process)$/
-/** What differs from run to run. Keys and nonces are made by `node:crypto`, which is no matter of rules. */
+/** Values that differ from run to run. Keys and nonces are made by `node:crypto`, which is no matter of rules. */
 const OF_CHANCE = /\bDate\.now\(|new Date\(\)|performance\.now\(|process\.hrtime|Math\.random\(/g
 const NET_WITHOUT_IO = /^import \{ (?:(?:BlockList|isIP|isIPv4|isIPv6|SocketAddress),? ?)+\} from 'node:net'$/
 

@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TREES = ['src', 'proxies', 'recordings'] as const
-/** `from '…'`, `import '…'`, `import('…')`, `new URL('…')` of a thread, and a thread's name with the extension of its caller. */
-const SPECIFIER = /(?:\bfrom|\bimport|\bimport\(|\bnew URL\()\s*(?:'([^']+)'|`(\.[^`$]+)\$\{extname\()/g
+/** `from '…'`, `import '…'`, `import('…')`, `new URL('…')`, and the program of a thread. */
+const SPECIFIER =
+  /(?:\bfrom|\bimport|\bimport\(|\bnew URL\()\s*'([^']+)'|\bprogramBeside\(import\.meta\.url, '([^']+)'\)/g
 
 export interface SourceFile {
   /** Relative to the repository, with forward slashes. */
@@ -28,8 +29,8 @@ export function sourceFiles(): SourceFile[] {
   return paths.sort().map((path) => {
     const imports: string[] = []
     const modules: string[] = []
-    for (const [, quoted, thread] of readFileSync(join(ROOT, path), 'utf8').matchAll(SPECIFIER)) {
-      const specifier = quoted ?? `${thread}.ts`
+    for (const [, quoted, program] of readFileSync(join(ROOT, path), 'utf8').matchAll(SPECIFIER)) {
+      const specifier = quoted ?? `./${program}.ts`
       const target = posix.join(dirname(path), specifier)
       if (!specifier.startsWith('.')) modules.push(specifier)
       else if (known.has(target)) imports.push(target)

@@ -25,6 +25,8 @@ export const TIERS: readonly Tier[] = [
       'src/audit/events': { isPure: true, may: [] },
       'src/drawing': { isPure: true, may: [] },
       'src/model': { isPure: true, may: [] },
+      'src/ssh-wire': { isPure: true, may: [] },
+      'src/threads': { may: [] },
       'recordings/container': { may: ['src/model'] },
       'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/model'] },
     },
@@ -33,9 +35,15 @@ export const TIERS: readonly Tier[] = [
     title: 'Recordings: finding them, decoding them, showing them',
     rooms: {
       'recordings/decode': { may: ['recordings/container', 'src/drawing', 'src/model'] },
-      'recordings/storage': { may: ['recordings/container', 'src/model'] },
+      'recordings/storage': { may: ['recordings/container', 'src/model', 'src/threads'] },
       'recordings/show': {
-        may: ['recordings/container', 'recordings/decode', 'recordings/storage', 'src/drawing'],
+        may: [
+          'recordings/container',
+          'recordings/decode',
+          'recordings/storage',
+          'src/drawing',
+          'src/threads',
+        ],
       },
       recordings: {
         may: ['recordings/container', 'recordings/decode', 'recordings/show', 'recordings/storage'],
@@ -47,7 +55,7 @@ export const TIERS: readonly Tier[] = [
     rooms: {
       'proxies/rdp/codec': { isPure: true, may: ['proxies/bytes'] },
       'proxies/rdp/gss': { isPure: true, may: ['src/model'] },
-      'proxies/ssh/codec': { isPure: true, may: ['proxies/bytes', 'src/model'] },
+      'proxies/ssh/codec': { isPure: true, may: ['proxies/bytes', 'src/model', 'src/ssh-wire'] },
       'proxies/vnc/codec': { isPure: true, may: ['proxies/bytes'] },
       'proxies/vnc/security': { isPure: true, may: ['proxies/bytes', 'src/model'] },
       'proxies/rdp/channels': { isPure: true, may: ['proxies/bytes', 'proxies/rdp/codec'] },
@@ -106,7 +114,14 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'proxies/session': {
-        may: ['proxies/net', 'proxies/wording', 'recordings/container', 'src/contract', 'src/model'],
+        may: [
+          'proxies/net',
+          'proxies/wording',
+          'recordings/container',
+          'src/contract',
+          'src/model',
+          'src/threads',
+        ],
       },
       'proxies/ssh/transport': { may: ['proxies/bytes', 'proxies/net', 'proxies/ssh/codec', 'src/model'] },
       'proxies/desktop': {
@@ -223,6 +238,7 @@ export const TIERS: readonly Tier[] = [
           'proxies/vnc/local',
           'recordings/container',
           'recordings/decode',
+          'src/threads',
         ],
       },
       'proxies/rdp': {
@@ -340,18 +356,18 @@ export const TIERS: readonly Tier[] = [
       'src/config': { may: ['src/model'] },
       'src/search': { isPure: true, may: ['src/model'] },
       'src/host': { may: ['src/config', 'src/model'] },
-      'src/store/engine': { may: ['src/search', 'src/store/migrations'] },
+      'src/store/engine': { may: ['src/search', 'src/store/migrations', 'src/threads'] },
       'src/sockets': { may: ['src/contract'] },
       'src/store': { may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations'] },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
-      'src/identity': { may: ['src/dns', 'src/model', 'src/store'] },
+      'src/identity': { may: ['src/dns', 'src/model', 'src/ssh-wire', 'src/store'] },
       'src/vault': { may: ['src/model', 'src/store', 'src/store/engine'] },
       'src/audit': {
         may: ['recordings/container', 'src/audit/events', 'src/model', 'src/store', 'src/vault'],
       },
       'src/audit/feeds': { may: ['src/audit', 'src/audit/events', 'src/model', 'src/store', 'src/vault'] },
       'src/audit/sinks': { may: ['src/audit', 'src/audit/events', 'src/config', 'src/model'] },
-      'src/contents': { may: ['src/audit', 'src/search', 'src/store'] },
+      'src/contents': { may: ['src/audit', 'src/search', 'src/store', 'src/threads'] },
       'src/recording-service': {
         may: [
           'recordings/container',
@@ -363,6 +379,7 @@ export const TIERS: readonly Tier[] = [
           'src/contents',
           'src/model',
           'src/store',
+          'src/threads',
           'src/vault',
         ],
       },

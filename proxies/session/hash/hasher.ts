@@ -1,34 +1,33 @@
 /**
- * Has hashes computed by a thread of its own, one for the whole process, started when the first is needed: SHA-256
- * costs the relay's thread about as much as everything else it does with a byte, a copy a seventh of that. What
- * passes is copied into batches; whoever is behind with them is told to wait.
+ * Computes hashes on a separate thread, one for the process, started on first use: SHA-256 costs the relay's
+ * thread about as much as all its other work on a byte, a copy a seventh of that. Content is copied into
+ * batches; a session that is too far ahead of the thread is paused.
  */
-import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { programBeside, Thread } from '../../../src/threads/thread.ts'
 import type { ContentHash } from './content-hash.ts'
 import type { FromHasher, ToHasher } from './messages.ts'
 
-/** Bytes that go to the thread at a time. */
+/** Bytes sent to the thread at a time. */
 const BATCH = 256 * 1024
-/** Buffers of batches that are kept for the next ones. */
+/** Buffers of batches that are kept for reuse. */
 const KEPT_BATCHES = 16
-/** Bytes of one account that are not hashed yet from which on it is behind. */
+/** Bytes of one account above which it is behind: they are not hashed yet. */
 export const LAG_LIMIT = 2 * 1024 * 1024
 
-/** Those whose peers wait when their data is not hashed in time: a session. */
+/** A session's share of unhashed data: its peers wait while it is behind. */
 export class HashAccount {
   readonly #hasher: Hasher
   readonly #onDrain: () => void
   #lag = 0
   #isBehind = false
 
-  /** `onDrain`: it is no longer behind. */
+  /** `onDrain` is called when the account is no longer behind. */
   constructor(hasher: Hasher, onDrain: () => void) {
     this.#hasher = hasher
     this.#onDrain = onDrain
   }
 
-  /** Nothing more should be read until `onDrain`. */
+  /** True while nothing more should be read until `onDrain`. */
   get isBehind(): boolean {
     return this.#isBehind
   }
@@ -37,7 +36,7 @@ export class HashAccount {
     return this.#hasher.stream(this)
   }
 
-  /** Bytes have been given to the thread, or (negative) it is done with them. */
+  /** Counts bytes sent to the thread, or (negative) hashed by it. */
   add(bytes: number): void {
     this.#lag += bytes
     if (this.#lag >= LAG_LIMIT) this.#isBehind = true
@@ -48,7 +47,7 @@ export class HashAccount {
   }
 }
 
-/** A batch, while it is filled and until the thread gives it back. */
+/** A batch, while it is filled and until the thread returns it. */
 interface Batch {
   bytes: Uint8Array<ArrayBuffer>
   filled: number
@@ -58,30 +57,29 @@ interface Batch {
 
 type Digested = (sha256: string | undefined) => void
 
-/** In the package that was built it is JavaScript, beside this file as it is here. */
-const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
-
 export class Hasher {
-  readonly #thread: URL
-  #worker: Worker | undefined
+  readonly #thread: Thread<ToHasher, FromHasher>
   #nextStream = 0
   #batch: Batch | undefined
-  /** Given to the thread, the oldest first. */
+  /** Batches sent to the thread, the oldest first. */
   #given: Batch['accounts'][] = []
   #free: ArrayBuffer[] = []
   readonly #digests = new Map<number, Digested>()
 
-  /** `thread`: the program that computes. */
-  constructor(thread: URL = THREAD) {
-    this.#thread = thread
+  constructor(program: URL = programBeside(import.meta.url, 'worker')) {
+    this.#thread = new Thread('hash', {
+      program,
+      onAnswer: (message) => this.#answered(message),
+      onLost: () => this.#lost(),
+    })
   }
 
   stream(account: HashAccount): ContentHash {
-    const worker = this.#start()
+    const run = this.#thread.start()
     const stream = this.#nextStream++
     let isOver = false
-    // A thread that has died takes the beginnings of its streams with it.
-    const isLost = () => this.#worker !== worker
+    // The state of a stream is lost with a thread that has died.
+    const isLost = () => this.#thread.run !== run
     return {
       update: (bytes) => {
         if (!isLost()) this.#add(account, stream, bytes)
@@ -94,13 +92,13 @@ export class Hasher {
         }
         this.#digests.set(stream, done)
         this.#give()
-        this.#post({ kind: 'digest', stream })
+        this.#thread.send({ kind: 'digest', stream })
       },
       drop: () => {
         if (isOver || isLost()) return
         isOver = true
         this.#give()
-        this.#post({ kind: 'drop', stream })
+        this.#thread.send({ kind: 'drop', stream })
       },
     }
   }
@@ -132,22 +130,7 @@ export class Hasher {
     const { bytes, segments, accounts } = this.#batch
     this.#batch = undefined
     this.#given.push(accounts)
-    this.#post({ kind: 'data', buffer: bytes.buffer, segments }, [bytes.buffer])
-  }
-
-  #post(message: ToHasher, transfer: ArrayBuffer[] = []): void {
-    this.#worker?.postMessage(message, transfer)
-  }
-
-  #start(): Worker {
-    if (this.#worker !== undefined) return this.#worker
-    const worker = new Worker(this.#thread)
-    worker.unref()
-    worker.on('message', (message: FromHasher) => this.#answered(message))
-    worker.on('error', () => this.#lost(worker))
-    worker.on('exit', () => this.#lost(worker))
-    this.#worker = worker
-    return worker
+    this.#thread.send({ kind: 'data', buffer: bytes.buffer, segments }, [bytes.buffer])
   }
 
   #answered(message: FromHasher): void {
@@ -161,10 +144,8 @@ export class Hasher {
     done?.(message.sha256)
   }
 
-  /** Nobody waits for a thread that has died; the next hash starts another. */
-  #lost(worker: Worker): void {
-    if (this.#worker !== worker) return
-    this.#worker = undefined
+  /** Gives up on a thread that has died; the next hash starts another. */
+  #lost(): void {
     const given = [...this.#given, this.#batch?.accounts]
     const digests = [...this.#digests.values()]
     this.#given = []
@@ -179,5 +160,5 @@ function settle(accounts: Batch['accounts'] | undefined): void {
   for (const [account, bytes] of accounts ?? []) account.add(-bytes)
 }
 
-/** The process's. */
+/** The one of this process. */
 export const hasher = new Hasher()

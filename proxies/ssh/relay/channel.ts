@@ -396,9 +396,9 @@ export abstract class Channel {
     this.#grantClient()
   }
 
-  /** What waits is in the bastion's hands still: until it goes on, the client gets no window for it. */
+  /** Grants the client no window for the data that still waits here. */
   #grantClient(): void {
-    // A filter counts what it holds itself.
+    // A filter counts its own.
     if (this.#filtered) return
     this.#up.held = this.#queue.data
     this.client.grant(this.#up, this.#up.step)

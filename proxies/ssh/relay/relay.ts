@@ -229,9 +229,8 @@ export class Relay implements ChannelHost {
     // One that has gone takes nothing more, and nobody waits for it.
     const isCongested = client.congested && !this.#isDraining
     const wasStuck = this.#taking.isStuck
-    // Its connection's bytes are not counted: that it takes fewer than it may is as if one of them waited.
-    this.#taking.look(1, isCongested ? 1 : 0)
-    if (wasStuck && !isCongested) queueMicrotask(() => this.#goOn())
+    this.#taking.look(client.written, client.waiting)
+    if (wasStuck && !this.#taking.isStuck) queueMicrotask(() => this.#goOn())
     // Legs that are in key exchanges at the same time would each wait for the end of the other's.
     target.paused = full || target.flooded || (isCongested && !target.inKex)
     client.paused =

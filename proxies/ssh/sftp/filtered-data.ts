@@ -142,7 +142,7 @@ export class FilteredData {
     this.#toClient.flush()
     this.#up.flow.held = this.#filter.held + this.#toTarget.waiting
     this.#down.flow.held = this.#toClient.waiting
-    // What goes no further leaves the receiver's window as it was: no adjustment of the receiver's will follow.
+    // Bytes that go no further leave the receiver's window as it was: no adjustment of the receiver's will follow.
     this.#down.end.grant(this.#up.flow, this.#up.flow.step)
     this.#up.end.grant(this.#down.flow, this.#down.flow.step)
   }

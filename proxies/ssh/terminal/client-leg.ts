@@ -118,6 +118,14 @@ export class TerminalClientLeg implements ClientLeg {
     return this.#client.flooded
   }
 
+  get written(): number {
+    return this.#client.written
+  }
+
+  get waiting(): number {
+    return this.#client.waiting
+  }
+
   get paused(): boolean {
     return this.#paused
   }

@@ -44,6 +44,9 @@ export interface ClientLeg extends Leg {
   onSend: ((payload: Uint8Array) => void) | undefined
   /** As `send`, past `onSend`. */
   sendNow(payload: Uint8Array): void
+  /** Bytes for the peer until now, and those among them that its connection has not taken. */
+  readonly written: number
+  readonly waiting: number
   /** The peer broke the protocol: tells it so and drops the connection. */
   breach(): void
 }

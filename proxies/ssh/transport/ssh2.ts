@@ -12,6 +12,8 @@ const require = createRequire(import.meta.url)
 export interface Ssh2Protocol {
   _onPayload: (payload: Buffer) => unknown
   _onPacket: () => void
+  /** Writes to the socket; a cipher keeps the one that is there when its keys are agreed. */
+  _onWrite: (bytes: Uint8Array) => void
   _kex: { sessionID: Buffer; negotiated: { serverHostKey: string } }
   /** Set while a key exchange is under way. */
   _kexinit: Buffer | undefined

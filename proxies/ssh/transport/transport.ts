@@ -86,6 +86,7 @@ export class Transport implements Leg {
   readonly #waiting: Buffer[] = []
   /** Bytes in ssh2's queue during a key exchange. */
   #queued = 0
+  #written = 0
 
   /**
    * Takes over a connection of ssh2 as soon as its protocol object exists.
@@ -100,6 +101,11 @@ export class Transport implements Leg {
     this.#strict = options.strict
     this.#rekeyLimits = options.rekey ?? REKEY_LIMITS
     takeReads(socket, (chunk) => this.#read(chunk))
+    const write = protocol._onWrite
+    protocol._onWrite = (bytes) => {
+      this.#written += bytes.length
+      write(bytes)
+    }
     const original = protocol._onPayload
     protocol._onPayload = (payload) => {
       if (this.#broken) return undefined
@@ -282,9 +288,17 @@ export class Transport implements Leg {
     return this.#closed || this.#broken
   }
 
+  get written(): number {
+    return this.#written + this.#queued
+  }
+
+  get waiting(): number {
+    return this.#socket.writableLength + this.#queued
+  }
+
   /** True when what is queued can only be answers to a peer that asks and does not read them. */
   get flooded(): boolean {
-    return this.#socket.writableLength + this.#queued > FLOOD_MARK
+    return this.waiting > FLOOD_MARK
   }
 
   /** True when a connection-layer message has come since the last call. */

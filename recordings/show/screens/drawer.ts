@@ -2,8 +2,8 @@
  * Draws the screens of watched sessions in a separate thread, which starts with the first viewer: replaying a
  * session costs more than relaying it.
  */
-import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { Questions } from '../../../src/threads/questions.ts'
+import { programBeside, Thread } from '../../../src/threads/thread.ts'
 import type { PictureChange } from './desktop.ts'
 import type { FollowedFrame } from './follower.ts'
 import type { FromDrawer, ToDrawer } from './messages.ts'
@@ -15,15 +15,6 @@ import type { ChannelState } from './screen.ts'
  */
 export const DRAWING_MS = 15_000
 export const DESKTOP_DRAWING_MS = 120_000
-
-/** In the built package the worker is JavaScript, beside this file as it is here. */
-const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
-
-interface Waiting {
-  resolve: (channels: ChannelState[]) => void
-  reject: (error: Error) => void
-  timer: NodeJS.Timeout
-}
 
 /** The data that a drawer needs of a recording. */
 export interface Drawn {
@@ -40,30 +31,34 @@ export type ChangesListener = (changes: PictureChange[] | undefined) => void
 
 export class Drawer {
   readonly #listeners = new Map<string, ChangesListener>()
-  #worker: Worker | undefined
-  #requests = 0
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #questions = new Questions<ChannelState[]>()
+  readonly #thread = new Thread<ToDrawer, FromDrawer>('screens', {
+    program: programBeside(import.meta.url, 'worker'),
+    onAnswer: (message) => this.#answered(message),
+    onLost: () => this.#lost(),
+  })
 
   /**
    * Returns the open channels and their screens after the first `frames` frames. Rejects if they cannot be
    * drawn in time.
    */
-  state({ session, path, key, isGraphic }: Drawn, frames: number): Promise<ChannelState[]> {
-    const request = this.#requests++
+  async state({ session, path, key, isGraphic }: Drawn, frames: number): Promise<ChannelState[]> {
     const limit = isGraphic ? DESKTOP_DRAWING_MS : DRAWING_MS
-    this.#post({ kind: 'state', request, session, path, key, frames })
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () => this.#take(request)?.reject(new Error(`the screen was not drawn within ${limit} ms`)),
-        limit,
-      )
-      this.#waiting.set(request, { resolve, reject, timer })
-    })
+    let timer: NodeJS.Timeout | undefined
+    try {
+      return await this.#questions.ask((request) => {
+        this.#thread.post({ kind: 'state', request, session, path, key, frames })
+        const late = new Error(`the screen was not drawn within ${limit} ms`)
+        timer = setTimeout(() => this.#questions.fail(request, late), limit)
+      })
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   /** Sends frames that follow a state: the desktop's changes are reported at most ten times a second. */
   feed(session: string, frames: readonly FollowedFrame[]): void {
-    this.#worker?.postMessage({ kind: 'frames', session, frames } satisfies ToDrawer)
+    this.#thread.send({ kind: 'frames', session, frames })
   }
 
   /** Listens until `forget`. */
@@ -74,49 +69,21 @@ export class Drawer {
   /** Releases a session's state. */
   forget(session: string): void {
     this.#listeners.delete(session)
-    this.#worker?.postMessage({ kind: 'forget', session } satisfies ToDrawer)
+    this.#thread.send({ kind: 'forget', session })
   }
 
   async close(): Promise<void> {
-    await this.#worker?.terminate()
+    await this.#thread.destroy()
   }
 
-  #post(message: ToDrawer): void {
-    this.#worker ??= this.#start()
-    this.#worker.postMessage(message)
+  #answered(message: FromDrawer): void {
+    if (message.kind === 'state') this.#questions.answer(message.request, message.channels)
+    else if (message.kind === 'failed') this.#questions.fail(message.request, new Error(message.reason))
+    else this.#listeners.get(message.session)?.(message.kind === 'changes' ? message.changes : undefined)
   }
 
-  #start(): Worker {
-    const worker = new Worker(THREAD)
-    worker.unref()
-    worker.on('message', (message: FromDrawer) => {
-      if (message.kind === 'changes' || message.kind === 'lost') {
-        const changes = message.kind === 'changes' ? message.changes : undefined
-        this.#listeners.get(message.session)?.(changes)
-        return
-      }
-      const waiting = this.#take(message.request)
-      if (message.kind === 'state') waiting?.resolve(message.channels)
-      else waiting?.reject(new Error(message.reason))
-    })
-    worker.on('error', () => this.#lost(worker))
-    worker.on('exit', () => this.#lost(worker))
-    return worker
-  }
-
-  #take(request: number): Waiting | undefined {
-    const waiting = this.#waiting.get(request)
-    this.#waiting.delete(request)
-    clearTimeout(waiting?.timer)
-    return waiting
-  }
-
-  /** Handles the loss of the worker: the next request starts another. */
-  #lost(worker: Worker): void {
-    if (this.#worker !== worker) return
-    this.#worker = undefined
-    for (const request of [...this.#waiting.keys()])
-      this.#take(request)?.reject(new Error('the thread that draws screens has ended'))
+  #lost(): void {
+    this.#questions.failAll(new Error('the thread that draws screens has ended'))
     for (const listener of [...this.#listeners.values()]) listener(undefined)
   }
 }

@@ -2,15 +2,12 @@
  * Exports for the API, each in its own thread: drawing and decoding an hour of terminal takes seconds, which
  * must not delay sessions.
  */
-import { extname } from 'node:path'
 import { Readable } from 'node:stream'
-import { Worker } from 'node:worker_threads'
 import type { Shown } from '../../../recordings/decode/frames/channel.ts'
 import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recordings/show/export/formats.ts'
+import { programBeside, Thread } from '../../threads/thread.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 
-/** In the built package the worker is JavaScript, beside this file as it is here. */
-const THREAD = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
 /** Limit of exports at a time. */
 const MAX_THREADS = 4
 /** Time for a stopped thread to end its ffmpeg. */
@@ -81,7 +78,7 @@ export class ExportThreads {
 }
 
 class ThreadStream extends Readable {
-  readonly #worker: Worker
+  readonly #thread: Thread<ToExporter, FromExporter>
   readonly #session: string
   readonly #channel: number | 'all' | undefined
   /** The part of the session that the export shows; set when `opened` resolves. */
@@ -97,22 +94,27 @@ class ThreadStream extends Readable {
     super()
     this.#session = job.entry.session
     this.#channel = job.choice.channel
-    this.#worker = new Worker(THREAD, {
-      workerData: job,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
-    })
     this.opened = new Promise((resolve, reject) => {
       this.#open = resolve
       this.on('error', reject)
       this.on('close', () => reject(new Error('the export was ended')))
     })
-    this.ended = new Promise((resolve) => this.#worker.on('exit', () => resolve()))
-    this.#worker.on('message', (message: FromExporter) => this.#heard(message))
-    this.#worker.on('error', (error) => this.destroy(error))
-    // Does nothing after its end, or after a failure.
-    this.#worker.on('exit', () => {
-      if (!this.#isOver) this.destroy(new Error('the exporting thread has ended'))
+    let end: () => void = () => undefined
+    this.ended = new Promise((resolve) => {
+      end = resolve
     })
+    this.#thread = new Thread('exporting', {
+      program: programBeside(import.meta.url, 'worker'),
+      workerData: () => job,
+      maxHeapMib: MAX_HEAP_MIB,
+      onAnswer: (message) => this.#heard(message),
+      onLost: (error) => {
+        end()
+        if (!this.#isOver) this.destroy(error)
+      },
+    })
+    this.#thread.start()
+    this.#thread.ref()
   }
 
   override _read(): void {
@@ -121,13 +123,13 @@ class ThreadStream extends Readable {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#tell('stop')
-    const late = setTimeout(() => void this.#worker.terminate(), STOP_MS)
+    const late = setTimeout(() => void this.#thread.destroy(), STOP_MS)
     void this.ended.then(() => clearTimeout(late))
     done(error)
   }
 
   #tell(message: ToExporter): void {
-    this.#worker.postMessage(message)
+    this.#thread.send(message)
   }
 
   #heard(message: FromExporter): void {

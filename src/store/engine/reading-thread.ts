@@ -2,13 +2,10 @@
  * Reads long lists in a separate thread: sorting 100,000 rows, or transferring them at once, would stop all
  * sessions meanwhile. The thread starts with the first list, and again after its death.
  */
-import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { programBeside, Thread } from '../../threads/thread.ts'
 import { StoreBusyError } from './errors.ts'
 import type { ReadingAnswer, ReadingCall, ReadingData } from './reading-messages.ts'
 
-/** In the built package the worker is JavaScript, beside this file as it is here. */
-const THREAD = new URL(`./reading-worker${extname(import.meta.url)}`, import.meta.url)
 /** Limit of lists in progress: each has a file (reading-spool.ts), or its rows in memory. */
 export const MAX_CURSORS = 64
 const MAX_HEAP_MIB = 256
@@ -19,15 +16,20 @@ interface Waiting {
 }
 
 export class ReadingThread {
-  readonly #data: ReadingData
-  /** Open cursors, with the caller that waits for their next rows. */
+  /** Open cursors, with the question for the next rows of each. */
   readonly #cursors = new Map<number, Waiting | undefined>()
-  #worker: Worker | undefined
+  readonly #thread: Thread<ReadingCall, ReadingAnswer>
   #next = 0
   #isClosed = false
 
   constructor(data: ReadingData) {
-    this.#data = data
+    this.#thread = new Thread('reading', {
+      program: programBeside(import.meta.url, 'reading-worker'),
+      workerData: () => data,
+      maxHeapMib: MAX_HEAP_MIB,
+      onAnswer: (answer) => this.#answered(answer),
+      onLost: (error) => this.#lost(error),
+    })
   }
 
   /**
@@ -39,63 +41,43 @@ export class ReadingThread {
   async *rows(sql: string, parameters: readonly unknown[], most: number): AsyncGenerator<unknown[]> {
     if (this.#isClosed) throw new Error('the store is closed')
     if (MAX_CURSORS <= this.#cursors.size) throw new StoreBusyError()
-    const worker = this.#start()
+    const run = this.#thread.start()
     const cursor = this.#next++
     this.#cursors.set(cursor, undefined)
-    // The thread keeps the process running only while something is read.
-    worker.ref()
-    const tell = (call: ReadingCall) => worker.postMessage(call)
-    tell({ type: 'open', cursor, sql, parameters, rows: most })
+    // The thread keeps the process running only while a list is read.
+    this.#thread.ref()
+    this.#thread.send({ type: 'open', cursor, sql, parameters, rows: most })
     try {
       for (;;) {
         const { rows, isLast } = await new Promise<Parameters<Waiting['resolve']>[0]>((resolve, reject) => {
-          if (this.#worker !== worker) throw new Error('the reading thread has ended')
+          if (this.#thread.run !== run) throw new Error('the reading thread has ended')
           this.#cursors.set(cursor, { resolve, reject })
-          tell({ type: 'read', cursor })
+          this.#thread.send({ type: 'read', cursor })
         })
         if (rows.length > 0) yield rows
         if (isLast) return
       }
     } finally {
       this.#cursors.delete(cursor)
-      tell({ type: 'close', cursor })
-      if (this.#cursors.size === 0) worker.unref()
+      this.#thread.send({ type: 'close', cursor })
+      if (this.#cursors.size === 0) this.#thread.unref()
     }
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    const worker = this.#worker
-    if (!worker) return
-    const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
-    worker.ref()
-    worker.postMessage({ type: 'end' } satisfies ReadingCall)
-    await ended
+    await this.#thread.close({ type: 'end' })
   }
 
-  #start(): Worker {
-    if (this.#worker) return this.#worker
-    const worker = new Worker(THREAD, {
-      workerData: this.#data,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
-    })
-    let reason = 'the reading thread has ended'
-    worker.on('message', (answer: ReadingAnswer) => {
-      const waiting = this.#cursors.get(answer.cursor)
-      if (!waiting) return
-      this.#cursors.set(answer.cursor, undefined)
-      if ('failure' in answer)
-        waiting.reject(answer.isBusy ? new StoreBusyError() : new Error(answer.failure))
-      else waiting.resolve(answer)
-    })
-    worker.on('error', (error) => {
-      reason = error.message
-    })
-    worker.on('exit', () => {
-      if (this.#worker === worker) this.#worker = undefined
-      for (const waiting of this.#cursors.values()) waiting?.reject(new Error(reason))
-    })
-    this.#worker = worker
-    return worker
+  #answered(answer: ReadingAnswer): void {
+    const waiting = this.#cursors.get(answer.cursor)
+    if (!waiting) return
+    this.#cursors.set(answer.cursor, undefined)
+    if ('failure' in answer) waiting.reject(answer.isBusy ? new StoreBusyError() : new Error(answer.failure))
+    else waiting.resolve(answer)
+  }
+
+  #lost(error: Error): void {
+    for (const waiting of this.#cursors.values()) waiting?.reject(error)
   }
 }

@@ -54,7 +54,7 @@ export interface World extends Peers {
   /** Output of targets that recorders of sessions' channels have seen. */
   readonly recorded: string
   openSession(): number
-  /** The session's recording takes no more, or takes it again. */
+  /** Makes the session's recording full, or no longer full. */
   setFull(isFull: boolean): void
   /** As an administrator, or a rule, does. */
   kill(): void
@@ -152,6 +152,8 @@ interface TestLeg extends Leg {
 /** What a relay holds a leg by. */
 export interface Flow {
   congested: boolean
+  written: number
+  waiting: number
   flooded: boolean
   inKex: boolean
   readonly paused: boolean
@@ -166,6 +168,8 @@ function newLeg(): TestLeg {
     onMessage: undefined as ((payload: Buffer) => void) | undefined,
     closed: false,
     congested: false,
+    written: 0,
+    waiting: 0,
     flooded: false,
     paused: false,
     inKex: false,

@@ -20,17 +20,33 @@ describe('secrets in output', () => {
     [[''], ['all'], 'all'],
     [[], ['all'], 'all'],
     [['pässwort'], ['say pässwort.'], 'say .'],
+    // One begins with the other, or is a part of it.
+    [['abc', 'abcdef'], ['abcdef.'], '.'],
+    [['abc', 'abcdef'], ['abc', 'def.'], '.'],
+    [['abc', 'abcdef'], ['abc', 'dx.'], 'dx.'],
+    [['abc', 'abcdef'], ['abc'], ''],
+    [['abc', 'xabcq'], ['xab', 'c', 'q.'], '.'],
   ])('%j in %j', (secrets, pieces, shown) => {
     expect(through(secrets, pieces)).toBe(shown)
   })
 
-  test('is taken out however the output is cut, and nothing else is', () => {
+  test('are taken out however the output is cut, the longer first, and nothing else is', () => {
     const secret = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 4 })
     const pieces = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'c', '.'), maxLength: 6 }))
     fc.assert(
-      fc.property(secret, pieces, (word, parts) => {
-        expect(through([word], parts)).toBe(parts.join('').replaceAll(word, ''))
+      fc.property(fc.array(secret, { minLength: 1, maxLength: 2 }), pieces, (words, parts) => {
+        const longestFirst = words.toSorted((a, b) => b.length - a.length)
+        expect(through(words, parts)).toBe(parts.join('').replace(RegExp(longestFirst.join('|'), 'g'), ''))
       }),
+      { numRuns: 1_000 },
     )
+  })
+
+  test('do not show in what is held back, either', () => {
+    const redactor = new Redactor(['abc', 'abcdef'])
+    expect(redactor.redact(Buffer.from('say abc')).toString()).toBe('say ')
+    expect(Buffer.from(redactor.held).toString()).toBe('')
+    expect(redactor.redact(Buffer.from('de')).toString()).toBe('')
+    expect(Buffer.from(redactor.held).toString()).toBe('de')
   })
 })

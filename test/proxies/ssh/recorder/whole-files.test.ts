@@ -207,6 +207,12 @@ describe('an upload', () => {
     wire.ask(FXP.close, 3, (w) => w.string('h')).write(4, 'h', 4, 'evil')
     wire.status(3, 0).status(4, 4)
     expect(wire.notes.transfers).toEqual([{ path: '/f', direction: 'up', size: 8, result: 'failure' }])
+    const accepted = begin().open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd')
+    accepted.ask(FXP.close, 3, (w) => w.string('h')).write(4, 'h', 4, 'evil')
+    accepted.status(3, 0).status(4, 0)
+    expect(accepted.notes.transfers).toEqual([
+      { path: '/f', direction: 'up', size: 8, result: expect.stringMatching(NONE) },
+    ])
   })
 
   test('tells what went over, whatever the target says of it, and in whatever order', () => {
@@ -286,14 +292,19 @@ describe('a download', () => {
   })
 })
 
-test('pieces that wait for a file that never has a hash leave their room to the next', () => {
+test.each<[string, (wire: Wire) => unknown]>([
+  // Written twice: it is broken.
+  ['a file that never has a hash', (wire) => wire.put(2000, 'h', 1, 'x')],
+  ['a file that is closed before', () => undefined],
+  ['what has come since', (wire) => wire.put(2000, 'h', 0, 'x')],
+])('pieces that wait for %s leave their room to the next file', (_, then) => {
   const wire = begin()
   const piece = 'x'.repeat(30_000)
   for (let round = 0; round < 3; round++) {
-    wire.open(1, '/broken', WRITE, 'h')
+    wire.open(1, '/before', WRITE, 'h')
     for (let id = 0; id < 60; id++) wire.put(1000 + id, 'h', 1 + id * piece.length, piece)
-    // Written twice: it is broken.
-    wire.put(2000, 'h', 1, 'x').close(3, 'h')
+    then(wire)
+    wire.close(3, 'h')
   }
   wire.open(1, '/f', WRITE, 'h')
   for (let id = 60; id >= 0; id--) wire.put(1000 + id, 'h', id * piece.length, piece)
@@ -302,4 +313,14 @@ test('pieces that wait for a file that never has a hash leave their room to the 
     path: '/f',
     sha256: sha256(Buffer.from(piece.repeat(61))),
   })
+})
+
+test('pieces of a byte have a bound that counts what each costs beside its byte', () => {
+  const backward = (bytes: number) => {
+    const wire = begin().open(1, '/f', WRITE, 'h')
+    for (let at = bytes - 1; at >= 0; at--) wire.put(1000 + at, 'h', at, 'x')
+    return wire.close(3, 'h').notes.transfers[0]
+  }
+  expect(backward(1_000)?.sha256).toBe(sha256(Buffer.from('x'.repeat(1_000))))
+  expect(backward(10_000)).toMatchObject({ size: 10_000, result: expect.stringMatching(NONE) })
 })

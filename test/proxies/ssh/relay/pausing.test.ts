@@ -56,15 +56,33 @@ test('what was typed while the client took nothing goes on when it takes again, 
   const { world, channel } = await withShell()
   const { client, target, flow } = world
   vi.useFakeTimers({ toFake: ['performance'] })
-  flow.client.congested = true
+  Object.assign(flow.client, { written: 1_000, waiting: 2 })
   target.say(buildData(channel, '$ '))
   vi.advanceTimersByTime(TAKING_MS)
   client.say(buildData(channel, 'id'))
   expect(target.take(MSG.channelData)).toEqual([])
-  flow.client.congested = false
+  flow.client.waiting = 0
   client.say(buildGlobalRequest({ name: 'keepalive@openssh.com', wantReply: true, data: new Uint8Array(0) }))
   await world.settle()
   expect(target.take(MSG.channelData)).toHaveLength(1)
+})
+
+test.each([
+  ['a little of it now and then', 10, false],
+  ['all of it in time, and never waits for nothing', 1_000, true],
+])('what is typed for a client that takes %s', async (_, taken, goesOn) => {
+  const { world, channel } = await withShell()
+  const { client, target, flow } = world
+  vi.useFakeTimers({ toFake: ['performance'] })
+  Object.assign(flow.client, { written: 1_000, waiting: 1_000 })
+  target.say(buildData(channel, '$ '))
+  for (let round = 0; round < 4; round++) {
+    vi.advanceTimersByTime(TAKING_MS / 4)
+    flow.client.written += taken
+    target.say(buildData(channel, '$ '))
+  }
+  client.say(buildData(channel, 'id'))
+  expect(target.take(MSG.channelData)).toHaveLength(goesOn ? 1 : 0)
 })
 
 test('a target is heard to its end, though the client that has gone takes nothing', async () => {

@@ -97,6 +97,30 @@ describe('a path that is denied', () => {
     }
   })
 
+  test.each([
+    ['a folder above it', 'deny down /in/folder/f', named(FXP.rename, 1, '/in/folder', '/new')],
+    ['a folder above it, the other way', 'deny up /in/folder/f', named(FXP.rename, 1, '/in/folder', '/new')],
+    ['a folder, to be above it', 'deny up /new/f', named(FXP.rename, 1, '/in/folder', '/new')],
+    ['a folder above the name in use', 'deny any /in/up/d/f', named(FXP.rename, 1, '/in/up/d', '/new')],
+    ['a link to it', 'deny down /etc', named(FXP.rename, 1, '/in/way', '/new')],
+    ['a link to what is above it', 'deny down /etc/shadow', named(FXP.rename, 1, '/in/way', '/new')],
+    ['the same, the other way', 'deny up /etc/shadow', named(FXP.rename, 1, '/in/way', '/new')],
+  ])('is not moved with %s', (_, rule, request) => {
+    expect(talk([rule]).ask(request).code).toBe(DENIED)
+    expect(talk(['deny any /elsewhere/**']).ask(request).code).toBe(0)
+  })
+
+  test('gets no hard link that a link to it stands for', () => {
+    const request = extended(1, 'hardlink@openssh.com', 'secret', '/in/new')
+    expect(talk(['deny any /etc/shadow']).ask(request).code).toBe(DENIED)
+  })
+
+  test('is denied by the name in use as by its real one', () => {
+    for (const path of ['/in/way/shadow', '/etc/shadow'])
+      expect(talk([`deny down ${path}`]).ask(open(1, '/in/way/shadow', READ)).code).toBe(DENIED)
+    expect(talk(['deny down /in/way/shadow']).ask(open(1, '/etc/shadow', READ)).type).toBe(FXP.handle)
+  })
+
   test('is not made by moving something there', () => {
     const one = talk(['deny up /etc/**'])
     expect(one.ask(named(FXP.rename, 1, '/in/f', '/etc/cron')).code).toBe(DENIED)
@@ -232,6 +256,19 @@ describe('sizes', () => {
       w.uint32(8).string('copy-data').string('h0').uint64(0n).uint64(0n).string('h1').uint64(0n),
     )
     expect(one.ask(copy).code).toBe(DENIED)
+  })
+
+  test('nor by a copy of what has grown too large to be read since it was opened', () => {
+    const one = talk(['deny down /in/** size>100B'], { '/in/f': 90 })
+    one.ask(open(1, '/in/f', READ | WRITE))
+    one.ask(open(2, '/out', WRITE | CREATE | TRUNCATE))
+    const copy = (id: number) =>
+      packet(FXP.extended, (w) =>
+        w.uint32(id).string('copy-data').string('h0').uint64(0n).uint64(5n).string('h1').uint64(0n),
+      )
+    expect(one.ask(copy(3)).code).toBe(0)
+    expect(one.ask(write(4, 'h0', 90, 'x'.repeat(11))).code).toBe(0)
+    expect(one.ask(copy(5)).code).toBe(DENIED)
   })
 
   test('a file that is too large gets no name where it would be', () => {

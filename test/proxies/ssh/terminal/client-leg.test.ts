@@ -40,6 +40,8 @@ class FakeClient {
   terminal = { type: 'xterm', ...SIZE }
   paused = true
   congested = false
+  written = 0
+  waiting = 0
   flooded = false
   closed = false
   shown = Buffer.alloc(0)

@@ -1,0 +1,46 @@
+/** Questions to a thread that are not answered yet, each by its number. */
+
+interface Open<Value> {
+  resolve: (value: Value) => void
+  reject: (error: Error) => void
+}
+
+export class Questions<Value> {
+  readonly #open = new Map<number, Open<Value>>()
+  #next = 0
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Sends a question with a number of its own; the promise settles by `answer`, `fail` or `failAll`. */
+  ask(send: (id: number) => void): Promise<Value> {
+    const id = this.#next++
+    return new Promise((resolve, reject) => {
+      this.#open.set(id, { resolve, reject })
+      send(id)
+    })
+  }
+
+  /** Answers a question; one that is not open is left alone. */
+  answer(id: number, value: Value): void {
+    this.#take(id)?.resolve(value)
+  }
+
+  fail(id: number, error: Error): void {
+    this.#take(id)?.reject(error)
+  }
+
+  /** Rejects every open question. */
+  failAll(error: Error): void {
+    const open = [...this.#open.values()]
+    this.#open.clear()
+    for (const { reject } of open) reject(error)
+  }
+
+  #take(id: number): Open<Value> | undefined {
+    const open = this.#open.get(id)
+    this.#open.delete(id)
+    return open
+  }
+}
