@@ -267,7 +267,7 @@ export class Verifier {
 const isRecovery = ({ type }: PlacedRecord, last: Checkpoint | undefined): boolean =>
   type === RECORD.checkpoint && last?.kind === 'recovered'
 
-/** Returns the seconds between the noted time and `reached`, the recording's time in microseconds. */
+/** Returns the seconds by which the noted time exceeds `reached`, the recording's time in microseconds. */
 export const lackOf = ({ milliseconds }: Noted, reached: number): number =>
   Math.max(0, milliseconds - Math.floor(reached / 1000)) / 1000
 

@@ -145,7 +145,7 @@ export class AuditRetention {
     return cut
   }
 
-  /** Returns the last row that only its age protects. */
+  /** Returns the last row whose removal depends on its age alone. */
   async #bound(): Promise<number> {
     const { repository, anchor, sessions } = this.#options
     const noted = await anchor.read()
