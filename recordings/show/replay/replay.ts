@@ -1,6 +1,6 @@
 /**
- * A recording opened for replay: any moment of any channel, at the same cost wherever it lies. The index says where
- * to begin; where there is none that fits, it is made first.
+ * A recording opened for replay: any moment of any channel, at the same cost. The index contains the place to
+ * begin; if no index fits, one is built first.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -27,7 +27,7 @@ import { RecordingIndex } from '../index/reader.ts'
 import { Desktop } from './desktop.ts'
 import { Playhead } from './playhead.ts'
 
-/** The digest of a file that is not closed: no index of it is kept. */
+/** The digest of a file that is not closed: its index is not kept. */
 const NO_DIGEST = '0'.repeat(64)
 
 export class Replay {
@@ -48,7 +48,7 @@ export class Replay {
     this.#index = index
   }
 
-  /** Of a running session it shows what was on the disk at this moment. Throws RecordingError. */
+  /** Opens a recording; of a running session, the part on the disk at this moment. Throws RecordingError. */
   static async open(entry: CatalogEntry, key: Uint8Array): Promise<Replay> {
     const path = join(entry.directory, FILE_NAME)
     const reader = await RecordingReader.open(readPieces(path), key)
@@ -61,7 +61,7 @@ export class Replay {
     return this.#index.directory
   }
 
-  /** The channel that one most likely wants to see: the first with a terminal, else the first with output. */
+  /** The main channel: the first with a terminal, else the first with output. */
   get mainChannel(): Channel | undefined {
     const { channels } = this.directory
     return (
@@ -71,7 +71,10 @@ export class Replay {
     )
   }
 
-  /** The channel's screen at a time, in microseconds since the recording began; its frames follow from there. */
+  /**
+   * Returns the channel's screen at a time, in microseconds since the recording began, with the frames that
+   * follow.
+   */
   async at(channel: Channel, time: number): Promise<Playhead<Screen>> {
     const { keyframes } = this.directory
     for (let at = lastBefore(keyframes, time); at >= 0; at--) {
@@ -89,7 +92,9 @@ export class Replay {
     return await Playhead.begin(screen, channel.opened, this.frames(channel), time)
   }
 
-  /** The same of a graphic channel; undefined where it shows no pixels, or more than are drawn. */
+  /**
+   * Does the same for a graphic channel. Returns undefined if it shows no pixels, or more than can be drawn.
+   */
   async desktopAt(channel: Channel, time: number): Promise<Playhead<Desktop> | undefined> {
     const { pictures } = this.directory
     for (let at = lastBefore(pictures, time); at >= 0; at--) {
@@ -109,17 +114,17 @@ export class Replay {
     return undefined
   }
 
-  /** Everything, from the beginning. */
+  /** Yields all groups from the beginning. */
   async *groups(): AsyncGenerator<PlacedGroup> {
     yield* (await RecordingReader.open(readPieces(this.#path), this.#key)).groups()
   }
 
-  /** A keyframe's snapshot; undefined when it is damaged. */
+  /** Returns a keyframe's snapshot, or undefined if it is damaged. */
   snapshot(keyframe: Keyframe): Promise<string | undefined> {
     return this.#index.snapshot(keyframe)
   }
 
-  /** All frames of a channel. */
+  /** Yields all frames of a channel. */
   frames(channel: Channel): AsyncGenerator<Frame> {
     return ofChannel(this.#framesFrom(channel.place), channel, true)
   }
@@ -134,7 +139,10 @@ export class Replay {
   }
 }
 
-/** The frames of one channel, to its end; a number may have been given to another channel before or after. */
+/**
+ * Yields the frames of one channel up to its end; another channel may have the same number before or after
+ * it.
+ */
 async function* ofChannel(
   frames: AsyncGenerator<Frame>,
   { channel, opened }: Channel,
@@ -150,7 +158,7 @@ async function* ofChannel(
   }
 }
 
-/** What comes behind so many frames, and so many bytes of the payload of the next one. */
+/** Skips this many frames, and this many bytes of the next one's payload. */
 async function* behind(
   frames: AsyncGenerator<Frame>,
   [count, bytes]: PictureKeyframe['skip'],
@@ -163,7 +171,10 @@ async function* behind(
   }
 }
 
-/** Index of the last keyframe that is not after `time`; -1: all are. They stand in the order of their times, nearly. */
+/**
+ * Returns the index of the last keyframe that is not after `time`, or -1 if all are. Keyframes are nearly in
+ * the order of their times.
+ */
 function lastBefore(keyframes: readonly { time: number }[], time: number): number {
   return keyframes.findLastIndex((keyframe) => keyframe.time <= time)
 }
@@ -177,7 +188,7 @@ async function indexOf(entry: CatalogEntry, key: Uint8Array): Promise<RecordingI
     try {
       return await make(beside, entry, key, recording)
     } catch (error) {
-      // A folder that cannot be written to is no reason not to look at what is in it.
+      // A folder that is not writable can still be replayed.
       if (!(error instanceof Error && 'syscall' in error)) throw error
     }
   }
