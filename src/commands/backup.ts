@@ -7,7 +7,7 @@ import { type Command, onlyWord } from './command.ts'
 import { localUser } from './local-user.ts'
 import { productVersion } from './version.ts'
 
-/** Copying gives way to the broker beside. */
+/** The running broker has priority over the copy. */
 const PRIORITY = 10
 
 export const backup: Command = {

@@ -1,4 +1,4 @@
-/** The part of the schema that says where to listen. */
+/** The part of the schema for the listeners. */
 import Type, { type TSchema } from 'typebox'
 import { NLA_MODES } from '../model/rdp-ticket.ts'
 import { VNC_OFFERED_TYPES } from '../model/vnc-options.ts'
@@ -12,7 +12,7 @@ const ListenPort = (port: number) =>
     title: 'a port number from 0 to 65535',
     description: 'TCP port; 0: the system chooses one',
   })
-/** Where clear text stays on this machine. */
+/** Networks on which clear text stays within this machine. */
 const LOOPBACK_NETWORKS = ['127.0.0.0/8', '::1/128']
 
 const Off = Type.Literal('off')
@@ -33,7 +33,7 @@ const withTls = (port: number) =>
     },
     closed,
   )
-/** Those of this machine unless others are named. */
+/** Defaults to the networks of this machine. */
 const Networks = (description: string) =>
   Type.Array(
     Type.String({ minLength: 2, maxLength: 64, title: 'an address or a network such as 10.0.0.0/8' }),

@@ -1,9 +1,9 @@
 /**
- * The schema of the configuration file: every key that works, its default and what it means. A key of a later
- * release is not in it, but is known by name, so that it is refused as "not available yet" and not as unknown.
+ * The schema of the configuration file: every supported key, its default and its meaning. Keys of a later
+ * release are not in it but are known by name, so that the error is "not available yet" and not "unknown".
  *
- * `title` is what an error says was expected; `description` documents the key in config/schema.json;
- * `secret` keeps what was written there out of error texts.
+ * `title` is the expected value in an error; `description` documents the key in config/schema.json; `secret`
+ * keeps the value out of error texts.
  */
 import Type, { type Static } from 'typebox'
 import { LEAST_MIN_LENGTH, MIN_LENGTH, MOST_MIN_LENGTH } from '../model/password-length.ts'
@@ -11,7 +11,7 @@ import { Listen } from './listeners.ts'
 import { DURATION_PATTERN, SIZE_PATTERN } from './units.ts'
 import { closed, Host, Path } from './values.ts'
 
-/** Bytes, of the message of the day too; fits in one message. */
+/** Bytes, also of the message of the day; fits in one message. */
 export const MAX_BANNER = 8192
 
 const RemotePort = Type.Integer({ minimum: 1, maximum: 65535, title: 'a port number from 1 to 65535' })
@@ -395,7 +395,7 @@ export type ConfigFile = Static<typeof ConfigSchema>
 /** Keys of later releases, as full paths without list positions. */
 export const LATER_KEYS: readonly string[] = ['workers', 'snmp.agent']
 
-/** Values of later releases, by the key that they belong to. */
+/** Values of later releases, by their key. */
 export const LATER_VALUES: Readonly<Record<string, RegExp>> = {
   'database.url': /^postgres(ql)?:/,
   'syslog.format': /^(cef|leef)$/,

@@ -1,4 +1,4 @@
-/** Questions to a thread that are not answered yet, each by its number. */
+/** Open questions to a thread, each with its number. */
 
 interface Open<Value> {
   resolve: (value: Value) => void
@@ -22,7 +22,7 @@ export class Questions<Value> {
     })
   }
 
-  /** Answers a question; one that is not open is left alone. */
+  /** Resolves a question; ignores one that is not open. */
   answer(id: number, value: Value): void {
     this.#take(id)?.resolve(value)
   }
