@@ -1,4 +1,4 @@
-/** The order in which test files begin: what takes longest first, so that the last to end are short. */
+/** The order in which test files begin: the longest first, so that the last to end are short. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { ORDER, type ProjectName } from './projects.ts'
 
