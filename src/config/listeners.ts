@@ -51,7 +51,7 @@ const inClearText = (port: number) =>
       host: AllAddresses,
       port: ListenPort(port),
       allow: Networks(
-        'clients from elsewhere are turned away: whoever is on the way reads passwords and all else',
+        'networks that clients may come from; others are rejected, since passwords and all data are readable on the way',
       ),
     },
     closed,
@@ -78,16 +78,16 @@ export const Listen = Type.Object(
               minItems: 1,
               uniqueItems: true,
               title: 'a list of security types, one at least',
-              description: 'ways to sign in that viewers are offered, in this order',
+              description: 'security types offered to viewers, in this order',
             },
           ),
           allow_clear: Networks(
-            "where viewers may come from that leave the desktop in clear text (VNC password by ticket, Apple's sign-in): whoever is on the way sees it",
+            "networks from which viewers may use a clear-text desktop (VNC password by ticket, Apple's sign-in), which is readable on the way",
           ),
         },
         closed,
       ),
-      'VNC, inside TLS where the viewer can do it',
+      'VNC, inside TLS if the viewer supports it',
     ),
     rdp: listener(
       Type.Object(
@@ -97,7 +97,7 @@ export const Listen = Type.Object(
             default: 'tickets',
             title: `one of ${NLA_MODES.join(', ')}`,
             description:
-              'when clients sign in by CredSSP (NLA), which takes a one-time ticket: with one and where a client can do nothing else, never, or always',
+              'when clients sign in by CredSSP (NLA), which needs a one-time ticket: with a ticket or without another way (tickets), never (off), always (required)',
           }),
         },
         closed,

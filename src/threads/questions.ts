@@ -13,7 +13,7 @@ export class Questions<Value> {
     return this.#open.size
   }
 
-  /** Sends a question with a number of its own; the promise settles by `answer`, `fail` or `failAll`. */
+  /** Sends a question with its own number; the promise settles by `answer`, `fail` or `failAll`. */
   ask(send: (id: number) => void): Promise<Value> {
     const id = this.#next++
     return new Promise((resolve, reject) => {

@@ -59,7 +59,7 @@ import { joinEnds } from '../proxies/rdp/connection/pair.ts'
 import { cut, hex } from '../proxies/stream-events.ts'
 import { edited, edits } from './corpus.ts'
 
-/** Runs a parser; throws any error that is not MalformedError. */
+/** Whether the parser accepts its input; throws any error that is not MalformedError. */
 function read(parse: () => unknown): boolean {
   try {
     parse()
