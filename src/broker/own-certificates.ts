@@ -79,7 +79,7 @@ export function validityOf(
     return { isValid: false, warning: `${file} was valid until ${day(validBefore)}, so it is not shown` }
   }
   if (validBefore - now < WARNING_DAYS * DAY_MS) {
-    return { isValid: true, warning: `${file} is valid until ${day(validBefore)}: have it made anew` }
+    return { isValid: true, warning: `${file} is valid until ${day(validBefore)}: renew it` }
   }
   return { isValid: true }
 }

@@ -23,8 +23,8 @@ function ownAuthority(dataDir: string): Finding[] {
   const file = join(dataDir, 'tls', 'cert.pem')
   if (!existsSync(file) || !new X509Certificate(readFileSync(file)).ca) return []
   const text =
-    `${file} is an authority: whoever steals its key can vouch for any host to those who trust it; ` +
-    'remove it and its key, start again, and hand out the new one'
+    `${file} is an authority: a thief of its key can vouch for any host to clients that trust it; ` +
+    'remove it and its key, start again, and distribute the new one'
   return [{ level: 'warning', subject: 'own cert', text }]
 }
 

@@ -33,7 +33,7 @@ export const recordings: Command = {
     ],
     [
       'recordings play SESSION [--speed 1] [--idle-limit 2] [--identity FILE]',
-      'replay a recording in this terminal; ? tells its keys',
+      'replay a recording in this terminal; ? shows its keys',
     ],
     ['recordings search TEXT [--command] [--file] [--output] [--json]', 'find words in what sessions did'],
   ],

@@ -18,7 +18,7 @@ export function newSshKey(type: SshKeyType): { private: string; public: string }
     const isSound = [pair.private, pair.public].every((text) => !(ssh2.utils.parseKey(text) instanceof Error))
     if (isSound) return pair
   }
-  throw new Error('no sound SSH key could be made')
+  throw new Error('no valid SSH key could be generated')
 }
 
 function make(type: SshKeyType): { private: string; public: string } {
