@@ -8,13 +8,11 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build
-# What runs: no development packages, the image's own Node instead of the packaged one, ssh2 patched. The binding is
-# proved by using it.
+# What runs: no development packages, the image's own Node instead of the packaged one, ssh2 patched, and
+# its binding built and tried.
 RUN npm ci --ignore-scripts --omit=dev \
  && rm -rf node_modules/node-linux-* node_modules/.bin/node \
- && node bin/patch-ssh2.mjs \
- && npm_config_nodedir=/usr/local CXXFLAGS="-include /src/bin/object-wrap.h" npm rebuild ssh2 \
- && node --expose-gc bin/binding-works.cjs
+ && node bin/ready.mjs --strict
 
 FROM node:24-bookworm-slim
 RUN useradd --system --home-dir /var/lib/sallyport --shell /usr/sbin/nologin sallyport \

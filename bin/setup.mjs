@@ -4,19 +4,19 @@
  * it is plain JavaScript for the system's Node (20 or newer), uses nothing from node_modules, and is quick if
  * all is in place. It writes to stderr only: a program may read a command's stdout.
  */
-import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { withLock } from './lock.mjs'
+import { runNpm } from './npm.mjs'
 import { PATCH, patchSsh2, ssh2Folder } from './patch-ssh2.mjs'
+import { bindingWorks, buildBinding, warnOfBinding } from './ssh2-binding.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const MODULES = join(ROOT, 'node_modules')
 const STAMP = join(MODULES, '.sallyport-setup')
 const LOCK = join(ROOT, '.setup.lock')
-const OBJECT_WRAP = join(ROOT, 'bin', 'object-wrap.h')
 const MINIMUM_NODE = 24
 
 /** Prevents the start, with a message for the person who typed the command. */
@@ -86,20 +86,12 @@ function environment(extra = {}) {
   return { ...process.env, PATH: `${join(MODULES, '.bin')}${delimiter}${process.env.PATH ?? ''}`, ...extra }
 }
 
-/** Runs npm with this process's Node; returns its output instead of showing it. */
 function npm(args, extra) {
-  const cli = process.env.npm_execpath
-  const own = cli !== undefined && /\.[cm]?js$/.test(cli) && existsSync(cli)
-  const [command, first] = own ? [process.execPath, [cli]] : ['npm', []]
-  const done = spawnSync(command, [...first, ...args, '--loglevel=error', '--no-audit', '--no-fund'], {
-    cwd: ROOT,
-    env: environment(extra),
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-  })
-  if (done.error)
-    throw new SetupError(`npm cannot be started (${done.error.message}): install npm, then try again`)
-  return { ok: done.status === 0, output: `${done.stdout}${done.stderr}` }
+  try {
+    return runNpm(args, { cwd: ROOT, env: environment(extra) })
+  } catch (error) {
+    throw new SetupError(`npm cannot be started (${error.message}): install npm, then try again`)
+  }
 }
 
 /** Turns npm's many errors into a sentence with the remedy. */
@@ -148,48 +140,14 @@ function requireNode() {
   )
 }
 
-/** Whether ssh2's binding works in the Node that will run. */
-function bindingWorks() {
-  const node = packagedNode() ? join(MODULES, '.bin', 'node') : process.execPath
-  const args = ['--expose-gc', join(ROOT, 'bin', 'binding-works.cjs')]
-  return spawnSync(node, args, { cwd: ROOT, env: environment(), stdio: 'ignore' }).status === 0
+/** Builds ssh2's crypto binding against the headers of the Node that runs. Returns true if it works. */
+function binding() {
+  return buildBinding({ node: runningNode(), headers: packagedNode(), root: ROOT, npm, say })
 }
 
-/** Builds ssh2's crypto binding against the headers of the Node that runs; returns whether it works. */
-function buildBinding() {
-  if (bindingWorks()) return true
-  const begin = Date.now()
-  const headers = packagedNode()
-  const done = npm(['rebuild', 'ssh2'], {
-    CXXFLAGS: `${process.env.CXXFLAGS ?? ''} -include "${OBJECT_WRAP}"`,
-    ...(headers && { npm_config_nodedir: headers }),
-  })
-  if (bindingWorks()) {
-    say(`ssh2's crypto binding built and tried in ${seconds(begin)}`)
-    return true
-  }
-  warnOfBinding()
-  const missing = ['make', 'g++', 'python3'].filter((name) => !onPath(name))
-  if (missing.length > 0) {
-    say(
-      `  no ${missing.join(', no ')} found; on Debian: apt-get install build-essential python3, then start again`,
-    )
-  } else {
-    say(
-      `  it was built and does not work; what npm said:\n${done.output.trim().split('\n').slice(-12).join('\n')}`,
-    )
-  }
-  return false
-}
-
-function warnOfBinding() {
-  say('WARNING: ssh2 runs without its crypto binding: everything works, at less than half the speed')
-}
-
-function onPath(name) {
-  return (process.env.PATH ?? '')
-    .split(delimiter)
-    .some((folder) => folder !== '' && existsSync(join(folder, name)))
+/** The Node that will run the broker. */
+function runningNode() {
+  return packagedNode() ? join(MODULES, '.bin', 'node') : process.execPath
 }
 
 /**
@@ -215,8 +173,8 @@ function setUp() {
   if (!packagesMatch()) installPackages()
   patch()
   requireNode()
-  const binding = buildBinding()
-  writeFileSync(STAMP, `${JSON.stringify({ fingerprint: fingerprint(), binding })}\n`)
+  const works = binding()
+  writeFileSync(STAMP, `${JSON.stringify({ fingerprint: fingerprint(), binding: works })}\n`)
 }
 
 /**
@@ -227,7 +185,7 @@ function checkOnly() {
   if (!packagesMatch()) throw new SetupError(explain('EACCES'))
   patchSsh2(ssh2Folder())
   requireNode()
-  if (!bindingWorks()) warnOfBinding()
+  if (!bindingWorks(runningNode(), ROOT)) warnOfBinding(say)
 }
 
 async function main() {

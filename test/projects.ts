@@ -52,6 +52,8 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/proxies/ssh/front/{host-certificates,kex,sign-in}.test.ts',
     'test/proxies/ssh/recorder/{scp,sftp,stream,terminal,whole,whole-files}.test.ts',
     'test/proxies/ssh/terminal/target-leg.test.ts',
+    'test/proxies/ssh/transport/transport.test.ts',
+    'test/proxies/terminal/client.test.ts',
     'test/proxies/vnc/front.test.ts',
     'test/proxies/vnc/guests/shared-session.test.ts',
     'test/proxies/vnc/relay/{relay,unseen}.test.ts',

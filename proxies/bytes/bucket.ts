@@ -1,4 +1,4 @@
-/** A token bucket: so much at once, and so much for each second. */
+/** A token bucket: a burst at once, and a rate in the long run. */
 export class Bucket {
   readonly #burst: number
   readonly #rate: number
@@ -6,7 +6,7 @@ export class Bucket {
   #tokens: number
   #at: number
 
-  /** `rate`: tokens a second; `now`: milliseconds, never decreasing. */
+  /** `rate`: tokens per second; `now`: milliseconds, never decreasing. */
   constructor(burst: number, rate: number, now: () => number) {
     this.#burst = burst
     this.#rate = rate
@@ -15,7 +15,7 @@ export class Bucket {
     this.#at = now()
   }
 
-  /** Takes so many tokens; false, and none, when there are fewer. */
+  /** Takes `count` tokens and returns true, or takes none and returns false if there are fewer. */
   take(count: number): boolean {
     this.#refill()
     if (this.#tokens < count) return false
@@ -23,13 +23,15 @@ export class Bucket {
     return true
   }
 
-  /** Takes what is there, at most so many tokens. */
+  /** Takes the tokens that are available, at most `count`. */
   spend(count: number): void {
     this.#refill()
     this.#tokens = Math.max(0, this.#tokens - count)
   }
 
-  /** Takes so many, also those that are yet to come: it is empty until then. */
+  /**
+   * Takes `count` tokens, even beyond the available ones: the bucket stays empty until the debt is refilled.
+   */
   owe(count: number): void {
     this.#refill()
     this.#tokens -= count

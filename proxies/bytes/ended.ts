@@ -1,4 +1,4 @@
-/** The peer has gone in the middle of a handshake. */
+/** The peer has closed the connection during a handshake. */
 export class EndedError extends Error {
   override name = 'EndedError'
 }

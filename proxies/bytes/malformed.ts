@@ -1,4 +1,4 @@
-/** Bytes that do not follow the protocol: the message says what was expected, what came and where. */
+/** Bytes that violate the protocol. The message names the expected value, the received one, and the place. */
 export class MalformedError extends Error {
   override name = 'MalformedError'
 }

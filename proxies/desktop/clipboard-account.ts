@@ -1,4 +1,4 @@
-/** What the audit log and the recording are told of a desktop's clipboard: each text, or how many in quick succession. */
+/** Logs and records a desktop's clipboard: each text, or their number when many follow each other quickly. */
 import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
 import type { ProxyFields } from '../../src/contract/gate.ts'
@@ -9,20 +9,20 @@ import { CLIPBOARD_EVENTS, CLIPBOARD_EVENTS_PER_SECOND } from './limits.ts'
 /** `up`: toward the target. */
 export type Direction = 'up' | 'down'
 
-/** Something that went to the other side. */
+/** A clipboard content that was forwarded. */
 export interface Copied {
-  /** What it is: `text`, `html`, `files`, …, or what the protocol calls it. */
+  /** The kind: `text`, `html`, `files`, …, or the protocol's own name for it. */
   format: string
   /** Bytes. */
   size: number
-  /** Hexadecimal; undefined: not all of it is known. */
+  /** Hexadecimal. Absent if not all of the content is known. */
   sha256?: string
-  /** Undefined: it is none. */
+  /** Absent if the content is no text. */
   text?: string
 }
 
 export interface ClipboardAccountOptions {
-  /** The right that each direction takes. */
+  /** The right that each direction needs. */
   needs: Readonly<Record<Direction, Right>>
   uses: (right: Right) => void
   tell: (fields: ProxyFields<'clipboard'>) => void
@@ -35,7 +35,7 @@ export interface ClipboardAccountOptions {
 export class ClipboardAccount {
   readonly #options: ClipboardAccountOptions
   readonly #events: Readonly<Record<Direction, Bucket>>
-  /** Texts since the last event that had none. */
+  /** Texts that no event has counted yet. */
   readonly #untold: Record<Direction, number> = { up: 0, down: 0 }
   readonly #denied = new Set<Direction>()
 
@@ -45,7 +45,7 @@ export class ClipboardAccount {
     this.#events = { up: bucket(), down: bucket() }
   }
 
-  /** The audit log is told once: a target copies whenever something is marked. */
+  /** Logs the first refusal of each direction only: a target may copy on every selection. */
   deny(direction: Direction, reason: string): void {
     if (this.#denied.has(direction)) return
     this.#denied.add(direction)
@@ -53,7 +53,7 @@ export class ClipboardAccount {
     denied(needs[direction], reason)
   }
 
-  /** It goes to the other side. */
+  /** Accounts for a content that was forwarded. */
   passed(direction: Direction, copied: Copied): void {
     const { needs, uses, record, tell } = this.#options
     const { format, size, sha256 } = copied
@@ -76,7 +76,7 @@ export class ClipboardAccount {
   }
 }
 
-/** Of a text: size and SHA-256 are those of its UTF-8, so that the same text is the same whatever the protocol. */
+/** Returns a text with the size and SHA-256 of its UTF-8, so that equal texts are equal in every protocol. */
 export function copiedText(format: string, text: string): Copied & { text: string } {
   return { format, size: Buffer.byteLength(text), sha256: hash('sha256', text), text }
 }

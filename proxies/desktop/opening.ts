@@ -1,4 +1,4 @@
-/** A session at the gate, and its target's desktop; or why there is none. */
+/** Opens a session at the gate and connects to its target's desktop, or returns the refusal. */
 import type {
   Gate,
   Identity,
@@ -20,16 +20,16 @@ export interface DesktopOpeningOptions {
   source: Source
 }
 
-/** What is a protocol's own. */
+/** The steps that differ between protocols. */
 export interface DesktopWay<Session extends ProxySession, Target> {
   protocol: OpenRequest['protocol']
-  /** Takes over what the gate has opened. Rejects with TargetError when it cannot be recorded. */
+  /** Begins the session that the gate has opened. Rejects with TargetError if it cannot be recorded. */
   begin: (opened: OpenSession) => Promise<Session>
-  /** Rejects with TargetError. */
+  /** Connects to the target. Rejects with TargetError. */
   reach: (session: Session, opened: OpenSession, signal: AbortSignal) => Promise<Target>
 }
 
-/** Never rejects: a session that came to nothing is accounted for. `signal`: nobody waits for it any more, and why. */
+/** Never rejects; reports a session that failed to the gate. `signal` cancels, with its reason. */
 export async function openDesktop<
   Session extends ProxySession,
   Target extends { stream: { destroy(): void } },
@@ -49,7 +49,7 @@ export async function openDesktop<
     session = await begin(answer.session)
     const stopped = new AbortController()
     session.onStop = (_result, reason) => stopped.abort(reason)
-    // Somebody may have ended it already.
+    // The session may have been stopped already.
     connections.begun(session)
     const either = AbortSignal.any([signal, stopped.signal])
     const target = await reach(session, answer.session, either)
@@ -69,7 +69,7 @@ export async function openDesktop<
   }
 }
 
-/** `typed`: the last answer, which was none. */
+/** `typed`: the login that was tried, if any. */
 function toAsk(question: LogonQuestion, typed: Logon | undefined): Refusal {
   const what = question.login === undefined ? 'login and password' : `password of ${question.login}`
   const flaw = question.flaw ?? `${question.target} asks for the ${what}`

@@ -1,4 +1,4 @@
-/** What of any desktop goes into its recording: how large it is, what its user does, and when it ends. */
+/** Records any desktop: its size, its user's actions, and its end. */
 import { Buffer } from 'node:buffer'
 import { type Clipboard, FRAME, type FrameSink, type FrameType } from '../../recordings/container/frames.ts'
 import { encodeDesktopSize, encodeKey, encodePointer } from '../../recordings/decode/graphics/events.ts'
@@ -6,15 +6,15 @@ import type { Quota } from '../session/quota.ts'
 import type { Copied, Direction } from './clipboard-account.ts'
 import { CLIPBOARD_KEPT } from './limits.ts'
 
-/** A session's one channel. */
+/** The only channel of a session. */
 const CHANNEL = 1
-/** The session's user among those who take part. */
+/** The session's user, among the participants. */
 const OWNER = 0
 
 export interface DesktopRecorderOptions {
   sink: FrameSink
   quota: Quota
-  /** Which keys were pressed is left out. */
+  /** Omits which keys were pressed. */
   masksKeys: boolean
 }
 
@@ -25,7 +25,7 @@ export class DesktopRecorder {
     this.#options = options
   }
 
-  /** Pieces of what changes the picture, in order. */
+  /** Records pieces of graphics data, in order. */
   graphics(bytes: Uint8Array): void {
     const { quota } = this.#options
     const granted = quota.take(bytes.length)
@@ -41,13 +41,13 @@ export class DesktopRecorder {
     this.write(FRAME.pointer, encodePointer({ participant, buttons, x, y }))
   }
 
-  /** `keysym` as in X11, 0 where only `code` is known. */
+  /** `keysym` as in X11, 0 if only `code` is known. */
   key(isDown: boolean, keysym: number, code: number | undefined, participant: number = OWNER): void {
     const pressed = this.#options.masksKeys ? {} : { keysym, ...(code !== undefined && { code }) }
     this.write(FRAME.key, encodeKey({ participant, isDown, ...pressed }))
   }
 
-  /** Of a text its beginning is kept. */
+  /** Keeps only the beginning of a text. */
   clipboard(direction: Direction, { format, size, sha256, text }: Copied): void {
     this.json(FRAME.clipboard, {
       direction,

@@ -1,38 +1,41 @@
 /**
- * A screen of the bastion's own while somebody is shown it, whatever protocol their desktop has: its clock, keys and
- * clicks a few a turn, what of it is drawn when, and its outcome. How it is drawn is the protocol's.
+ * Runs one of the bastion's own screens in any desktop protocol: its clock, a few keys and clicks per turn,
+ * the timing of its drawing, and its outcome. The protocol draws.
  */
 import { performance } from 'node:perf_hooks'
 import { Damage } from './screens/damage.ts'
 import type { Rectangle } from './screens/scene.ts'
 import type { KeyPress, PointerState, Screen } from './screens/screen.ts'
 
-/** Parts of a screen that are being drawn, one a turn. */
+/** Parts of a screen to draw, one per turn. */
 export interface Drawing {
   parts: readonly Rectangle[]
   draw: (part: Rectangle) => void
 }
 
 export interface StageOptions {
-  /** Nothing is drawn while it is full: `settle` when it is not any more. */
+  /** Nothing is drawn while it is congested; the caller calls `settle` when it no longer is. */
   stream: { readonly congested: boolean }
   /** Milliseconds of a clock that never goes back. */
   now?: () => number
-  /** Somebody is there to be drawn for. */
+  /** True if the viewer waits for an update. */
   isAwaited: () => boolean
-  /** Begins to draw what of the stage's `damage` is due; undefined: nothing is. */
+  /** Begins to draw the due part of the stage's `damage`. Returns undefined if nothing is due. */
   begin: (screen: Screen) => Drawing | undefined
 }
 
-/** Screens are told the time so often. */
+/** The interval of the screens' clock. */
 const TICK_MS = 250
-/** Between two drawings: nobody types or scrolls faster than that. */
+/** Between two drawings: no user types or scrolls faster. */
 export const UPDATE_INTERVAL_MS = 30
-/** After a large one it is longer, so that no size of a desktop, and nobody who scrolls on it, takes all of a core. */
+/**
+ * A larger drawing is followed by a longer pause, so that neither a large desktop nor constant scrolling uses
+ * a whole core.
+ */
 const PIXELS_A_MS = 16_000
-/** The other side has so long for the rest of what is being drawn. */
+/** Time for the viewer to accept the rest of a drawing. */
 export const RELEASE_MS = 10_000
-/** Events of keys and the pointer that are dealt with in one turn of the event loop, and that wait at most. */
+/** Key and pointer events that are handled in one turn of the event loop, and that may wait. */
 const EVENTS_A_TURN = 16
 export const MAX_EVENTS = 1024
 
@@ -41,25 +44,25 @@ type Input = { press: KeyPress } | { pointer: PointerState }
 export class Stage {
   readonly #options: StageOptions
   readonly #now: () => number
-  /** What the other side does not have yet, in pixels. */
+  /** The pixels that the viewer does not have yet. */
   readonly damage = new Damage()
   #screen: Screen | undefined
   #onOutcome: ((outcome: unknown) => void) | undefined
   #events: Input[] = []
-  /** In this turn. */
+  /** Events handled in this turn. */
   #dealtWith = 0
   #isHeld = false
-  /** The button was held already when the screen came: it is not for this one. */
+  /** Set while a button held since before this screen is ignored. */
   #isStale = false
-  /** The next events, and the next part of a drawing, have a turn of their own. */
+  /** The next events, and the next part of a drawing, run in a turn of their own. */
   #eventsTurn: NodeJS.Immediate | undefined
   #drawingTurn: NodeJS.Immediate | undefined
   #clock: NodeJS.Timeout | undefined
   #drawing: { left: Rectangle[]; draw: (part: Rectangle) => void } | undefined
-  /** When the next drawing may begin. */
+  /** The earliest time of the next drawing. */
   #next = Number.NEGATIVE_INFINITY
   #pause: NodeJS.Timeout | undefined
-  /** Resolves when what is being drawn is whole. */
+  /** Resolves when the current drawing is complete. */
   #onWhole: (() => void) | undefined
   #isOver = false
 
@@ -76,7 +79,9 @@ export class Stage {
     return this.#isOver
   }
 
-  /** Shows it from now on; `onOutcome` is called once, and never after another screen has taken its place. */
+  /**
+   * Shows the screen from now on. `onOutcome` is called once, and never after another screen has replaced it.
+   */
   show<Outcome>(screen: Screen<Outcome>, onOutcome?: (outcome: Outcome) => void): void {
     if (this.#isOver) return
     this.#screen = screen
@@ -99,14 +104,14 @@ export class Stage {
     this.#queue({ pointer: { ...state, left: left && !this.#isStale } })
   }
 
-  /** After anything that happened: the outcome, and what can be drawn. */
+  /** Reports the outcome and draws the changes, after any event. */
   settle(): void {
     if (this.#isOver) return
     const screen = this.#screen
     const tell = this.#onOutcome
     if (screen?.outcome !== undefined && tell) {
       this.#onOutcome = undefined
-      // Whoever is told may take the connection over, which is not for the middle of something.
+      // The callback may take over the connection, which must not happen in the middle of an event.
       queueMicrotask(() => {
         if (this.#screen === screen && !this.#isOver) tell(screen.outcome)
       })
@@ -116,8 +121,8 @@ export class Stage {
   }
 
   /**
-   * Shows nothing any more. Resolves when what is being drawn is whole, or when it is closed. Rejects where the other side
-   * does not take the rest of it in time.
+   * Removes the screen. Resolves when the current drawing is complete or the stage is closed. Rejects if the
+   * viewer does not accept the rest in time.
    */
   async release(): Promise<void> {
     this.#screen = undefined
@@ -131,7 +136,8 @@ export class Stage {
     try {
       await new Promise<void>((resolve, reject) => {
         this.#onWhole = resolve
-        const late = () => reject(new Error('the viewer does not take what it is shown'))
+        const late = () =>
+          reject(new Error(`the viewer has not read its screen in ${RELEASE_MS / 1000} seconds`))
         timer = setTimeout(late, RELEASE_MS)
       })
     } finally {
@@ -139,7 +145,7 @@ export class Stage {
     }
   }
 
-  /** The connection is gone, or somebody else's. */
+  /** Stops everything: the connection is closed, or has another owner. */
   close(): void {
     this.#isOver = true
     clearInterval(this.#clock)
@@ -156,7 +162,10 @@ export class Stage {
     this.#work()
   }
 
-  /** What a key costs, as a search of thousands of targets, nobody can make the others wait for many times over. */
+  /**
+   * Bounds the events per turn: a key may be expensive, such as a search of thousands of targets, and other
+   * sessions must not wait for many of them.
+   */
   #work(): void {
     while (
       this.#events.length > 0 &&
@@ -204,7 +213,7 @@ export class Stage {
     this.#draw()
   }
 
-  /** A part a turn, while the other side takes them. */
+  /** Draws one part per turn, while the viewer accepts them. */
   #draw(): void {
     const drawing = this.#drawing
     if (!drawing || this.#drawingTurn || this.#options.stream.congested) return

@@ -1,10 +1,10 @@
-/** Notices a target that never sends a picture, or that stops, or dribbles, in the middle of a message. */
+/** Detects a target that never sends a picture, or that stops or dribbles in the middle of a message. */
 import { FIRST_UPDATE_MS, STALL_BYTES, STALL_LOOK_MS, STALL_MS } from './limits.ts'
 
 export interface StallWatchOptions {
-  /** The target is read, and has begun something that it has not ended. */
+  /** True if the target is read, and is in the middle of a message. */
   isOwed: () => boolean
-  /** The target is not read: whoever else is slow, it is not the target. */
+  /** True if the target is not read, so that a delay is not its fault. */
   isPaused: () => boolean
   onStall: (reason: string) => void
   /** Milliseconds, never decreasing. */
@@ -15,10 +15,10 @@ export class StallWatch {
   readonly #options: StallWatchOptions
   readonly #now: () => number
   readonly #timer: NodeJS.Timeout
-  /** When it was asked for its first picture, which has not come. */
+  /** When the first picture was requested, until it begins. */
   #askedAt: number | undefined
   #hasUpdated = false
-  /** Since then the target owes something, and has sent so many bytes. */
+  /** The start of the current measurement, and the bytes received since. */
   #owedSince: number | undefined
   #received = 0
 
@@ -29,12 +29,12 @@ export class StallWatch {
     this.#timer.unref()
   }
 
-  /** It was asked for all of its picture. */
+  /** Notes a request for the whole picture. */
   asked(): void {
     if (!this.#hasUpdated) this.#askedAt ??= this.#now()
   }
 
-  /** It is somebody else's turn, until it is asked again. */
+  /** Stops the wait for a picture until the next request: the target has to wait for another party. */
   answered(): void {
     this.#askedAt = undefined
   }
@@ -43,7 +43,7 @@ export class StallWatch {
     this.#received += bytes
   }
 
-  /** An update has come whole. */
+  /** Notes a complete update. */
   updated(): void {
     this.#hasUpdated = true
     this.#askedAt = undefined
@@ -57,7 +57,7 @@ export class StallWatch {
     const now = this.#now()
     if (this.#options.isPaused() && this.#askedAt !== undefined) this.#askedAt = now
     const isOwed = this.#options.isOwed()
-    // It has begun: from here on it is held to its speed.
+    // The picture has begun: from here on its speed is checked.
     if (isOwed) this.#askedAt = undefined
     if (!isOwed && this.#askedAt !== undefined && FIRST_UPDATE_MS < now - this.#askedAt) {
       this.#options.onStall(`the target has sent no picture in ${FIRST_UPDATE_MS / 1000} seconds`)

@@ -1,6 +1,6 @@
 /**
- * The way of somebody who has signed in to the target of their session, over the bastion's own screens: the one that
- * they have named, or one of a list, with the login there where it is asked for.
+ * Leads a signed-in user to the target of the session, over the bastion's own screens: the target that the
+ * user has named, or one of a list, with a login there if it is required.
  */
 import type {
   Gate,
@@ -16,21 +16,21 @@ import type { Screen, Size } from './screens/screen.ts'
 import { TargetList } from './screens/targets.ts'
 import { WaitingScreen } from './screens/waiting.ts'
 
-/** What of a request to open a session its user may choose. */
+/** The parts of a request to open a session that its user may choose. */
 export type Choice = Pick<OpenRequest, 'target' | 'logon'>
 
-/** `question`: the user may try again with another answer to it. */
+/** `question`: another answer to it may succeed. */
 export interface Refusal {
   message: string
   question?: LogonQuestion
 }
 
-/** A desktop of the bastion's own that its screens are shown on. */
+/** A desktop of the bastion's own that shows its screens. */
 export interface OwnDisplay {
   readonly size: Size
-  /** `onOutcome` is called once, and never after another screen has taken its place. */
+  /** `onOutcome` is called once, and never after another screen has replaced this one. */
   show<Outcome>(screen: Screen<Outcome>, onOutcome?: (outcome: Outcome) => void): void
-  /** The same, as a promise: it stays open where another screen takes its place. */
+  /** Like `show`, as a promise: it stays pending if another screen replaces this one. */
   ask<Outcome>(screen: Screen<Outcome>): Promise<Outcome>
 }
 
@@ -38,13 +38,16 @@ export interface TargetChoiceOptions<Opened> {
   gate: Pick<Gate, 'targets'>
   identity: Identity
   protocol: TargetsRequest['protocol']
-  /** The name that the bastion shows itself by. */
+  /** The name that the bastion shows. */
   bastion: string
-  /** The desktop, which is made where there is none yet. */
+  /** Returns the desktop, made on first use. */
   display: () => OwnDisplay
-  /** Opens a session with its target, or says why not. Never rejects. `signal`: nobody waits for it any more, and why. */
+  /**
+   * Opens a session with its target, or returns the refusal. Never rejects. `signal` cancels, with its
+   * reason.
+   */
   open: (choice: Choice, signal: AbortSignal) => Promise<Opened | Refusal>
-  /** The connection is gone. */
+  /** Aborted when the connection has closed. */
   signal: AbortSignal
 }
 
@@ -55,7 +58,7 @@ export class TargetChoice<Opened extends object> {
     this.#options = options
   }
 
-  /** The list of targets, until one of them is there, or the user leaves. `notice`: what is shown with it. */
+  /** Shows the list of targets until one is open or the user leaves. `notice` is shown with the list. */
   async fromList(notice?: string): Promise<Opened | 'left'> {
     const { gate, identity, protocol, bastion, signal } = this.#options
     const { user } = identity
@@ -75,7 +78,7 @@ export class TargetChoice<Opened extends object> {
     return 'left'
   }
 
-  /** The session and its target, with the login there asked for as often as may be. */
+  /** Opens the session with its target, and asks for the login there as often as allowed. */
   async reach(choice: Choice, signal: AbortSignal = this.#options.signal): Promise<Opened | Refusal> {
     const { identity, bastion, open } = this.#options
     const { user } = identity

@@ -2,17 +2,17 @@
 import { FLOOD_MARK } from './limits.ts'
 
 export interface Flow {
-  /** Nothing is read from the peer. */
+  /** Set while nothing shall be read from the peer. */
   paused: boolean
-  /** Bytes wait to be sent to it, so many that nothing should be read that makes more. */
+  /** True while so many bytes wait to be sent to the peer that nothing should be read that adds more. */
   readonly congested: boolean
   /** Bytes that wait to be sent. */
   readonly queued: number
 }
 
 /**
- * Each side is read only while the other takes what it sends, and while the recording does (`isFull`); the client also only
- * while what it does may go on (`isHeld`).
+ * Reads each side only while the other accepts data and the recording does (`isFull`). The client is read
+ * only while its requests may proceed, too (`isHeld`).
  */
 export function balance(client: Flow, target: Flow, isFull: boolean, isHeld = false): void {
   target.paused = isFull || client.congested || FLOOD_MARK < target.queued

@@ -1,6 +1,7 @@
 /**
- * The connection of a desktop's protocol, whatever encrypts it: bytes on request while the handshake goes on, and as they
- * come from then on. What encrypts is nothing, TLS that begins in the middle, or frames of the protocol's own.
+ * The connection of a desktop's protocol under any encryption: none, TLS that begins in the middle, or frames
+ * of the protocol itself. Returns bytes on request during the handshake, and delivers them as they arrive
+ * from then on.
  */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
@@ -11,12 +12,12 @@ import { KEEPALIVE_MS, LINGER_MS, SEND_HIGH_WATER } from './limits.ts'
 import { ReadTurn } from './read-turns.ts'
 import { takeReads } from './shared-read.ts'
 
-/** Makes frames of what is sent. */
+/** Wraps outgoing bytes in frames. */
 export interface Sealer {
   seal(bytes: Uint8Array): Uint8Array
 }
 
-/** Takes what comes out of its frames: what is whole of it. Throws MalformedError. */
+/** Unwraps incoming frames: returns the content of those that are complete. Throws MalformedError. */
 export interface Opener {
   open(bytes: Uint8Array): Buffer
 }
@@ -30,18 +31,18 @@ interface Wanted {
 const NOTHING = Buffer.alloc(0)
 
 export class ByteStream {
-  /** What comes, what has been read already first. Valid during the call only. */
+  /** Receives the bytes of the peer, beginning with those already read. Valid during the call only. */
   onData: ((bytes: Uint8Array) => void) | undefined
-  /** `congested` has become false. */
+  /** Called when `congested` has become false. */
   onDrain: (() => void) | undefined
-  /** The connection is gone, once. */
+  /** Called once, when the connection has closed. */
   onClosed: (() => void) | undefined
 
   readonly #socket: Socket
   #stream: Socket
   readonly #turn = new ReadTurn(() => this.#flow())
   #frames: { sealer: Sealer; opener: Opener } | undefined
-  /** Read, and not asked for yet. */
+  /** Bytes read ahead of any request. */
   #ahead: Buffer = NOTHING
   #wanted: Wanted | undefined
   #paused = true
@@ -50,7 +51,7 @@ export class ByteStream {
   #closed = false
   #failure: Error | undefined
 
-  /** `socket` is of proxies/net/shared-read.ts, and nobody else's. */
+  /** `socket` comes from proxies/net/shared-read.ts, and has no other reader. */
   constructor(socket: Socket) {
     this.#socket = socket
     this.#stream = socket
@@ -60,7 +61,7 @@ export class ByteStream {
     this.#listen(socket)
   }
 
-  /** Exactly so many bytes, which are the caller's. Rejects with EndedError, or MalformedError. */
+  /** Returns exactly so many bytes, which belong to the caller. Rejects with EndedError or MalformedError. */
   read(bytes: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       this.#wanted = { bytes, resolve, reject }
@@ -69,7 +70,7 @@ export class ByteStream {
     })
   }
 
-  /** Kept until they are sent: the caller does not change them. */
+  /** Keeps the bytes until they are sent: the caller must not change them. */
   write(bytes: Uint8Array): void {
     if (this.#stream.writable) this.#stream.write(this.#frames ? this.#frames.sealer.seal(bytes) : bytes)
   }
@@ -81,20 +82,23 @@ export class ByteStream {
     if (ahead.length > 0) this.#read(ahead)
   }
 
-  /** As the server. Resolves when the handshake is over; rejects with EndedError, or MalformedError. */
+  /** Starts TLS as the server. Resolves after the handshake; rejects with EndedError or MalformedError. */
   async acceptTls(secureContext: SecureContext): Promise<void> {
     const stream = this.#wrap((socket) => new TLSSocket(socket, { isServer: true, secureContext }))
     await this.#handshake(stream, 'secure')
   }
 
-  /** As the client. Resolves to the server's certificate (DER); undefined: it has shown none. */
+  /**
+   * Starts TLS as the client. Returns the server's certificate (DER), or undefined if the server has shown
+   * none.
+   */
   async startTls(options: ConnectionOptions): Promise<Uint8Array | undefined> {
     const stream = this.#wrap((socket) => connectTls({ ...options, socket, rejectUnauthorized: false }))
     await this.#handshake(stream, 'secureConnect')
     return stream.getPeerX509Certificate()?.raw
   }
 
-  /** While paused nothing is read from the peer but what `read` asks for. */
+  /** While paused, only the bytes that `read` requests are read from the peer. */
   get paused(): boolean {
     return this.#paused
   }
@@ -118,17 +122,17 @@ export class ByteStream {
     return this.#closed || this.#isEnding
   }
 
-  /** What has broken the connection; undefined: it has ended, or goes on. */
+  /** Returns the error that broke the connection, or undefined if it is open or was closed in order. */
   get failure(): Error | undefined {
     return this.#failure
   }
 
-  /** Sends what waits, and closes; nothing more is heard of the peer. */
+  /** Sends the queued bytes and closes; nothing more is received from the peer. */
   close(): void {
     if (this.closed) return
     this.#isEnding = true
     this.#stream.end()
-    // Closing over what has come unread resets the connection, and the last words would be lost.
+    // Closing with unread input resets the connection, and the last message would be lost.
     this.#stream.resume()
     setTimeout(() => this.destroy(), LINGER_MS).unref()
   }
@@ -143,13 +147,16 @@ export class ByteStream {
     stream.on('drain', () => {
       if (!this.congested) this.onDrain?.()
     })
-    // What is wrong with the connection is its end.
+    // Any error ends the connection.
     stream.on('error', (error) => this.destroy(error))
     stream.on('end', () => this.destroy())
     stream.once('close', () => this.#onGone())
   }
 
-  /** What has come before TLS begins is not under its protection: somebody in between may have put it there. */
+  /**
+   * Bytes that arrived before TLS began are not protected by it: an attacker on the path may have inserted
+   * them.
+   */
   #wrap(wrap: (socket: Socket) => TLSSocket): TLSSocket {
     if (this.#ahead.length > 0) {
       throw new MalformedError(`TLS was expected, ${this.#ahead.length} bytes came before its begin`)
@@ -159,7 +166,7 @@ export class ByteStream {
     const stream = wrap(this.#socket)
     this.#stream = stream
     stream.on('data', (bytes: Buffer) => this.#read(bytes))
-    // After the handshake Node tells of what is wrong with TLS by this alone.
+    // After the handshake, Node reports errors of TLS by this event alone.
     stream.on('_tlsError', (error: Error) => this.destroy(error))
     this.#listen(stream)
     return stream
@@ -178,7 +185,7 @@ export class ByteStream {
   }
 
   #flow(): void {
-    // The handshake of TLS reads by itself.
+    // The TLS handshake reads by itself.
     if (this.#isEnding || this.#closed || this.#isStartingTls) return
     const isWanted = this.#wanted !== undefined || !this.#paused
     if (!isWanted || this.#turn.isResting) this.#stream.pause()

@@ -1,25 +1,25 @@
-/** The way to a target's port, for every protocol: what goes wrong is told apart for the user. */
+/** Connects to a target's port, for every protocol, and explains each kind of failure to the user. */
 import type { Socket } from 'node:net'
 import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { TargetError } from '../wording/errors.ts'
 import { connectShared } from './shared-read.ts'
 
-/** A target that has not taken the connection by then is taken for down. */
+/** A target that has not accepted the connection by then counts as down. */
 const CONNECT_TIMEOUT_MS = 15_000
 
 export interface DialOptions {
-  /** What the user calls the target. */
+  /** The target's name as the user knows it. */
   name: string
-  /** Gives up; its reason is a text for the user. */
+  /** Cancels; its reason is a text for the user. */
   signal: AbortSignal
-  /** For protocols that have urgent data. */
+  /** Present for protocols with urgent data. */
   urgent?: UrgentData
-  /** Come from a port from 512 to 1023, which only the system's own programs may. */
+  /** Connects from a port between 512 and 1023, which only privileged programs may use. */
   privilegedPort?: boolean
 }
 
 const [LOWEST_PRIVILEGED, HIGHEST_PRIVILEGED] = [512, 1023]
-/** The port is taken, by a listener or by a connection to the same place that is just over. */
+/** The port is in use, by a listener or by a connection to the same address that has just closed. */
 const TAKEN: ReadonlySet<string | undefined> = new Set(['EADDRINUSE', 'EADDRNOTAVAIL'])
 
 /** Connects. Throws TargetError. */
@@ -33,7 +33,7 @@ export async function dial(host: string, port: number, options: DialOptions): Pr
     }
   }
   throw new TargetError(
-    `cannot connect to ${options.name}: no port from ${LOWEST_PRIVILEGED} to ${HIGHEST_PRIVILEGED} is free to come from`,
+    `cannot connect to ${options.name}: no local port from ${LOWEST_PRIVILEGED} to ${HIGHEST_PRIVILEGED} is free`,
   )
 }
 
@@ -66,7 +66,7 @@ function connectFrom(
       clearTimeout(timer)
       socket.removeAllListeners('error')
       try {
-        // Before the first read: what is urgent and has come already is kept too.
+        // Before the first read, so that urgent data that has arrived already is kept too.
         urgent?.keepInPlace(socket)
         resolve(socket)
       } catch (error) {
@@ -77,7 +77,7 @@ function connectFrom(
   })
 }
 
-/** The user, or the bastion, does not want the connection any more. */
+/** Returns the error of a connection that the user or the bastion no longer wants. */
 export function givenUp(signal: AbortSignal): TargetError {
   return new TargetError(String(signal.reason))
 }
@@ -95,7 +95,7 @@ function reasonOf(error: NodeJS.ErrnoException): string {
     case 'ETIMEDOUT':
       return 'no answer'
     case 'EACCES':
-      return 'the bastion may not come from a port below 1024: give it CAP_NET_BIND_SERVICE, or switch privileged_port off'
+      return 'the bastion may not use a local port below 1024: give it CAP_NET_BIND_SERVICE, or switch privileged_port off'
     case 'ECONNRESET':
       return 'the connection was reset'
     default:

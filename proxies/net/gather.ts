@@ -1,23 +1,23 @@
-/** Puts together what is written in one turn of the event loop: a flood of small messages is one write. */
+/** Joins the writes of one turn of the event loop: a flood of small messages becomes one write. */
 import { Buffer } from 'node:buffer'
 
-/** As much as a socket reads at once. */
+/** The size of a socket's read. */
 const SIZE = 64 * 1024
 
 const buffer = Buffer.allocUnsafeSlow(SIZE)
 let length = 0
-/** Whose bytes are in the buffer. */
+/** The connection whose bytes are in the buffer. */
 let owner: Gather | undefined
 
 export class Gather {
   readonly #write: (bytes: Uint8Array) => void
 
-  /** `write` gets views that are valid during the call. */
+  /** `write` receives views that are valid during the call only. */
   constructor(write: (bytes: Uint8Array) => void) {
     this.#write = write
   }
 
-  /** A copy, which is written at the end of this turn at the latest. */
+  /** Copies the bytes, and writes them at the end of this turn at the latest. */
   add(bytes: Uint8Array): void {
     if (owner !== this || SIZE < length + bytes.length) owner?.flush()
     if (SIZE < bytes.length) {
@@ -32,7 +32,7 @@ export class Gather {
     length += bytes.length
   }
 
-  /** Writes what there is now. */
+  /** Writes the gathered bytes now. */
   flush(): void {
     if (owner !== this) return
     const written = buffer.subarray(0, length)

@@ -1,22 +1,25 @@
-/** The time of a target that has a desktop, from its socket to the session: bounded, and given up when nobody waits. */
+/**
+ * Bounds a desktop target's handshake, from its socket to the session: it fails after a time, or if the user
+ * leaves.
+ */
 import type { Socket } from 'node:net'
 import { TargetError } from '../wording/errors.ts'
 import { ByteStream } from './byte-stream.ts'
 import { givenUp } from './dial.ts'
 
-/** A target may take its time with a password that is wrong. */
+/** Long, because targets delay the answer to a wrong password. */
 const HANDSHAKE_MS = 30_000
 
 export interface HandshakeOptions {
-  /** What the user calls the target. */
+  /** The target's name as the user knows it. */
   name: string
-  /** Gives up; its reason is a text for the user. */
+  /** Cancels; its reason is a text for the user. */
   signal: AbortSignal
 }
 
 /**
- * What `shake` makes of a connection that has just been made. Closes it and rejects where it comes to nothing: with
- * TargetError when that is for the time or for the signal, else with what `shake` has thrown.
+ * Returns the result of `shake` on a new connection. On failure closes the connection and rejects: with
+ * TargetError on timeout or signal, else with the error that `shake` threw.
  */
 export async function handshake<T>(
   socket: Socket,

@@ -1,6 +1,6 @@
 /**
- * The listener of a front: takes TCP connections for it, and keeps those who do not sign in from taking the room of
- * those who do. Counts are of sockets that have not signed in yet.
+ * The listener of a front: accepts TCP connections, and keeps clients that do not sign in from exhausting the
+ * places. The counts are of sockets that have not signed in yet.
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { UrgentData } from '../../src/contract/urgent-data.ts'
@@ -9,14 +9,14 @@ import { acceptShared } from './shared-read.ts'
 
 export interface AcceptOptions {
   /**
-   * Sockets without sign-in, in all and from one address (of IPv6: one /64). One too many from an address is closed
-   * at once; one too many in all takes the place of the oldest from the address that has most.
+   * Sockets without a sign-in, in all and from one address (of IPv6: one /64). One too many from an address
+   * is closed at once; one too many in all replaces the oldest one from the address that has most.
    */
   maxHalfOpen?: number
   maxHalfOpenPerAddress?: number
   /** Milliseconds from the TCP connection to the sign-in. */
   graceMs: number
-  /** For protocols that have urgent data. */
+  /** Present for protocols with urgent data. */
   urgent?: UrgentData
   onSocket: (socket: Socket) => void
 }
@@ -43,7 +43,7 @@ export class Listener {
       this.#server.once('error', reject)
       this.#server.listen({ host, port }, () => {
         this.#server.off('error', reject)
-        // Later errors are of accept(2), such as too many open files: they pass.
+        // Later errors come from accept(2), such as too many open files: they are temporary.
         this.#server.on('error', () => undefined)
         const bound = this.#server.address()
         if (bound === null || typeof bound === 'string') {
@@ -51,7 +51,7 @@ export class Listener {
           return
         }
         try {
-          // Accepted sockets have it from the listening one.
+          // Accepted sockets inherit the option from the listening one.
           this.#options.urgent?.keepInPlace(this.#server)
           resolve({ address: bound.address, port: bound.port })
         } catch (error) {
@@ -62,18 +62,18 @@ export class Listener {
     })
   }
 
-  /** The socket's owner has signed in: no grace any more, and no place in the counts. */
+  /** Ends the grace time of a socket that has signed in, and removes it from the counts. */
   signedIn(socket: Socket): void {
     this.#release(socket)
   }
 
-  /** Takes no more connections, and drops those that have not signed in. */
+  /** Accepts no more connections, and drops those that have not signed in. */
   close(): void {
     this.#server.close()
     for (const socket of [...this.#halfOpen.keys()]) socket.destroy()
   }
 
-  /** Drops every connection that is left. */
+  /** Drops every remaining connection. */
   destroy(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
@@ -109,7 +109,7 @@ export class Listener {
     this.#options.onSocket(socket)
   }
 
-  /** Closes a socket of the address that has most; false: no address has more than `than`. */
+  /** Closes a socket of the address that has most. Returns false if no address has more than `than`. */
   #makeRoom(than: number): boolean {
     const [most, count] = [...this.#byAddress].reduce((a, b) => (b[1] > a[1] ? b : a), ['', 0])
     if (count <= than) return false

@@ -1,13 +1,13 @@
 /**
- * How much a connection reads before the others have their turn of the event loop. Without a bound one bulk transfer
- * makes all other sessions wait for milliseconds; a small one costs the transfer a tenth of its speed, so it is small
- * only while there are others.
+ * Bounds how much a connection reads before the others have their turn of the event loop. Without a bound one
+ * bulk transfer delays all other sessions by milliseconds; a small bound costs the transfer a tenth of its
+ * speed, so it is small only while there are other sessions.
  */
-/** Bytes of a share: when the connections of one session are alone, and else. */
+/** Bytes of a share: while the connections of one session are alone, and otherwise. */
 export const READ_SHARE = 256 * 1024
 export const READ_SHARE_OF_MANY = 64 * 1024
 
-/** For so long a connection that has read counts. */
+/** How long a connection counts as busy after a read. */
 const RECENT_MS = 500
 /** The two legs of one session. */
 const ALONE = 2
@@ -23,17 +23,17 @@ export class ReadTurns {
     this.#now = now
   }
 
-  /** This connection has read something. */
+  /** Counts a connection that has read. */
   read(connection: object): void {
     this.#recent.add(connection)
   }
 
-  /** This connection is closed. */
+  /** Forgets a closed connection. */
   onClosed(connection: object): void {
     this.#recent.delete(connection)
   }
 
-  /** Bytes of the next share. */
+  /** Returns the bytes of the next share. */
   share(): number {
     const now = this.#now()
     if (now - this.#since >= RECENT_MS) {
@@ -45,16 +45,16 @@ export class ReadTurns {
   }
 }
 
-/** The process's. */
+/** The one of this process. */
 export const readTurns = new ReadTurns(() => performance.now())
 
-/** One connection's place among them: past its share it rests until the others have had their turn of the event loop. */
+/** One connection's turn: after its share it rests until the others have had their turn of the event loop. */
 export class ReadTurn {
   readonly #onChange: () => void
   #share = readTurns.share()
   #isResting = false
 
-  /** `onChange`: `isResting` is another. */
+  /** `onChange` is called when `isResting` has changed. */
   constructor(onChange: () => void) {
     this.#onChange = onChange
   }
@@ -63,7 +63,7 @@ export class ReadTurn {
     return this.#isResting
   }
 
-  /** The connection has read so many bytes. */
+  /** Counts bytes that the connection has read. */
   spend(bytes: number): void {
     readTurns.read(this)
     this.#share -= bytes
@@ -77,7 +77,7 @@ export class ReadTurn {
     })
   }
 
-  /** The connection is closed. */
+  /** Forgets the connection, which is closed. */
   onClosed(): void {
     readTurns.onClosed(this)
   }

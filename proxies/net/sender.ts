@@ -1,15 +1,15 @@
 /**
- * Sends views of what is written anew afterwards. They are copied into buffers that are used again and again, for each
+ * Sends views of memory that is overwritten afterwards. They are copied into reused buffers: each new buffer
  * is memory outside the heap, and the garbage collector marks the whole heap for every few dozen MiB of that.
  */
 import { Buffer } from 'node:buffer'
 import type { ByteStream } from './byte-stream.ts'
 
-/** As much as a socket reads at once. */
+/** The size of a socket's read. */
 const SIZE = 64 * 1024
-/** Less is copied into a part of a buffer that Node has anyway. */
+/** Smaller pieces are copied into Node's own buffer pool. */
 const LARGE = 4096
-/** Free ones that are kept, 4 MiB: a busy connection has up to six in use. */
+/** Free buffers that are kept, 4 MiB: a busy connection has up to six in use. */
 const MAX_FREE = 64
 
 const free: Buffer[] = []
@@ -22,7 +22,7 @@ export class Sender {
     this.#stream = stream
   }
 
-  /** `bytes` may be written anew when this returns. */
+  /** `bytes` may be overwritten after this returns. */
   send(bytes: Uint8Array): void {
     if (bytes.length < LARGE || SIZE < bytes.length) {
       this.#stream.write(Buffer.from(bytes))
@@ -32,11 +32,11 @@ export class Sender {
     buffer.set(bytes)
     this.#used.push(buffer)
     this.#stream.write(buffer.subarray(0, bytes.length))
-    // Node has written it through, unless the kernel's buffer is full.
+    // Node has written the bytes already, unless the kernel's buffer is full.
     this.recycle()
   }
 
-  /** After what has made the stream send: where nothing waits any more the buffers are free. */
+  /** Frees the buffers if nothing waits to be sent. Called after the stream may have sent something. */
   recycle(): void {
     if (this.#stream.queued > 0) return
     for (let buffer = this.#used.pop(); buffer; buffer = this.#used.pop()) {

@@ -1,38 +1,39 @@
 /**
- * Sockets that all read into one buffer. Node allocates 64 KiB for each read; at bulk the garbage collector then
- * takes a third of the relay's time, and makes other sessions wait. What is read is dealt with before the next
- * read, so one buffer serves them all; who keeps any of it has to copy it.
+ * Sockets that share one read buffer. Node allocates 64 KiB for each read; in bulk transfers the garbage
+ * collector then takes a third of the relay's time, and delays other sessions. Each read is handled before
+ * the next one, so one buffer serves all; code that keeps bytes has to copy them.
  */
 import { Buffer } from 'node:buffer'
 import { connect, type OnReadOpts, Socket, type TcpNetConnectOpts } from 'node:net'
 
-/** Before what is read there is room for what had come before it. */
+/** Room before the read bytes, for bytes left over from the previous read. */
 const HEADROOM = 64 * 1024
 const SHARED = Buffer.allocUnsafeSlow(HEADROOM + 64 * 1024)
 const READ_BUFFER = SHARED.subarray(HEADROOM)
 
 type Take = (view: Buffer) => void
 
-/** What takes each socket's data; without one it is emitted as `data`, as a copy. */
+/** The function that receives each socket's data; without one, the data is emitted as `data`, as a copy. */
 const takers = new WeakMap<Socket, Take>()
 
-/** From now on `take` is called with what the socket reads: a view that the next read overwrites. */
+/** Calls `take` from now on with the bytes that the socket reads: a view that the next read overwrites. */
 export function takeReads(socket: Socket, take: Take): void {
   takers.set(socket, take)
 }
 
-/** As `net.connect`. */
+/** Like `net.connect`. */
 export function connectShared(options: TcpNetConnectOpts & { signal?: AbortSignal }): Socket {
   const socket: Socket = connect({ ...options, onread: readsOf(() => socket) })
   return socket
 }
 
 /**
- * The accepted connection as a socket that reads into the shared buffer. The server must have been made with
- * `pauseOnConnect`, and the socket that it gave must not be used any more.
+ * Returns the accepted connection as a socket that reads into the shared buffer. The server must use
+ * `pauseOnConnect`, and the socket that it returned must not be used any more.
  */
 export function acceptShared(accepted: Socket): Socket {
-  // Node can only be told where to read when a socket is made: a new one takes over the accepted one's handle.
+  // Node fixes a socket's read buffer at its construction, so a new socket takes over the accepted one's
+  // handle.
   const owner = accepted as unknown as { _handle: object | null }
   const handle = owner._handle
   owner._handle = null
@@ -41,7 +42,10 @@ export function acceptShared(accepted: Socket): Socket {
   return socket
 }
 
-/** What came before, and the view that was just read, in one: where both are the next read writes again. */
+/**
+ * Joins leftover bytes and the view just read, in the shared buffer if there is room before the view: the
+ * next read overwrites the result.
+ */
 export function prepended(before: Buffer, view: Buffer): Buffer {
   const begin = view.byteOffset - before.length
   if (view.buffer !== SHARED.buffer || begin < SHARED.byteOffset) return Buffer.concat([before, view])

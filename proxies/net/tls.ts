@@ -1,4 +1,4 @@
-/** What TLS has in common wherever it begins, toward clients and toward targets. */
+/** Settings of TLS toward clients and toward targets. */
 import { constants } from 'node:crypto'
 import { isIP } from 'node:net'
 import {
@@ -8,19 +8,19 @@ import {
   type SecureContextOptions,
 } from 'node:tls'
 
-/** Toward clients. Node's own limit on renegotiations does not reach a socket that is wrapped by hand. */
+/** Toward clients. Node's own limit on renegotiations does not apply to a socket that is wrapped by hand. */
 export const SERVER_TLS = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
-/** Toward clients, by the certificate. Throws for files that do not go together. */
+/** Makes the context toward clients. Throws if the certificate and the key do not match. */
 export function serverContext(files: Pick<SecureContextOptions, 'cert' | 'key'>): SecureContext {
   return createSecureContext({ ...SERVER_TLS, ...files })
 }
 
-/** Toward a target: what it shows is judged by whoever asks, not by authorities. */
+/** Options toward a target: the caller checks its certificate, not the authorities. */
 export function certificateOptions(host: string): ConnectionOptions {
   return {
     minVersion: 'TLSv1.2',
-    // Old gear has keys of 1024 bits; what is pinned is the key.
+    // Old devices have keys of 1024 bits; the pinned key is what is verified.
     ciphers: 'DEFAULT:@SECLEVEL=1',
     ...(isIP(host) === 0 && { servername: host }),
   }

@@ -1,6 +1,6 @@
 /**
- * One client's connection from its Client Info to the end: the sign-in where NLA was none; the target that its login
- * names, or one chosen from a list that is drawn for it; then the notice that the session is recorded; then the relay.
+ * One client's connection from its Client Info to the end: the sign-in, unless NLA has done it; the target
+ * named in the login, or chosen from a list; the notice that the session is recorded; then the relay.
  */
 import type { Gate, Identity } from '../../src/contract/gate.ts'
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
@@ -19,19 +19,19 @@ import { RdpRelay } from './relay/relay.ts'
 import { RdpSignIn } from './sign-in.ts'
 
 export interface ConnectionOptions extends Omit<RdpArrival, 'signedIn'> {
-  /** Somebody has signed in, under this token. */
+  /** A user has signed in; `identity` is its token. */
   signedIn: (identity: string) => void
   gate: Gate
   connections: Connections
-  /** The name that the bastion shows itself by. */
+  /** The bastion's name on its screens. */
   bastion: string
   /** The message of the day. */
   motd?: string
-  /** Nothing is left of the connection. */
+  /** The connection has ended completely. */
   onClosed: () => void
 }
 
-/** Of the time for the sign-in: what is left of it then is for the client to be told. */
+/** Part of the time for the sign-in, so that some is left to show the client the error. */
 const GRACE_PART = 0.9
 
 export class RdpConnection implements ProxyConnection {
@@ -41,13 +41,13 @@ export class RdpConnection implements ProxyConnection {
   #identity: Identity | undefined
   #display: LocalDisplay | undefined
   #opened: Opened | undefined
-  /** The way to the target, while it is being made. */
+  /** The attempt to connect to the target, while it runs. */
   #opening: Promise<unknown> | undefined
-  /** The relay has the client: what ends the session ends it by its own way. */
+  /** The relay handles the client, and closes the session itself. */
   #isRelayed = false
-  /** Before the relay: from then on the policy's limits hold. */
+  /** Runs until the relay begins; from then on the policy's limits apply. */
   readonly #idle: NodeJS.Timeout
-  /** Until somebody has signed in. */
+  /** Runs until a user has signed in. */
   readonly #late: NodeJS.Timeout
   #isLeaving = false
 
@@ -59,16 +59,16 @@ export class RdpConnection implements ProxyConnection {
     client.onBroken = (error) => void this.#leave('failure', error.message)
     const leave = (reason: string, error: number) => () => void this.#leave('failure', reason, error)
     this.#idle = setTimeout(leave('nothing was done in time', ERROR_INFO.idleTimeout), OWN_SCREENS_MS)
-    const late = leave('nobody has signed in in time', ERROR_INFO.logonTimeout)
+    const late = leave('the user has not signed in in time', ERROR_INFO.logonTimeout)
     this.#late = setTimeout(late, graceMs * GRACE_PART)
   }
 
-  /** Once, when it is known to whom `signedIn` and `onGone` will tell of it. */
+  /** Called once, when `signedIn` and `onClosed` have their receiver. */
   begin(): void {
     this.#run().catch(() => this.#leave('failure', INTERNAL))
   }
 
-  /** The broker is stopping. */
+  /** Closes the connection, because the broker stops. */
   stop(result: SessionResult, reason: string): void {
     if (this.#isRelayed) this.#opened?.session.stop(result, reason)
     else void this.#leave(result, reason, ERROR_INFO.administratorDisconnect)
@@ -76,7 +76,7 @@ export class RdpConnection implements ProxyConnection {
 
   async #run(): Promise<void> {
     const identity = this.#options.identity ?? (await this.#signedIn())
-    // After NLA it is there still: it was a ticket.
+    // Drops the password, which after NLA is a ticket.
     this.#options.client.takePassword()
     if (!identity) return
     this.#identity = identity
@@ -107,7 +107,7 @@ export class RdpConnection implements ProxyConnection {
     else await this.#handOver(opened, identity)
   }
 
-  /** undefined: nobody, and the connection is closing. */
+  /** Returns undefined if no user signed in; the connection is then closing. */
   async #signedIn(): Promise<Identity | undefined> {
     const { gate, source, client, bastion } = this.#options
     const signIn = new RdpSignIn({ gate, source, client, bastion, display: () => this.#own() })
@@ -119,7 +119,7 @@ export class RdpConnection implements ProxyConnection {
     return undefined
   }
 
-  /** Whom the target that they have named is refused may choose another; but a ticket is for one only. */
+  /** Lets a user choose another target if the named one is refused. A ticket is for one target only. */
   async #choose(choice: TargetChoice<Opened>, { token, hasTarget }: Identity) {
     if (!hasTarget) return await choice.fromList()
     const opened = await choice.reach({})
@@ -130,12 +130,12 @@ export class RdpConnection implements ProxyConnection {
     return await choice.fromList()
   }
 
-  /** The desktop of the bastion's own. */
+  /** Returns the bastion's own desktop. */
   #own(): LocalDisplay {
     return this.#display ?? this.#begin()
   }
 
-  /** `desktop`: as the one that the client had before, whoever's that was. */
+  /** `desktop`: size and depth of the client's previous desktop, the bastion's or a target's. */
   #begin(desktop?: Desktop): LocalDisplay {
     const { client } = this.#options
     const display = new LocalDisplay({ client, ...(desktop && { size: desktop, depth: desktop.depth }) })
@@ -157,7 +157,7 @@ export class RdpConnection implements ProxyConnection {
     return opened
   }
 
-  /** The notice, and the relay. */
+  /** Shows the notice, then starts the relay. */
   async #handOver(opened: Opened, { user }: Identity): Promise<void> {
     const { session, target } = opened
     const { client, bastion } = this.#options
@@ -181,7 +181,7 @@ export class RdpConnection implements ProxyConnection {
     if (this.#isLeaving) return
     clearTimeout(this.#idle)
     this.#display = undefined
-    // It may end as soon as it begins.
+    // Set first: the relay may end as soon as it begins.
     this.#isRelayed = true
     new RdpRelay({
       client,
@@ -191,7 +191,7 @@ export class RdpConnection implements ProxyConnection {
     })
   }
 
-  /** There is no session: the person is shown why, and leaves. */
+  /** Shows the user why there is no session, then closes. */
   async #fail(heading: string, text: string): Promise<void> {
     await this.#tell(heading, text)
     await this.#leave('failure', text, ERROR_INFO.serverDenied)
@@ -207,7 +207,7 @@ export class RdpConnection implements ProxyConnection {
     return { bastion: this.#options.bastion, ...(user !== undefined && { user }) }
   }
 
-  /** Why the session has ended, as long as somebody reads it. */
+  /** Shows the reason of the session's end until the user leaves. */
   #lastWords(desktop: Desktop | undefined, reason: string, errorCode: number): void {
     const { client } = this.#options
     this.#isRelayed = false
@@ -221,7 +221,7 @@ export class RdpConnection implements ProxyConnection {
     display.show(failureMessage(words, display.size), close)
   }
 
-  /** `error`: of ERROR_INFO, for clients that have words for it. */
+  /** `error`: a code of ERROR_INFO, for clients that have a text for it. */
   #close(error?: number): void {
     const { client } = this.#options
     if (error !== undefined) this.#display?.tellError(error)
@@ -229,7 +229,7 @@ export class RdpConnection implements ProxyConnection {
     end(client.stream)
   }
 
-  /** Nothing goes on. Never rejects. */
+  /** Closes everything. Never rejects. */
   async #leave(result: SessionResult, reason?: string, error?: number): Promise<void> {
     if (this.#isLeaving) return
     this.#isLeaving = true
@@ -255,7 +255,7 @@ export class RdpConnection implements ProxyConnection {
     }
   }
 
-  /** Never rejects: where the broker has gone away there is nobody left to tell. */
+  /** Never rejects: if the broker is gone, the identity is gone too. */
   async #forget(): Promise<void> {
     const identity = this.#identity ?? this.#options.identity
     if (identity) await this.#options.gate.leave({ identity: identity.token }).catch(() => undefined)

@@ -1,4 +1,4 @@
-/** A session whose target is an RDP desktop. */
+/** Opens a session with an RDP desktop as target. */
 
 import { type DesktopOpeningOptions, openDesktop } from '../desktop/opening.ts'
 import type { Choice, Refusal } from '../desktop/target-choice.ts'
@@ -11,19 +11,19 @@ import type { RdpClient } from './front/client.ts'
 import { channelPolicy } from './relay/channel-rights.ts'
 import { RdpSession } from './relay/session.ts'
 
-/** A farm sends a session on once; who is sent on and on would be kept going without end. */
+/** Redirections per session: a farm sends one, and the limit prevents loops. */
 const MAX_REDIRECTIONS = 4
 
 export interface OpeningOptions extends DesktopOpeningOptions {
   client: RdpClient
 }
 
-/** A session whose target is there. */
+/** A session with its connected target. */
 export interface Opened {
   session: RdpSession
   target: RdpTarget
   plan: ChannelPlan
-  /** The way to where the target has sent the session. Rejects with TargetError. `signal`: nobody waits for it any more. */
+  /** Connects to the server of a redirection. Rejects with TargetError. `signal` aborts the attempt. */
   redirect: (redirection: Redirection, signal: AbortSignal) => Promise<RdpTarget>
 }
 
@@ -60,7 +60,7 @@ export async function openSession(
             })
           },
         }
-        // With a notice before the target's desktop the client has its license by then.
+        // A notice is shown on a desktop, so the client is licensed by then.
         const isLicensed = client.isLicensed || (session.isRecorded && session.rdp.sessionNotice)
         return openRdpTarget(answer, {
           ...common,

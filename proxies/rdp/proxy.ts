@@ -1,4 +1,4 @@
-/** The RDP proxy as the broker starts it: its listener, and the connections behind it. */
+/** The RDP proxy as started by the broker: its listener and its connections. */
 import type { Gate } from '../../src/contract/gate.ts'
 import type { Connections } from '../session/connections.ts'
 import { RdpConnection } from './connection.ts'
@@ -8,7 +8,7 @@ export interface RdpProxyOptions {
   gate: Gate
   connections: Connections
   security: RdpFrontSecurity
-  /** The name that the bastion shows itself by. */
+  /** The bastion's name on its screens. */
   bastion: string
   loginGraceMs: number
   motd: string | undefined
@@ -16,7 +16,7 @@ export interface RdpProxyOptions {
 
 export class RdpProxy {
   readonly #front: RdpFront
-  /** The message of the day, for who signs in from now on. */
+  /** The message of the day, for later sign-ins. */
   motd: string | undefined
 
   constructor({ gate, connections, security, bastion, loginGraceMs, motd }: RdpProxyOptions) {
@@ -45,17 +45,17 @@ export class RdpProxy {
     return this.#front.listen(host, port)
   }
 
-  /** For connections from now on. */
+  /** Replaces the settings for new connections. */
   set security(security: RdpFrontSecurity) {
     this.#front.security = security
   }
 
-  /** Takes no more connections, and drops those that have not signed in. */
+  /** Stops accepting connections, and destroys those that have not signed in. */
   close(): void {
     this.#front.close()
   }
 
-  /** Drops every connection that is left. */
+  /** Destroys all remaining connections. */
   destroy(): void {
     this.#front.destroy()
   }

@@ -1,7 +1,6 @@
 /**
- * The sign-in of a client that has come by TLS alone: with what its Client Info has brought, and where that is not enough
- * by a form, further questions of the gate's included. It never decides who somebody is: it holds the identity that the
- * gate answers with.
+ * Signs in a client that uses TLS without NLA: with the credentials of its Client Info, and if they do not
+ * suffice, with a form and the gate's further questions. All decisions are the gate's.
  */
 import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/contract/gate.ts'
 import { challengeForm, signInForm, signInOf } from '../desktop/screens/form.ts'
@@ -14,13 +13,13 @@ export interface RdpSignInOptions {
   gate: Pick<Gate, 'authenticate' | 'leave'>
   source: Source
   client: Pick<RdpClient, 'info' | 'takePassword'>
-  /** The name that the bastion shows itself by. */
+  /** The bastion's name on its screens. */
   bastion: string
-  /** The bastion's own desktop, which is made where there is none yet. */
+  /** Returns the bastion's own desktop, created on first use. */
   display: () => OwnDisplay & { readonly keyboard: string }
 }
 
-/** `left`: the person does not want to. `refused`: not on this connection any more; for the person. */
+/** `left`: the user cancelled. `refused`: no further attempt on this connection; a text for the user. */
 export type SignInOutcome = { identity: Identity } | { refused: string } | 'left'
 
 const REJECTED = 'wrong user name or password'
@@ -29,7 +28,7 @@ const TOO_MANY = 'too many failed attempts, try again with a new connection'
 export class RdpSignIn {
   readonly #options: RdpSignInOptions
   #tries = 0
-  /** Put to the person, who has proved who they are, and not answered yet. */
+  /** The challenge that waits for the user's answer. */
   #pending: Challenge | undefined
   #isGone = false
 
@@ -37,7 +36,7 @@ export class RdpSignIn {
     this.#options = options
   }
 
-  /** Rejects as the gate does. Once the connection is gone it may stay open. */
+  /** Rejects as the gate does. May stay pending after the connection has closed. */
   async run(): Promise<SignInOutcome> {
     const { client } = this.#options
     let login = loginOf(client.info)
@@ -60,12 +59,12 @@ export class RdpSignIn {
     }
   }
 
-  /** The connection is gone. */
+  /** Cancels the challenge after the connection has closed. */
   onClosed(): void {
     this.#isGone = true
     const challenge = this.#pending
     this.#pending = undefined
-    // What cannot be told is forgotten with the broker.
+    // Ignores errors: a broker that is gone has forgotten the challenge.
     if (challenge) this.#options.gate.leave({ identity: challenge.id }).catch(() => undefined)
   }
 
@@ -78,7 +77,7 @@ export class RdpSignIn {
     return answer === 'cancelled' ? answer : signInOf(answer.answers)
   }
 
-  /** Who it is, or what is wrong. */
+  /** Returns the identity, or the text of the error. */
   async #judge(login: string, first: AuthenticateRequest['proof']): Promise<Identity | string> {
     const { gate, source } = this.#options
     for (let proof = first; ; ) {
@@ -106,7 +105,7 @@ export class RdpSignIn {
     }
   }
 
-  /** undefined: the person does not answer. */
+  /** Returns undefined if the user cancels. */
   async #answers(challenge: Challenge): Promise<string[] | undefined> {
     const { bastion, display } = this.#options
     const own = display()

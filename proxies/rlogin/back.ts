@@ -5,7 +5,7 @@ import { dial } from '../net/dial.ts'
 import { nameOf, type TerminalBack, terminalTarget } from '../terminal/back.ts'
 import { RloginWire } from './wire.ts'
 
-/** No host trusts it: it is no user's name. */
+/** Names no user, so that no host trusts it. */
 const NOBODY = '?'
 
 export function rloginBack(urgent: UrgentData): TerminalBack {
@@ -15,8 +15,8 @@ export function rloginBack(urgent: UrgentData): TerminalBack {
     const { clientUser, privilegedPort } = session.loginOptions
     const name = nameOf(session)
     const socket = await dial(host, port, { name, signal, urgent, privilegedPort })
-    // Never what the user's own client says: a target that trusts hosts believes it. Who names the login himself has to
-    // know its password.
+    // Never the name from the user's own client, because a target that trusts hosts believes it. A user that
+    // types a login has to know its password.
     const names = { clientUser: isPersonal ? NOBODY : clientUser || login, serverUser: login }
     return terminalTarget({
       session,

@@ -1,6 +1,6 @@
 /**
- * Rlogin toward a person's client (RFC 1282). The user that the client says to be at its own end, and its port, prove
- * nothing and are not looked at: what counts is the bastion's own password.
+ * Rlogin toward a user's client (RFC 1282). The client's own user name and port prove nothing and are
+ * ignored: only the bastion's own password counts.
  */
 import type { ClientSurroundings, ClientWire } from '../terminal/client-wire.ts'
 import { UNKNOWN_TERMINAL } from '../terminal/client-wire.ts'
@@ -9,7 +9,7 @@ import { ClientStream, type WindowSize } from './codec/client-stream.ts'
 import { CONTROL } from './codec/control.ts'
 import { ACCEPTED, HandshakeReader } from './codec/handshake.ts'
 
-/** What may be the begin of a message about the window is a key when nothing comes after it for so long. */
+/** Silence after which a possible beginning of a window message counts as keys. */
 const KEY_MS = 100
 
 export class RloginClientWire implements ClientWire {
@@ -29,7 +29,7 @@ export class RloginClientWire implements ClientWire {
     })
   }
 
-  /** The client speaks first. */
+  /** The client sends first. */
   start(): void {}
 
   receive(bytes: Uint8Array): void {
@@ -40,12 +40,12 @@ export class RloginClientWire implements ClientWire {
     if (this.#stream.isHolding) this.#timer = setTimeout(() => this.#stream.release(), KEY_MS)
   }
 
-  /** A terminal that is passed through takes CR LF as it is. */
+  /** A terminal in raw mode needs CR LF unchanged. */
   show(bytes: Uint8Array): void {
     this.#around.write(bytes)
   }
 
-  /** Later than the handshake: a client may not be ready for urgent data before that. */
+  /** Sent after the handshake: before it a client may not be ready for urgent data. */
   signedIn(): void {
     this.#around.writeUrgent(Uint8Array.of(CONTROL.WINDOW))
   }
@@ -63,7 +63,7 @@ export class RloginClientWire implements ClientWire {
     return this.#user.promise
   }
 
-  /** Returns what was typed behind the handshake, once that is whole. */
+  /** Returns the input after the handshake, once that is complete. */
   #accept(bytes: Uint8Array): Uint8Array | undefined {
     const read = this.#handshake.feed(bytes)
     if (!read) return undefined
@@ -87,7 +87,7 @@ export class RloginClientWire implements ClientWire {
   }
 }
 
-/** As `TerminalFrontOptions.refusal`: BSD's servers put a byte of one before their reason. */
+/** See `TerminalFrontOptions.refusal`. BSD's servers send a byte of one before the reason. */
 export function rloginRefusal(reason: string): string {
   return `\x01${reason}\r\n`
 }

@@ -1,4 +1,4 @@
-/** Rlogin toward a target (RFC 1282): the handshake, the window's size when it is asked for, and bytes as they are. */
+/** Rlogin toward a target (RFC 1282): the handshake, the window's size on request, and bytes unchanged. */
 import type { Terminal, TerminalSize, Wire, WireSurroundings } from '../terminal/wire.ts'
 import { buildWindowSize } from './codec/client-stream.ts'
 import { CONTROL } from './codec/control.ts'
@@ -6,9 +6,9 @@ import { AnswerReader, buildHandshake } from './codec/handshake.ts'
 import { ServerStream } from './codec/server-stream.ts'
 
 const LARGEST = 0xffff
-/** What servers set the line to: it says nothing any more. */
+/** The speed to which servers set the line, without a meaning today. */
 const SPEED = 38_400
-/** There is no other way to interrupt: it is what the terminal's driver at the target takes for it. */
+/** The only way to interrupt: the terminal's driver at the target handles it. */
 const CTRL_C = Uint8Array.of(0x03)
 
 export interface RloginNames {

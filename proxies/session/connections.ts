@@ -1,17 +1,20 @@
-/** All who have signed in, by whichever front: their connections, and the gate's notices to their sessions. */
+/** All signed-in connections, of every front, and the gate's notices to their sessions. */
 import type { Gate, GateNotice } from '../../src/contract/gate.ts'
 import { LINGER_MS } from '../net/limits.ts'
 import { EarlyNotices } from './early-notices.ts'
 import type { ProxySession, SessionResult } from './session.ts'
 
-/** Somebody's connection, from the sign-in to its end. */
+/** A user's connection, from the sign-in to its end. */
 export interface ProxyConnection {
-  /** The broker is stopping, or the sign-in was withdrawn: whatever is there ends, and its user reads why. */
+  /**
+   * Ends everything on this connection and shows the reason to the user: the broker is stopping, or the
+   * sign-in was revoked.
+   */
   stop(result: SessionResult, reason: string): void
 }
 
 export class Connections {
-  /** With the token of who has signed in. */
+  /** Each connection, with the token of its sign-in. */
   readonly #connections = new Map<ProxyConnection, string>()
   readonly #sessions = new Map<string, ProxySession>()
   readonly #early = new EarlyNotices()
@@ -20,12 +23,12 @@ export class Connections {
     gate.onNotice((notice) => this.#noticed(notice))
   }
 
-  /** Somebody has signed in, under this token. */
+  /** Adds a connection that has signed in under this token. */
   add(connection: ProxyConnection, identity: string): void {
     this.#connections.set(connection, identity)
   }
 
-  /** Nothing is left of the connection. */
+  /** Removes a connection that has ended. */
   remove(connection: ProxyConnection): void {
     this.#connections.delete(connection)
   }
@@ -34,26 +37,29 @@ export class Connections {
     return this.#connections.size
   }
 
-  /** The gate's notices reach the session from now on; those that have come before do so at once. */
+  /** Delivers the gate's notices to the session from now on, and those that came earlier at once. */
   begun(session: ProxySession): void {
     this.#sessions.set(session.id, session)
     for (const notice of this.#early.take(session.id)) this.#noticed(notice)
   }
 
-  /** The session has ended, or never began. */
+  /** Forgets a session that has ended, or never began. */
   onClosed({ id }: Pick<ProxySession, 'id'>): void {
     this.#early.take(id)
     this.#sessions.delete(id)
   }
 
-  /** Connections get `graceMs`, then they are ended with the reason. Resolves when that is done, or has taken too long. */
+  /**
+   * Gives connections `graceMs`, then ends them with the reason. Resolves when they have ended, or after a
+   * limit.
+   */
   async drain(graceMs: number, reason: string): Promise<void> {
     await this.emptied(graceMs)
     for (const connection of this.#connections.keys()) connection.stop('killed', reason)
     await this.emptied(LINGER_MS)
   }
 
-  /** Resolves when there is none left, or the time is over. */
+  /** Resolves when no connection is left, or the time is up. */
   async emptied(withinMs: number = LINGER_MS): Promise<void> {
     const until = Date.now() + withinMs
     while (this.#connections.size > 0 && Date.now() < until) {

@@ -1,4 +1,4 @@
-/** Notices for sessions that the gate has opened and that are still being begun here: the last of each kind. */
+/** Notices for sessions that the gate has opened and the proxy is still preparing: the last of each kind. */
 import type { GateNotice } from '../../src/contract/gate.ts'
 import { MAX_EARLY_NOTICES } from './limits.ts'
 
@@ -7,7 +7,7 @@ export type SessionNotice = Exclude<GateNotice, { type: 'leave' }>
 export class EarlyNotices {
   readonly #kept = new Map<string, Map<SessionNotice['type'], SessionNotice>>()
 
-  /** The oldest of too many is of a session that was over when it came. */
+  /** If there are too many, drops the oldest: its session had probably ended before the notice arrived. */
   keep(notice: SessionNotice): void {
     const own = this.#kept.get(notice.session) ?? new Map<SessionNotice['type'], SessionNotice>()
     this.#kept.set(notice.session, own.set(notice.type, notice))
@@ -15,7 +15,7 @@ export class EarlyNotices {
     if (this.#kept.size > MAX_EARLY_NOTICES && oldest !== undefined) this.#kept.delete(oldest)
   }
 
-  /** What has come for the session, which has begun or ended now. */
+  /** Returns the notices for a session that has begun or ended. */
   take(session: string): SessionNotice[] {
     const own = this.#kept.get(session)
     this.#kept.delete(session)

@@ -1,13 +1,16 @@
-/** The events of one session on their way to the audit log: one at a time, so that no session fills the log's queue. */
+/**
+ * The events of one session on their way to the audit log: sent one at a time, so that no session fills the
+ * log's queue.
+ */
 import type { ProxyEventCode, ProxyFields } from '../../src/contract/gate.ts'
 import { MAX_PENDING_EVENTS } from './limits.ts'
 
 export interface EventQueueOptions {
   /** Resolves when the event is in the audit log. */
   send: <C extends ProxyEventCode>(code: C, fields: ProxyFields<C>) => Promise<void>
-  /** One that nobody waits for could not be written. */
+  /** An event whose result is not awaited could not be written. */
   onFailure: () => void
-  /** No longer too many wait. */
+  /** Called when fewer events wait again. */
   onDrain: () => void
 }
 
@@ -20,17 +23,17 @@ export class EventQueue {
     this.#options = options
   }
 
-  /** So many wait that nothing should be read that makes more. */
+  /** True while so many events wait that nothing should be read that causes more. */
   get isFull(): boolean {
     return this.#pending > MAX_PENDING_EVENTS
   }
 
-  /** Does not wait for the audit log. */
+  /** Queues the event without waiting for the audit log. */
   tell<C extends ProxyEventCode>(code: C, fields: ProxyFields<C>): void {
     this.write(code, fields).catch(this.#options.onFailure)
   }
 
-  /** Resolves when this event, and all before it, stand in the audit log. */
+  /** Resolves when this event and all earlier ones are in the audit log. */
   write<C extends ProxyEventCode>(code: C, fields: ProxyFields<C>): Promise<void> {
     const { send, onDrain } = this.#options
     this.#pending++
@@ -43,7 +46,7 @@ export class EventQueue {
     return written
   }
 
-  /** Resolves when the last event is written, or could not be. */
+  /** Resolves when the last event was written, or has failed. */
   settled(): Promise<void> {
     return this.#last.catch(() => undefined)
   }

@@ -1,28 +1,28 @@
 /**
- * What the proxy does for those who watch a session: its frames go to the broker as they are recorded, in batches. A
- * session that nobody watches pays for one comparison a frame. The broker is never waited for: what it does not take
- * in time is left out, and it is told so, to show the screen anew.
+ * Sends a session's frames to the broker as they are recorded, in batches, while the session is watched.
+ * Otherwise each frame costs one comparison. Never waits for the broker: frames that it does not accept in
+ * time are dropped, and the loss is reported so that the broker redraws the screen.
  */
 import { Buffer } from 'node:buffer'
 import type { LiveAnswer, LiveFrame, LiveRequest } from '../../src/contract/gate.ts'
 
-/** How long frames gather before they go, in milliseconds. */
+/** Milliseconds for which frames are gathered before they are sent. */
 export const LIVE_DELAY_MS = 20
-/** Bytes that wait for the broker, or that it has not answered for, from which on frames are left out. */
+/** Bytes unsent or unconfirmed by the broker above which frames are dropped. */
 export const LIVE_BUFFER = 1024 * 1024
-/** Bytes a second that somebody can watch: what comes faster is left out, and the screen shown anew. */
+/** Bytes per second that a person can watch: above that, frames are dropped and the screen is redrawn. */
 export const LIVE_RATE = 2 * 1024 * 1024
-/** What a frame counts for beside its payload. */
+/** Overhead counted per frame, in bytes. */
 const FRAME_OVERHEAD = 64
 
-/** What is sent of a session. */
+/** The messages about one session. */
 type Watched = Omit<LiveRequest, 'session'>
 
 export interface LiveTapOptions {
   send: (request: Watched) => Promise<LiveAnswer>
   /** Resolves when all frames until now are on the disk. */
   flush: () => Promise<void>
-  /** Frames that were recorded until now. */
+  /** Frames recorded until now. */
   recorded: () => number
   /** Milliseconds, never decreasing. */
   now: () => number
@@ -31,11 +31,11 @@ export interface LiveTapOptions {
 export class LiveTap {
   readonly #options: LiveTapOptions
   #isOn = false
-  /** Notices that somebody watches. */
+  /** Counts the notices of new watchers. */
   #watches = 0
   #frames: LiveFrame[] = []
   #bytes = 0
-  /** Bytes on their way to the broker. */
+  /** Bytes sent to the broker and not confirmed yet. */
   #underWay = 0
   #synced: Watched['synced']
   #isLost = false
@@ -47,12 +47,12 @@ export class LiveTap {
     this.#options = options
   }
 
-  /** Frames are wanted. */
+  /** True while frames are wanted. */
   get isOn(): boolean {
     return this.#isOn
   }
 
-  /** Somebody watches from here on: tells the broker how far the recording on the disk has come, as `sync`. */
+  /** Starts sending frames for a new watcher, and reports as `sync` how far the recording is on the disk. */
   watch(sync: number): void {
     const { flush, recorded, now } = this.#options
     this.#watches++
@@ -72,7 +72,7 @@ export class LiveTap {
     )
   }
 
-  /** The recording ends: what is there goes to the broker, and nothing after it. */
+  /** Sends the remaining frames at the end of the recording, and nothing after them. */
   close(): void {
     if (this.#isOn && this.#frames.length > 0) this.#send()
     this.stop()
@@ -83,7 +83,7 @@ export class LiveTap {
     this.#clear()
   }
 
-  /** A frame was recorded; its payload is copied. */
+  /** Handles a recorded frame; its payload is copied. */
   frame(frame: LiveFrame): void {
     const bytes = frame.payload.length + FRAME_OVERHEAD
     if (this.#underWay + this.#bytes + bytes > LIVE_BUFFER || !this.#isAllowed(bytes)) {
@@ -120,7 +120,7 @@ export class LiveTap {
     this.#options.send(request).then(
       ({ watched }) => {
         this.#underWay -= bytes
-        // Somebody may have come since the broker answered.
+        // Another watcher may have come since the broker answered.
         if (!watched && watches === this.#watches) this.stop()
       },
       () => {

@@ -1,27 +1,31 @@
 /**
- * Strict recording: what goes to the client waits until all that was recorded so far is on the disk under a signed
- * checkpoint, so that what somebody saw is in the recording whatever happens next. Input goes on to the target at
- * once. All messages wait in one line, whatever they are: none may overtake another.
+ * Strict recording: output for the client waits until everything recorded so far is on the disk under a
+ * signed checkpoint, so that all output a user has seen is in the recording, whatever happens next. Input is
+ * forwarded to the target at once. All kinds of messages wait in one queue: none may overtake another.
  *
- * While the disk is busy, what comes gathers for its next turn: a message waits for one or two flushes.
+ * Output that arrives while the disk is busy waits for the next flush: a message waits for one or two
+ * flushes.
  */
 import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RECORDING_CLOSE_MS, STRICT_HELD } from './limits.ts'
 
-/** The client's side of a session, as far as it is sent to. */
+/** The client's side of a session, for sending. */
 export interface ProvenClient {
-  /** Takes what is to be sent; it goes by `sendNow` later on. */
+  /** Receives the messages to be sent; `sendNow` sends them later. */
   onSend: ((payload: Uint8Array) => void) | undefined
-  /** More may be sent. */
+  /** Called when more may be sent. */
   onDrain: (() => void) | undefined
-  /** Past `onSend`. */
+  /** Sends without `onSend`. */
   sendNow(payload: Uint8Array): void
 }
 
 export interface ProvenOutputOptions {
   client: ProvenClient
-  /** Resolves when all that was recorded until now is on the disk under a checkpoint; rejects when it never will be. */
+  /**
+   * Resolves when everything recorded until now is on the disk under a checkpoint; rejects if it never will
+   * be.
+   */
   flush: () => Promise<void>
 }
 
@@ -38,19 +42,22 @@ export class ProvenOutput {
     options.client.onSend = (payload) => this.#hold(payload)
   }
 
-  /** Nothing more should be read from the target until the client's `onDrain`. */
+  /** True while nothing more should be read from the target, until the client's `onDrain`. */
   get isFull(): boolean {
     return this.#bytes > STRICT_HELD
   }
 
-  /** The recording has failed: what waits is dropped, and what is said from now on is the bastion's own. */
+  /**
+   * Drops the waiting messages after the recording has failed. Later messages come from the bastion itself
+   * and are sent at once.
+   */
   destroy(): void {
     this.#isOver = true
     this.#options.client.onSend = undefined
     this.#drop()
   }
 
-  /** Resolves when nothing waits any more; what a disk that hangs holds up is dropped. */
+  /** Resolves when nothing waits any more; messages that a hanging disk holds up are dropped. */
   async flushAll(): Promise<void> {
     if (this.#held.length === 0 && !this.#isProving) return
     const inTime = new AbortController()
@@ -68,7 +75,7 @@ export class ProvenOutput {
     this.#bytes += payload.length
     if (this.#isProving) return
     this.#isProving = true
-    // What is recorded only after it was passed on is so within the same turn.
+    // Some frames are recorded after their message was forwarded, but within the same turn.
     queueMicrotask(() => void this.#prove())
   }
 

@@ -1,12 +1,15 @@
-/** How much of a session's data is kept in its recording. */
+/** Bounds how much of a session's data its recording keeps. */
 
-/** The part of a session's quota for streams that one direction of a channel may take. */
+/** The divisor that gives the share of one direction of a channel in the session's quota for streams. */
 const DIRECTION_PART = 4
 
 /** The quota of a session, shared by its channels, and the share of each direction of a channel. */
 export class Quota {
   readonly perDirection: number
-  /** Past the quota the session ends; until it has, recording goes on. Absent: what follows goes by hash. */
+  /**
+   * Ends the session once the quota is exceeded; recording continues until then. Absent if only hashes are
+   * kept beyond the quota.
+   */
   readonly end: (() => void) | undefined
   #left: number
 
@@ -16,12 +19,12 @@ export class Quota {
     this.#left = session
   }
 
-  /** Of channels without a terminal. */
+  /** The quota of channels without a terminal. */
   static ofStreams(bytes: number, end?: () => void): Quota {
     return new Quota(bytes, Math.floor(bytes / DIRECTION_PART), end)
   }
 
-  /** Of screens: any of them may take all of it. */
+  /** The quota of screens: any of them may use all of it. */
   static ofScreens(bytes: number, end?: () => void): Quota {
     return new Quota(bytes, bytes, end)
   }

@@ -1,4 +1,4 @@
-/** The recording of one session: the file, the hashes that its frames wait for, and how full it is. */
+/** The recording of one session: its file, the hashes that its frames wait for, and its fill level. */
 import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type End, type FrameSink, type FrameType, isStream } from '../../recordings/container/frames.ts'
@@ -10,21 +10,21 @@ import { HashAccount, hasher } from './hash/hasher.ts'
 import { MAX_RECORDED_FACTS, RECORDING_CLOSE_MS } from './limits.ts'
 import { LiveTap } from './live-tap.ts'
 
-/** What a frame costs beside its payload, about. */
+/** The approximate size of a frame beside its payload. */
 const FRAME_OVERHEAD = 16
 
 export interface SessionRecordingOptions {
   sign: (statement: Uint8Array) => Promise<Uint8Array>
   onFailure: (error: Error) => void
-  /** It has come to its bound: the session has to end. */
+  /** Called when the recording has reached its limit: the session has to end. */
   onFull: () => void
-  /** Where those who watch get its frames from. */
+  /** Sends frames to the watchers. */
   live: (request: Omit<LiveRequest, 'session'>) => Promise<LiveAnswer>
-  /** It takes more again. */
+  /** Called when the recording accepts data again. */
   onDrain: () => void
 }
 
-/** Without `begin` it takes frames and keeps none: of a session that its authorization says is not recorded. */
+/** Without `begin` it accepts frames and keeps none: for a session whose authorization excludes recording. */
 export class SessionRecording implements FrameSink {
   readonly #options: SessionRecordingOptions
   readonly #hashes: HashAccount
@@ -32,10 +32,10 @@ export class SessionRecording implements FrameSink {
   #tap: LiveTap | undefined
   #facts = 0
   #hasFailed = false
-  /** How it was closed before the session was over. */
+  /** The result, if it was closed before the end of the session. */
   #closed: Promise<RecordingResult> | undefined
   #isWaiting = false
-  /** Recorders whose last frame is not written, and who waits for that. */
+  /** Recorders whose last frame is not written yet, and the function that waits for them. */
   #recorders = 0
   #onRecorded: (() => void) | undefined
 
@@ -44,7 +44,7 @@ export class SessionRecording implements FrameSink {
     this.#hashes = new HashAccount(hasher, options.onDrain)
   }
 
-  /** Rejects when it cannot begin. */
+  /** Rejects if the recording cannot begin. */
   async begin(grant: RecordingGrant): Promise<void> {
     const { sign, onFailure, live } = this.#options
     const writer = await RecordingWriter.open(grant, {
@@ -68,12 +68,14 @@ export class SessionRecording implements FrameSink {
     return this.#hasFailed
   }
 
-  /** Resolves when all until now is on the disk under a signed checkpoint; rejects when it never will be. */
+  /**
+   * Resolves when everything until now is on the disk under a signed checkpoint; rejects if it never will be.
+   */
   async flush(): Promise<void> {
     await this.#writer?.flush()
   }
 
-  /** Closes it with this reason; the session goes on, and nothing of what follows is kept. */
+  /** Closes the recording with this reason; the session continues, and nothing more is kept. */
   stop(reason: string): void {
     this.#tap?.close()
     this.#closed = this.#writer?.close({ result: 'failure', reason })
@@ -81,12 +83,12 @@ export class SessionRecording implements FrameSink {
     this.#options.onDrain()
   }
 
-  /** Somebody watches: the frames go to them from now on. */
+  /** Starts sending frames for a new watcher. */
   watch(sync: number): void {
     this.#tap?.watch(sync)
   }
 
-  /** Takes a frame; its payload is copied. */
+  /** Records a frame; its payload is copied. */
   write(type: FrameType, channel: number, payload: Uint8Array): void {
     const writer = this.#writer
     if (!writer) return
@@ -104,7 +106,7 @@ export class SessionRecording implements FrameSink {
     this.write(type, channel, Buffer.from(JSON.stringify(value)))
   }
 
-  /** True while it has not taken what it was given: nothing more should be read. */
+  /** True while the recording still holds earlier data: nothing more should be read. */
   get isFull(): boolean {
     if (this.#hashes.isBehind) return true
     if (!this.#writer || this.#writer.backlog < BACKLOG_LIMIT) return false
@@ -118,7 +120,7 @@ export class SessionRecording implements FrameSink {
     return true
   }
 
-  /** For one recorder more, whose last frame is waited for. */
+  /** Returns hashing for one more recorder, whose last frame is awaited. */
   newHashing(): Hashing {
     this.#recorders++
     return {
@@ -130,7 +132,7 @@ export class SessionRecording implements FrameSink {
     }
   }
 
-  /** Resolves when what waits for its hash is written, or has taken too long. */
+  /** Resolves when the frames that wait for hashes are written, or after a limit. */
   async settled(): Promise<void> {
     if (this.#recorders === 0) return
     const inTime = new AbortController()
@@ -142,7 +144,7 @@ export class SessionRecording implements FrameSink {
     inTime.abort()
   }
 
-  /** Seals it; a disk that hangs is not waited for. The broker knows itself what was sealed. */
+  /** Seals the recording without waiting for a hanging disk. The broker itself knows what was sealed. */
   async seal(end: End): Promise<void> {
     this.#tap?.close()
     const closed = this.#closed ?? this.#writer?.close(end)

@@ -1,6 +1,7 @@
 /**
- * One session of the gate as a proxy holds it, whatever its protocol: its rights, its recording, its events, its end.
- * Everything that ends a session comes together here: the broker's word, a recording that cannot be written, the audit.
+ * A session of the gate in a proxy, whatever its protocol: its rights, recording, events and end. Every cause
+ * that ends a session comes together here: the broker's request, a recording that cannot be written, the
+ * audit log.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FRAME } from '../../recordings/container/frames.ts'
@@ -21,21 +22,21 @@ export class ProxySession {
   readonly user: string
   readonly target: OpenSession['target']
   readonly rights: ReadonlySet<Right>
-  /** Output waits for its recording. */
+  /** True if output waits for its recording. */
   readonly isStrict: boolean
   readonly recording: SessionRecording
-  /** Data passed on: from the client toward the target, and back. */
+  /** Bytes forwarded from the client to the target, and back. */
   bytesIn = 0
   bytesOut = 0
-  /** Signs of the user: what they typed, and whatever else shows that somebody is there. */
+  /** Counts signs of the user's presence: typed input and other activity. */
   signs = 0
-  /** The relay's: the session has to end now. */
+  /** Set by the relay. Called when the session has to end now. */
   onStop: ((result: SessionResult, reason: string) => void) | undefined
-  /** The relay's: a line for the user. */
+  /** Set by the relay. Shows a line to the user. */
   onTell: ((text: string) => void) | undefined
-  /** The relay's: what the broker says of the guest of an invitation. */
+  /** Set by the relay. Called with the broker's decision on the guest of an invitation. */
   onGuest: ((invitation: string, change: GuestChange) => void) | undefined
-  /** The relay's: the recording takes more again. */
+  /** Set by the relay. Called when the recording accepts data again. */
   onDrain: (() => void) | undefined
 
   readonly #gate: Gate
@@ -70,8 +71,8 @@ export class ProxySession {
   }
 
   /**
-   * Begins the recording of what the gate has opened. When that fails, so does the session (invariant 2): it is
-   * accounted at the gate and this throws.
+   * Begins the recording of the session that the gate has opened. On failure ends the session (invariant 2):
+   * reports it to the gate and throws.
    */
   async begin({ recording }: OpenSession): Promise<void> {
     if (!recording) return
@@ -97,47 +98,47 @@ export class ProxySession {
     this.onTell?.('this session is not recorded from here on')
   }
 
-  /** Has to end, and why; before the relay listens the reason is kept for it. */
+  /** Stops the session with a reason, which is kept until the relay has set `onStop`. */
   stop(result: SessionResult, reason: string): void {
     if (this.#stopped) return
     this.#stopped = { result, reason }
     this.onStop?.(result, reason)
   }
 
-  /** Why the session had to end before the relay took over. */
+  /** Returns the reason for a stop before the relay took over, or undefined if there was none. */
   get stopped(): { result: SessionResult; reason: string } | undefined {
     return this.#stopped
   }
 
-  /** True while the recording has not taken what it was given: nothing more should be read. */
+  /** True while the recording still holds earlier data: nothing more should be read. */
   get isFull(): boolean {
     return this.#events.isFull || this.recording.isFull
   }
 
-  /** Tells the audit log without waiting for it; a log that fails ends the session. */
+  /** Logs an event without waiting for the audit log; a failure to write it ends the session. */
   tell<C extends ProxyEventCode>(code: C, fields: ProxyFields<C>): void {
     this.#events.tell(code, fields)
   }
 
-  /** Resolves when the audit log has it. */
+  /** Resolves when the event is in the audit log. */
   audit<C extends ProxyEventCode>(code: C, fields: ProxyFields<C>): Promise<void> {
     return this.#events.write(code, fields)
   }
 
-  /** A right is made use of, which the account of the session will name. */
+  /** Notes the use of a right for the session's account. */
   uses(right: Right): void {
     this.#used.add(right)
   }
 
-  /** Something that takes a right is allowed: resolves when the audit log has it. */
+  /** Logs that an operation is allowed by this right. Resolves when the event is in the audit log. */
   opens(right: Right, fields: ProxyFields<'channel.open'> = {}): Promise<void> {
     this.uses(right)
     return this.audit('channel.open', { subprotocol: right, ...fields })
   }
 
   /**
-   * Something was refused. Refusing does not wait for the audit log, but a log that fails ends the session, and so
-   * do refusals without end: the log is everybody's.
+   * Logs a refusal without waiting for the audit log. A failure to write it ends the session, and so do too
+   * many refusals, because all sessions share the log.
    */
   denied(what: string, reason: string, destination?: string): void {
     if (!this.mayDeny()) return
@@ -149,22 +150,22 @@ export class ProxySession {
     this.recording.writeJson(FRAME.denied, 0, { what, reason })
   }
 
-  /** Counts a refusal; false: there were too many, and the session ends. */
+  /** Counts a refusal. Returns false if there were too many, and ends the session. */
   protected mayDeny(): boolean {
     if (this.#denials++ === MAX_DENIALS) this.stop('failure', 'too many requests that are not allowed')
     return this.#denials <= MAX_DENIALS
   }
 
-  /** Seals the recording and accounts for the session. Safe to call again: the first call counts. */
+  /** Seals the recording and reports the session's end. Safe to call again: only the first call counts. */
   close(result: SessionResult, reason?: string): Promise<void> {
     this.#ending ??= this.#close(this.#stopped?.result ?? result, this.#stopped?.reason ?? reason)
     return this.#ending
   }
 
-  /** The recording is sealed, and the last events can be told now. */
+  /** Logs the last events, after the recording is sealed. */
   protected tellRest(): void {}
 
-  /** Never rejects: a session whose end cannot be accounted for is found by the broker's next start. */
+  /** Never rejects: a session whose end cannot be reported is found at the broker's next start. */
   async #close(result: SessionResult, reason: string | undefined): Promise<void> {
     const end = { result, ...(reason !== undefined && { reason }) }
     await this.recording.settled()

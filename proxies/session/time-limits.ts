@@ -1,6 +1,7 @@
 /**
- * How long a session may last, and how long without a sign of its user: options of the connection policy. The user
- * is told before; signs of the user are counted where data passes, so that time costs nothing there.
+ * Limits the duration and the idle time of a session: options of the connection policy. The user is warned
+ * before. Signs of the user are counted on the data path and checked by a timer, so that the limits cost
+ * nothing there.
  */
 import type { SessionOptions } from '../../src/model/session-options.ts'
 import { TIME_LIMIT_WARNING_S } from './limits.ts'
@@ -8,12 +9,12 @@ import { TIME_LIMIT_WARNING_S } from './limits.ts'
 export interface TimeLimited {
   /** Grows with every sign of the user. */
   readonly signs: number
-  /** Shown to the user. */
+  /** Shows a warning to the user. */
   warn(text: string): void
   stop(reason: string): void
 }
 
-/** An idle limit is looked at so many times in its length, and kept to that part of it. */
+/** Checks within the length of an idle limit, which also gives its precision. */
 const IDLE_LOOKS = 20
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -46,7 +47,7 @@ export class TimeLimits {
     this.#timer = undefined
   }
 
-  /** Until the end, or the warning, or until it is time to look for signs again. */
+  /** Waits for the end, the warning, or the next check for signs of the user. */
   #wait(): void {
     const { idleTimeout, maxDuration } = this.#options
     const delays: number[] = []
@@ -89,7 +90,7 @@ export class TimeLimits {
   }
 }
 
-/** Seconds before the end at which the user is warned. */
+/** Returns how many seconds before the end the user is warned. */
 function warningOf(limit: number): number {
   return Math.min(TIME_LIMIT_WARNING_S, Math.ceil(limit / 4))
 }

@@ -1,4 +1,4 @@
-/** Telnet toward a person's client: what its commands and options are to a terminal. */
+/** Telnet toward a user's client: maps its commands and options to a terminal. */
 import { Buffer } from 'node:buffer'
 import type { ClientSurroundings, ClientWire } from '../terminal/client-wire.ts'
 import { UNKNOWN_TERMINAL } from '../terminal/client-wire.ts'
@@ -7,10 +7,10 @@ import { TelnetEndpoint } from './codec/endpoint.ts'
 import { COMMAND, OPTION } from './codec/numbers.ts'
 import type { Variable, WindowSize } from './codec/subnegotiations.ts'
 
-/** How long a client may take to say whether it names a user; nothing answers for a client that speaks no Telnet. */
+/** Time for a client to name a user or not; a client without Telnet never replies. */
 const USER_MS = 2_000
 
-/** What RFC 854 and 1184 have commands for, a terminal has keys for: those that Unix systems begin with. */
+/** The keys for the commands of RFC 854 and 1184: the defaults of Unix systems. */
 const KEYS: ReadonlyMap<number, number> = new Map([
   [COMMAND.IP, 0x03],
   [COMMAND.EOF, 0x04],
@@ -91,7 +91,7 @@ export class TelnetClientWire implements ClientWire {
     else if (code === COMMAND.AYT) this.#endpoint.send(YES)
   }
 
-  /** 0 is for not known (RFC 1073). */
+  /** 0 means unknown (RFC 1073). */
   #resized({ columns, rows }: WindowSize): void {
     this.#terminal = {
       ...this.#terminal,
@@ -102,13 +102,15 @@ export class TelnetClientWire implements ClientWire {
   }
 }
 
-/** RFC 1572 has it as the user of the client's own account there; inetutils names the one of its option -l. */
+/**
+ * Returns the variable USER: by RFC 1572 the client's own account, in inetutils the user of its option -l.
+ */
 function userOf(variables: readonly Variable[]): string | undefined {
   const value = variables.find(({ name }) => name === 'USER')?.value
   return value === undefined ? undefined : Buffer.from(value, 'latin1').toString('utf8')
 }
 
-/** As `TerminalFrontOptions.refusal`. */
+/** See `TerminalFrontOptions.refusal`. */
 export function telnetRefusal(reason: string): string {
   return `${reason}\r\n`
 }

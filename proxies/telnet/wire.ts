@@ -1,10 +1,10 @@
-/** Telnet toward a target: what its protocol makes of a terminal's keys, sizes and signals. */
+/** Telnet toward a target: sends a terminal's keys, sizes and signals. */
 import type { Terminal, TerminalSize, Wire, WireSurroundings } from '../terminal/wire.ts'
 import { TelnetEndpoint } from './codec/endpoint.ts'
 import { COMMAND } from './codec/numbers.ts'
 import type { WindowSize } from './codec/subnegotiations.ts'
 
-/** NAWS has 16 bits for each (RFC 1073); the SSH side names 32. */
+/** NAWS has 16 bits for each number (RFC 1073), SSH has 32. */
 const LARGEST = 0xffff
 
 export class TelnetWire implements Wire {

@@ -1,4 +1,4 @@
-/** The way to a target that shows a terminal only: what every such protocol's back has in common. */
+/** Connects to a target that shows only a terminal: the common part of these protocols' backs. */
 import type { Socket } from 'node:net'
 import type { OpenSession } from '../../src/contract/gate.ts'
 import type { UrgentData } from '../../src/contract/urgent-data.ts'
@@ -7,10 +7,10 @@ import { LoginDialog } from './login-dialog.ts'
 import { TerminalTarget } from './target.ts'
 import type { Wire, WireSurroundings } from './wire.ts'
 
-/** Connects; the login comes when the person's terminal is there. Throws TargetError. */
+/** Connects; the login follows when the user's terminal is ready. Throws TargetError. */
 export type TerminalBack = (session: OpenSession, signal: AbortSignal) => Promise<TerminalTarget>
 
-/** The ways to all of them: the proxies do not know each other. */
+/** The backs of all of them, so that the proxies do not import each other. */
 export type TerminalBacks = Readonly<Record<TerminalProtocol, TerminalBack>>
 
 export interface Connected {
@@ -19,12 +19,12 @@ export interface Connected {
   urgent: UrgentData
   name: string
   protocol: string
-  /** The protocol tells the target the login. */
+  /** Set if the protocol sends the login to the target. */
   isNamed?: boolean
   wire: (around: WireSurroundings) => Wire
 }
 
-/** What the user reads of the target in what went wrong. */
+/** Returns the target's name for error messages. */
 export function nameOf({ target }: OpenSession): string {
   return `${target.device} (${target.host}:${target.port})`
 }

@@ -1,40 +1,40 @@
-/** What differs between the protocols by which a person's client shows a terminal: their bytes, at the server's end. */
+/** The server's end of a protocol by which a user's client shows a terminal. */
 import type { Terminal, TerminalSize } from './wire.ts'
 
-/** The connection and the person at it, as the protocol's side of them needs them. */
+/** The connection and its user, for the protocol's side. */
 export interface ClientSurroundings {
   write(bytes: Uint8Array): void
-  /** The last byte is urgent, where that can be done. */
+  /** Writes with the last byte urgent, if possible. */
   writeUrgent(bytes: Uint8Array): void
-  /** What is typed; Return is CR. Valid during the call only. */
+  /** Receives typed input; Return is CR. Valid during the call only. */
   typed(bytes: Uint8Array): void
   resized(size: TerminalSize): void
-  /** A line's break. */
+  /** A break on the line. */
   break(): void
 }
 
 /** The server's end of a protocol, without its socket. */
 export interface ClientWire {
-  /** The connection is there. */
+  /** Called when the connection is ready. */
   start(): void
-  /** The bytes are valid during the call only. Throws MalformedError: the connection cannot go on. */
+  /** The bytes are valid during the call only. Throws MalformedError: the connection cannot continue. */
   receive(bytes: Uint8Array): void
-  /** Output, as a terminal takes it. The bytes are the wire's from now on. */
+  /** Shows output in a terminal's form. The bytes belong to the wire from now on. */
   show(bytes: Uint8Array): void
-  /** The person has signed in: what the protocol has to say at the begin of a session. */
+  /** Sends the messages that begin a session, after the sign-in. */
   signedIn(): void
-  /** The connection is gone. */
+  /** Called when the connection has closed. */
   stop(): void
-  /** What the client has said of its terminal so far. */
+  /** The client's terminal, as reported so far. */
   readonly terminal: Terminal
-  /** Whom the client says that it wants to be, once it has said so; undefined: it does not say. Never rejects. */
+  /** The user that the client names, or undefined if it names none. Never rejects. */
   readonly user: Promise<string | undefined>
 }
 
-/** Makes it for one connection. */
+/** Makes the wire of one connection. */
 export type ClientProtocol = (around: ClientSurroundings) => ClientWire
 
-/** Where a client does not tell its terminal: one that knows no escape sequences, of the size that they all had. */
+/** The terminal of a client that reports none: no escape sequences, and the standard size of 80 × 24. */
 export const UNKNOWN_TERMINAL: Terminal = {
   type: 'dumb',
   columns: 80,

@@ -1,7 +1,4 @@
-/**
- * A person's client that shows a terminal and has nothing else: its socket, and the protocol's side of it
- * (client-wire.ts).
- */
+/** A user's client that shows only a terminal: its socket, and the protocol's side of it (client-wire.ts). */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
@@ -14,13 +11,13 @@ import type { ClientProtocol, ClientWire } from './client-wire.ts'
 import type { Terminal, TerminalSize } from './wire.ts'
 
 export class TerminalClient {
-  /** What is typed; Return is CR. Valid during the call only. */
+  /** Receives typed input; Return is CR. Valid during the call only. */
   onTyped: ((bytes: Uint8Array) => void) | undefined
   onResize: ((size: TerminalSize) => void) | undefined
   onBreak: (() => void) | undefined
-  /** `congested` has become false. */
+  /** Called when `congested` has become false. */
   onDrain: (() => void) | undefined
-  /** The connection is gone, once. */
+  /** Called once, when the connection has closed. */
   onClosed: (() => void) | undefined
 
   readonly #socket: Socket
@@ -50,9 +47,9 @@ export class TerminalClient {
       if (!this.congested) this.onDrain?.()
       this.#flow()
     })
-    // What is wrong with the connection is its end.
+    // Any error ends the connection.
     socket.on('error', () => socket.destroy())
-    // What breaks TLS after its handshake is told so alone where no tls.Server has made the socket.
+    // If no tls.Server made the socket, errors of TLS after its handshake are reported by this event alone.
     socket.on('_tlsError', () => socket.destroy())
     socket.once('close', () => {
       this.#closed = true
@@ -71,7 +68,7 @@ export class TerminalClient {
     return this.#wire.terminal
   }
 
-  /** Whom the client says that it wants to be; undefined: it does not say. */
+  /** The user that the client names, or undefined if it names none. */
   get user(): Promise<string | undefined> {
     return this.#wire.user
   }
@@ -80,12 +77,12 @@ export class TerminalClient {
     this.#wire.signedIn()
   }
 
-  /** Output, as a terminal takes it: ends of lines are CR LF. The bytes may be overwritten afterwards. */
+  /** Shows output in a terminal's form: line ends are CR LF. The bytes may be overwritten afterwards. */
   show(output: string | Uint8Array): void {
     if (this.#socket.writable && output.length > 0) this.#wire.show(Buffer.from(output as Uint8Array))
   }
 
-  /** While paused nothing is read from the client. */
+  /** While paused, the client is not read. */
   get paused(): boolean {
     return this.#paused
   }
@@ -95,12 +92,12 @@ export class TerminalClient {
     this.#flow()
   }
 
-  /** Bytes for the client until now. */
+  /** Bytes written to the client until now. */
   get written(): number {
     return this.#written
   }
 
-  /** Those among them that its connection has not taken. */
+  /** Written bytes that wait to be sent. */
   get waiting(): number {
     return this.#socket.writableLength
   }
@@ -109,7 +106,7 @@ export class TerminalClient {
     return this.#socket.writableLength > SEND_HIGH_WATER
   }
 
-  /** What waits can only be answers to a client that asks and does not read them. */
+  /** True if so much waits that it can only be replies to a client that sends requests and does not read. */
   get flooded(): boolean {
     return this.#socket.writableLength > FLOOD_MARK
   }
@@ -118,12 +115,12 @@ export class TerminalClient {
     return this.#closed || this.#isEnding
   }
 
-  /** Sends what waits, and closes; nothing more is heard of the client. */
+  /** Sends the queued bytes and closes; nothing more is received from the client. */
   close(): void {
     if (this.#isEnding) return
     this.#isEnding = true
     this.#socket.end()
-    // Closing over what has come unread resets the connection, and the last words would be lost.
+    // Closing with unread input resets the connection, and the last message would be lost.
     this.#socket.resume()
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
   }
@@ -154,7 +151,7 @@ export class TerminalClient {
       this.close()
     }
     this.#turn.spend(bytes.length)
-    // A client that negotiates and does not read what it is answered is not heard either.
+    // A client that negotiates without reading the replies is not read either.
     this.#flow()
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The server side toward clients that show a terminal: one listener of one protocol, in clear text for some networks or
- * encrypted for all, with the sign-in through the gate.
+ * The server side toward clients that show a terminal: one listener of one protocol, in clear text for some
+ * networks or encrypted for all, with the sign-in at the gate.
  */
 import type { Socket } from 'node:net'
 import { type SecureContext, TLSSocket } from 'node:tls'
@@ -20,22 +20,25 @@ export interface TerminalFrontOptions {
   wire: ClientProtocol
   urgent: UrgentData
   loginGraceMs: number
-  /** What every client is shown before it signs in. */
+  /** Text shown to every client before the sign-in. */
   banner?: string
   security: Security
-  /** Bytes that tell a client why it is not served, before the protocol begins. */
+  /** Returns the bytes that refuse a client with a reason, before the protocol begins. */
   refusal: (text: string) => string
-  /** A person has signed in, and is not read until the client's `paused` is false. `ahead`: what they have typed already. */
+  /**
+   * Called when a user has signed in. The client is not read until its `paused` is false. `ahead`: input
+   * typed already.
+   */
   onSignedIn: (identity: Identity, source: Source, client: TerminalClient, ahead: Uint8Array) => void
 }
 
-/** Clear text from these networks only, of which there is one at least; or TLS. */
+/** Clear text from these networks only, at least one; or TLS. */
 export type Security = { allow: readonly string[] } | { tls: SecureContext }
 
 export class TerminalFront {
   readonly #options: TerminalFrontOptions
   readonly #listener: Listener
-  /** For connections from now on. */
+  /** Applies to new connections. */
   security: Security
   banner: string | undefined
 
@@ -55,12 +58,12 @@ export class TerminalFront {
     return this.#listener.listen(host, port)
   }
 
-  /** Takes no more connections, and drops those that have not signed in. */
+  /** Accepts no more connections, and drops those that have not signed in. */
   close(): void {
     this.#listener.close()
   }
 
-  /** Drops every connection that is left. */
+  /** Drops every remaining connection. */
   destroy(): void {
     this.#listener.destroy()
   }
@@ -96,7 +99,7 @@ export class TerminalFront {
 
   #turnAway(socket: Socket): void {
     socket.end(this.#options.refusal('sallyport: clear text is not allowed from your address, use SSH'))
-    // Closing over what has come unread resets the connection, and the reason would be lost.
+    // Closing with unread input resets the connection, and the reason would be lost.
     socket.resume()
     setTimeout(() => socket.destroy(), LINGER_MS).unref()
   }

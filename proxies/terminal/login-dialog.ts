@@ -1,7 +1,7 @@
 /**
- * Logs in at a target by what it prints: types the login at a login prompt, the password at a password prompt, once
- * each, and tells how that went. It looks when the target has fallen silent, because only then is a last line a
- * prompt and not the beginning of another line. No socket, no clock.
+ * Logs in at a target by its output: types the login at a login prompt and the password at a password prompt,
+ * once each, and reports the result. It checks the output when the target is silent, because only then is the
+ * last line a prompt and not the beginning of another line. No socket, no clock.
  */
 import { Buffer } from 'node:buffer'
 import { TerminalFilter } from '../../recordings/decode/terminal/filter.ts'
@@ -9,29 +9,29 @@ import { LOGIN_OPTIONS, type LoginOptions } from '../../src/model/login-options.
 import { Heard } from './prompts.ts'
 import { Redactor } from './redactor.ts'
 
-/** Bytes that a target may say before it has let the bastion in: banners have some thousands. */
+/** Bytes of output before the login has succeeded: banners have some thousands. */
 export const LOGIN_OUTPUT_LIMIT = 256 * 1024
 
 export interface LoginDialogOptions {
-  /** What the user calls the target. */
+  /** The target's name as the user knows it. */
   name: string
-  /** Empty: the target is expected to ask for none. */
+  /** Empty if the target is expected not to ask for a login. */
   login: string
-  /** None is stored: the target must not ask for one. */
+  /** Absent if none is stored: the target must not ask for one. */
   password?: string
-  /** For its privileged mode. */
+  /** The secret for the target's privileged mode. */
   enable?: string
-  /** The protocol has told the target the login. */
+  /** Set if the protocol has sent the login to the target. */
   isNamed?: boolean
-  /** The person types what the login prompt does not ask for. */
+  /** Set if the user types everything that the login prompt does not ask for. */
   isPersonal: boolean
   options: LoginOptions
 }
 
-/** `type`: to be typed now, Return included. `in`: it is over, and the person goes on. */
+/** `type`: input to send now, Return included. `in`: the login has ended, and the user continues. */
 export type LoginStep = { type: string } | { in: true } | { failed: string } | undefined
 
-/** What was typed last. */
+/** The last input sent. */
 type Stage = 'nothing' | 'login' | 'password' | 'enable' | 'secret'
 
 export class LoginDialog {
@@ -49,7 +49,7 @@ export class LoginDialog {
     this.#redactor = new Redactor([given.password ?? '', given.enable ?? ''])
   }
 
-  /** Output of the target; returns what of it may be shown. */
+  /** Adds output of the target, and returns the part that may be shown. */
   receive(bytes: Uint8Array): Uint8Array {
     this.#said += bytes.length
     const redacted = this.#redactor.redact(bytes)
@@ -57,25 +57,25 @@ export class LoginDialog {
     return this.#shown(redacted)
   }
 
-  /** Why the login has come to nothing over what the target has said. */
+  /** Returns the reason for a failed login if the target has sent too much, or undefined. */
   get flaw(): string | undefined {
     if (this.#said <= LOGIN_OUTPUT_LIMIT) return undefined
     return `${this.#given.name} said more than ${LOGIN_OUTPUT_LIMIT / 1024} KiB before the login was over`
   }
 
-  /** The rest of what may be shown. */
+  /** Returns the rest of the output that may be shown. */
   flush(): Uint8Array {
     return this.#shown(this.#redactor.flush())
   }
 
-  /** The target has said nothing for a moment, or `isLong`: for some seconds. */
+  /** Called when the target has been silent for a moment, or for some seconds (`isLong`). */
   silent(isLong: boolean): LoginStep {
     const step = this.#look(isLong)
     if (step && 'type' in step) this.#heard.clear()
     return step
   }
 
-  /** Why the login has come to nothing when the target closes now. */
+  /** Returns the reason for a failed login if the target closes now. */
   get brokenOff(): string {
     const { name } = this.#given
     const words = this.#heard.lastWords
@@ -83,7 +83,7 @@ export class LoginDialog {
     return `${name} closed the connection during the login${words === '' ? '' : `; it said "${words}"`}`
   }
 
-  /** The time is up. */
+  /** Called when the time for the login has expired. */
   expired(): LoginStep {
     const { name, options, isPersonal } = this.#given
     if (isPersonal) return { in: true }
@@ -118,7 +118,7 @@ export class LoginDialog {
         if (isPersonal) return { in: true }
         if (heard.asks('passwordPrompt')) return this.#typePassword()
         if (heard.asks('loginPrompt')) return { failed: this.#refusal() }
-        // Before a password was asked for, a line of a banner may look like either.
+        // Before a password prompt, a line of a banner may look like a failure or a shell prompt.
         if (!isLong) return undefined
         if (heard.saysFailure) return { failed: this.#refusal() }
         return heard.asks('shellPrompt') ? this.#loggedIn() : undefined
@@ -138,17 +138,18 @@ export class LoginDialog {
   }
 
   /**
-   * Nobody has asked for the login: what looks like a prompt may be anybody's text, and the password is for the target's
-   * own. Unless the login was told already, or there is none, or a rule of the policy says what the prompt looks like.
+   * A password prompt came without a login prompt: it may be any text, and the password is for the target's
+   * own prompt only. It is trusted if the login was sent already, if there is none, or if the policy has a
+   * pattern of its own.
    */
   #passwordFirst(isLong: boolean): LoginStep {
     const { name, login, isNamed, options } = this.#given
     const isExpected = isNamed || login === '' || options.passwordPrompt !== LOGIN_OPTIONS.passwordPrompt
     if (isExpected) return this.#typePassword()
-    // A line of a banner may look like one.
+    // A line of a banner may look like a prompt.
     if (!isLong) return undefined
     const words = `${name} asks for a password and has not asked for the login ${login}`
-    return { failed: `${words}: if that is its way, give its connection policy a password_prompt of its own` }
+    return { failed: `${words}: if it never asks for a login, set password_prompt in its connection policy` }
   }
 
   #typePassword(): LoginStep {

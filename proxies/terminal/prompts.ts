@@ -1,6 +1,6 @@
 /**
- * What a target has printed since something was typed, read as a person would: its lines, and the last one, which is a
- * prompt when nothing comes after it. Bounded, whatever the target prints.
+ * The target's output since the last input, as lines; the last one is a prompt if nothing follows it.
+ * Bounded, whatever the target prints.
  */
 import { Buffer } from 'node:buffer'
 import { stripVTControlCharacters } from 'node:util'
@@ -8,9 +8,9 @@ import { RE2JS } from 're2js'
 import { LOGIN_PATTERNS, type LoginOptions, type LoginPattern } from '../../src/model/login-options.ts'
 import { wordsOf } from '../wording/errors.ts'
 
-/** Bytes of the output that are looked at: the last ones. */
+/** Bytes of output that are kept: the last ones. */
 export const HEARD_LIMIT = 4096
-/** Characters of a line that are looked at: the last ones. */
+/** Characters of a line that are checked: the last ones. */
 export const LINE_LIMIT = 256
 
 export class Heard {
@@ -23,24 +23,24 @@ export class Heard {
     this.#patterns = Object.fromEntries(compiled) as Record<LoginPattern, RE2JS>
   }
 
-  /** `pending`: what follows and may turn out to be none of it. */
+  /** `pending`: output held back because it may be the beginning of a secret. */
   add(bytes: Uint8Array, pending: Uint8Array): void {
     this.#pending = Buffer.from(pending)
     const recent = bytes.subarray(Math.max(0, bytes.length - HEARD_LIMIT))
     this.#bytes = Buffer.concat([this.#bytes, recent]).subarray(-HEARD_LIMIT)
   }
 
-  /** Something is typed: what comes is the answer to that. */
+  /** Forgets the output, because input was sent: further output is the reply. */
   clear(): void {
     this.#bytes = this.#pending = Buffer.alloc(0)
   }
 
-  /** The last line is such a prompt. */
+  /** True if the last line is such a prompt. */
   asks(prompt: Exclude<LoginPattern, 'loginFailure'>): boolean {
     return this.#patterns[prompt].test(this.#lastLine)
   }
 
-  /** The last line is the prompt of somebody who may do everything. */
+  /** True if the last line is the prompt of a privileged user. */
   get isPrivileged(): boolean {
     return /#\s*$/.test(this.#lastLine)
   }
@@ -57,7 +57,7 @@ export class Heard {
     return linesOf(this.#bytes).findLast((line) => this.#patterns.loginFailure.test(line))
   }
 
-  /** The line that tells of a failure, or the last one, for people. */
+  /** Returns the line that reports a failure, or the last one, for people. */
   get reason(): string {
     const line = this.#failure
     return line === undefined ? this.lastWords : wordsOf(line.trim())
@@ -67,7 +67,7 @@ export class Heard {
     return this.lastWords === ''
   }
 
-  /** The last line that is not empty, for people. */
+  /** Returns the last line that is not empty, for people. */
   get lastWords(): string {
     const line = linesOf(this.#bytes).findLast((one) => one.trim() !== '')
     return line === undefined ? '' : wordsOf(line.trim())

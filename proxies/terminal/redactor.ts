@@ -1,6 +1,6 @@
 /**
- * Takes secrets out of output: a target may echo what the bastion types. What may be the beginning of one waits until
- * the next bytes tell.
+ * Removes secrets from output, because a target may echo the bastion's input. A possible beginning of a
+ * secret is held until the next bytes decide.
  */
 import { Buffer } from 'node:buffer'
 
@@ -12,7 +12,7 @@ export class Redactor {
     this.#secrets = secrets.filter((secret) => secret !== '').map((secret) => Buffer.from(secret))
   }
 
-  /** What may be shown now. */
+  /** Returns the bytes that may be shown now. */
   redact(bytes: Uint8Array): Buffer {
     const all = Buffer.concat([this.#held, bytes])
     const { shown, end } = this.#without(all, (from) => this.#beginOfHeld(all, from))
@@ -20,19 +20,22 @@ export class Redactor {
     return shown
   }
 
-  /** What waits. */
+  /** The bytes held back, without the secrets in them. */
   get held(): Uint8Array {
     return this.#without(this.#held, () => this.#held.length).shown
   }
 
-  /** Nothing more comes that could be the rest of a secret. */
+  /** Returns `held` and empties it: no more output comes. */
   flush(): Uint8Array {
     const { held } = this
     this.#held = Buffer.alloc(0)
     return held
   }
 
-  /** Returns `all` without secrets up to `end`, where one begins whose rest may come: a shorter one there may be its part. */
+  /**
+   * Returns `all` without its secrets up to `end`, where the beginning of one stands: a shorter secret there
+   * may be part of it.
+   */
   #without(all: Buffer, endFrom: (from: number) => number): { shown: Buffer; end: number } {
     const parts: Buffer[] = []
     for (let from = 0; ; ) {
@@ -47,7 +50,7 @@ export class Redactor {
     }
   }
 
-  /** The first secret from there on. */
+  /** Returns the first secret from there on. */
   #next(all: Buffer, from: number): { at: number; length: number } | undefined {
     return this.#secrets
       .map((secret) => ({ at: all.indexOf(secret, from), length: secret.length }))

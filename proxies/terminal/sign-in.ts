@@ -1,6 +1,6 @@
 /**
- * The sign-in of somebody at a terminal: asks for the login and the password, and what else the gate wants to know,
- * and takes each answer to the gate. It never decides who somebody is: it holds the identity that the gate answers with.
+ * The sign-in at a terminal: asks for the login, the password and the gate's further questions, and sends
+ * each answer to the gate. The gate alone decides the identity, which is kept here.
  */
 import { Buffer } from 'node:buffer'
 import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/contract/gate.ts'
@@ -12,9 +12,9 @@ import { INTERNAL } from '../wording/errors.ts'
 import { LineInput, printable } from '../wording/line-input.ts'
 import type { TerminalClient } from './client.ts'
 
-/** Lines that somebody may type before that, empty ones too. */
+/** Lines that may be typed before the sign-in, empty ones included. */
 export const MAX_LINES = 64
-/** Bytes that are typed ahead. */
+/** Bytes that may be typed ahead. */
 export const MAX_AHEAD = 4096
 
 const LF = 0x0a
@@ -30,33 +30,33 @@ export interface TerminalSignInOptions {
 
 export interface TerminalArrival {
   identity: Identity
-  /** What was typed after the last answer. */
+  /** Input after the last answer. */
   ahead: Uint8Array
 }
 
-/** What is being asked. */
+/** The current question. */
 interface Question {
   line: LineInput
   echo: boolean
-  /** A character's bytes may come apart. */
+  /** Decodes bytes; a character may be split between calls. */
   decode(bytes: Uint8Array): string
   answer(line: string): void
 }
 
-/** The person leaves, or has gone. */
+/** The user has left, or the connection has closed. */
 class Left extends Error {}
 
 /** The sign-in of one connection. */
 export class TerminalSignIn {
   readonly #options: TerminalSignInOptions
   readonly #client: TerminalClient
-  /** Typed, and not looked at yet. */
+  /** Typed input that was not handled yet. */
   #ahead: Buffer = NOTHING
   #question: Question | undefined
   #leave: ((left: Left) => void) | undefined
   #lines = 0
   #tries = 0
-  /** Put to the person, who has proved who they are, and not answered yet. */
+  /** A challenge that the user has not answered yet, after a correct first factor. */
   #pending: Challenge | undefined
 
   constructor(options: TerminalSignInOptions) {
@@ -70,8 +70,8 @@ export class TerminalSignIn {
   }
 
   /**
-   * Who has signed in; undefined: nobody, and the connection is closing. `user`: whom the client has named, which saves
-   * one question. Never rejects.
+   * Returns the signed-in user, or undefined if the sign-in failed and the connection is closing. `user`: the
+   * login that the client has named, which replaces the first question. Never rejects.
    */
   async run(user: string | undefined): Promise<TerminalArrival | undefined> {
     try {
@@ -90,12 +90,12 @@ export class TerminalSignIn {
     let named = user === '' ? undefined : user
     if (named !== undefined) this.#client.show(`login: ${printable(named)}\r\n`)
     for (;;) {
-      // One more than there may be, so that the gate sees that it is too long and says so.
+      // One more than the limit, so that the gate sees that the answer is too long and reports it.
       const login = named ?? (await this.#ask('login: ', true, MAX_LOGIN_BYTES + 1))
       named = undefined
       if (login === '') continue
       const password = await this.#ask('Password: ', false, MAX_TYPED_PASSWORD_BYTES + 1)
-      // The way back to the login, for clients that name somebody unasked.
+      // Returns to the login, for clients that name a user automatically.
       if (password === '') continue
       const verdict = await this.#judge(login, { method: 'password', password })
       if (verdict !== 'again') return verdict
@@ -156,13 +156,13 @@ export class TerminalSignIn {
     })
   }
 
-  /** What is typed while nothing is asked waits, and is not read beyond a bound. */
+  /** Input without a question waits, and is not read beyond a bound. */
   #look(): void {
     while (this.#question && this.#ahead.length > 0) this.#type(this.#question, this.#takeLine())
     this.#client.paused = this.#ahead.length >= MAX_AHEAD
   }
 
-  /** Up to the end of the line: what comes after it may be for the target, whose bytes are its own. */
+  /** Takes the input up to the end of the line: the bytes after it may be for the target. */
   #takeLine(): Buffer {
     const end = this.#ahead.findIndex((byte) => byte === CR || byte === LF)
     const line = this.#ahead.subarray(0, end === -1 ? this.#ahead.length : end + 1)
@@ -203,7 +203,7 @@ export class TerminalSignIn {
   #drop(): void {
     const challenge = this.#pending
     this.#pending = undefined
-    // What cannot be told is forgotten with the broker.
+    // If this fails, the challenge ends with the broker.
     if (challenge) this.#options.gate.leave({ identity: challenge.id }).catch(() => undefined)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A target that shows a terminal and has nothing else: its socket, the protocol's side of it (wire.ts), and the login
- * that goes before the person's first key (login-dialog.ts).
+ * A target that shows only a terminal: its socket, the protocol's side of it (wire.ts), and the login before
+ * the user's first key (login-dialog.ts).
  */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
@@ -12,32 +12,32 @@ import { takeReads } from '../net/shared-read.ts'
 import type { LoginDialog, LoginStep } from './login-dialog.ts'
 import type { Terminal, TerminalSize, Wire, WireSurroundings } from './wire.ts'
 
-/** Silence after which the target's last line is taken for a prompt. */
+/** Silence after which the target's last line counts as a prompt. */
 const SILENCE_MS = 200
-/** Silence after which something that is no prompt is taken for the end of what the target has to say. */
+/** Silence after which any last line counts as the end of the target's output. */
 const LONG_SILENCE_MS = 3_000
 
 export interface TerminalTargetOptions {
   socket: Socket
   urgent: UrgentData
-  /** What the user calls the target. */
+  /** The target's name as the user knows it. */
   name: string
-  /** What it speaks, as people call it. */
+  /** The protocol's name for people. */
   protocol: string
   wire: (around: WireSurroundings) => Wire
-  /** undefined: the person logs in. */
+  /** Absent if the user logs in. */
   login?: LoginDialog | undefined
   loginTimeoutMs: number
 }
 
 export class TerminalTarget {
-  /** Output. Valid during the call only. */
+  /** Receives output. Valid during the call only. */
   onOutput: ((bytes: Uint8Array) => void) | undefined
-  /** What is typed goes to the target from now on, once. */
+  /** Called once, when typed input goes to the target from now on. */
   onReady: (() => void) | undefined
-  /** `congested` has become false. */
+  /** Called when `congested` has become false. */
   onDrain: (() => void) | undefined
-  /** The connection is gone, once; `failure` says why when it is not an end in order. */
+  /** Called once, when the connection has closed; `failure` has the reason unless it closed in order. */
   onClosed: ((failure: string | undefined) => void) | undefined
 
   readonly protocol: string
@@ -71,13 +71,13 @@ export class TerminalTarget {
       this.#flow()
       this.onDrain?.()
     })
-    // What is wrong with the connection is its end.
+    // Any error ends the connection.
     socket.on('error', () => undefined)
     socket.on('close', () => this.#closed())
     this.#flow()
   }
 
-  /** The person's terminal is there: the session begins. */
+  /** Begins the session with the user's terminal. */
   start(terminal: Terminal): void {
     this.#hasStarted = true
     this.#wire.start(terminal)
@@ -89,7 +89,7 @@ export class TerminalTarget {
     this.#flow()
   }
 
-  /** What the person types; not before `onReady`. */
+  /** Sends typed input; not before `onReady`. */
   send(bytes: Uint8Array): void {
     this.#wire.send(bytes)
   }
@@ -98,7 +98,7 @@ export class TerminalTarget {
     this.#wire.resize(size)
   }
 
-  /** False: there is none toward this target. */
+  /** Sends a break. Returns false if this protocol has none. */
   break(): boolean {
     return this.#wire.break()
   }
@@ -107,7 +107,7 @@ export class TerminalTarget {
     this.#wire.interrupt()
   }
 
-  /** While paused nothing is read from the target. */
+  /** While paused, the target is not read. */
   set paused(paused: boolean) {
     this.#paused = paused
     this.#flow()
@@ -117,12 +117,12 @@ export class TerminalTarget {
     return this.#socket.writableLength > SEND_HIGH_WATER
   }
 
-  /** Sends what waits, and closes. */
+  /** Sends the queued bytes and closes. */
   close(): void {
     this.#login = undefined
     this.#stopTimers()
     this.#socket.end()
-    // A target that does not close its side, or does not read, would keep the connection.
+    // A target that does not close its side, or does not read, would keep the connection open.
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
   }
 
@@ -133,7 +133,7 @@ export class TerminalTarget {
 
   #flow(): void {
     const mayRead = this.#hasStarted && !this.#paused && !this.#turn.isResting
-    // A target that negotiates and does not read what it is answered is not heard either.
+    // A target that negotiates without reading the replies is not read either.
     if (!mayRead || this.congested) this.#socket.pause()
     else this.#socket.resume()
   }

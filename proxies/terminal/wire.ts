@@ -1,24 +1,24 @@
-/** What differs between the protocols by which a target shows a terminal: their bytes. */
+/** The client's end of a protocol by which a target shows a terminal. */
 
 export interface TerminalSize {
   columns: number
   rows: number
-  /** 0: unknown. */
+  /** 0 if unknown. */
   widthPixels: number
   heightPixels: number
 }
 
 export interface Terminal extends TerminalSize {
-  /** As terminal databases have it. */
+  /** The name as in terminal databases. */
   type: string
 }
 
-/** The connection and the session, as the protocol's side of them needs them. */
+/** The connection and the session, for the protocol's side. */
 export interface WireSurroundings {
   write(bytes: Uint8Array): void
-  /** The last byte is urgent, where that can be done. */
+  /** Writes with the last byte urgent, if possible. */
   writeUrgent(bytes: Uint8Array): void
-  /** Output of the target. Valid during the call only. */
+  /** Receives output of the target. Valid during the call only. */
   output(bytes: Uint8Array): void
 }
 
@@ -27,16 +27,16 @@ export interface Wire {
   start(terminal: Terminal): void
   /**
    * `isUrgent`: the first byte was announced as urgent. The bytes are valid during the call only. Throws
-   * MalformedError: the connection cannot go on.
+   * MalformedError: the connection cannot continue.
    */
   receive(bytes: Uint8Array, isUrgent: boolean): void
-  /** What is typed; Return is CR. */
+  /** Sends typed input; Return is CR. */
   send(bytes: Uint8Array): void
   resize(size: TerminalSize): void
-  /** A line's break; false: the protocol has none. */
+  /** Sends a break. Returns false if the protocol has none. */
   break(): boolean
-  /** Interrupts what runs. */
+  /** Interrupts the running program. */
   interrupt(): void
-  /** What the target has said instead of letting the session begin. */
+  /** The target's message if it has refused the session. */
   readonly refusal?: string | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The client side toward a target that has a desktop: the connection, the sign-in by the strongest way that the policy
- * allows and the credential fits, and what the target says of its desktop.
+ * The client side toward a target with a desktop: the connection, the sign-in by the strongest security type
+ * that the policy allows and the credential fits, and the target's ServerInit.
  */
 import { Buffer } from 'node:buffer'
 import type { Gate, OpenSession } from '../../src/contract/gate.ts'
@@ -26,18 +26,18 @@ import { anonymousOptions } from './tls.ts'
 
 /** Characters of a desktop's name that are kept. */
 const MAX_NAME = 256
-/** Bytes of ServerInit before the name, whose length stands in the last four. */
+/** Bytes of ServerInit before the name; the last four are its length. */
 const INIT_HEAD = 24
 
 export interface VncBackOptions {
   gate: Pick<Gate, 'hostKey'>
-  /** Gives up; its reason is a text for the user. */
+  /** Cancels; its reason is a text for the user. */
   signal: AbortSignal
-  /** Others may see the desktop at the same time. */
+  /** Allows other clients on the desktop at the same time. */
   isShared: boolean
 }
 
-/** The stream is paused, and begins with what follows ServerInit. */
+/** The stream is paused, and begins with the bytes after ServerInit. */
 export interface VncTarget {
   stream: ByteStream
   init: ServerInit
@@ -53,7 +53,7 @@ export async function openVncTarget(session: OpenSession, options: VncBackOption
       return await attempt.run(without)
     } catch (error) {
       const refusal = error instanceof RefusedError ? error.refusal : undefined
-      // Who has looked into one cannot go back to the others on the same connection.
+      // A client that has chosen a container cannot choose another type on the same connection.
       if (refusal?.kind !== 'no-type' || refusal.within === undefined || without.has(refusal.within)) {
         throw attempt.explained(error)
       }
@@ -67,7 +67,7 @@ class Attempt {
   readonly #session: OpenSession
   readonly #options: VncBackOptions
   readonly #name: string
-  /** What was offered and did not do, over all connections. */
+  /** Types that were offered and could not be used, over all connections. */
   readonly #offered = new Set<string>()
 
   constructor(session: OpenSession, options: VncBackOptions) {
@@ -94,7 +94,7 @@ class Attempt {
     for (const type of offered) this.#offered.add(type)
   }
 
-  /** What the user reads of it. */
+  /** Returns the error for the user. */
   explained(error: unknown): unknown {
     if (error instanceof MalformedError) {
       return new TargetError(`${this.#name} broke the VNC protocol: ${error.message}`)
@@ -132,7 +132,7 @@ class Attempt {
     }
   }
 
-  /** The target's own words; one that knows the password may say it. */
+  /** Returns the target's own text, without the password: a target that knows it may send it. */
   #said(reason: string | undefined): string {
     if (reason === undefined || reason.trim() === '') return ''
     const { password = '' } = this.#credential()
@@ -172,7 +172,7 @@ function channelOf(stream: ByteStream, host: string): ClientChannel {
 
 async function readInit(channel: ClientChannel, { isTight }: SecurityResult): Promise<ServerInit> {
   const head = await channel.read(INIT_HEAD)
-  // What is past its limits is refused before the name is waited for.
+  // Checks the limits before the name is read.
   const { init } = parseServerInit(head) ?? (await readName(channel, head))
   if (isTight) await skipTightInit(channel)
   return { ...init, name: cleaned(init.name) }
@@ -183,7 +183,7 @@ async function readName(channel: ClientChannel, head: Buffer): Promise<{ init: S
   return parseServerInit(Buffer.concat([head, name]))!
 }
 
-/** For titles of windows and for lists. */
+/** Cleans a name for window titles and lists. */
 function cleaned(name: string): string {
   return name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ').slice(0, MAX_NAME)
 }

@@ -1,6 +1,6 @@
 /**
- * One viewer's connection from sign-in to the end: the target that its login names, or one chosen from a list that is
- * drawn for it; then the notice that the session is recorded; then the relay.
+ * One viewer's connection from the sign-in to its end: the target that the login names, or one chosen from a
+ * drawn list; the notice of recording; the relay.
  */
 
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
@@ -23,16 +23,16 @@ import { desktopName } from './relay/texts.ts'
 import { Viewer } from './relay/viewer.ts'
 
 export interface ConnectionOptions extends SignedInViewer, OpeningOptions {
-  /** The name that the bastion shows itself by. */
+  /** The name that the bastion shows. */
   bastion: string
-  /** Of the sessions that have a relay, by their ids: where guests go. */
+  /** The shared sessions by the ids of sessions with a relay, for guests. */
   rooms: Map<string, SharedSession>
-  /** Nothing is left of the connection. */
+  /** Called when nothing is left of the connection. */
   onClosed: () => void
 }
 
 const SIZES: ReadonlySet<number> = new Set([ENCODING.DESKTOP_SIZE, ENCODING.EXTENDED_DESKTOP_SIZE])
-/** How often the countdown of the last words is drawn. */
+/** The interval at which the countdown of the final message is drawn. */
 const ASK_MS = 1_000
 
 export class VncConnection implements ProxyConnection {
@@ -41,11 +41,11 @@ export class VncConnection implements ProxyConnection {
   readonly #abandon = new AbortController()
   #display: LocalDisplay | undefined
   #opened: Opened | undefined
-  /** The way to the target, while it is being made. */
+  /** The connection to the target, while it is being made. */
   #opening: Promise<unknown> | undefined
   #relay: VncRelay | undefined
   #asking: NodeJS.Timeout | undefined
-  /** Before the relay: from then on the policy's limits hold. */
+  /** Limits the time before the relay; from then on the policy's limits hold. */
   readonly #idle: NodeJS.Timeout
   #isLeaving = false
 
@@ -63,7 +63,7 @@ export class VncConnection implements ProxyConnection {
     this.#run().catch(() => this.#leave('failure', INTERNAL))
   }
 
-  /** The broker is stopping. */
+  /** Called when the broker is stopping. */
   stop(result: SessionResult, reason: string): void {
     if (this.#relay) this.#opened?.session.stop(result, reason)
     else void this.#leave(result, reason)
@@ -87,12 +87,12 @@ export class VncConnection implements ProxyConnection {
     else await this.#handOver(opened)
   }
 
-  /** A desktop of the bastion's own, on which there is no target yet. */
+  /** Begins a desktop of the bastion's own, while there is no target yet. */
   #beginOwn(): LocalDisplay {
     return this.#begin({ ...OWN_SIZE, format: RGB888, name: this.#options.bastion }, true)
   }
 
-  /** The viewer gets its ServerInit, and screens of the bastion's own. */
+  /** Sends the viewer's ServerInit, and returns the display for the bastion's own screens. */
   #begin(init: ServerInit, mayResize: boolean): LocalDisplay {
     const { stream } = this.#options
     const { width, height, format } = init
@@ -110,7 +110,7 @@ export class VncConnection implements ProxyConnection {
     return isRefusal(opened) ? opened : this.#fitting(opened)
   }
 
-  /** A viewer that was shown something before has to take the size of the target's desktop. */
+  /** Fits the target's desktop to a viewer that has a size already: the viewer has to accept the new one. */
   async #fitting(opened: Opened): Promise<Opened | Refusal> {
     const display = this.#display
     const { session, target } = opened
@@ -130,7 +130,7 @@ export class VncConnection implements ProxyConnection {
     return { message: `this viewer cannot change the size of its desktop: ${remedy}` }
   }
 
-  /** The notice, and the relay. */
+  /** Shows the notice and starts the relay. */
   async #handOver(opened: Opened): Promise<void> {
     const { session, target } = opened
     const { init } = target
@@ -149,7 +149,7 @@ export class VncConnection implements ProxyConnection {
       await display.ask(recordedNotice(of, init))
     }
     await session.opens('VNC')
-    // Who does not read what is shown would hold the session without any of its limits.
+    // A viewer that does not read would hold the session without any of its limits.
     const late = setTimeout(() => void this.#leave('failure', 'the viewer does not read'), RELEASE_MS)
     const state = await display.release().finally(() => clearTimeout(late))
     if (this.#isLeaving) return
@@ -172,7 +172,7 @@ export class VncConnection implements ProxyConnection {
     await session.close(result, reason)
   }
 
-  /** There is no session: the viewer is shown why, and leaves. */
+  /** Shows the reason for a session that could not be opened, then leaves. */
   async #fail(text: string): Promise<void> {
     const { bastion, identity } = this.#options
     const display = this.#display ?? this.#beginOwn()
@@ -181,7 +181,7 @@ export class VncConnection implements ProxyConnection {
     await this.#leave('failure')
   }
 
-  /** Why the session has ended, as long as somebody reads it. */
+  /** Shows why the session has ended, while the viewer stays. */
   #lastWords({ size, format, encodings }: LastWords, reason: string): void {
     const { stream, bastion, identity } = this.#options
     this.#relay = undefined
@@ -191,10 +191,11 @@ export class VncConnection implements ProxyConnection {
     this.#viewer.onRead = undefined
     this.#viewer.onBroken = () => end(stream)
     stream.onDrain = () => display.drained()
-    // It has its size: with news of that it would be asked to ask again, which it may not do (below).
+    // The size is unchanged: reporting it would make a viewer request another one, which is not allowed
+    // (below).
     const known = encodings.filter((encoding) => !SIZES.has(encoding))
     display.message({ kind: 'set-encodings', encodings: known })
-    // A viewer with continuous updates asks for nothing.
+    // A viewer with continuous updates sends no requests.
     const ask = () => display.message({ kind: 'update-request', isIncremental: true, x: 0, y: 0, ...size })
     ask()
     this.#asking = setInterval(ask, ASK_MS)
@@ -213,7 +214,7 @@ export class VncConnection implements ProxyConnection {
     else void this.#leave('failure', error.message)
   }
 
-  /** Nothing goes on. Never rejects. */
+  /** Ends everything on this connection. Never rejects. */
   async #leave(result: SessionResult, reason?: string): Promise<void> {
     if (this.#isLeaving) return
     this.#isLeaving = true
@@ -233,7 +234,7 @@ export class VncConnection implements ProxyConnection {
       }
       await gate.leave({ identity: identity.token })
     } catch {
-      // The broker has gone away: there is nobody left to tell.
+      // The broker has gone: there is no recipient.
     } finally {
       onGone()
     }

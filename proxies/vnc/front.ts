@@ -1,6 +1,6 @@
 /**
- * The server side toward viewers: the listener, what is offered to whom, and the sign-in through the gate. A viewer that
- * has signed in is handed over before it has been told of any desktop.
+ * The server side toward viewers: the listener, the security types offered to each, and the sign-in at the
+ * gate. A signed-in viewer is handed over before any desktop is announced to it.
  */
 import type { KeyObject } from 'node:crypto'
 import type { Socket } from 'node:net'
@@ -17,7 +17,7 @@ import type { ServerChannel } from './security/channel.ts'
 import { type Judgement, type Proof, welcome } from './security/server.ts'
 import type { Version } from './security/version.ts'
 
-/** The desktop goes in clear text, and the password of `plain` too. */
+/** Types after which the desktop is in clear text, as is the password of `plain`. */
 const CLEAR: ReadonlySet<VncOfferedType> = new Set(['apple_dh', 'plain', 'vncauth'])
 
 const REJECTED = 'wrong user name, password or ticket'
@@ -26,11 +26,11 @@ const UNASKED = 'this sign-in asks for more than a VNC viewer can: use SSH'
 export interface VncFrontSecurity {
   certificate: SecureContext
   anonymous: SecureContext
-  /** Of RSA: what viewers know the bastion by in RA2. */
+  /** The RSA key of RA2, by which viewers recognize the bastion. */
   rsaKey: KeyObject
-  /** What is offered, in this order. */
+  /** The offered types, in this order. */
   types: readonly VncOfferedType[]
-  /** Networks from which a connection may go on in clear text; empty: none. */
+  /** Networks that may connect in clear text; none if empty. */
   allowClear: readonly string[]
 }
 
@@ -38,7 +38,7 @@ export interface VncFrontOptions {
   gate: Pick<Gate, 'authenticate' | 'leave'>
   loginGraceMs: number
   security: VncFrontSecurity
-  /** A person has signed in. ServerInit is not sent yet; the stream is paused. */
+  /** Called when a user has signed in. ServerInit is not sent yet; the stream is paused. */
   onSignedIn: (viewer: SignedInViewer) => void
 }
 
@@ -48,14 +48,14 @@ export interface SignedInViewer {
   stream: ByteStream
   version: Version
   security: VncOfferedType
-  /** The viewer would share the desktop with others. */
+  /** Set if the viewer shares the desktop with others. */
   isShared: boolean
 }
 
 export class VncFront {
   readonly #options: VncFrontOptions
   readonly #listener: Listener
-  /** For connections from now on. */
+  /** Applies to new connections. */
   security: VncFrontSecurity
 
   constructor(options: VncFrontOptions) {
@@ -72,12 +72,12 @@ export class VncFront {
     return this.#listener.listen(host, port)
   }
 
-  /** Takes no more connections, and drops those that have not signed in. */
+  /** Accepts no more connections, and drops those that have not signed in. */
   close(): void {
     this.#listener.close()
   }
 
-  /** Drops every connection that is left. */
+  /** Drops every remaining connection. */
   destroy(): void {
     this.#listener.destroy()
   }
@@ -86,7 +86,7 @@ export class VncFront {
     const { security } = this
     const { remoteAddress = '', remotePort = 0 } = socket
     const source = { address: plainAddress(remoteAddress), port: remotePort }
-    // A list of networks that is empty stands for all elsewhere.
+    // `isFrom` reads an empty list as all networks; here it means none.
     const mayBeClear = security.allowClear.length > 0 && isFrom(source.address, security.allowClear)
     const stream = new ByteStream(socket)
     let identity: Identity | undefined
@@ -108,7 +108,7 @@ export class VncFront {
     } catch (error) {
       if (!(error instanceof EndedError || error instanceof MalformedError)) throw error
       stream.destroy()
-      // What cannot be told is forgotten with the broker.
+      // If this fails, the identity ends with the broker.
       if (identity) this.#options.gate.leave({ identity: identity.token }).catch(() => undefined)
     }
   }

@@ -1,4 +1,6 @@
-/** A guest's connection from the sign-in on: told that the session is recorded, then in it, then told why no longer. */
+/**
+ * A guest's connection after the sign-in: the notice of recording, the session, and the reason for the end.
+ */
 import type { Gate, GuestIdentity } from '../../src/contract/gate.ts'
 import { NOTICE_SECONDS } from '../desktop/screens/limits.ts'
 import { failureMessage, recordedNotice } from '../desktop/screens/message.ts'
@@ -20,7 +22,7 @@ export interface GuestConnectionOptions extends Pick<SignedInViewer, 'identity' 
   guest: GuestIdentity
   bastion: string
   rooms: ReadonlyMap<string, SharedSession>
-  /** Nothing is left of the connection. */
+  /** Called when nothing is left of the connection. */
   onClosed: () => void
 }
 
@@ -48,7 +50,7 @@ export class GuestConnection implements ProxyConnection {
     this.#run().catch(() => this.#leave())
   }
 
-  /** The broker is stopping. */
+  /** Called when the broker is stopping. */
   stop(_result: SessionResult, reason: string): void {
     if (this.#guest) this.#room?.change(this.#guest.invitation, { out: reason })
     else this.#leave()
@@ -79,7 +81,7 @@ export class GuestConnection implements ProxyConnection {
       state,
       onOut: (viewer, reason) => {
         this.#guest = undefined
-        // Said before `join` had an answer: the guest is not kept then.
+        // Called before `join` has returned: the guest is not kept then.
         this.#room = undefined
         this.#lastWords(viewer, reason)
       },
@@ -95,7 +97,7 @@ export class GuestConnection implements ProxyConnection {
     return display
   }
 
-  /** They cannot come in, and read why. */
+  /** Shows why the guest cannot enter. */
   async #refuse(text: string): Promise<void> {
     const { bastion, guest } = this.#options
     const display = this.#begin(OWN_SIZE, bastion)
@@ -103,7 +105,7 @@ export class GuestConnection implements ProxyConnection {
     this.#leave()
   }
 
-  /** They are in no longer, and read why. */
+  /** Shows why the guest is no longer in the session. */
   #lastWords({ size, format, encodings }: GuestViewer, text: string): void {
     if (this.#isLeaving) return
     const { bastion, guest, stream } = this.#options
@@ -121,7 +123,7 @@ export class GuestConnection implements ProxyConnection {
     display.show(failureMessage(words, size), () => this.#leave())
   }
 
-  /** Nothing goes on. */
+  /** Ends everything on this connection. */
   #leave(): void {
     if (this.#isLeaving) return
     this.#isLeaving = true
@@ -130,7 +132,7 @@ export class GuestConnection implements ProxyConnection {
     if (this.#guest) this.#room?.onGuestClosed(this.#guest)
     this.#guest = undefined
     end(stream)
-    // Where the broker has gone away there is nobody left to tell.
+    // If the broker has gone, there is no recipient.
     gate.leave({ identity: identity.token }).then(onGone, onGone)
   }
 }

@@ -1,4 +1,4 @@
-/** A session whose target is a VNC desktop. */
+/** Opens a session whose target is a VNC desktop. */
 
 import { type DesktopOpeningOptions, openDesktop } from '../desktop/opening.ts'
 import type { Choice, Refusal } from '../desktop/target-choice.ts'
@@ -9,13 +9,13 @@ export interface OpeningOptions extends DesktopOpeningOptions {
   isShared: boolean
 }
 
-/** A session whose target is there. */
+/** A session with an open target. */
 export interface Opened {
   session: VncSession
   target: VncTarget
 }
 
-/** As `openDesktop`. */
+/** See `openDesktop`. */
 export function openSession(
   options: OpeningOptions,
   choice: Choice,

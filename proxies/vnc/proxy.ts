@@ -1,4 +1,4 @@
-/** The VNC proxy as the broker starts it: its listener, and the connections of those who have signed in. */
+/** The VNC proxy as the broker starts it: its listener, and the connections of signed-in users. */
 import type { Gate } from '../../src/contract/gate.ts'
 import type { Connections, ProxyConnection } from '../session/connections.ts'
 import { VncConnection } from './connection.ts'
@@ -10,7 +10,7 @@ export interface VncProxyOptions {
   gate: Gate
   connections: Connections
   security: VncFrontSecurity
-  /** The name that the bastion shows itself by. */
+  /** The name that the bastion shows. */
   bastion: string
   loginGraceMs: number
 }
@@ -40,17 +40,17 @@ export class VncProxy {
     return this.#front.listen(host, port)
   }
 
-  /** For connections from now on. */
+  /** Applies to new connections. */
   set security(security: VncFrontSecurity) {
     this.#front.security = security
   }
 
-  /** Takes no more connections, and drops those that have not signed in. */
+  /** Accepts no more connections, and drops those that have not signed in. */
   close(): void {
     this.#front.close()
   }
 
-  /** Drops every connection that is left. */
+  /** Drops every remaining connection. */
   destroy(): void {
     this.#front.destroy()
   }

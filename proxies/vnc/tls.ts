@@ -1,4 +1,6 @@
-/** TLS within VeNCrypt: with a certificate as everywhere, or anonymous, which hides what is said and shows nobody. */
+/**
+ * TLS within VeNCrypt: with a certificate, or anonymous, which encrypts without authenticating the server.
+ */
 import {
   type ConnectionOptions,
   createSecureContext,
@@ -8,8 +10,8 @@ import {
 import { SERVER_TLS } from '../net/tls.ts'
 
 /**
- * Diffie-Hellman without any signature, which TLS 1.3 does not have; TigerVNC and gtk-vnc know some of these each. OpenSSL
- * takes them for no security at all.
+ * Unsigned Diffie-Hellman, which TLS 1.3 does not have; TigerVNC and gtk-vnc support some of these each.
+ * OpenSSL rates them at security level 0.
  */
 const ANONYMOUS = {
   ciphers:
@@ -19,17 +21,19 @@ const ANONYMOUS = {
 } as const
 
 /**
- * TLS 1.3 sends its tickets after the handshake, and TigerVNC's viewer (1.12) does not see what comes in one piece with
- * them, which is how the sign-in went. Node cannot leave them out. These of 1.2 have what 1.3 has.
+ * TLS 1.3 sends its tickets after the handshake, and TigerVNC's viewer (1.12) misses data that arrives in one
+ * piece with them: the result of the sign-in. Node cannot omit them. These ciphers of 1.2 match those of 1.3.
  */
 const WITH_CERTIFICATE = { maxVersion: 'TLSv1.2', ciphers: 'ECDHE+AESGCM:ECDHE+CHACHA20' } as const
 
-/** For viewers, by the certificate. Throws for files that do not go together. */
+/**
+ * Makes the context toward viewers, by the certificate. Throws if the certificate and the key do not match.
+ */
 export function certificateContext(files: Pick<SecureContextOptions, 'cert' | 'key'>): SecureContext {
   return createSecureContext({ ...SERVER_TLS, ...WITH_CERTIFICATE, ...files })
 }
 
-/** For viewers, without one. */
+/** Makes the context toward viewers, without a certificate. */
 export function anonymousContext(): SecureContext {
   return createSecureContext({ ...SERVER_TLS, ...ANONYMOUS, dhparam: 'auto' })
 }

@@ -1,6 +1,6 @@
 /**
- * A line that somebody types at a terminal of the bastion itself: the keys by which it is edited, and what to show
- * for each. A line without echo shows nothing.
+ * A line typed at one of the bastion's own terminal prompts: its editing keys, and the echo of each key. A
+ * line without echo shows nothing.
  */
 
 const CTRL_C = 0x03
@@ -10,7 +10,7 @@ const CTRL_U = 0x15
 const ESCAPE = 0x1b
 const DELETE = 0x7f
 
-/** `end`: Return; `leave`: Ctrl-C, or Ctrl-D where nothing is typed. */
+/** `end`: Return; `leave`: Ctrl-C, or Ctrl-D on an empty line. */
 export interface Key {
   show: string
   done?: 'end' | 'leave'
@@ -19,23 +19,23 @@ export interface Key {
 export class LineInput {
   readonly #maximum: number
   #line = ''
-  /** Inside an escape sequence of a cursor or function key, which a line has no use for. */
+  /** The state within an escape sequence of a cursor or function key; a line ignores those keys. */
   #escape: 'none' | 'begun' | 'sequence' = 'none'
   #lastWasReturn = false
 
-  /** At most so many UTF-16 units; what is typed beyond is dropped. */
+  /** `maximum`: UTF-16 units; input beyond it is dropped. */
   constructor(maximum: number) {
     this.#maximum = maximum
   }
 
-  /** What was typed; the next line begins empty. */
+  /** Returns the typed line, and begins an empty one. */
   take(): string {
     const line = this.#line
     this.#line = ''
     return line
   }
 
-  /** One character. */
+  /** Handles one character. */
   type(character: string, echo = true): Key {
     const code = character.codePointAt(0) ?? 0
     if (this.#escape !== 'none') {
@@ -76,13 +76,16 @@ export class LineInput {
   }
 }
 
-/** One character less; a line is not taken apart for it, or a paste of corrections would cost the broker seconds. */
+/**
+ * Removes the last character without splitting the whole line: a pasted run of corrections would cost the
+ * broker seconds.
+ */
 function withoutLast(line: string): string {
   const last = line.codePointAt(line.length - 2) ?? 0
   return line.slice(0, last > 0xffff ? -2 : -1)
 }
 
-/** Control and format characters, and lone surrogates, become `?`. */
+/** Replaces control and format characters and lone surrogates by `?`. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, '?')
 }

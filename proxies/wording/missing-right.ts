@@ -1,4 +1,4 @@
-/** What a user reads who lacks a right. */
+/** The text for a user without a right. */
 import type { Right } from '../../src/model/rights.ts'
 
 const MEANING: Record<Right, string> = {
@@ -30,7 +30,7 @@ const MEANING: Record<Right, string> = {
   RDP_AUDIO_INPUT: 'use your microphone',
 }
 
-/** The one line that the user reads when a right is missing. */
+/** Returns the line for a user that lacks this right. */
 export function missingRight(right: Right, device: string): string {
   return `you may not ${MEANING[right]} on ${device}: the right ${right} is missing`
 }

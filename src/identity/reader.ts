@@ -1,44 +1,26 @@
-/** Reads SSH's data types (RFC 4251 5) from bytes that anybody may have made up. */
+/** Reads keys, certificates and signatures, whose bytes anybody may have made up. */
 import type { Buffer } from 'node:buffer'
+import { WireReader } from '../ssh-wire/reader.ts'
 
-export class Reader {
-  readonly #bytes: Buffer
+export class Reader extends WireReader<Buffer> {
   readonly #fail: (message: string) => Error
-  #at = 0
 
-  /** `fail` makes the error that is thrown when the bytes end early; its message reads `is cut short`. */
+  /** `fail` makes the error from words such as `is cut short`. */
   constructor(bytes: Buffer, fail: (message: string) => Error) {
-    this.#bytes = bytes
+    super(bytes)
     this.#fail = fail
   }
 
   get atEnd(): boolean {
-    return this.#at === this.#bytes.length
+    return this.remaining === 0
   }
 
   /** How many bytes have been read. */
   get at(): number {
-    return this.#at
+    return this.offset
   }
 
-  byte(): number {
-    return this.#take(1)[0]!
-  }
-
-  uint32(): number {
-    return this.#take(4).readUInt32BE()
-  }
-
-  uint64(): bigint {
-    return this.#take(8).readBigUInt64BE()
-  }
-
-  /** A view, not a copy. */
-  string(): Buffer {
-    return this.#take(this.uint32())
-  }
-
-  /** All that is left, as strings one behind the other; at most `max` of them. */
+  /** Reads the rest as strings, one behind the other; at most `max` of them. */
   strings(max: number): Buffer[] {
     const found: Buffer[] = []
     while (!this.atEnd) {
@@ -48,14 +30,11 @@ export class Reader {
     return found
   }
 
-  /** Throws unless all has been read. */
-  end(): void {
-    if (!this.atEnd) throw this.#fail('is longer than its fields')
+  protected tooShort(): Error {
+    return this.#fail('is cut short')
   }
 
-  #take(length: number): Buffer {
-    if (this.#bytes.length - this.#at < length) throw this.#fail('is cut short')
-    this.#at += length
-    return this.#bytes.subarray(this.#at - length, this.#at)
+  protected tooLong(): Error {
+    return this.#fail('is longer than its fields')
   }
 }

@@ -41,8 +41,7 @@ export const MAX_DYNAMIC_CHANNEL_NAME = 128
 
 /**
  * Dynamic channels that no list may allow: pictures that the recording would miss (MS-RDPEGFX, MS-RDPEVOR,
- * MS-RDPEGT), channels that need a right, and devices that the bastion does not support (sound, drives, USB,
- * cameras).
+ * MS-RDPEGT), and channels that need a right or are not supported (sound, drives, USB, cameras).
  */
 const NOT_LISTED =
   /^(Microsoft::Windows::RDS::(Graphics|Video|Geometry|CoreInput|Input|Remote|Auth)|AUDIO_|URBDRC$|RDCamera|FileRedirectorChannel$|(rdpdr|rdpsnd|cliprdr|drdynvc|rail)$)/i

@@ -25,6 +25,7 @@ export const TIERS: readonly Tier[] = [
       'src/audit/events': { isPure: true, may: [] },
       'src/drawing': { isPure: true, may: [] },
       'src/model': { isPure: true, may: [] },
+      'src/ssh-wire': { isPure: true, may: [] },
       'src/threads': { may: [] },
       'recordings/container': { may: ['src/model'] },
       'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/model'] },
@@ -54,7 +55,7 @@ export const TIERS: readonly Tier[] = [
     rooms: {
       'proxies/rdp/codec': { isPure: true, may: ['proxies/bytes'] },
       'proxies/rdp/gss': { isPure: true, may: ['src/model'] },
-      'proxies/ssh/codec': { isPure: true, may: ['proxies/bytes', 'src/model'] },
+      'proxies/ssh/codec': { isPure: true, may: ['proxies/bytes', 'src/model', 'src/ssh-wire'] },
       'proxies/vnc/codec': { isPure: true, may: ['proxies/bytes'] },
       'proxies/vnc/security': { isPure: true, may: ['proxies/bytes', 'src/model'] },
       'proxies/rdp/channels': { isPure: true, may: ['proxies/bytes', 'proxies/rdp/codec'] },
@@ -359,7 +360,7 @@ export const TIERS: readonly Tier[] = [
       'src/sockets': { may: ['src/contract'] },
       'src/store': { may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations'] },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
-      'src/identity': { may: ['src/dns', 'src/model', 'src/store'] },
+      'src/identity': { may: ['src/dns', 'src/model', 'src/ssh-wire', 'src/store'] },
       'src/vault': { may: ['src/model', 'src/store', 'src/store/engine'] },
       'src/audit': {
         may: ['recordings/container', 'src/audit/events', 'src/model', 'src/store', 'src/vault'],

@@ -228,7 +228,8 @@ test('a thousand lines in a second leave a bounded number of events, and one tha
   const omitted = commands.flatMap(({ reason }) =>
     Number(/^(\d+) command line/.exec(String(reason))?.[1] ?? []),
   )
-  const told = commands.filter(({ object }) => object !== undefined)
+  // A line without timely output is logged without its text.
+  const told = commands.filter(({ reason }) => !/^\d+ command line/.test(String(reason)))
   expect(told.length).toBeLessThan(200)
   const sum = omitted.reduce((total, count) => total + count, 0)
   const frames = fieldsOf(await framesOf(bastion.broker, id), 'command')

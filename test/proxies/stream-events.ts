@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 
 export type Event = [kind: string, ...values: unknown[]]
 
-/** Adds to the list; data that follows data is one event, for where chunks end means nothing. */
+/** Adds to the list; data after data becomes one event, because the ends of chunks mean nothing. */
 export function keep(events: Event[], kind: string, ...values: unknown[]): void {
   const last = events.at(-1)
   if (kind === 'data' && last?.[0] === 'data') last[1] = `${last[1]}${values[0]}`

@@ -59,6 +59,15 @@ describe('a recording that a disk error has left open at the end of its session'
   }
   const torn = (bytes: Buffer) => bytes.subarray(0, -200)
 
+  test('is looked for where a session ended in order, and its recording failed without a digest', async () => {
+    await ended(1, torn)
+    await here.session(2, { result: 'lost', recording: failed })
+    await here.session(3, { recording: { ...failed, digest: 'd1' } })
+    await here.session(4)
+    await here.session(5, {}, { open: true })
+    expect((await here.store.sessions.unsealed()).map(({ id }) => id)).toEqual([idOf(1)])
+  })
+
   test('is sealed at the next start, and all else of the session stays as it was told', async () => {
     const path = await ended(1, torn)
     const before = await here.store.sessions.find(idOf(1))

@@ -1,15 +1,15 @@
-/** Which pixels the other side does not have yet: rectangles that do not overlap. */
+/** The pixels that the viewer does not have yet, as rectangles that do not overlap. */
 import { intersection, joined, type Rectangle } from './scene.ts'
 
-/** Above that they are joined, and some pixels are sent that are there already. */
+/** More rectangles than this are joined, at the price of sending some pixels again. */
 const MAX_PARTS = 64
-/** Pixels that one band has at most, where a row has not more. */
+/** Pixels of a band, at most, unless a single row has more. */
 const BAND_PIXELS = 128 * 1024
 
 export class Damage {
   #parts: Rectangle[] = []
 
-  /** How many there are. */
+  /** The number of rectangles. */
   get parts(): number {
     return this.#parts.length
   }
@@ -23,7 +23,7 @@ export class Damage {
     this.#parts = []
   }
 
-  /** What of it lies inside the area, which it has no more afterwards. */
+  /** Removes the damage inside the area, and returns it. */
   take(area: Rectangle): Rectangle[] {
     const taken = this.#parts.flatMap((part) => intersection(part, area) ?? [])
     this.#parts = this.#parts.flatMap((part) => without(part, area))
@@ -31,7 +31,7 @@ export class Damage {
   }
 }
 
-/** What of the box is not in the other one. */
+/** Returns the parts of the box outside of the other one. */
 function without(box: Rectangle, other: Rectangle): Rectangle[] {
   const common = intersection(box, other)
   if (!common) return [box]
@@ -46,7 +46,7 @@ function without(box: Rectangle, other: Rectangle): Rectangle[] {
   ].filter(({ width, height }) => width > 0 && height > 0)
 }
 
-/** The same area, in pieces of whole rows that are drawn and sent one at a time. */
+/** Splits an area into bands of whole rows, which are drawn and sent one at a time. */
 export function bandsOf({ left, top, width, height }: Rectangle): Rectangle[] {
   const rows = Math.max(1, Math.floor(BAND_PIXELS / width))
   const bands: Rectangle[] = []

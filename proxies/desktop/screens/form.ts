@@ -1,4 +1,4 @@
-/** Questions with a line for each answer: a sign-in, a login at a target, a further factor. */
+/** Forms with one line per answer: the sign-in, a login at a target, a second factor. */
 
 import type { Challenge, Logon, LogonQuestion } from '../../../src/contract/gate.ts'
 import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
@@ -10,9 +10,9 @@ import { cut, wrapped } from './words.ts'
 
 export interface FormField {
   label: string
-  /** false: what is typed shows as dots. */
+  /** False if the input shows as dots. */
   echo: boolean
-  /** There already. */
+  /** The initial value. */
   value?: string
 }
 
@@ -22,9 +22,9 @@ export interface FormOptions {
   user?: string
   heading: string
   text?: string
-  /** What was wrong with the last answers. */
+  /** The error in the last answers. */
   flaw?: string
-  /** Shown as far as there is room for them; all of them are answered. */
+  /** Shown as far as there is room; all of them are answered. */
   fields: readonly FormField[]
   button: string
 }
@@ -34,13 +34,13 @@ export type FormOutcome = { answers: string[] } | 'cancelled'
 const COLUMNS = 56
 const MAX_LINES = 6
 const FIELD = LINE + FIELD_HEIGHT + GAP
-/** One more than there may be, so that the gate sees that it is too long and says so. */
+/** One more than the limit, so that the gate sees that the answer is too long and reports it. */
 const MAX_ANSWER = MAX_TYPED_PASSWORD_BYTES + 1
 
 export class FormScreen extends DrawnScreen<FormOutcome> {
   readonly #options: FormOptions
   readonly #fields: readonly TextField[]
-  /** Of the fields and, after them, the buttons: OK and Cancel. */
+  /** The index among the fields, followed by the buttons OK and Cancel. */
   #focus: number
   #places: readonly Rectangle[] = []
 
@@ -85,7 +85,7 @@ export class FormScreen extends DrawnScreen<FormOutcome> {
     this.#focus = (this.#focus + steps + places) % places
   }
 
-  /** On to the next field; at the last one, or on the button, that is all. */
+  /** Moves to the next field; on the last one, or on the button, submits. */
   #enter(): void {
     if (this.#focus < this.#fields.length - 1) this.#move(1)
     else if (this.#focus === this.#fields.length + 1) this.finish('cancelled')
@@ -139,7 +139,7 @@ export class FormScreen extends DrawnScreen<FormOutcome> {
   }
 }
 
-/** A further factor's round of questions. */
+/** The form for one round of a second factor. */
 export function challengeForm(
   { bastion, user, challenge }: { bastion: string; user?: string; challenge: Challenge },
   size: Size,
@@ -161,15 +161,15 @@ export function challengeForm(
 export interface SignInOptions {
   /** The bastion's name. */
   bastion: string
-  /** What their client has said already. */
+  /** The login that the client has sent already. */
   login?: string
-  /** What was wrong with the last answers. */
+  /** The error in the last answers. */
   flaw?: string
-  /** What their keyboard is taken to be: nobody sees what they type as a password. */
+  /** The assumed keyboard layout, since a typed password is not visible. */
   keyboard?: string
 }
 
-/** Who somebody is at the bastion. */
+/** The form of the sign-in at the bastion. */
 export function signInForm({ bastion, login = '', flaw, keyboard }: SignInOptions, size: Size): FormScreen {
   return new FormScreen(
     {
@@ -187,13 +187,13 @@ export function signInForm({ bastion, login = '', flaw, keyboard }: SignInOption
   )
 }
 
-/** The answers of a `signInForm`. */
+/** Returns the answers of a `signInForm`. */
 export function signInOf(answers: readonly string[]): { login: string; password: string } {
   const [login = '', password = ''] = answers
   return { login, password }
 }
 
-/** What somebody logs in with at a target where no stored account is used. */
+/** The form for a login at a target without a stored account. */
 export function logonForm(
   { bastion, user, question }: { bastion: string; user?: string; question: LogonQuestion },
   size: Size,
@@ -217,7 +217,7 @@ export function logonForm(
   )
 }
 
-/** The answers of a `logonForm`. */
+/** Returns the answers of a `logonForm`. */
 export function logonOf(question: LogonQuestion, answers: readonly string[]): Logon {
   const password = answers.at(-1) ?? ''
   return question.login === undefined ? { login: answers[0] ?? '', password } : { password }

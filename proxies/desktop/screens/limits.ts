@@ -1,8 +1,8 @@
-/** The numbers that bound what the bastion's own screens on a desktop wait for. */
+/** Bounds on the bastion's own screens on a desktop. */
 
-/** How long the notice that a session is recorded is shown, where nobody presses a key. */
+/** How long the notice of recording is shown unless the user presses a key. */
 export const NOTICE_SECONDS = 3
-/** Logins at the target that are refused, each shown to it once, before the user is. */
+/** Logins refused by the target, each shown to the user, before the user is refused. */
 export const MAX_LOGON_REFUSALS = 3
-/** How long these screens stay where nobody touches a key or the pointer. */
+/** How long these screens stay without input. */
 export const OWN_SCREENS_MS = 600_000

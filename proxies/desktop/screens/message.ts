@@ -1,4 +1,4 @@
-/** A message with one button: why something was refused, what happened, or that the session is recorded. */
+/** A message with one button: a refusal, an event, or the notice of recording. */
 import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
 import { BUTTON_HEIGHT, button, buttonRow, panel } from './parts.ts'
 import type { Rectangle, Scene } from './scene.ts'
@@ -13,27 +13,27 @@ export interface MessageOptions {
   text: string
   tone: 'plain' | 'failure' | 'recording'
   button: string
-  /** It closes by itself after so many seconds. */
+  /** Seconds until it closes by itself. */
   seconds?: number
-  /** What the countdown says is going to happen: `goes on`, `closes`. */
+  /** The action that the countdown announces: `goes on`, `closes`. */
   after?: string
-  /** It comes in the middle of something else: who is typing just then has not read it. */
+  /** Set if it interrupts the user: keys typed at that moment were not meant for it. */
   isSudden?: boolean
 }
 
-/** After a sudden one keys and clicks count when there were none for so long. */
+/** Idle time before keys and clicks count on a sudden message. */
 const QUIET_MS = 1_000
 const COLUMNS = 64
 const MAX_LINES = 20
-/** Seconds in which a message is read. */
+/** Time to read a message, in seconds. */
 export const MESSAGE_SECONDS = 60
 
-/** Any key closes it, and a click anywhere. */
+/** Closes on any key or click. */
 export class MessageScreen extends DrawnScreen<'closed'> {
   readonly #options: MessageOptions
   #began: number | undefined
   #now = 0
-  /** Since when there were no keys and clicks. */
+  /** The time of the last ignored key or click. */
   #quietFrom: number | undefined
 
   constructor(options: MessageOptions, size: Size) {
@@ -61,7 +61,7 @@ export class MessageScreen extends DrawnScreen<'closed'> {
     if (this.#left === 0) this.finish('closed')
   }
 
-  /** Whole seconds until it closes; undefined: it stays. */
+  /** Returns the whole seconds until it closes, or undefined if it stays. */
   get #left(): number | undefined {
     const { seconds } = this.#options
     if (seconds === undefined) return undefined
@@ -97,7 +97,7 @@ export class MessageScreen extends DrawnScreen<'closed'> {
   }
 }
 
-/** Why there is no session, or none any more. */
+/** The reason for a session that failed or has ended. */
 export function failureMessage(
   options: Pick<MessageOptions, 'bastion' | 'user' | 'heading' | 'text' | 'isSudden'>,
   size: Size,
@@ -105,7 +105,7 @@ export function failureMessage(
   return new MessageScreen({ ...options, tone: 'failure', button: 'Close', seconds: MESSAGE_SECONDS }, size)
 }
 
-/** The message of the day: it goes on when somebody has had the time to read it. */
+/** The message of the day, which closes after a time to read it. */
 export function dayMessage(
   { bastion, user, text }: { bastion: string; user: string; text: string },
   size: Size,
@@ -125,7 +125,7 @@ export function dayMessage(
   )
 }
 
-/** Before a desktop: `seconds` go by, or somebody presses a key. */
+/** The notice before a desktop: closes after `seconds`, or on a key. */
 export function recordedNotice(
   { bastion, user, target, seconds }: { bastion: string; user: string; target: string; seconds: number },
   size: Size,

@@ -1,4 +1,4 @@
-/** The few colours of the bastion's own screens: a pixel of theirs is a place in this table. */
+/** The few colours of the bastion's own screens: each of their pixels is an index into this table. */
 
 const COLOURS = {
   backdrop: 0x22303c,
@@ -10,7 +10,7 @@ const COLOURS = {
   muted: 0x55646f,
   line: 0xb9c3ca,
   field: 0xffffff,
-  /** What has the focus, and the selected line. */
+  /** The focused element, and the selected line. */
   focus: 0x0b63a8,
   focusText: 0xffffff,
   button: 0xdde3e7,
@@ -20,13 +20,13 @@ const COLOURS = {
 
 export type ColourName = keyof typeof COLOURS
 
-/** The place of each colour. */
+/** The index of each colour. */
 export const COLOUR = Object.fromEntries(Object.keys(COLOURS).map((name, place) => [name, place])) as Record<
   ColourName,
   number
 >
 
-/** Three bytes each: red, green, blue. */
+/** Three bytes per colour: red, green, blue. */
 export const PALETTE: Uint8Array = Uint8Array.from(
   Object.values(COLOURS).flatMap((rgb) => [(rgb >> 16) & 0xff, (rgb >> 8) & 0xff, rgb & 0xff]),
 )

@@ -1,4 +1,4 @@
-/** What screens are put together from: panels, buttons, and a line that is typed into. */
+/** The parts of a screen: panels, buttons, and input lines. */
 import { GLYPH_HEIGHT, GLYPH_WIDTH } from '../../../src/drawing/font.ts'
 import { printable } from '../../wording/line-input.ts'
 import type { Rectangle, Scene } from './scene.ts'
@@ -8,13 +8,16 @@ import { cut } from './words.ts'
 export const BUTTON_HEIGHT = GLYPH_HEIGHT + 10
 export const FIELD_HEIGHT = GLYPH_HEIGHT + 8
 
-/** A box in the middle of the body, as wide as so many characters and as high as that where there is room. */
+/**
+ * Returns a box in the middle of the body, of so many characters in width and of this height if there is
+ * room.
+ */
 export function panel(scene: Scene, body: Rectangle, columns: number, height: number): Rectangle {
   const width = Math.max(0, Math.min(body.width - 2 * GAP, columns * GLYPH_WIDTH + 4 * GAP))
   const fits = Math.max(0, Math.min(body.height - 2 * GAP, height))
   const box = {
     left: body.left + Math.floor((body.width - width) / 2),
-    // A little above the middle, where the eye looks for it.
+    // A little above the middle, where the eye expects it.
     top: body.top + Math.max(GAP, Math.floor(((body.height - fits) * 2) / 5)),
     width,
     height: fits,
@@ -31,7 +34,7 @@ export function button(scene: Scene, box: Rectangle, label: string, hasFocus: bo
   scene.text(left, box.top + 5, text, hasFocus ? 'focusText' : 'text')
 }
 
-/** Buttons beside each other that end at the right edge; the last one stands there. */
+/** Returns boxes for a row of buttons, the last one at the right edge. */
 export function buttonRow(labels: readonly string[], right: number, top: number): Rectangle[] {
   const boxes: Rectangle[] = []
   let end = right
@@ -43,14 +46,14 @@ export function buttonRow(labels: readonly string[], right: number, top: number)
   return boxes
 }
 
-/** A line that is typed into, with a caret. */
+/** An input line with a caret. */
 export class TextField {
   readonly #isSecret: boolean
   readonly #maximum: number
   #characters: string[]
   #caret: number
 
-  /** At most so many characters: what is typed beyond is dropped. */
+  /** `maximum`: characters; input beyond it is dropped. */
   constructor(maximum: number, isSecret = false, value = '') {
     this.#maximum = maximum
     this.#isSecret = isSecret
@@ -62,7 +65,7 @@ export class TextField {
     return this.#characters.join('')
   }
 
-  /** Whether the key means something in a line, with Home and End. */
+  /** Handles a key, and returns true if the line uses it, such as Home and End. */
   press(press: KeyPress): boolean {
     if ('text' in press) {
       const room = this.#maximum - this.#characters.length
@@ -100,7 +103,7 @@ export class TextField {
     this.#caret = 0
   }
 
-  /** `FIELD_HEIGHT` high; shows the part around the caret. */
+  /** Draws the part around the caret, `FIELD_HEIGHT` high. */
   draw(scene: Scene, box: Rectangle, hasFocus: boolean): void {
     scene.fill(box, 'field')
     scene.outline(box, hasFocus ? 'focus' : 'line', hasFocus ? 2 : 1)

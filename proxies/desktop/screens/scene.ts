@@ -1,6 +1,6 @@
 /**
- * What a screen shows, as a list of boxes and lines of text from back to front. Two of them can be compared, and any
- * part can be drawn by itself, so that a screen of any size costs no memory for its pixels.
+ * The content of a screen, as boxes and lines of text from back to front. Two scenes can be compared, and any
+ * part can be drawn alone, so that a screen of any size needs no memory for its pixels.
  */
 import { Canvas } from '../../../src/drawing/canvas.ts'
 import { GLYPH_HEIGHT, GLYPH_WIDTH } from '../../../src/drawing/font.ts'
@@ -15,31 +15,31 @@ export interface Rectangle {
 
 interface Item extends Rectangle {
   colour: number
-  /** Absent: a box filled with the colour. */
+  /** Absent if the item is a filled box. */
   text?: string
   isBold?: boolean
 }
 
-/** Rectangles that `changes` answers at most: more are joined. */
+/** Rectangles that `changes` returns at most: more are joined. */
 export const MAX_CHANGES = 16
 
-/** Units, in which everything is placed, are squares of `scale` pixels. */
+/** All positions are in units: squares of `scale` pixels. */
 export class Scene {
   readonly scale: number
-  /** Pixels. */
+  /** In pixels. */
   readonly area: Rectangle
-  /** Units. */
+  /** In units. */
   readonly width: number
   readonly height: number
   readonly #items = new Map<string, Item>()
 
-  /** Pixels. */
+  /** In pixels. */
   constructor(width: number, height: number) {
     this.scale = scaleOf(width, height)
     this.area = { left: 0, top: 0, width, height }
     this.width = Math.floor(width / this.scale)
     this.height = Math.floor(height / this.scale)
-    // One unit more each way: what is left over at the edges.
+    // One unit more in each direction, for the rest at the edges.
     this.fill({ left: 0, top: 0, width: this.width + 1, height: this.height + 1 }, 'backdrop')
   }
 
@@ -47,7 +47,7 @@ export class Scene {
     if (width > 0 && height > 0) this.#add({ left, top, width, height, colour: COLOUR[colour] })
   }
 
-  /** The edge of a box, `thickness` units inside it. */
+  /** Draws the edge of a box, `thickness` units wide, inside it. */
   outline({ left, top, width, height }: Rectangle, colour: ColourName, thickness = 1): void {
     this.fill({ left, top, width, height: thickness }, colour)
     this.fill({ left, top: top + height - thickness, width, height: thickness }, colour)
@@ -55,7 +55,7 @@ export class Scene {
     this.fill({ left: left + width - thickness, top, width: thickness, height }, colour)
   }
 
-  /** A line, each character as wide as the others; nothing is drawn behind it. */
+  /** Draws a line of text in characters of equal width, without a background. */
   text(left: number, top: number, text: string, colour: ColourName, isBold = false): void {
     const width = GLYPH_WIDTH * [...text].length
     if (width > 0) this.#add({ left, top, width, height: GLYPH_HEIGHT, colour: COLOUR[colour], text, isBold })
@@ -63,12 +63,12 @@ export class Scene {
 
   #add(item: Item): void {
     const key = `${item.left} ${item.top} ${item.width} ${item.height} ${item.colour} ${item.isBold} ${item.text}`
-    // The same again lies above what came between.
+    // An item drawn again moves to the front.
     this.#items.delete(key)
     this.#items.set(key, item)
   }
 
-  /** Pixels that differ are inside these, which are in pixels and inside the scene. */
+  /** Returns rectangles, in pixels, that contain all differences and lie inside the scene. */
   changes(before: Scene): Rectangle[] {
     if (before.area.width !== this.area.width || before.area.height !== this.area.height) return [this.area]
     const changed = [
@@ -78,7 +78,7 @@ export class Scene {
     return joined(changed.map(([, item]) => this.#pixels(item)).filter((box) => box !== undefined))
   }
 
-  /** Draws what lies in this part, which is in pixels: place 0, 0 of the canvas is its upper left corner. */
+  /** Draws this part, given in pixels: its upper left corner is at 0, 0 of the canvas. */
   paint(part: Rectangle): Canvas {
     const canvas = new Canvas(part.width, part.height)
     for (const item of this.#items.values()) {
@@ -106,13 +106,13 @@ export class Scene {
     return { left: left * scale, top: top * scale, width: width * scale, height: height * scale }
   }
 
-  /** undefined: it is outside. */
+  /** Returns the item's pixels, or undefined if they are outside of the scene. */
   #pixels(item: Item): Rectangle | undefined {
     return intersection(this.#boxOf(item), this.area)
   }
 }
 
-/** 1 where a screen is small, 2 on ordinary desktops, 4 at 3840 × 2160. */
+/** Returns 1 for small screens, 2 for ordinary desktops, 4 for 3840 × 2160. */
 function scaleOf(width: number, height: number): number {
   return 1 + Math.floor(Math.min(width / 1024, height / 720))
 }
@@ -136,7 +136,7 @@ function union(one: Rectangle, other: Rectangle): Rectangle {
   }
 }
 
-/** Those that touch the same rows become one, and the last ones too where there are too many. */
+/** Joins the rectangles that share rows, and the last ones too if there are too many. */
 export function joined(boxes: readonly Rectangle[]): Rectangle[] {
   const bands: Rectangle[] = []
   for (const box of [...boxes].sort((a, b) => a.top - b.top)) {

@@ -1,6 +1,7 @@
 /**
- * The bastion's own screens on a desktop: the list of targets, questions, messages. They are state machines: keys and
- * the pointer go in, changed rectangles and an outcome come out. Whoever shows one owns the connection and the clock.
+ * The bastion's own screens on a desktop: the list of targets, forms, messages. They are state machines: keys
+ * and the pointer go in, changed rectangles and an outcome come out. The code that shows a screen owns the
+ * connection and the clock.
  */
 import type { Canvas } from '../../../src/drawing/canvas.ts'
 import { GLYPH_HEIGHT, GLYPH_WIDTH } from '../../../src/drawing/font.ts'
@@ -22,10 +23,15 @@ export type NamedKey =
   | 'Home'
   | 'End'
 
-/** A key that goes down or repeats; modifiers alone are none. Text is what the layout makes of it, never with Ctrl or Alt held. */
+/**
+ * A key that goes down or repeats, except modifiers alone. Text depends on the layout, and never has Ctrl or
+ * Alt held.
+ */
 export type KeyPress = { text: string } | { key: NamedKey; shift?: boolean }
 
-/** Where the pointer is, in pixels, and whether its left button is held. `wheel`: steps down, negative ones up. */
+/**
+ * The pointer's position in pixels, and the state of its left button. `wheel`: steps down, negative for up.
+ */
 export interface PointerState {
   x: number
   y: number
@@ -39,42 +45,47 @@ export interface Size {
 }
 
 export interface Screen<Outcome = unknown> {
-  /** Pixels. */
+  /** In pixels. */
   readonly width: number
   readonly height: number
-  /** undefined: it goes on. What comes after an outcome changes nothing. */
+  /** Undefined while the screen is open. Input after an outcome has no effect. */
   readonly outcome: Outcome | undefined
   resize(size: Size): void
   key(press: KeyPress): void
   pointer(state: PointerState): void
-  /** Milliseconds of a clock that never goes back: to be told every second at least. */
+  /** `now`: milliseconds of a clock that never goes back. Called at least every second. */
   tick(now: number): void
-  /** What has changed since the last call, at first everything: a few rectangles of pixels inside the screen. */
+  /**
+   * Returns the changes since the last call, at first everything: a few rectangles of pixels inside the
+   * screen.
+   */
   takeDamage(): Rectangle[]
-  /** Draws that part of what `takeDamage` has answered for, in the colours of `PALETTE`. */
+  /** Draws a part of the rectangles that `takeDamage` has returned, in the colours of `PALETTE`. */
   paint(part: Rectangle): Canvas
 }
 
 /** Height of the bar at the top, in units. */
 const BAR = GLYPH_HEIGHT + 10
-/** Between things, in units. */
+/** The gap between elements, in units. */
 export const GAP = 8
 export const LINE = GLYPH_HEIGHT + 3
 
-/** What all of them share: the bar with the bastion's name, the pointer's clicks, what is drawn when. */
+/**
+ * The base of all screens: the bar with the bastion's name, the pointer's clicks, and the changes to draw.
+ */
 export abstract class DrawnScreen<Outcome> implements Screen<Outcome> {
   readonly #bastion: string
   readonly #user: string
   #size: Size
   #outcome: Outcome | undefined
-  /** What the other side has been told of. */
+  /** The scene that the viewer has. */
   #shown: Scene | undefined
   #scale = 1
   #isHeld = false
-  /** Where things are is not known since a change of size. */
+  /** Set after a resize, until the new positions are known. */
   #isStale = false
 
-  /** `user`: who has signed in, shown in the bar. */
+  /** `user`: the signed-in user, shown in the bar. */
   constructor({ bastion, user = '' }: { bastion: string; user?: string }, size: Size) {
     this.#bastion = bastion
     this.#user = user
@@ -152,14 +163,14 @@ export abstract class DrawnScreen<Outcome> implements Screen<Outcome> {
     this.#outcome ??= outcome
   }
 
-  /** Draws everything below the bar, and keeps where it is for clicks. */
+  /** Draws everything below the bar, and keeps the positions for clicks. */
   protected abstract compose(scene: Scene, body: Rectangle): void
   protected abstract pressed(press: KeyPress): void
-  /** In units, as the others. */
+  /** In units, like the methods below. */
   protected abstract clicked(at: { x: number; y: number }): void
-  /** The button is still held. */
+  /** Called while the button is held. */
   protected dragged(_at: { x: number; y: number }): void {}
-  /** The pointer is there without its button. */
+  /** Called for the pointer while its button is not held. */
   protected released(): void {}
   protected wheeled(_steps: number): void {}
   protected passed(_now: number): void {}

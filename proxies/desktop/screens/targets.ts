@@ -1,6 +1,7 @@
 /**
- * The list of a user's targets: what is typed searches it, Enter or a second click on a line chooses. Names were checked
- * when they were stored, descriptions are an administrator's free text: what is not printable is shown as `?`.
+ * The list of a user's targets: typing searches it, Enter or a second click on a line chooses. Names were
+ * checked when they were stored; descriptions are an administrator's free text, so characters that are not
+ * printable show as `?`.
  */
 
 import type { TargetEntry } from '../../../src/contract/gate.ts'
@@ -15,9 +16,9 @@ export interface TargetListOptions {
   bastion: string
   user: string
   targets: readonly TargetEntry[]
-  /** How many there are in all (TargetsAnswer). */
+  /** The number of all targets (TargetsAnswer). */
   total: number
-  /** Why the list is there again. */
+  /** The reason for showing the list again. */
   notice?: string
 }
 
@@ -25,7 +26,7 @@ export type TargetListOutcome = { choice: TargetEntry } | 'left'
 
 /** Characters of a search. */
 export const MAX_SEARCH = 128
-/** Lines that a step of the wheel moves. */
+/** Lines that one step of the wheel scrolls. */
 const WHEEL_LINES = 3
 const SCROLL_BAR = 12
 const ROW = LINE + 2
@@ -39,23 +40,23 @@ interface Point {
 export class TargetList extends DrawnScreen<TargetListOutcome> {
   readonly #options: TargetListOptions
   readonly #search = new TextField(MAX_SEARCH)
-  /** What is searched of each, from the first search on. */
+  /** The searched text of each target, from the first search on. */
   #texts: readonly string[] | undefined
-  /** What was searched for last, and what was found. */
+  /** The last search, and its results. */
   #searched = ''
   #found: readonly TargetEntry[]
   #selected = 0
   #top = 0
   #follows = true
-  /** Lines that there is room for. */
+  /** Lines that fit on the screen. */
   #page = 1
-  /** A line that was clicked, and nothing else since: a second click chooses it. */
+  /** A clicked line, until another input: a second click chooses it. */
   #clickedLine: number | undefined
   #isScrolling = false
   #rows = NOWHERE
   #scrollBar = NOWHERE
   #buttons: readonly Rectangle[] = []
-  /** Of all, so that the columns stay where they are. */
+  /** Of all targets, not only the shown ones, so that the columns do not move. */
   readonly #longestName: number
 
   constructor(options: TargetListOptions, size: Size) {
@@ -70,9 +71,9 @@ export class TargetList extends DrawnScreen<TargetListOutcome> {
     if ('text' in press || !this.#move(press.key)) this.#search.press(press)
   }
 
-  /** Whether the key is one of the list's own. */
+  /** Handles a key of the list, and returns false for others. */
   #move(key: string): boolean {
-    // What was typed since is searched first: the place of the selected line is one in what it finds.
+    // Applies the typed search first: the selected line is an index into its results.
     this.#results()
     switch (key) {
       case 'Enter':
@@ -141,7 +142,7 @@ export class TargetList extends DrawnScreen<TargetListOutcome> {
     this.#top = this.#first() + steps * WHEEL_LINES
   }
 
-  /** What the search has found: every word of it in the name or in the description. */
+  /** Returns the results of the search: every word of it occurs in the name or the description. */
   #results(): readonly TargetEntry[] {
     const search = this.#search.value.toLowerCase().trim()
     if (search === this.#searched) return this.#found
@@ -156,7 +157,7 @@ export class TargetList extends DrawnScreen<TargetListOutcome> {
     return this.#found
   }
 
-  /** The first line that is shown. */
+  /** Returns the first shown line. */
   #first(): number {
     return bounded(this.#top, this.#results().length - this.#page)
   }
@@ -166,7 +167,7 @@ export class TargetList extends DrawnScreen<TargetListOutcome> {
     this.#follows = true
   }
 
-  /** The selected line is shown, unless somebody has moved away from it since. */
+  /** Scrolls to the selected line, unless the user has scrolled away from it. */
   #follow(): void {
     const first = this.#first()
     this.#top = this.#follows ? bounded(first, this.#selected, this.#selected - this.#page + 1) : first
@@ -276,7 +277,7 @@ export class TargetList extends DrawnScreen<TargetListOutcome> {
     )
   }
 
-  /** All of the selected line, and how many there are. */
+  /** Draws the whole text of the selected line, and the number of targets. */
   #foot(scene: Scene, { left, top, width }: Rectangle): void {
     const columns = Math.floor(width / GLYPH_WIDTH)
     const entry = this.#results()[this.#selected]

@@ -1,4 +1,4 @@
-/** Something takes its time: a target is being reached, somebody has to agree. */
+/** A screen for a wait: for the connection to a target, or for an approval. */
 import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
 import { BUTTON_HEIGHT, button, buttonRow, panel } from './parts.ts'
 import type { Rectangle, Scene } from './scene.ts'
@@ -15,10 +15,10 @@ export interface WaitingOptions {
 
 const COLUMNS = 64
 const MAX_LINES = 12
-/** Places that the moving mark has. */
+/** Positions of the moving mark. */
 const STEPS = 8
 
-/** Escape and its button give up. Whoever shows it takes it away when the waiting is over. */
+/** Escape and its button cancel. The caller replaces the screen when the wait ends. */
 export class WaitingScreen extends DrawnScreen<'cancelled'> {
   readonly #heading: string
   #text: string
@@ -32,7 +32,7 @@ export class WaitingScreen extends DrawnScreen<'cancelled'> {
     this.#text = options.text
   }
 
-  /** Other words from now on. */
+  /** Changes the text. */
   say(text: string): void {
     this.#text = text
   }

@@ -1,17 +1,17 @@
-/** Text in lines of so many characters. */
+/** Fits text into lines of so many characters. */
 import { printable } from '../../wording/line-input.ts'
 
 const ELLIPSIS = '…'
 
-/** Printable, on one line, and no longer than that; what is missing at its end shows as "…". */
+/** Returns printable text on one line of at most so many characters, with "…" in place of a cut end. */
 export function cut(text: string, columns: number): string {
-  // Code units are enough to begin with: a name of megabytes is not taken apart for its first characters.
+  // Cut by code units first: a name of megabytes is not split into characters for its first ones.
   const characters = [...printable(text.slice(0, 2 * Math.max(0, columns) + 2))]
   if (characters.length <= columns) return characters.join('')
   return columns < 1 ? '' : `${characters.slice(0, columns - 1).join('')}${ELLIPSIS}`
 }
 
-/** Broken between words, in words that are longer than a line, and where the text has a line feed. */
+/** Breaks text between words, inside words longer than a line, and at line feeds. */
 export function wrapped(text: string, columns: number, maximum: number): string[] {
   const lines: string[] = []
   const width = Math.max(1, columns)

@@ -1,6 +1,6 @@
 /**
- * The client side toward a target that speaks RDP: the connection, TLS with a key that the gate knows, CredSSP where the
- * target has it, and what follows until the session begins.
+ * Connects to an RDP target: the socket, TLS with a key that the gate knows, CredSSP if the target has it,
+ * and the connection sequence up to the session.
  */
 import { randomBytes } from 'node:crypto'
 import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
@@ -27,24 +27,24 @@ import { RdpTarget } from './target.ts'
 import { TargetNla } from './target-nla.ts'
 
 const TPKT_HEADER = 4
-/** CHANNEL_OPTION_INITIALIZED, and that Windows shows what it sends as it is. */
+/** CHANNEL_OPTION_INITIALIZED, ENCRYPT_RDP and SHOW_PROTOCOL. */
 const CLIPBOARD: ChannelDefinition = { name: CLIPRDR, options: 0xc0200000 }
 
 export interface RdpBackOptions {
   gate: Pick<Gate, 'hostKey'>
-  /** Gives up; its reason is a text for the user. */
+  /** Aborts the attempt; its reason is a text for the user. */
   signal: AbortSignal
   client: ClientData
   info: ClientInfo
-  /** What the target is asked for: the visitor's channels by their index. */
+  /** Channels requested from the target, by the visitor's indexes. */
   channels: readonly ChannelDefinition[]
-  /** `relayed`: it resolves with the first message of licensing, which the client answers. */
+  /** With `relayed` it resolves at the first licensing message, which the client answers. */
   licensing: 'answered' | 'relayed'
-  /** What the target has said of where the session belongs. */
+  /** A redirection received from the target. */
   redirection?: Redirection
 }
 
-/** Throws TargetError, and CredentialRefusedError where it is the account that the target does not let in. */
+/** Throws TargetError, or CredentialRefusedError if the target refuses the account. */
 export async function openRdpTarget(session: OpenSession, options: RdpBackOptions): Promise<RdpTarget> {
   return await new Attempt(session, options).run()
 }
@@ -89,7 +89,7 @@ class Attempt {
   #logon(): TargetLogon {
     const found = this.#session.credentials.find(({ type }) => type === 'password')
     if (!found || !('password' in found)) {
-      throw new TargetError(`${this.#name} lets nobody in without a password, and the account has none here`)
+      throw new TargetError(`${this.#name} requires a password, and the account has none here`)
     }
     const logon = { ...splitLogin(this.#session.target.login), password: found.password }
     const flaw = logonFlaw(logon)
@@ -97,7 +97,7 @@ class Attempt {
     return logon
   }
 
-  /** NTLM is all that CredSSP is spoken with here. */
+  /** CredSSP is supported with NTLM only. */
   #protocols(): BackProtocol[] {
     const { security, ntlm } = this.#session.rdpOptions
     const usable = security.filter((protocol) => protocol !== 'credssp' || ntlm)
@@ -130,7 +130,7 @@ class Attempt {
   #target(stream: ByteStream, protocol: BackProtocol, logon: TargetLogon): RdpTarget {
     const { client, info, channels, licensing } = this.#options
     const { colourDepth, logonWait } = this.#session.rdpOptions
-    // 0: a target that has no logon, or none that it would say anything of.
+    // 0 disables the watch: for targets that have no logon or do not report it.
     const isWatched = protocol === 'tls' && logonWait > 0
     const asked = isWatched ? withClipboard(channels) : channels
     const clipboard = asked.findIndex(({ name }) => name === CLIPRDR)
@@ -156,7 +156,7 @@ class Attempt {
     return target
   }
 
-  /** What the user reads of it. */
+  /** Converts an error to one with a text for the user. */
   #explained(error: unknown): unknown {
     const name = this.#name
     if (error instanceof MalformedError) {
@@ -174,7 +174,7 @@ class Attempt {
   }
 }
 
-/** `DOMAIN\user`; one with @ goes as it is, and the target knows its domain by itself. */
+/** Splits `DOMAIN\user`. A login with @ stays whole, and the target finds its domain. */
 function splitLogin(login: string): { domain: string; login: string } {
   const at = login.indexOf('\\')
   return { domain: at < 0 ? '' : login.slice(0, at), login: login.slice(at + 1) }
@@ -192,13 +192,13 @@ function withClipboard(channels: readonly ChannelDefinition[]): readonly Channel
 async function negotiate(stream: ByteStream, negotiation: BackNegotiation): Promise<BackProtocol> {
   stream.write(negotiation.request)
   const header = await stream.read(TPKT_HEADER)
-  // Refuses a length that no answer has.
+  // Rejects a length that no response has.
   negotiation.receive(header)
   const chosen = negotiation.receive(await stream.read(header.readUInt16BE(2) - TPKT_HEADER))
   return chosen!
 }
 
-/** Until there is something that whoever takes the session over has to be told. */
+/** Resolves when there is the first event for the visitor. */
 async function begin(target: RdpTarget, nla: TargetNla | undefined): Promise<void> {
   const { stream, connection } = target
   connection.start()

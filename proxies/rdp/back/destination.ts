@@ -1,4 +1,4 @@
-/** Where a session goes: to its target, or where the target has sent it (MS-RDPBCGR 3.2.5.3.1). */
+/** A session's destination: its target, or the server that the target redirects to (MS-RDPBCGR 3.2.5.3.1). */
 import { lookup } from 'node:dns/promises'
 import { isFrom, sameAddress } from '../../../src/model/networks.ts'
 import { TargetError, wordsOf } from '../../wording/errors.ts'
@@ -7,29 +7,30 @@ import type { Redirection } from '../codec/redirection.ts'
 export interface Destination {
   host: string
   port: number
-  /** What the connection request begins with; without CR LF. */
+  /** First line of the connection request, without CR LF. */
   routingToken?: string
 }
 
 export interface Redirected {
-  /** What the user calls the target. */
+  /** The target's name for the user. */
   name: string
   target: Pick<Destination, 'host' | 'port'>
-  /** Networks of the policy, beside the target's own address. */
+  /** Networks allowed by the policy, beside the target's own address. */
   redirectTo: readonly string[]
 }
 
-/** The policy does not let a session be sent there. */
+/** The policy does not allow this redirection. */
 export class RedirectionRefusedError extends TargetError {
   override name = 'RedirectionRefusedError'
 }
 
-/** Bytes of a routing token that a connection request has room for. */
+/** Bytes of a routing token that fit in a connection request. */
 const TOKEN_LIMIT = 200
 
 /**
- * A token is for whoever is asked first, as before, and it finds the server that is meant; only without one its address is.
- * The account stays the session's own, whatever the target names. Throws TargetError for what the policy does not allow.
+ * With a token, connects to the target again, and the token leads to the server; otherwise connects to the
+ * given address. The account stays the session's own, whatever the redirection names. Throws TargetError if
+ * the policy does not allow it.
  */
 export async function destinationOf(
   { address, routingToken }: Redirection,
@@ -47,7 +48,7 @@ export async function destinationOf(
   )
 }
 
-/** One line of printable characters: with more, it could bring a negotiation of its own. */
+/** Accepts one line of printable characters: more could add a negotiation of its own to the request. */
 function tokenOf(routingToken: string, name: string): string {
   const token = routingToken.replace(/\r\n$/, '')
   if (/^[\x20-\x7e]+$/.test(token) && token.length <= TOKEN_LIMIT) return token

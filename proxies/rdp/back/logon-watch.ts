@@ -1,8 +1,8 @@
 /**
- * Whether the account is in, where the target was not asked by NLA: then it may have put its own sign-in screen before the
- * account's desktop, and nothing of the protocol says so. Signs that it is in are what the target says of a logon (Windows),
- * and a message of the clipboard: the program that sends it belongs to the account's session (rdpclip of Windows, chansrv of
- * xrdp). Until then nothing that the user types may reach the target.
+ * Detects whether the account is logged on if NLA has not proven it: the target may show its own sign-in
+ * screen before the account's desktop, and the protocol does not say so. Signs of a logon are Save Session
+ * Info (Windows) and a clipboard message, since the program that sends it runs in the account's session
+ * (rdpclip of Windows, chansrv of xrdp). Until then no user input may reach the target.
  */
 import { LOGON_ERROR, LOGON_NOTIFICATION, type SessionInfo } from '../codec/session-pdus.ts'
 import type { Update } from '../codec/updates.ts'
@@ -10,18 +10,18 @@ import { wordsOfErrorInfo } from '../connection/error-info.ts'
 import { wordsOfStatus } from '../credssp/status.ts'
 import { XrdpLogDetector } from './xrdp-log.ts'
 
-/** `refused`: a text for the user. */
+/** `refused` is a text for the user. */
 export type LogonJudgement = 'in' | { refused: string }
 
 export interface LogonWatchOptions {
-  /** What the user calls the target. */
+  /** The target's name for the user. */
   name: string
-  /** How long to wait for a sign. */
+  /** Seconds to wait for a sign. */
   seconds: number
 }
 
 export class LogonWatch {
-  /** Called once, with what has come first. */
+  /** Called once, with the first judgement. */
   onJudged: ((judgement: LogonJudgement) => void) | undefined
   readonly #options: LogonWatchOptions
   readonly #log = new XrdpLogDetector()
@@ -32,34 +32,34 @@ export class LogonWatch {
     this.#options = options
   }
 
-  /** What the user sends may go to the target. */
+  /** User input may be sent to the target. */
   get isIn(): boolean {
     return this.#judgement === 'in'
   }
 
-  /** From now on the target has its time. */
+  /** Starts the time limit. */
   start(): void {
     const { name, seconds } = this.#options
     this.#timer = setTimeout(
       () =>
         this.#refuse(
-          `${name} has not said within ${seconds} s that the account is logged in: most likely the user name or the password is wrong, or it asks for something before it lets anybody in`,
+          `${name} has not reported within ${seconds} s that the account is logged in: most likely the user name or the password is wrong, or it requires more before the logon`,
         ),
       seconds * 1000,
     )
   }
 
-  /** The session is over. */
+  /** Stops the time limit; called when the session ends. */
   stop(): void {
     clearTimeout(this.#timer)
   }
 
-  /** A program of the account's session has spoken. */
+  /** A program of the account's session has sent data. */
   sessionSpoke(): void {
     this.#judge('in')
   }
 
-  /** Of the picture, until it is judged. Throws MalformedError. */
+  /** Checks an update of the picture, until judged. Throws MalformedError. */
   update(update: Update): void {
     if (this.#judgement !== undefined || !this.#log.update(update)) return
     this.#refuse(
@@ -67,18 +67,18 @@ export class LogonWatch {
     )
   }
 
-  /** Save Session Info. */
+  /** Handles Save Session Info. */
   sessionInfo(info: SessionInfo): void {
     if (info.kind === 'logon') this.#judge('in')
     if (info.kind === 'logon-error') this.#notified(info)
   }
 
-  /** Set Error Info. */
+  /** Handles Set Error Info. */
   errorInfo(code: number): void {
     if (code !== 0) this.#refuse(`${this.#options.name} refused the logon: ${wordsOfErrorInfo(code)}`)
   }
 
-  /** Of a logon that goes on or fails; the type is a notification, or an NTSTATUS (2.2.10.1.1.4.1.1). */
+  /** Handles a logon in progress or failed. `type` is a notification or an NTSTATUS (2.2.10.1.1.4.1.1). */
   #notified({ type, data }: { type: number; data: number }): void {
     const { name } = this.#options
     switch (type) {
@@ -86,14 +86,14 @@ export class LogonWatch {
         return
       case LOGON_NOTIFICATION.bumpOptions:
       case LOGON_NOTIFICATION.reconnectOptions:
-        // It asks somebody whose password it has taken which session is meant.
+        // The target asks which session to use, after it has accepted the password.
         this.#judge('in')
         return
       case LOGON_NOTIFICATION.noPermission:
         this.#refuse(`${name} refused the logon: the account has no right to log in by remote desktop`)
         return
       case LOGON_NOTIFICATION.disconnectRefused:
-        this.#refuse(`${name} refused the logon: somebody else is logged in there and would not leave`)
+        this.#refuse(`${name} refused the logon: another user is logged in there and did not agree to leave`)
         return
       case LOGON_NOTIFICATION.sessionTerminate:
         this.#refuse(`${name} refused the logon: it ends the session`)

@@ -1,4 +1,4 @@
-/** What the bastion is called where RDP asks for the name of the client's computer. */
+/** The bastion's name where RDP requires the name of the client's computer. */
 import { hostname } from 'node:os'
 
 /** Characters of a NetBIOS name. */

@@ -1,4 +1,4 @@
-/** CredSSP toward a target over its connection (MS-CSSP): the account is proven before RDP begins. */
+/** CredSSP to a target over its connection (MS-CSSP): authenticates the account before RDP begins. */
 import type { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { ntHash } from '../../../src/model/ntlm-auth.ts'
@@ -15,9 +15,9 @@ import { OWN_NAME } from './own-name.ts'
 
 export interface TargetSignIn {
   logon: TargetLogon
-  /** As the target was dialled. */
+  /** The host as dialled. */
   host: string
-  /** What TLS has shown, in DER. */
+  /** The target's TLS certificate in DER. */
   certificate: Uint8Array
 }
 
@@ -46,7 +46,7 @@ export class TargetNla {
     })
   }
 
-  /** Throws CredSspError, also when the target closes instead of answering, and MalformedError. */
+  /** Throws MalformedError, or CredSspError, also if the target closes instead of responding. */
   async run(): Promise<void> {
     try {
       this.#stream.write(this.#client.start())
@@ -61,8 +61,8 @@ export class TargetNla {
   }
 
   /**
-   * The first byte of the target's after the sign-in, once RDP has begun: one who refuses what was handed over says so with
-   * another TSRequest in its place, or closes. Throws as `run`.
+   * Reads the target's first byte after CredSSP, once RDP has begun: a target that refuses the credentials
+   * sends another TSRequest instead, or closes. Throws as `run` does.
    */
   async first(): Promise<Buffer> {
     const first = await this.#bytes(1)
@@ -70,7 +70,7 @@ export class TargetNla {
     return first
   }
 
-  /** `begun`: its first byte, where that has been read. */
+  /** `begun` is the TSRequest's first byte, if already read. */
   async #request(begun?: Buffer): Promise<Buffer> {
     let ahead = begun
     return await readTsRequest({

@@ -1,4 +1,4 @@
-/** A target that has let the bastion in: its messages until somebody takes the session over, and from then on. */
+/** A connected target. Keeps its messages until a visitor takes over the session, then forwards them. */
 import { Buffer } from 'node:buffer'
 import type { ByteStream } from '../../net/byte-stream.ts'
 import type { BackConnection, BackVisitor } from '../connection/back-connection.ts'
@@ -8,11 +8,11 @@ import type { LogonWatch } from './logon-watch.ts'
 export interface RdpTargetOptions {
   stream: ByteStream
   protocol: BackProtocol
-  /** Whether the account is in; undefined: it has been proven. */
+  /** Watches for the logon. Absent if NLA has proven the account. */
   watch: LogonWatch | undefined
-  /** Where the clipboard is in the list of channels that the target was asked for. */
+  /** Index of the clipboard in the channels requested from the target. */
   clipboard: number | undefined
-  /** Channels from here on are the bastion's own. */
+  /** Channels from this index on are the bastion's own. */
   channels: number
 }
 
@@ -21,14 +21,14 @@ type Told = (visitor: BackVisitor) => void
 export class RdpTarget {
   readonly stream: ByteStream
   readonly protocol: BackProtocol
-  /** Until it says that the account is in, nothing that the user types may go to the target. */
+  /** No user input may be sent to the target until the watch reports the logon. */
   readonly watch: LogonWatch | undefined
   readonly #options: RdpTargetOptions
-  /** Takes what is to be sent; it goes to the stream later on. */
+  /** Receives the bytes to send; the callback writes them to the stream. */
   onSend: ((bytes: Uint8Array) => void) | undefined
   #connection: BackConnection | undefined
   #visitor: BackVisitor | undefined
-  /** What has come before there was a visitor: no more than one piece of what the stream has read. */
+  /** Messages received before there was a visitor: at most those of one chunk of the stream. */
   #kept: Told[] = []
   #hasEnded = false
 
@@ -43,32 +43,32 @@ export class RdpTarget {
     return this.#connection!
   }
 
-  /** Only once, before anything is received. */
+  /** Set once, before anything is received. */
   set connection(connection: BackConnection) {
     this.#connection = connection
   }
 
-  /** By NLA, which lets nobody in with a wrong password. */
+  /** The logon was proven by NLA. */
   get isLogonProven(): boolean {
     return this.watch === undefined
   }
 
-  /** The target has said that it ends the connection, whether there was a visitor to tell or not. */
+  /** The target has announced the end of the connection. */
   get hasEnded(): boolean {
     return this.#hasEnded
   }
 
-  /** Something has come that no visitor has been told. */
+  /** Messages wait for a visitor. */
   get hasKept(): boolean {
     return this.#kept.length > 0
   }
 
-  /** Bytes of the target's. Throws as BackConnection.receive. */
+  /** Receives bytes from the target. Throws as BackConnection.receive does. */
   receive(chunk: Uint8Array): void {
     this.connection.receive(chunk)
   }
 
-  /** What the connection writes. */
+  /** Sends bytes written by the connection. */
   send(bytes: Uint8Array): void {
     if (this.onSend) this.onSend(bytes)
     else this.stream.write(bytes)
@@ -78,13 +78,13 @@ export class RdpTarget {
     return this.#visitor
   }
 
-  /** Is told at once what has come before, in its order. */
+  /** Delivers the kept messages at once, in order. */
   set visitor(visitor: BackVisitor | undefined) {
     this.#visitor = visitor
     if (visitor) for (const tell of this.#kept.splice(0)) tell(visitor)
   }
 
-  /** What the connection tells. */
+  /** The visitor of the BackConnection. */
   get listener(): BackVisitor {
     return {
       license: (data) => this.#tell(data, (visitor, bytes) => visitor.license(bytes)),

@@ -1,22 +1,22 @@
 /**
- * xrdp tells of a logon that has failed by a window alone, its connection log, in place of the account's desktop. Nothing
- * but its place tells it from a desktop, which begins with all of the screen: a square at (10, 10), of 400 pixels a side or,
- * where 0.10 scales it, of more (xrdp_wm_show_log), on any screen that is larger.
+ * Detects xrdp's connection log. xrdp reports a failed logon only by this window, shown instead of the
+ * account's desktop. Only its place differs from a desktop, which first draws the whole screen: a square at
+ * (10, 10), with sides of 400 pixels or, if 0.10 scales it, more (xrdp_wm_show_log), on any larger screen.
  */
 import { ByteReader } from '../codec/reader.ts'
 import { UPDATE, type Update } from '../codec/updates.ts'
 
 const LOG = { left: 10, top: 10, least: 400 } as const
-/** Of a rectangle: its size, depth and flags; the length of its pixels follows. */
+/** Bytes of a rectangle after its position: size, depth and flags; the length of its pixels follows. */
 const REST = 8
 
 type Area = { left: number; top: number; right: number; bottom: number }
 
 export class XrdpLogDetector {
-  /** What has been drawn so far; undefined: nothing. */
+  /** The area drawn so far. Undefined if nothing was drawn. */
   #drawn: Area | undefined
 
-  /** Whether all that has been drawn, with this update, is the log. Throws MalformedError. */
+  /** Reports whether everything drawn so far, including this update, is the log. Throws MalformedError. */
   update({ code, data }: Update): boolean {
     if (code !== UPDATE.bitmap) return false
     const reader = new ByteReader(data, 'bitmap update')

@@ -1,9 +1,8 @@
 /**
- * The clipboard between a client and a target, held to rights: who may offer what, what is asked for, and what is
- * given. What is not allowed is answered here as its receiver would answer it, so that both peers stay in order: a
- * list of formats is taken and forgotten, a request is refused. Formats pass by a list of what they are; what passes is
- * told by its size and hash. Messages that pass are built anew: what nobody has read of them would be a way around the
- * rights.
+ * Filters the clipboard by rights. A message that is not allowed gets its receiver's response, so that both
+ * peers stay in step: a list of formats is acknowledged and dropped, a request is refused. Forwarded messages
+ * are rebuilt, since bytes that were not parsed could bypass the rights; their data is logged with size and
+ * hash.
  */
 import { Buffer } from 'node:buffer'
 import { createHash, type Hash, hash } from 'node:crypto'
@@ -53,13 +52,13 @@ import { FileParts } from './file-parts.ts'
 import { MessageStream } from './message-stream.ts'
 import { type FileList, OfferedFiles } from './offered-files.ts'
 
-/** Longer answers pass chunk by chunk where they are no text: pictures, and parts of files. */
+/** From this size, responses that are no text (pictures, parts of files) are forwarded chunk by chunk. */
 const HELD_ANSWER = 64 * 1024
-/** Of a large answer: its header, and the number of the request that parts of files answer. */
+/** Bytes needed to judge a large response: its header, and the streamId of a file response. */
 const LARGE_BEGIN = 12
-/** Requests that have not been answered; peers ask for one thing at a time. */
+/** Outstanding requests; peers send one at a time. */
 const PENDING_LIMIT = 256
-/** Bytes of an answer that tells a file's size: the request's number, and the size. */
+/** Bytes of a response with a file's size: streamId and size. */
 const SIZE_ANSWER = 12
 /** Bytes of a message's header. */
 const HEADER = 8
@@ -68,20 +67,20 @@ export interface ClipboardRights {
   /** From the client to the target. */
   up: boolean
   down: boolean
-  /** Files as well, in the directions that are allowed. */
+  /** Allows files too, in the allowed directions. */
   files: boolean
 }
 
 export interface ClipboardVisitor {
-  /** One side has put something on its clipboard that the other may not have, at all or as files. */
+  /** One side offered data that the other may not have, at all or as files. */
   denied(direction: Direction, what: 'clipboard' | 'files'): void
-  /** Text has been pasted, of so many bytes in UTF-8. */
+  /** Text was pasted; `bytes` is its size in UTF-8. */
   text(direction: Direction, text: string, bytes: number): void
-  /** Something else has been pasted, as what it is called; without a hash it did not come whole. */
+  /** Other data was pasted. `sha256` is absent if the data was incomplete. */
   data(direction: Direction, format: string, bytes: number, sha256: string | undefined): void
-  /** The names of files are known to the other side. */
+  /** The other side has received the names of these files. */
   files(direction: Direction, files: readonly ClipboardFile[]): void
-  /** So many bytes of one of those files have passed: all of it, or what it was until it ended. */
+  /** Bytes of one of those files were forwarded: all of it, or the part sent before the transfer ended. */
   transferred(direction: Direction, file: ClipboardFile, bytes: number): void
 }
 
@@ -91,17 +90,17 @@ export interface ClipboardFilterOptions {
   send: SendChunk
 }
 
-/** What one side has offered to the other. */
+/** One side's offer to the other. */
 interface Offer {
-  /** By their identifiers; empty: nothing, or nothing that the other may have. */
+  /** Names by identifier; empty if the other side may have none of the formats. */
   formats: Map<number, string>
-  /** Lists that have been passed on, and not been answered. */
+  /** Forwarded lists without a response yet. */
   lists: number
-  /** Formats that the other has asked for, as they were called then, and what list of files that would be. */
+  /** Formats requested by the other side, with their names and their list of files at that time. */
   asked: Asked[]
   files: OfferedFiles
   parts: FileParts
-  /** What passes piece by piece just now. */
+  /** The response that is being forwarded chunk by chunk. */
   passing: Passing | undefined
 }
 
@@ -112,7 +111,7 @@ interface Asked extends FormatName {
 interface Passing {
   label: string
   hash: Hash
-  /** Bytes that have passed, with the header. */
+  /** Bytes forwarded, including the header. */
   bytes: number
 }
 
@@ -129,7 +128,7 @@ export class ClipboardFilter {
   readonly #options: ClipboardFilterOptions
   readonly #streams: Record<Side, MessageStream>
   readonly #offers: Record<Side, Offer>
-  /** Whether its capabilities say that it has long names: xrdp writes such before it has been told anything. */
+  /** Long names announced in the capabilities. xrdp uses long names before any arrive. */
   readonly #longNames: Record<Side, boolean | undefined> = { client: undefined, target: undefined }
 
   constructor(options: ClipboardFilterOptions) {
@@ -142,12 +141,12 @@ export class ClipboardFilter {
     this.#streams = { client: this.#createStream('client'), target: this.#createStream('target') }
   }
 
-  /** A chunk with its header. Throws MalformedError. */
+  /** Receives a chunk with its header. Throws MalformedError. */
   receive(from: Side, chunk: Uint8Array): void {
     this.#streams[from].receive(chunk)
   }
 
-  /** Nothing more comes. */
+  /** Reports incomplete transfers; nothing is received afterwards. */
   close(): void {
     for (const from of ['client', 'target'] as const) {
       this.#offers[from].parts.end()
@@ -203,7 +202,7 @@ export class ClipboardFilter {
     }
   }
 
-  /** Answers in many chunks: the begin has their header, and nothing more is needed to know what becomes of them. */
+  /** Judges a response of several chunks by its first bytes, which hold all that is needed. */
   #judgeLarge(from: Side, begin: Uint8Array, length: number): 'hold' | 'pass' | 'drop' {
     if (length < HELD_ANSWER || begin.length < LARGE_BEGIN) return 'hold'
     const type = begin[0]! | (begin[1]! << 8)
@@ -214,11 +213,11 @@ export class ClipboardFilter {
     if (type !== CLIPBOARD_MESSAGE.formatDataResponse) return 'hold'
     const [asked] = this.#offers[from].asked
     if (asked && isTextFormat(asked.id) && CLIPBOARD_LIMIT < length) {
-      // More than can be looked at.
+      // Too large to inspect.
       this.#formatResponse(from, { ...message, flags: CLIPBOARD_FLAG.fail })
       return 'drop'
     }
-    // Texts, and the names of many files, are needed whole.
+    // Texts and lists of files are needed whole.
     if (asked && (isTextFormat(asked.id) || isFileList(asked))) return 'hold'
     const given = this.#formatResponse(from, message)
     if (!given) return 'drop'
@@ -226,7 +225,7 @@ export class ClipboardFilter {
     return 'pass'
   }
 
-  /** Of what passes piece by piece. */
+  /** Hashes and counts a chunk that is forwarded. */
   #piece(from: Side, data: Uint8Array, isLast: boolean): void {
     const { passing } = this.#offers[from]
     if (!passing) return
@@ -261,7 +260,7 @@ export class ClipboardFilter {
     return this.#options.rights[directionFrom(from)]
   }
 
-  /** What a side has said of its names holds: of lists of one kind the other would read other formats than were read here. */
+  /** Drops a change of the names: the receiver would then parse lists differently than this filter. */
   #capabilities(from: Side, body: Uint8Array): void {
     const capabilities = parseClipboardCapabilities(body)
     const longNames = ((capabilities?.flags ?? 0) & CLIPBOARD_CAPABILITY.longNames) !== 0
@@ -283,7 +282,7 @@ export class ClipboardFilter {
     }
     const kinds = formats.map(kindOfFormat)
     const allowed = formats.filter((_, at) => rights.files || kinds[at] === 'text' || kinds[at] === 'picture')
-    // Programs offer formats of their own beside a text, which nobody misses.
+    // Reports a denial only if the user loses something: programs offer private formats along with a text.
     const isMissed = kinds.includes('files') || (allowed.length === 0 && formats.length > 0)
     if (isMissed && !rights.files) visitor.denied(direction, 'files')
     for (const { id, name } of allowed) offer.formats.set(id, name)
@@ -292,7 +291,7 @@ export class ClipboardFilter {
     this.#pass(from, buildFormatList(allowed, this.#hasLongNames, message.flags))
   }
 
-  /** `from` asks for what the other side has offered. */
+  /** `from` requests data that the other side offered. */
   #formatRequest(from: Side, body: Uint8Array): void {
     const offer = this.#offers[otherSide(from)]
     const id = parseFormatRequest(body)
@@ -310,7 +309,7 @@ export class ClipboardFilter {
     if (!asked) return
     const { visitor } = this.#options
     const direction = directionFrom(from)
-    // Behind the end of a text nobody looks who pastes it, and nobody else either.
+    // Drops bytes after the end of a text, which neither the pasting program nor the log reads.
     const body = isTextFormat(asked.id) ? untilTerminator(asked.id, message.body) : message.body
     const text = clipboardText(asked.id, body)
     if (text !== undefined) visitor.text(direction, text, Buffer.byteLength(text))
@@ -323,7 +322,7 @@ export class ClipboardFilter {
     this.#pass(from, buildClipboard(CLIPBOARD_MESSAGE.formatDataResponse, CLIPBOARD_FLAG.ok, body))
   }
 
-  /** What was asked for, where the answer may pass: somebody has, and it holds something. */
+  /** Returns the request of this response, or undefined if there is none or the response is a failure. */
   #formatResponse(from: Side, { flags }: ClipboardMessage): Asked | undefined {
     const asked = this.#offers[from].asked.shift()
     if (!asked || !(flags & CLIPBOARD_FLAG.fail)) return asked
@@ -331,7 +330,7 @@ export class ClipboardFilter {
     return undefined
   }
 
-  /** `from` asks for a part of a file that the other side has offered. */
+  /** `from` requests a part of a file that the other side offered. */
   #fileRequest(from: Side, body: Uint8Array): void {
     const { rights } = this.#options
     const side = otherSide(from)
@@ -352,7 +351,7 @@ export class ClipboardFilter {
     if (kind) this.#pass(from, buildClipboard(type, CLIPBOARD_FLAG.ok, given))
   }
 
-  /** As `#formatResponse`, of so many bytes of a file, or of its size. */
+  /** As `#formatResponse`, for a part of a file or for its size. */
   #fileResponse(
     from: Side,
     { flags, body }: ClipboardMessage,
@@ -370,7 +369,7 @@ export class ClipboardFilter {
     return asked.kind
   }
 
-  /** `from` keeps the other side from forgetting a list of files, or does so no longer. */
+  /** `from` locks or unlocks a list of files of the other side. */
   #lock(from: Side, type: number, id: number): void {
     const side = otherSide(from)
     const { files } = this.#offers[side]
@@ -380,18 +379,18 @@ export class ClipboardFilter {
   }
 }
 
-/** Of an answer that says no more than whether it went well. */
+/** Reduces a response's flags to success or failure. */
 const resultOf = (flags: number): number =>
   flags & CLIPBOARD_FLAG.fail ? CLIPBOARD_FLAG.fail : CLIPBOARD_FLAG.ok
 
-/** Counts one more list that waits for an answer; false: there are too many. */
+/** Counts a list that awaits its response. Returns false if there are too many. */
 function put(offer: Offer): boolean {
   if (offer.lists === PENDING_LIMIT) return false
   offer.lists++
   return true
 }
 
-/** Counts one that has been answered; false: nobody waits. */
+/** Counts a response to a list. Returns false if none is outstanding. */
 function take(offer: Offer): boolean {
   if (offer.lists === 0) return false
   offer.lists--

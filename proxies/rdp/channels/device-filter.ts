@@ -1,8 +1,8 @@
 /**
- * Devices that a client shares with a target, held to rights: those of a kind that is not allowed are never announced,
- * and requests for what has not been announced are refused. What is done to files on drives is told, and how much went
- * to printers, through ports and to cards: by what passes, whatever the peers say of its success. What belongs to no
- * message that is known does not pass.
+ * Filters a client's shared devices by rights: devices that are not allowed are never announced, and requests
+ * for devices that were not announced are refused. Logs operations on files of drives, and the bytes
+ * forwarded to printers, ports and cards, whatever status the peers report. Drops bytes outside known
+ * messages.
  */
 import {
   buildDevices,
@@ -36,22 +36,22 @@ import { ByteReader } from '../codec/reader.ts'
 import { type Direction, otherSide, type SendChunk, type Side, sendMessage } from './direction.ts'
 import { MessageStream } from './message-stream.ts'
 
-/** Devices of one session, and requests that have not been answered. */
+/** Devices per session. */
 const DEVICES_LIMIT = 256
 const PENDING_LIMIT = 4096
-/** Files on drives, jobs of printers and ports that are open, or being opened, at once. */
+/** Files on drives, print jobs and ports that are open or being opened. */
 const FILES_LIMIT = 4096
-/** Characters of a path, of which Windows has 260 as a rule, and of all that are kept: more are refused. */
+/** Characters of a path (Windows usually allows 260), and of all paths kept. */
 const PATH_LIMIT = 2048
 const PATHS_LIMIT = 1024 * 1024
 
-/** Before a message's body, and before the details of a request and of an answer in it. */
+/** Bytes before a message's body, and before the details of a request and of a response in it. */
 const HEAD = { message: 4, request: 20, answer: 12 } as const
-/** A printer's number, and a flag. */
+/** Bytes of the packet's body: a printer's id and a flag. */
 const XPS_LENGTH = 8
-/** What goes to a client's settings of printers, and comes from them, is told of under this name. */
+/** Data to and from a client's printer settings is logged under this name. */
 const SETTINGS = { type: DEVICE_TYPE.printer, name: 'printer settings' } as const
-/** FsInformationClass of requests that pass: those that MS-RDPEFS 2.2.3.3.9 has. */
+/** FsInformationClass of requests that are forwarded: those of MS-RDPEFS 2.2.3.3.9. */
 const CHANGES: ReadonlySet<number> = new Set(Object.values(SET_INFORMATION))
 
 export interface DeviceRights {
@@ -63,18 +63,18 @@ export interface DeviceRights {
 }
 
 export interface DeviceVisitor {
-  /** The client has announced a device that the target will not know of. */
+  /** The client announced a device that is hidden from the target. */
   denied(device: Pick<Device, 'type' | 'name'>): void
   announced(device: Pick<Device, 'type' | 'name'>): void
-  /** The target has opened a file on a drive; told when the client has done it. */
+  /** The target has opened a file on a drive; reported after the client's success. */
   opened(drive: string, path: string, isWriting: boolean): void
   /**
-   * So many bytes of a file went to the target (`up`) or came from it; told when it is closed, and of what comes later
-   * when it comes. Of a printer, a port or a card the path is empty; of a card it is told when that is gone. So it is
-   * with an empty path of the names that a drive was asked for, where nothing else tells them.
+   * Bytes of a file sent to the target (`up`) or received from it, reported when the file is closed; later
+   * bytes as they come. The path is empty for printers, ports and cards (a card is reported when removed),
+   * and for a drive's bytes in names that no other event shows.
    */
   transferred(device: Pick<Device, 'type' | 'name'>, path: string, direction: Direction, bytes: number): void
-  /** Told when the target asks for it. */
+  /** Reported when the target requests it. */
   renamed(drive: string, path: string, newPath: string): void
   deleted(drive: string, path: string): void
 }
@@ -91,7 +91,7 @@ interface OpenFile {
   /** Bytes. */
   up: number
   down: number
-  /** Bytes of its path, while nothing tells it. */
+  /** Bytes of its path, as long as no event shows the path. */
   untold: number
   isClosed: boolean
 }
@@ -99,12 +99,12 @@ interface OpenFile {
 interface Pending {
   major: number
   file: number
-  /** What it is about; undefined: it opens it. */
+  /** The open file that the request is about. Absent if it opens one. */
   open?: OpenFile
   path?: string
   isWriting?: boolean
   isRemoved?: boolean
-  /** A path that it has is told. */
+  /** An event shows the request's path. */
   isNamed?: boolean
   /** Bytes of data. */
   content?: number
@@ -119,7 +119,7 @@ const createFile = (device: OpenFile['device'], path: string): OpenFile => ({
   isClosed: false,
 })
 
-/** A packet that only one side sends; others pass either way. */
+/** Packets that only the client sends. */
 const ONLY_CLIENT: ReadonlySet<number> = new Set([
   DEVICE_PACKET.clientName,
   DEVICE_PACKET.clientCapability,
@@ -139,18 +139,18 @@ const EITHER: ReadonlySet<number> = new Set([DEVICE_PACKET.clientIdConfirm])
 export class DeviceFilter {
   readonly #options: DeviceFilterOptions
   readonly #streams: Record<Side, MessageStream>
-  /** By their identifiers: those that the target knows of. */
+  /** Devices that the target knows, by id. */
   readonly #devices = new Map<number, Pick<Device, 'type' | 'name'>>()
-  /** By device and completion. */
+  /** Outstanding requests, by device and completion id. */
   readonly #pending = new Map<string, Pending>()
-  /** Files that are open, by device and file. */
+  /** Open files, by device and file id. */
   readonly #files = new Map<string, OpenFile>()
-  /** What passes beside open files, by device: all of a card's, and paths. */
+  /** Bytes outside open files, by device: all those of a card, and paths. */
   readonly #beside = new Map<number, OpenFile>()
   readonly #settings = createFile(SETTINGS, '')
-  /** Files that are being opened. */
+  /** Number of files being opened. */
   #opening = 0
-  /** Characters of the paths of both. */
+  /** Characters of the paths of open files and files being opened. */
   #characters = 0
 
   constructor(options: DeviceFilterOptions) {
@@ -164,12 +164,12 @@ export class DeviceFilter {
     this.#streams = { client: stream('client'), target: stream('target') }
   }
 
-  /** A chunk with its header. Throws MalformedError. */
+  /** Receives a chunk with its header. Throws MalformedError. */
   receive(from: Side, chunk: Uint8Array): void {
     this.#streams[from].receive(chunk)
   }
 
-  /** The channel is over, and so is every file that was open. */
+  /** Closes every open file; called when the channel ends. */
   close(): void {
     for (const [key, file] of this.#files) this.#close(key, file)
     for (const beside of this.#beside.values()) this.#closed(beside)
@@ -177,7 +177,7 @@ export class DeviceFilter {
     this.#closed(this.#settings)
   }
 
-  /** Tells what has passed, and was not told yet. */
+  /** Reports bytes that were forwarded and not yet reported. */
   #closed(file: OpenFile): void {
     const { visitor } = this.#options
     const { device, path, up, down } = file
@@ -209,7 +209,7 @@ export class DeviceFilter {
         this.#remove(body, cut)
         return
       case DEVICE_PACKET.deviceReply:
-        // The client is told of what it has announced and the target knows of.
+        // Forwards replies only for devices that the client announced to the target.
         if (this.#devices.has(new ByteReader(body, 'device reply').uint32())) this.#pass(from, cut)
         return
       case DEVICE_PACKET.ioRequest:
@@ -223,7 +223,7 @@ export class DeviceFilter {
     }
   }
 
-  /** Of the printer's own component; other things than settings and a flag are jobs that nobody counts. */
+  /** Forwards the printer component's settings and XPS flag; other packets could be jobs, not counted. */
   #printer(packet: number, whole: Uint8Array): void {
     if (!this.#options.rights.printers) return
     if (packet === PRINTER_PACKET.usingXps) this.#pass('target', whole.subarray(0, HEAD.message + XPS_LENGTH))
@@ -257,9 +257,9 @@ export class DeviceFilter {
     const { visitor } = this.#options
     const allowed = devices.filter(({ type, id, name, data }) => {
       const known = this.#devices.get(id)
-      // The target, which has it as what it was, would go on using it: it has to be removed first.
+      // Denies a changed device: the target would keep using the old one, unless it is removed first.
       const isOther = known !== undefined && (known.type !== type || known.name !== name)
-      // A printer's settings come with it; what is said of others is a name.
+      // A printer's data includes its settings; other devices have only a name.
       const isTooMuch = type !== DEVICE_TYPE.printer && PLAIN_LIMIT < data
       if (!this.#isAllowed(type) || isOther || isTooMuch) {
         visitor.denied({ type, name })
@@ -271,7 +271,7 @@ export class DeviceFilter {
       if (!known) visitor.announced({ type, name })
       return true
     })
-    // A list with nothing left is sent too: the target waits for one.
+    // Sends the list even if it is empty: the target waits for one.
     this.#pass('client', buildDevices(allowed))
   }
 
@@ -283,7 +283,7 @@ export class DeviceFilter {
     this.#pass('client', cut)
   }
 
-  /** Nothing of it is answered any more, and its files are closed. */
+  /** Drops the device's requests and closes its files. */
   #gone(device: number): void {
     if (!this.#devices.delete(device)) return
     const begin = keyOf(device, '')
@@ -297,7 +297,7 @@ export class DeviceFilter {
   #request(request: IoRequest, whole: Uint8Array): void {
     const device = this.#devices.get(request.device)
     const key = keyOf(request.device, request.completion)
-    // An answer has to be that of one request.
+    // A response must match one request.
     const isFull = this.#pending.size === PENDING_LIMIT || this.#pending.has(key)
     const pending = device && !isFull && this.#judge(device, request)
     if (!pending) {
@@ -306,7 +306,7 @@ export class DeviceFilter {
     }
     this.#pending.set(key, pending)
     const { length, content } = measureRequest(request)
-    // Whatever the client says that it has done with them, it has got them.
+    // Counts the bytes whatever the client reports, since it has received them.
     const isPath = request.major === IO.create || request.major === IO.directory
     const open = isPath ? this.#besideOf(request.device, device) : pending.open
     if (open && !pending.isNamed) this.#count(open, 'down', content)
@@ -314,11 +314,11 @@ export class DeviceFilter {
     this.#pass('target', whole.subarray(0, HEAD.message + HEAD.request + length))
   }
 
-  /** undefined: it is refused. What is done to a file whose name nobody here knows could not be told. */
+  /** Returns undefined to refuse. An operation on an unknown file id could not be logged. */
   #judge({ type, name }: Pick<Device, 'type' | 'name'>, request: IoRequest): Pending | undefined {
     const { device, major, file } = request
     if (type === DEVICE_TYPE.smartCard) {
-      // Nothing is opened there.
+      // Cards open nothing.
       return major === IO.deviceControl
         ? { major, file, open: this.#besideOf(device, { type, name }) }
         : undefined
@@ -351,7 +351,7 @@ export class DeviceFilter {
     return beside
   }
 
-  /** Of names in a folder: all of them are no news. */
+  /** Judges a query for names in a folder. A query for all names shows nothing new to log. */
   #query({ major, minor, file, details }: IoRequest, open: OpenFile): Pending | undefined {
     if (minor !== QUERY_DIRECTORY) return { major, file, open }
     const path = parseDirectoryQuery(details)
@@ -373,7 +373,7 @@ export class DeviceFilter {
     return { ...pending, isNamed: true }
   }
 
-  /** What answers no request does not pass. */
+  /** Drops completions without a request. */
   #complete(body: Uint8Array, whole: Uint8Array): void {
     const { device, completion, status, details } = parseIoCompletion(body)
     const answered = keyOf(device, completion)
@@ -382,7 +382,7 @@ export class DeviceFilter {
     this.#settle(answered, pending)
     const { major, open } = pending
     const { length, content } = measureAnswer(major, details)
-    // Of the file that was meant, even where its number is another's by now, and of a failure too.
+    // Counts for the requested file, also after a failure or if its id now means another file.
     if (open) this.#count(open, 'up', content)
     if (major === IO.create && status === 0) this.#opened(device, pending, details)
     const key = keyOf(device, pending.file)
@@ -390,7 +390,7 @@ export class DeviceFilter {
     this.#pass('client', whole.subarray(0, HEAD.message + HEAD.answer + length))
   }
 
-  /** A request is over. */
+  /** Removes a request. */
   #settle(key: string, { path }: Pending): void {
     this.#pending.delete(key)
     if (path === undefined) return
@@ -409,7 +409,7 @@ export class DeviceFilter {
     this.#files.set(key, file)
     this.#characters += path.length
     if (opened.type !== DEVICE_TYPE.drive) return
-    // Its path is told with what is done to it, if that is anything.
+    // Counts the path later, and only if no event logs it.
     this.#besideOf(device, opened).down -= content
     if (!isWriting) file.untold = content
     this.#options.visitor.opened(opened.name, path, isWriting)
@@ -424,5 +424,5 @@ export class DeviceFilter {
   }
 }
 
-/** Of a file, or of a request by its completion. */
+/** Key of a file, or of a request by its completion id. */
 const keyOf = (device: number, id: number | '') => `${device} ${id}`

@@ -1,6 +1,6 @@
 /**
- * A server of device redirection (MS-RDPEFS 1.3.1) that uses none: asks a client what it would share with a target that
- * does not have the channel, so that its user can be told of each device which right is missing.
+ * A server of device redirection (MS-RDPEFS 1.3.1) that uses no device. It asks a client for its devices if
+ * the target does not have the channel, so that the user learns which right each device lacks.
  */
 import {
   buildDeviceMessage,
@@ -19,7 +19,7 @@ import { MessageStream } from './message-stream.ts'
 
 /** STATUS_ACCESS_DENIED. */
 const ACCESS_DENIED = 0xc0000022
-/** The two of one that begins: before the user is logged on, and after. */
+/** A client sends two: before the user logs on, and after. */
 const MAX_ANNOUNCEMENTS = 16
 
 export interface DeviceRegistryOptions {
@@ -27,7 +27,7 @@ export interface DeviceRegistryOptions {
   send: SendChunk
 }
 
-/** The next message of the client's that is answered. */
+/** The client's next message that gets a response. */
 type State = 'silent' | 'reply' | 'name' | 'devices'
 
 export class DeviceRegistry {
@@ -45,14 +45,14 @@ export class DeviceRegistry {
     })
   }
 
-  /** The client has a desktop: it can be asked. Only the first time counts. */
+  /** Starts the exchange: the client has a desktop now. Later calls do nothing. */
   begin(): void {
     if (this.#state !== 'silent') return
     this.#state = 'reply'
     this.#say(buildOwnAnnouncement())
   }
 
-  /** A chunk with its header. Throws MalformedError. */
+  /** Receives a chunk with its header. Throws MalformedError. */
   receive(from: Side, chunk: Uint8Array): void {
     if (from === 'client') this.#stream.receive(chunk)
   }

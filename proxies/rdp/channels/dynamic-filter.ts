@@ -1,6 +1,6 @@
 /**
- * Dynamic channels between a client and a target, held to a list of names: what the target opens under another name is
- * refused as a client would refuse it, and what goes through a channel that is not open stays here.
+ * Filters dynamic channels by name. A channel that the target opens under another name is refused as a client
+ * would refuse it; data of a channel that is not open is dropped.
  */
 import { Buffer } from 'node:buffer'
 import {
@@ -15,7 +15,7 @@ import {
 import { otherSide, type SendChunk, type Side, sendMessage } from './direction.ts'
 import { MessageStream } from './message-stream.ts'
 
-/** Channels of one session. */
+/** Channels per session. */
 const OPEN_LIMIT = 256
 
 export interface DynamicFilterOptions {
@@ -24,8 +24,8 @@ export interface DynamicFilterOptions {
     denied(name: string): void
     opened(name: string): void
     /**
-     * What passes in a channel that is open, or only its begin where it goes on in other messages; false: it stays
-     * here; bytes pass in its place. Valid during the call only.
+     * Judges data of an open channel: a whole message, or its first part if it continues. Returns false to
+     * drop it, or the bytes to send instead. `data` is valid during the call only.
      */
     data(
       from: Side,
@@ -39,9 +39,9 @@ export interface DynamicFilterOptions {
 export class DynamicFilter {
   readonly #options: DynamicFilterOptions
   readonly #streams: Record<Side, MessageStream>
-  /** Names by number: of those that the client has been asked for. */
+  /** Names by number, of channels that the client was asked to open. */
   readonly #names = new Map<number, string>()
-  /** Numbers of those that the client has confirmed. */
+  /** Numbers of channels that the client has confirmed. */
   readonly #open = new Set<number>()
 
   constructor(options: DynamicFilterOptions) {
@@ -55,12 +55,12 @@ export class DynamicFilter {
     this.#streams = { client: stream('client'), target: stream('target') }
   }
 
-  /** A chunk with its header. Throws MalformedError. */
+  /** Receives a chunk with its header. Throws MalformedError. */
   receive(from: Side, chunk: Uint8Array): void {
     this.#streams[from].receive(chunk)
   }
 
-  /** The target is left for another one: the client is told that its channels are closed. */
+  /** Closes the client's channels, when the session moves to another target. */
   close(): void {
     for (const channel of this.#open) sendMessage(this.#options.send, 'client', buildDynamicClose(channel))
     this.#open.clear()

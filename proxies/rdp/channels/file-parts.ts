@@ -1,36 +1,36 @@
-/** Files of one side's clipboard that the other takes in parts: what was asked for, and how much of each has gone. */
+/** Transfers of clipboard files in parts: outstanding requests, and the bytes sent of each file. */
 import type { ClipboardFile, FileContentsRequest } from '../codec/cliprdr.ts'
 
-/** Parts that have not been answered: peers ask for some at a time. */
+/** Outstanding requests; peers send a few at a time. */
 const PENDING_LIMIT = 256
 
 export class FileParts {
   readonly #onGone: (file: ClipboardFile, bytes: number) => void
   #asked: { stream: number; kind: FileContentsRequest['kind']; file: ClipboardFile }[] = []
-  /** Bytes that have not been told of. */
+  /** Bytes not reported yet. */
   readonly #gone = new Map<ClipboardFile, number>()
-  /** Their rest comes with the end of the list, so that each has two events at most. */
+  /** Files reported once: the rest follows at `end`, for at most two events per file. */
   readonly #told = new Set<ClipboardFile>()
 
-  /** `onGone`: so many bytes of the file have been given, all of it where nothing is in the way. */
+  /** `onGone` receives the bytes sent of a file: all of it, unless the transfer was cut short. */
   constructor(onGone: (file: ClipboardFile, bytes: number) => void) {
     this.#onGone = onGone
   }
 
-  /** A part of the file, or its size, is asked for; false: too much is, already. */
+  /** Adds a request for a part or the size of a file. Returns false if too many are outstanding. */
   ask(file: ClipboardFile, { stream, kind }: FileContentsRequest): boolean {
     if (this.#asked.length === PENDING_LIMIT) return false
     this.#asked.push({ stream, kind, file })
     return true
   }
 
-  /** What was asked for under this number; undefined: nothing. */
+  /** Removes and returns the request with this stream id, or undefined if there is none. */
   answer(stream: number): { kind: FileContentsRequest['kind']; file: ClipboardFile } | undefined {
     const place = this.#asked.findIndex((asked) => asked.stream === stream)
     return place === -1 ? undefined : this.#asked.splice(place, 1)[0]
   }
 
-  /** So many bytes of the file pass. */
+  /** Counts forwarded bytes of a file. */
   pass(file: ClipboardFile, bytes: number): void {
     const together = (this.#gone.get(file) ?? 0) + bytes
     this.#gone.set(file, together)
@@ -39,7 +39,7 @@ export class FileParts {
     this.#tell(file, together)
   }
 
-  /** Another list takes the place of the one that they are in, or nothing follows. */
+  /** Reports the remaining bytes: the list of files is replaced, or the channel ends. */
   end(): void {
     for (const [file, bytes] of this.#gone) this.#tell(file, bytes)
     this.#told.clear()

@@ -1,22 +1,19 @@
-/** One direction of a static virtual channel: chunks in, whole messages out, but for what is too large to hold. */
+/** One direction of a static virtual channel: assembles whole messages, except those too large to hold. */
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ChannelAssembler, parseChunk } from '../codec/virtual-channel.ts'
 
 export interface MessageStreamOptions {
-  /** Of the channel, for errors. */
+  /** Name of the channel, for errors. */
   name: string
-  /** Bytes of one message that is held. */
+  /** Most bytes of a message that is held. */
   limit: number
-  /** A whole message, valid during the call only. */
+  /** Receives a whole message, valid during the call only. */
   take: (message: Uint8Array) => void
-  /** For messages that come in chunks. Without it all of them are held. */
+  /** Handles messages of several chunks. If absent, all messages are held. */
   large?: {
-    /**
-     * Given how a message of so many bytes begins: whether it is held, or each of its chunks passes or is dropped
-     * as it comes.
-     */
+    /** Judges a message by its first bytes and length: hold it, or forward or drop its chunks. */
     judge: (begin: Uint8Array, length: number) => 'hold' | 'pass' | 'drop'
-    /** A chunk that passes, with its header; `data` is what it has of the message, the rest of it where `isLast`. */
+    /** Receives a forwarded chunk with its header; `data` is its part of the message. */
     pass: (chunk: Uint8Array, data: Uint8Array, isLast: boolean) => void
   }
 }
@@ -24,9 +21,9 @@ export interface MessageStreamOptions {
 export class MessageStream {
   readonly #options: MessageStreamOptions
   readonly #assembler: ChannelAssembler
-  /** What becomes of the rest of a message that is not held. */
+  /** Verdict on the rest of a message that is not held. */
   #verdict: 'pass' | 'drop' | undefined
-  /** Bytes of it that are to come. */
+  /** Bytes of that message still to come. */
   #left = 0
   #hasBegun = false
 
@@ -35,7 +32,7 @@ export class MessageStream {
     this.#assembler = new ChannelAssembler(options.name, options.limit)
   }
 
-  /** A chunk with its header. Throws MalformedError. */
+  /** Receives a chunk with its header. Throws MalformedError. */
   receive(chunk: Uint8Array): void {
     if (!this.#verdict) this.#judge(chunk)
     if (this.#verdict) {

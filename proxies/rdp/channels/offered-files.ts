@@ -1,15 +1,15 @@
 /**
- * Lists of files that one side of the clipboard has offered, and which of them a request means: a list that the other side
- * has locked stays what it was, whatever is offered after it.
+ * Lists of files that one side of the clipboard has offered, found by lock. A list locked by the other side
+ * stays unchanged when a newer list is offered.
  */
 import type { ClipboardFile } from '../codec/cliprdr.ts'
 
-/** Lists that the other side may keep. */
+/** Locked lists. */
 const LOCK_LIMIT = 64
-/** Files in all of those; above that the oldest is forgotten. */
+/** Files in all lists; beyond this the oldest locks are dropped. */
 const FILES_LIMIT = 20_000
 
-/** A list as it was offered; its files are known once it was asked for. */
+/** An offered list; its files are known once the other side has received them. */
 export interface FileList {
   files: readonly ClipboardFile[]
 }
@@ -18,17 +18,17 @@ export class OfferedFiles {
   #last: FileList = { files: [] }
   readonly #locks = new Map<number, FileList>()
 
-  /** The last one that was offered. */
+  /** The most recently offered list. */
   get last(): FileList {
     return this.#last
   }
 
-  /** Another list is offered in its place. */
+  /** Replaces the last list with a new one. */
   offer(): void {
     this.#last = { files: [] }
   }
 
-  /** The list has been given to the other side. */
+  /** Stores the files of a list that the other side has received. */
   give(list: FileList, files: readonly ClipboardFile[]): void {
     list.files = files
     for (const id of this.#locks.keys()) {
@@ -38,19 +38,22 @@ export class OfferedFiles {
     }
   }
 
-  /** The last list stays what it is under this number; false: too many do. */
+  /** Locks the last list under this id. Returns false if there are too many locks. */
   lock(id: number): boolean {
     if (this.#locks.size === LOCK_LIMIT) return false
     this.#locks.set(id, this.#last)
     return true
   }
 
-  /** false: nothing is locked under this number. */
+  /** Returns false if the id is not locked. */
   unlock(id: number): boolean {
     return this.#locks.delete(id)
   }
 
-  /** Of the list that is locked under this number; where none is, xrdp writes 0 and means the last one. */
+  /**
+   * Finds a file in the list locked under this id, or in the last list without one: xrdp sends lock 0 and
+   * means the last list.
+   */
   find(lock: number | undefined, index: number): ClipboardFile | undefined {
     const list = (lock === undefined ? undefined : this.#locks.get(lock)) ?? this.#last
     return list.files[index]

@@ -1,4 +1,4 @@
-/** Which of a client's static channels a target is asked for: those that rights have a use for, and no other. */
+/** Chooses the static channels that are requested from the target: those that rights have a use for. */
 import type { ChannelDefinition } from '../codec/client-data.ts'
 import { CLIPRDR } from '../codec/cliprdr.ts'
 import { DRDYNVC } from '../codec/drdynvc.ts'
@@ -6,10 +6,10 @@ import { RDPDR } from '../codec/rdpdr.ts'
 import type { ClipboardRights } from './clipboard-filter.ts'
 import type { DeviceRights } from './device-filter.ts'
 
-/** Name of the channel that sounds are played by (MS-RDPEA). */
+/** Name of the audio output channel (MS-RDPEA). */
 export const RDPSND = 'rdpsnd'
 
-/** What a session may do with channels. */
+/** The rights of a session about channels. */
 export interface ChannelPolicy {
   clipboard: ClipboardRights
   devices: DeviceRights
@@ -17,31 +17,31 @@ export interface ChannelPolicy {
   audioInput: boolean
   /** The client may change the desktop's size. */
   resizing: boolean
-  /** Names of dynamic channels that pass beside those that the above is about. */
+  /** Names of further dynamic channels that are allowed. */
   dynamic: readonly string[]
 }
 
-/** Static channels that are known, by their names in small letters. */
+/** Static channels that the bastion knows, in lower case. */
 export type KnownChannel = typeof CLIPRDR | typeof RDPDR | typeof RDPSND | typeof DRDYNVC
 
 export interface PlannedChannel {
   definition: ChannelDefinition
-  /** undefined: nobody knows what goes through it. */
+  /** Absent if the bastion does not know the channel. */
   known: KnownChannel | undefined
-  /** In `ChannelPlan.channels`; undefined: the target does not know of it. */
+  /** Index in `ChannelPlan.channels`. Absent if the target is not asked for the channel. */
   target: number | undefined
 }
 
 export interface ChannelPlan {
   /** By the client's index. */
   planned: readonly PlannedChannel[]
-  /** What the target is asked for. */
+  /** The channels requested from the target. */
   channels: readonly ChannelDefinition[]
-  /** The client's index of the target's channel. */
+  /** The client's index by the target's index. */
   clients: readonly number[]
 }
 
-/** A name that comes twice is known the first time only. */
+/** Of two channels with the same name only the first is planned. */
 export function planChannels(definitions: readonly ChannelDefinition[], policy: ChannelPolicy): ChannelPlan {
   const isUsed = usedBy(policy)
   const seen = new Set<string>()
@@ -62,7 +62,7 @@ function usedBy({ clipboard, devices, audioOutput }: ChannelPolicy): Readonly<Re
   const { drives, printers, ports, smartCards } = devices
   return {
     cliprdr: clipboard.up || clipboard.down,
-    // Windows plays sounds only for a client that has this channel too, with devices or without.
+    // Windows plays audio only for clients that have this channel too, even without devices.
     rdpdr: drives || printers || ports || smartCards || audioOutput,
     rdpsnd: audioOutput,
     drdynvc: true,

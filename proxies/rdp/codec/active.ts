@@ -1,19 +1,19 @@
-/** Demand Active and Confirm Active (MS-RDPBCGR 2.2.1.13): each side's capability sets, from which a session begins. */
+/** Demand Active and Confirm Active (MS-RDPBCGR 2.2.1.13): the exchange of capability sets. */
 import { Buffer } from 'node:buffer'
 import { SERVER_USER } from './mcs.ts'
 import { ByteReader } from './reader.ts'
 import { buildShare, CONTROL_PDU } from './share.ts'
 import { ByteWriter } from './writer.ts'
 
-/** The specification has thirty types. */
+/** The specification defines thirty types. */
 export const CAPABILITY_LIMIT = 64
 const SET_HEADER = 4
-/** Who asks: the server's user. */
+/** originatorId: the server's user. */
 const ORIGINATOR = SERVER_USER
 const SOURCE = Buffer.from('RDP\0')
 
 export interface Capability {
-  /** One of CAPABILITY, or one that nobody knows. */
+  /** One of CAPABILITY, or an unknown type. */
   type: number
   /** Without the header. */
   body: Uint8Array
@@ -24,15 +24,15 @@ export interface ActivePdu {
   capabilities: Capability[]
 }
 
-/** Of what follows the share control header; views. */
+/** Parses the bytes after the share control header. Bodies are views. */
 export function parseDemandActive(body: Uint8Array): ActivePdu {
   const reader = new ByteReader(body, 'demand active')
   const shareId = reader.uint32()
-  // A session id may follow, which is 0 always, and which old servers leave out.
+  // Skips sessionId, which is always 0 and which old servers omit.
   return { shareId, capabilities: readSets(reader) }
 }
 
-/** Of what follows the share control header; views. */
+/** Parses the bytes after the share control header. Bodies are views. */
 export function parseConfirmActive(body: Uint8Array): ActivePdu {
   const reader = new ByteReader(body, 'confirm active')
   const shareId = reader.uint32()
@@ -57,7 +57,7 @@ function readSets(reader: ByteReader): Capability[] {
   const types = new Set<number>()
   return Array.from({ length: count }, () => {
     const type = reader.uint16()
-    // Of two some take the first and others the last: they would have desktops of different sizes.
+    // Rejects duplicates: peers that use the first or the last would differ in the desktop's size.
     if (types.has(type))
       reader.fail(`capability sets of different types were expected, found type ${type} twice`)
     types.add(type)
@@ -69,7 +69,7 @@ function readSets(reader: ByteReader): Capability[] {
   })
 }
 
-/** A share PDU of the server's. */
+/** Returns a share PDU sent by the server. */
 export function buildDemandActive({ shareId, capabilities }: ActivePdu): Buffer {
   const sets = buildSets(capabilities)
   const body = new ByteWriter(sets.length + 32)
@@ -83,7 +83,7 @@ export function buildDemandActive({ shareId, capabilities }: ActivePdu): Buffer 
   return buildShare(CONTROL_PDU.demandActive, SERVER_USER, body)
 }
 
-/** A share PDU of the client with this user. */
+/** Returns a share PDU sent by the client with this user id. */
 export function buildConfirmActive({ shareId, capabilities }: ActivePdu, user: number): Buffer {
   const sets = buildSets(capabilities)
   const body = new ByteWriter(sets.length + 32)

@@ -1,4 +1,4 @@
-/** The little of BER (X.690) that MCS's connect messages need: definite lengths, tags of one or two bytes. */
+/** The subset of BER (X.690) that MCS's connect messages need: definite lengths, tags of one or two bytes. */
 import { Buffer } from 'node:buffer'
 import type { ByteReader } from './reader.ts'
 
@@ -10,7 +10,7 @@ export const BER = {
   sequence: 0x30,
 } as const
 
-/** A definite length of at most four bytes. */
+/** Reads a definite length of at most four bytes. */
 export function readBerLength(reader: ByteReader): number {
   const first = reader.uint8()
   if (first < 0x80) return first
@@ -21,13 +21,13 @@ export function readBerLength(reader: ByteReader): number {
   return length
 }
 
-/** The contents of an element with this tag (two bytes of tag: 0x7f65); throws when another comes. */
+/** Returns the contents of an element with this tag (0x7f65 is a tag of two bytes). Throws on another tag. */
 export function readBer(reader: ByteReader, tag: number): Uint8Array {
   reader.expect('BER tag', 0xff < tag ? reader.uint16be() : reader.uint8(), tag)
   return reader.bytes(readBerLength(reader))
 }
 
-/** Of BER.integer or BER.enumerated, not negative and at most four bytes. */
+/** Reads BER.integer or BER.enumerated: not negative, at most four bytes. */
 export function readBerNumber(reader: ByteReader, tag: number): number {
   const bytes = readBer(reader, tag)
   const isLong = bytes.length === 5 && bytes[0] === 0
@@ -38,14 +38,14 @@ export function readBerNumber(reader: ByteReader, tag: number): number {
   return bytes.reduce((number, byte) => number * 0x100 + byte, 0)
 }
 
-/** An element with these contents. */
+/** Returns an element with these contents. */
 export function buildBer(tag: number, ...contents: Uint8Array[]): Buffer {
   const body = Buffer.concat(contents)
   const head = 0xff < tag ? [tag >> 8, tag & 0xff] : [tag]
   return Buffer.concat([Uint8Array.from([...head, ...berLength(body.length)]), body])
 }
 
-/** Of a number under 2^31. */
+/** Returns an element for a number under 2^31. */
 export function buildBerNumber(tag: number, number: number): Buffer {
   const bytes = [number & 0xff]
   for (let rest = number >> 8; rest > 0; rest >>= 8) bytes.unshift(rest & 0xff)

@@ -1,7 +1,6 @@
 /**
- * Capability sets (MS-RDPBCGR 2.2.7): what of them is read, and what is taken out so that nothing but bitmaps,
- * palettes and pointers comes to a client, and to its recording. Sets are changed in place of being built anew; those
- * that nobody here knows are left out.
+ * Capability sets (MS-RDPBCGR 2.2.7): reads the needed fields, and removes capabilities so that a client and
+ * its recording receive only bitmaps, palettes and pointers. Sets are patched, and unknown ones dropped.
  */
 import { Buffer } from 'node:buffer'
 import type { Capability } from './active.ts'
@@ -53,7 +52,7 @@ const DRAWING_FLAG = { dynamicColourFidelity: 2, subsampling: 4 } as const
 
 const KNOWN: ReadonlySet<number> = new Set(Object.values(CAPABILITY))
 
-/** Both sides are without them. */
+/** Removed from both sides' sets. */
 const REMOVED: ReadonlySet<number> = new Set([
   CAPABILITY.bitmapCodecs,
   CAPABILITY.surfaceCommands,
@@ -63,7 +62,7 @@ const REMOVED: ReadonlySet<number> = new Set([
   CAPABILITY.desktopComposition,
 ])
 
-/** Of a client they say what may be drawn with; without them that is nothing. */
+/** Removed from clients' sets: an absent set means that the drawing feature is unsupported. */
 const REMOVED_OF_CLIENTS: ReadonlySet<number> = new Set([
   ...REMOVED,
   CAPABILITY.offscreenCache,
@@ -71,21 +70,21 @@ const REMOVED_OF_CLIENTS: ReadonlySet<number> = new Set([
   CAPABILITY.gdiPlus,
 ])
 
-/** Places within the sets' bodies. */
+/** Offsets within the sets' bodies. */
 const GENERAL_EXTRA_FLAGS = 10
 const GENERAL_REFRESH = 18
 const BITMAP = { depth: 0, width: 8, height: 10, drawingFlags: 19 }
 const ORDERS = { support: 32, length: 32, supportEx: 66 }
 const GLYPH_SUPPORT = 44
-/** Sizes of both caches of pointers. */
+/** Offsets of the sizes of both pointer caches. */
 const POINTER = { sizes: [2, 4] }
 /**
- * Bytes of an update, of which a client says how many it takes. What has more a server does not send at all (FreeRDP's),
- * so that somebody who says few would not be seen: that many every client has room for that says anything.
+ * Least MaxRequestSize of a client, in bytes. Servers (FreeRDP's) drop larger updates, so a client could hide
+ * its session with a small value. Every client that sends the set has room for this many.
  */
 const UPDATE_LEAST = 0xffff
 
-/** What the server says to the client: nothing that the recording could not show. */
+/** Returns the server's sets for the client, without anything that the recording could not show. */
 export function stripDemand(capabilities: readonly Capability[]): Capability[] {
   return capabilities
     .filter(({ type }) => KNOWN.has(type) && !REMOVED.has(type))
@@ -103,7 +102,7 @@ export function stripDemand(capabilities: readonly Capability[]): Capability[] {
     })
 }
 
-/** What the client says to the server: it can draw bitmaps, on all of the desktop that it was offered, and nothing else. */
+/** Returns the client's sets for the server: only bitmaps, on the whole desktop offered to the client. */
 export function stripConfirm(capabilities: readonly Capability[], desktop: Desktop): Capability[] {
   return capabilities
     .filter(({ type }) => KNOWN.has(type) && !REMOVED_OF_CLIENTS.has(type))
@@ -140,21 +139,21 @@ function patched({ type, body }: Capability, patch: (body: Buffer) => void): Cap
   return { type, body: copy }
 }
 
-/** As much of it as is there: old peers' sets end early. */
+/** Clears the bytes that are present: the sets of old peers end early. */
 function clear(body: Buffer, at: number, length: number): void {
   body.fill(0, Math.min(at, body.length), Math.min(at + length, body.length))
 }
 
-/** Channels are not compressed in either direction. */
+/** Disables the compression of channels in both directions. */
 const clearFlags = (body: Buffer) => clear(body, 0, 4)
 
-/** Flags for orders stay: NEGOTIATEORDERSUPPORT and ZEROBOUNDSDELTASSUPPORT have to be there. */
+/** Keeps orderFlags: NEGOTIATEORDERSUPPORT and ZEROBOUNDSDELTASSUPPORT are mandatory. */
 function clearOrders(body: Buffer): void {
   clear(body, ORDERS.support, ORDERS.length)
   clear(body, ORDERS.supportEx, 2)
 }
 
-/** Of a target that believes in more, pointers would come that no recording keeps. */
+/** Limits the caches: with larger ones the target would send pointers that no recording keeps. */
 function limitPointers(body: Buffer): void {
   for (const at of POINTER.sizes) {
     if (at + 2 <= body.length) body.writeUInt16LE(Math.min(body.readUInt16LE(at), POINTER_CACHE_LIMIT), at)
@@ -174,7 +173,7 @@ function writeDesktop(body: Buffer, { width, height, depth }: Desktop): void {
   body.writeUInt16LE(height, BITMAP.height)
 }
 
-/** A client comes again through the bastion's sign-in only. */
+/** Disables auto-reconnection: a client reconnects through the bastion's sign-in only. */
 function clearReconnect(body: Buffer): void {
   if (GENERAL_EXTRA_FLAGS < body.length) body[GENERAL_EXTRA_FLAGS]! &= ~GENERAL_FLAG.autoReconnect
 }
@@ -182,11 +181,11 @@ function clearReconnect(body: Buffer): void {
 export interface Desktop {
   width: number
   height: number
-  /** Bits a pixel. */
+  /** Bits per pixel. */
   depth: number
 }
 
-/** Of the bitmap set; throws where there is none, or with sizes and depths that no desktop has. */
+/** Reads the bitmap set. Throws if it is missing or if sizes or depth are out of range. */
 export function readDesktop(capabilities: readonly Capability[]): Desktop {
   const reader = new ByteReader(findCapability(capabilities, CAPABILITY.bitmap), 'bitmap capability set')
   const depth = reader.uint16()
@@ -203,17 +202,17 @@ export function readDesktop(capabilities: readonly Capability[]): Desktop {
   return { width, height, depth }
 }
 
-/** Of a set's body; empty where there is none. */
+/** Returns a set's body, empty if the set is missing. */
 export function findCapability(capabilities: readonly Capability[], type: number): Uint8Array {
   return capabilities.find((capability) => capability.type === type)?.body ?? new Uint8Array(0)
 }
 
-/** Whether the server draws parts of its desktop again when it is asked to. */
+/** Reports whether the server redraws parts of its desktop on request. */
 export function drawsAgain(capabilities: readonly Capability[]): boolean {
   return findCapability(capabilities, CAPABILITY.general)[GENERAL_REFRESH] === 1
 }
 
-/** Whether the client takes pictures on the fast path. */
+/** Reports whether the client accepts pictures on the fast path. */
 export function takesFastPath(capabilities: readonly Capability[]): boolean {
   const general = findCapability(capabilities, CAPABILITY.general)
   return ((general[GENERAL_EXTRA_FLAGS] ?? 0) & GENERAL_FLAG.fastPathOutput) !== 0

@@ -1,21 +1,21 @@
-/** What a client says of itself in GCC's user data (MS-RDPBCGR 2.2.1.3), and the same as the target is told it. */
+/** A client's data in GCC's user data (MS-RDPBCGR 2.2.1.3), and the version of it sent to the target. */
 import { Buffer } from 'node:buffer'
 import { BLOCK, type DataBlock, findBlock } from './data-blocks.ts'
 import { ByteReader } from './reader.ts'
 import { ansiField, ansiText, untilNul, utf16Text } from './utf16.ts'
 import { ByteWriter } from './writer.ts'
 
-/** Pixels on a side; MS-RDPEDISP has the same for displays that are changed later. */
+/** Pixels per side; MS-RDPEDISP has the same limit for later changes of size. */
 export const DESKTOP_LIMIT = 8192
-/** Pixels of a desktop: what a recording of it can be drawn with. */
+/** Pixels of a desktop that a recording can draw. */
 export const DESKTOP_PIXEL_LIMIT = 2 ** 25
-/** Pixels of the smallest desktop that a target is asked for: what is done on a smaller one nobody could see. */
+/** Least pixels of a desktop requested from a target: on a smaller one the session could not be seen. */
 export const DESKTOP_LEAST = { width: 512, height: 384 } as const
-/** Static virtual channels: MS-RDPBCGR 2.2.1.3.4. */
+/** Static virtual channels (MS-RDPBCGR 2.2.1.3.4). */
 export const CHANNEL_LIMIT = 31
 const CHANNEL_NAME = 8
 
-/** Places of CS_CORE's fields that are changed for the target; all after the first 128 bytes are optional. */
+/** Offsets of the CS_CORE fields changed for the target; fields after the first 128 bytes are optional. */
 const CORE = {
   mandatory: 128,
   highColorDepth: 136,
@@ -42,7 +42,7 @@ export const EARLY_FLAG = {
   skipChannelJoin: 0x0800,
 } as const
 
-/** What a target must not believe: the bastion neither passes it on nor decodes it. */
+/** Cleared for the target: the bastion neither forwards nor decodes these features. */
 const HIDDEN_EARLY_FLAGS =
   EARLY_FLAG.networkAutodetect |
   EARLY_FLAG.graphicsPipeline |
@@ -51,7 +51,7 @@ const HIDDEN_EARLY_FLAGS =
   EARLY_FLAG.monitorLayout
 
 const COLOUR_DEPTH = { sixteen: 16, twentyFour: 24 } as const
-/** 24, 16, 15 and 32 bits a pixel. */
+/** 24, 16, 15 and 32 bits per pixel. */
 const ALL_COLOUR_DEPTHS = 0xf
 
 export interface ClientCore {
@@ -63,11 +63,11 @@ export interface ClientCore {
   keyboardType: number
   clientBuild: number
   clientName: string
-  /** Bits a pixel that the client asks for. */
+  /** Bits per pixel requested by the client. */
   colourDepth: number
-  /** 0 where the client is too old to have any. */
+  /** 0 for clients too old to send them. */
   earlyFlags: number
-  /** What the client believes that the server has chosen; undefined where it does not say. */
+  /** The protocol that the client believes the server selected. Absent if the client did not send it. */
   selectedProtocol?: number
 }
 
@@ -78,13 +78,13 @@ export interface ChannelDefinition {
 }
 
 export interface ClientData {
-  /** All of them, as they came. */
+  /** All blocks, as received. */
   blocks: DataBlock[]
   core: ClientCore
   channels: ChannelDefinition[]
 }
 
-/** Keeps views of the blocks. Throws MalformedError for a client that is none that could be served. */
+/** Keeps views of the blocks. Throws MalformedError for a client that cannot be served. */
 export function parseClientData(blocks: DataBlock[]): ClientData {
   const core = findBlock(blocks, BLOCK.clientCore)
   const what = 'client core data'
@@ -109,7 +109,7 @@ function parseCore(body: Uint8Array): ClientCore {
   const clientBuild = reader.uint32()
   const clientName = untilNul(utf16Text(reader.bytes(32)))
   const keyboardType = reader.uint32()
-  // subtype, function keys, and the input method's file
+  // Skips keyboard subtype, function keys and the input method's file name.
   reader.skip(4 + 4 + 64)
   const isHigh = CORE.highColorDepth + 2 <= body.length
   const earlyFlags = uint16Of(body, CORE.earlyFlags)
@@ -155,23 +155,23 @@ function parseChannels(body: Uint8Array): ChannelDefinition[] {
   return channels
 }
 
-/** 0 where the block ends before. */
+/** Returns 0 if the block ends before the field. */
 function uint16Of(body: Uint8Array, at: number): number {
   return at + 2 <= body.length ? body[at]! | (body[at + 1]! << 8) : 0
 }
 
 export interface TargetView {
-  /** What the target has chosen: it compares. */
+  /** The protocol that the target selected: the target compares the two. */
   selectedProtocol: number
-  /** The client's channels that policy lets through. */
+  /** The client's channels that policy allows. */
   channels: readonly ChannelDefinition[]
-  /** 16 or 32: Windows resets connections of 24 bits a pixel. */
+  /** 16 or 32: Windows resets connections with 24 bits per pixel. */
   colourDepth: 16 | 32
-  /** The desktop, where it is another one than the client asked for at the begin. */
+  /** The desktop's size, if it differs from the client's first request. */
   size?: { width: number; height: number }
 }
 
-/** These blocks go to the target; monitors, message channel and multitransport do not. */
+/** Blocks sent to the target. Monitors, message channel and multitransport are not. */
 const BLOCKS_FOR_TARGETS: ReadonlySet<number> = new Set([
   BLOCK.clientCore,
   BLOCK.clientCluster,
@@ -179,10 +179,10 @@ const BLOCKS_FOR_TARGETS: ReadonlySet<number> = new Set([
 ])
 
 const SECURITY_NONE = Buffer.alloc(8)
-/** REDIRECTION_SUPPORTED, and version 4 of it, without a session that is asked for. */
+/** REDIRECTION_SUPPORTED with version 4, and no session id requested. */
 const CLUSTER = Buffer.from('0d00000000000000', 'hex')
 
-/** What the target is told of this client. */
+/** Returns the client's blocks for the target. */
 export function buildTargetBlocks({ blocks }: ClientData, view: TargetView): DataBlock[] {
   const kept = blocks
     .filter(({ type }) => BLOCKS_FOR_TARGETS.has(type))
@@ -197,7 +197,7 @@ export function buildTargetBlocks({ blocks }: ClientData, view: TargetView): Dat
 }
 
 function coreForTarget(body: Uint8Array, view: TargetView): Uint8Array {
-  // An old client's block ends early: what it does not say is said as 0, so that the target learns the protocol.
+  // Extends the short block of an old client with zeros, so that the selected protocol fits.
   const core = Buffer.alloc(Math.max(body.length, CORE.selected + 4))
   core.set(body)
   const asked = view.size ?? { width: core.readUInt16LE(4), height: core.readUInt16LE(6) }
@@ -216,7 +216,7 @@ function coreForTarget(body: Uint8Array, view: TargetView): Uint8Array {
   return core
 }
 
-/** The desktop, or the smallest that there is. */
+/** Raises the size to DESKTOP_LEAST where it is smaller. */
 export function largeEnough({ width, height }: { width: number; height: number }): {
   width: number
   height: number
@@ -224,7 +224,7 @@ export function largeEnough({ width, height }: { width: number; height: number }
   return { width: Math.max(DESKTOP_LEAST.width, width), height: Math.max(DESKTOP_LEAST.height, height) }
 }
 
-/** What a target may draw larger by, in percent: not so much that less of a desktop is seen than of the smallest one. */
+/** Limits the scale, in percent, so that the desktop shows as much as DESKTOP_LEAST does at 100 %. */
 export function scaleFor({ width, height }: { width: number; height: number }, asked: number): number {
   if (asked < SCALE.least || SCALE.most < asked) return SCALE.least
   const most = Math.min(width / DESKTOP_LEAST.width, height / DESKTOP_LEAST.height)

@@ -1,13 +1,13 @@
-/** The Client Info PDU (MS-RDPBCGR 2.2.1.11): login, password, and what the session should begin with. */
+/** The Client Info PDU (MS-RDPBCGR 2.2.1.11): login, password and the session's start settings. */
 import { Buffer } from 'node:buffer'
 import { latin1 } from '../../bytes/text.ts'
 import { ByteReader } from './reader.ts'
 import { untilNul, utf16Bytes, utf16Text } from './utf16.ts'
 import { ByteWriter } from './writer.ts'
 
-/** Bytes of one text, its terminator included. */
+/** Bytes of one text, including its terminator. */
 export const INFO_TEXT_LIMIT = 512
-/** Time zone, addresses, cookie and what newer clients add. */
+/** Bytes of time zone, addresses, cookie and the fields added by newer clients. */
 export const EXTENDED_INFO_LIMIT = 4096
 const TIME_ZONE = 172
 
@@ -40,14 +40,14 @@ export interface ClientInfo {
   domain: string
   login: string
   password: string
-  /** The program that is asked for instead of the desktop. */
+  /** The program requested instead of the desktop. */
   alternateShell: string
   workingFolder: string
-  /** TS_EXTENDED_INFO_PACKET as it came; empty: none. */
+  /** TS_EXTENDED_INFO_PACKET as received; empty if there is none. */
   extended: Uint8Array
 }
 
-/** Of what follows the security header. All of it is a copy. */
+/** Parses the bytes after the security header. The result is a copy. */
 export function parseClientInfo(bytes: Uint8Array): ClientInfo {
   const reader = new ByteReader(bytes, 'client info')
   const codePage = reader.uint32()
@@ -79,7 +79,7 @@ export function parseClientInfo(bytes: Uint8Array): ClientInfo {
   return { codePage, flags, domain, login, password, alternateShell, workingFolder, extended }
 }
 
-/** Always in Unicode. Throws RangeError when a text is too long to be sent. */
+/** Always encodes as Unicode. Throws RangeError if a text is too long to be sent. */
 export function buildClientInfo(info: ClientInfo): Buffer {
   const texts = [info.domain, info.login, info.password, info.alternateShell, info.workingFolder].map(
     utf16Bytes,
@@ -103,21 +103,21 @@ export interface TargetLogon {
   password: string
 }
 
-/** Why it cannot be sent, for a user; undefined: it can. */
+/** Returns the reason, for a user, why the logon cannot be sent, or undefined if it can. */
 export function logonFlaw({ domain, login, password }: TargetLogon): string | undefined {
   const limit = INFO_TEXT_LIMIT / 2 - 1
-  // Lengths are counted in the units of UTF-16, as JavaScript's are.
+  // Lengths count UTF-16 code units, as JavaScript's do.
   const isLong = Math.max(domain.length, login.length, password.length) > limit
-  return isLong ? `RDP takes logins and passwords of at most ${limit} characters` : undefined
+  return isLong ? `RDP accepts logins and passwords of at most ${limit} characters` : undefined
 }
 
-/** xrdp refuses who lacks any of these. */
+/** xrdp refuses a client that lacks any of these. */
 const EVERY_CLIENT =
   INFO_FLAG.mouse | INFO_FLAG.disableCtrlAltDel | INFO_FLAG.unicode | INFO_FLAG.maximizeShell
 
 /**
- * The client's information with the account of the target: it logs in by itself, nothing is compressed, nobody's
- * smart card is meant, no earlier session is meant, and no program is asked for.
+ * Returns the client's information with the target's account: automatic logon, and no compression, smart
+ * card, earlier session or program.
  */
 export function forTarget(info: ClientInfo, logon: TargetLogon): ClientInfo {
   const cleared =
@@ -138,14 +138,14 @@ export function forTarget(info: ClientInfo, logon: TargetLogon): ClientInfo {
   }
 }
 
-/** The extended information with an auto-reconnect cookie of length 0. */
+/** Returns the extended information with an auto-reconnect cookie of length 0. */
 function withoutCookie(extended: Uint8Array): Uint8Array {
   if (extended.length === 0) return extended
   const reader = new ByteReader(extended, 'client info, extended')
   reader.skip(2)
   reader.skip(reader.uint16())
   reader.skip(reader.uint16())
-  // Old clients end after any of these.
+  // Old clients end the packet after any of these fields.
   if (reader.remaining < TIME_ZONE + 4 + 4) return extended
   reader.skip(TIME_ZONE + 4 + 4)
   if (reader.remaining < 2) return extended

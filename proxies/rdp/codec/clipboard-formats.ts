@@ -1,9 +1,9 @@
 /**
- * Formats of the clipboard (MS-RDPECLIP 1.3.1.1): which are texts and pictures, which are files, and what all others are
- * called. By a list of what is known: a program can offer anything under a name of its own, a file among it.
+ * Clipboard formats (MS-RDPECLIP 1.3.1.1) and their kinds and labels. Only listed formats count as text or
+ * picture: a program can offer anything, including a file, under a name of its own.
  */
 
-/** Windows' identifiers of formats; others are names with identifiers of the moment. */
+/** Windows' own format identifiers. Named formats have identifiers assigned at run time. */
 export const FORMAT = {
   text: 1,
   bitmap: 2,
@@ -21,22 +21,22 @@ export const FORMAT = {
 
 export interface FormatName {
   id: number
-  /** Empty for Windows' own. */
+  /** Empty for Windows' own formats. */
   name: string
 }
 
 /**
- * `text` and `picture` go where the clipboard may; `files` are files, their names, or what says where they are; `other`
- * may be anything. Both of the last take the right to files.
+ * `text` and `picture` need the right to the clipboard. `files` are files, their names or their locations;
+ * `other` may be anything. Both of these also need the right to files.
  */
 export type FormatKind = 'text' | 'picture' | 'files' | 'other'
 
-/** Windows gives names identifiers from here on. */
+/** Windows assigns identifiers to named formats from here on. */
 const FIRST_NAMED = 0xc000
-/** Characters of a name that are told. */
+/** Characters of a name that are logged. */
 const LABEL_LIMIT = 64
 
-/** What Windows' own formats are, and what each is told as. */
+/** Kind and label of Windows' own formats. */
 const OWN: ReadonlyMap<number, [kind: FormatKind, label: string]> = new Map([
   [FORMAT.text, ['text', 'text']],
   [FORMAT.oemText, ['text', 'text']],
@@ -52,7 +52,7 @@ const OWN: ReadonlyMap<number, [kind: FormatKind, label: string]> = new Map([
   [FORMAT.files, ['files', 'files']],
 ])
 
-/** The same of names, in small letters. */
+/** Kind and label of named formats, by name in lower case. */
 const NAMED: ReadonlyMap<string, [kind: FormatKind, label: string]> = new Map([
   ['html format', ['text', 'html']],
   ['text/html', ['text', 'html']],
@@ -85,22 +85,22 @@ const NAMED: ReadonlyMap<string, [kind: FormatKind, label: string]> = new Map([
   ['text/uri-list', ['files', 'file name']],
 ])
 
-/** Names of formats are the same in capitals and in small letters to Windows. */
+/** Format names are case-insensitive in Windows. */
 export function kindOfFormat({ id, name }: FormatName): FormatKind {
   const own = OWN.get(id)?.[0] ?? 'other'
   if (name === '') return own
   const named = NAMED.get(name.toLowerCase())?.[0] ?? 'other'
-  // Whoever takes it may go by its number, where that is one of Windows' own, or by its name.
+  // Requires both to agree: the pasting program may use the name, or the number if it is Windows' own.
   return FIRST_NAMED <= id || named === own ? named : 'other'
 }
 
-/** What it is told as. */
+/** Returns the format's name for events. */
 export function labelOfFormat({ id, name }: FormatName): string {
   const known = name === '' ? OWN.get(id) : NAMED.get(name.toLowerCase())
   return known?.[1] ?? (name === '' ? `format ${id}` : name.slice(0, LABEL_LIMIT))
 }
 
-/** Whether it is the format that a list of files comes in. */
+/** Reports whether this is the format of file lists. */
 export function isFileList({ name }: Pick<FormatName, 'name'>): boolean {
   return name.toLowerCase() === 'filegroupdescriptorw'
 }

@@ -1,4 +1,4 @@
-/** The clipboard's channel (MS-RDPECLIP): formats, what is pasted, and files, as far as rights and audit need them. */
+/** The clipboard channel (MS-RDPECLIP): formats, data and files, as far as rights and audit need them. */
 import { Buffer } from 'node:buffer'
 import { latin1 } from '../../bytes/text.ts'
 import { FORMAT, type FormatName, isTextFormat } from './clipboard-formats.ts'
@@ -8,12 +8,12 @@ import { ByteWriter } from './writer.ts'
 
 /** Name of the static channel. */
 export const CLIPRDR = 'cliprdr'
-/** Bytes of one message that is looked at whole: a list of formats or of files, a text. */
+/** Bytes of one message that is inspected whole: a list of formats or files, or a text. */
 export const CLIPBOARD_LIMIT = 8 * 1024 * 1024
-/** Formats of one list: Windows' programs offer some thirty. */
+/** Formats per list: Windows' programs offer about thirty. */
 export const FORMAT_LIMIT = 512
 const FORMAT_NAME_LIMIT = 512
-/** Files of one list. */
+/** Files per list. */
 export const FILE_LIMIT = 10_000
 
 const HEADER = 8
@@ -54,7 +54,7 @@ const GENERAL_LENGTH = 12
 const SET_LIMIT = 16
 
 export interface ClipboardMessage {
-  /** One of CLIPBOARD_MESSAGE, or one that nobody knows. */
+  /** One of CLIPBOARD_MESSAGE, or an unknown type. */
   type: number
   flags: number
   body: Uint8Array
@@ -68,13 +68,13 @@ export interface ClipboardFile {
 
 export type FileContentsRequest = {
   stream: number
-  /** Within the list of files. */
+  /** Index within the list of files. */
   index: number
-  /** Of the lock that keeps that list; undefined: it is the last one. */
+  /** The lock that keeps the list (clipDataId). Absent if the request is for the latest list. */
   lock: number | undefined
 } & ({ kind: 'size' } | { kind: 'range'; offset: number; length: number })
 
-/** Of a whole message; some peers put padding after it, which is left out. */
+/** Parses a whole message. Drops the padding that some peers append. */
 export function parseClipboard(bytes: Uint8Array): ClipboardMessage {
   const reader = new ByteReader(bytes, 'clipboard')
   const type = reader.uint16()
@@ -91,15 +91,15 @@ export function buildClipboard(type: number, flags: number, body: Uint8Array = n
     .finish()
 }
 
-/** What a message of type `capabilities` says in the set that anybody knows. */
+/** The general capability set of a message of type `capabilities`. */
 export interface ClipboardCapabilities {
-  /** CB_CAPS_VERSION; nobody does anything with it. */
+  /** CB_CAPS_VERSION, which no implementation uses. */
   version: number
-  /** generalFlags: of CLIPBOARD_CAPABILITY. */
+  /** generalFlags: bits of CLIPBOARD_CAPABILITY. */
   flags: number
 }
 
-/** undefined: it has no such set. */
+/** Returns the general set, or undefined if the message has none. */
 export function parseClipboardCapabilities(body: Uint8Array): ClipboardCapabilities | undefined {
   const reader = new ByteReader(body, 'clipboard capabilities')
   const count = reader.uint16()
@@ -115,7 +115,7 @@ export function parseClipboardCapabilities(body: Uint8Array): ClipboardCapabilit
   return undefined
 }
 
-/** With the one set, and of its flags those that are known here; `files`: those about files too. */
+/** Builds the general set with the known flags only; `files` keeps the flags about files too. */
 export function buildClipboardCapabilities(
   capabilities: ClipboardCapabilities | undefined,
   files: boolean,
@@ -130,8 +130,8 @@ export function buildClipboardCapabilities(
 }
 
 /**
- * Of a message of type `formatList`; `longNames`: both peers have them (CLIPBOARD_CAPABILITY). Of an identifier that comes
- * twice it is the first.
+ * Parses a message of type `formatList`. `longNames`: both peers have CLIPBOARD_CAPABILITY.longNames. Keeps
+ * the first of two formats with the same identifier.
  */
 export function parseFormatList({ flags, body }: ClipboardMessage, longNames: boolean): FormatName[] {
   const reader = new ByteReader(body, 'clipboard format list')
@@ -162,7 +162,7 @@ function readLongName(reader: ByteReader): string {
   return String.fromCharCode(...units)
 }
 
-/** A list of these, whose names `parseFormatList` has read under the same `longNames` and flags. */
+/** Builds a list of formats that `parseFormatList` read with the same `longNames` and flags. */
 export function buildFormatList(formats: readonly FormatName[], longNames: boolean, flags: number): Buffer {
   const isAscii = !longNames && (flags & CLIPBOARD_FLAG.asciiNames) !== 0
   const writer = new ByteWriter()
@@ -184,12 +184,12 @@ export function buildFormatRequest(format: number): Buffer {
   return buildClipboard(CLIPBOARD_MESSAGE.formatDataRequest, 0, new ByteWriter(4).uint32(format).finish())
 }
 
-/** Of a message of type `formatDataRequest`: the format that is asked for. */
+/** Returns the format requested by a message of type `formatDataRequest`. */
 export function parseFormatRequest(body: Uint8Array): number {
   return new ByteReader(body, 'clipboard format data request').uint32()
 }
 
-/** Of the body of an answer in a text format: as much as whoever pastes it is going to see, with its terminator. */
+/** Cuts the body of a response in a text format after its terminator: a pasting program reads no further. */
 export function untilTerminator(format: number, body: Uint8Array): Uint8Array {
   const width = format === FORMAT.unicodeText ? 2 : 1
   for (let at = 0; at + width <= body.length; at += width) {
@@ -198,7 +198,7 @@ export function untilTerminator(format: number, body: Uint8Array): Uint8Array {
   return body
 }
 
-/** The text of a message of type `formatDataResponse` whose request was for this format; undefined: it is no text. */
+/** Returns the text of a response to a request for this format, or undefined if it is no text format. */
 export function clipboardText(format: number, body: Uint8Array): string | undefined {
   if (format === FORMAT.unicodeText) return untilNul(utf16Text(body))
   return isTextFormat(format) ? untilNul(latin1(body)) : undefined
@@ -206,7 +206,7 @@ export function clipboardText(format: number, body: Uint8Array): string | undefi
 
 const ATTRIBUTE_FOLDER = 0x10
 
-/** Of a message of type `formatDataResponse` whose request was for a format of `isFileList`. */
+/** Parses a `formatDataResponse` to a request for a format of `isFileList`. */
 export function parseFileList(body: Uint8Array): ClipboardFile[] {
   const reader = new ByteReader(body, 'clipboard file list')
   const count = reader.uint32()
@@ -225,10 +225,10 @@ export function parseFileList(body: Uint8Array): ClipboardFile[] {
 }
 
 const CONTENTS = { size: 1, range: 2 } as const
-/** Place of clipDataId, which not every request has. */
+/** Offset of clipDataId, which is optional. */
 const LOCK_AT = 24
 
-/** Of a message of type `fileContentsRequest`. */
+/** Parses a message of type `fileContentsRequest`. */
 export function parseFileContentsRequest(body: Uint8Array): FileContentsRequest {
   const reader = new ByteReader(body, 'clipboard file contents request')
   const stream = reader.uint32()
@@ -240,15 +240,15 @@ export function parseFileContentsRequest(body: Uint8Array): FileContentsRequest 
   return { kind: 'range', stream, index, lock, offset: reader.size(), length: reader.uint32() }
 }
 
-/** Its fields, and the list's lock where it has one. */
+/** Bytes of the request's fields, including the optional clipDataId. */
 const REQUEST_LENGTH = 28
 
-/** A request again that `parseFileContentsRequest` has taken, without what is behind its fields. */
+/** Rebuilds a request that `parseFileContentsRequest` accepted, without bytes after its fields. */
 export function rebuildFileContentsRequest(body: Uint8Array): Buffer {
   return buildClipboard(CLIPBOARD_MESSAGE.fileContentsRequest, 0, body.subarray(0, REQUEST_LENGTH))
 }
 
-/** Of a message of type `lock` or `unlock`: which list of files is meant (clipDataId). */
+/** Returns the clipDataId of a message of type `lock` or `unlock`. */
 export function parseLock(body: Uint8Array): number {
   return new ByteReader(body, 'clipboard lock').uint32()
 }
@@ -257,12 +257,12 @@ export function buildLock(type: number, id: number): Buffer {
   return buildClipboard(type, 0, new ByteWriter(4).uint32(id).finish())
 }
 
-/** Of a message of type `fileContentsResponse`, or of its begin: the request that it answers. */
+/** Returns the streamId that a `fileContentsResponse`, or its first bytes, responds to. */
 export function parseContentsStream(body: Uint8Array): number {
   return new ByteReader(body, 'clipboard file contents').uint32()
 }
 
-/** In place of a file's contents: they are not given. */
+/** Builds a response that refuses a file's contents. */
 export function buildFileRefusal(stream: number): Buffer {
   return buildClipboard(
     CLIPBOARD_MESSAGE.fileContentsResponse,

@@ -1,13 +1,13 @@
-/** Data blocks of GCC's user data (MS-RDPBCGR 2.2.1.3.1): a type, a length, and what both mean. */
+/** Data blocks of GCC's user data (MS-RDPBCGR 2.2.1.3.1), each with a type and a length. */
 import type { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'
 
 const HEADER = 4
-/** Of one side: the specification has ten types of them. */
+/** Blocks per side: the specification has ten types. */
 export const BLOCK_LIMIT = 32
 
-/** CS_: the client's; SC_: the server's. */
+/** CS_: sent by the client; SC_: sent by the server. */
 export const BLOCK = {
   clientCore: 0xc001,
   clientSecurity: 0xc002,
@@ -26,11 +26,11 @@ export const BLOCK = {
 
 export interface DataBlock {
   type: number
-  /** Without the header. */
+  /** The data after the header. */
   body: Uint8Array
 }
 
-/** Views of these bytes. */
+/** Returns the blocks; their bodies are views. */
 export function parseBlocks(bytes: Uint8Array): DataBlock[] {
   const reader = new ByteReader(bytes, 'GCC user data')
   const blocks: DataBlock[] = []

@@ -1,10 +1,10 @@
-/** The dynamic channel by which a client changes its desktop's size (MS-RDPEDISP). */
+/** The dynamic channel that a client uses to resize its desktop (MS-RDPEDISP). */
 import type { Buffer } from 'node:buffer'
 import { DESKTOP_LIMIT, largeEnough, scaleFor } from './client-data.ts'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'
 
-/** Its name. */
+/** Name of the dynamic channel. */
 export const DISPLAY_CONTROL = 'Microsoft::Windows::RDS::DisplayControl'
 
 const LAYOUT = 2
@@ -24,7 +24,7 @@ export interface Monitor {
   scales: [desktop: number, device: number]
 }
 
-/** Monitors of a client's layout, and nothing more; undefined: the message is another one. */
+/** Returns the monitors of a client's layout, or undefined if the message is of another type. */
 export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
   const reader = new ByteReader(bytes, 'display control')
   const type = reader.uint32()
@@ -41,7 +41,7 @@ export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
     const left = monitor.uint32() | 0
     const top = monitor.uint32() | 0
     const [width, height] = [readSide(monitor), readSide(monitor)]
-    // Millimetres of the glass, and how it is turned.
+    // Skips physical width, physical height (millimetres) and orientation.
     monitor.skip(4 + 4 + 4)
     return { isPrimary, left, top, width, height, scales: [monitor.uint32(), monitor.uint32()] }
   })
@@ -49,7 +49,7 @@ export function parseMonitorLayout(bytes: Uint8Array): Monitor[] | undefined {
   return monitors
 }
 
-/** A layout of one monitor, which is as large as a desktop has to be at least. */
+/** Builds a layout of one monitor. The caller ensures the least size of a desktop. */
 export function buildMonitorLayout(monitor: Monitor): Buffer {
   const { width, height } = largeEnough(monitor)
   const [scale, deviceScale] = monitor.scales
@@ -68,7 +68,7 @@ export function buildMonitorLayout(monitor: Monitor): Buffer {
     .finish()
 }
 
-/** Whether it is all that a target says: how large desktops can be. */
+/** Reports whether the message is a DISPLAYCONTROL_CAPS_PDU, the only one that a target sends. */
 export function isDisplayCapabilities(bytes: Uint8Array): boolean {
   if (bytes.length !== CAPABILITIES.length) return false
   const reader = new ByteReader(bytes, 'display control')

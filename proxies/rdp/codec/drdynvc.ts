@@ -1,4 +1,4 @@
-/** Dynamic virtual channels (MS-RDPEDYC), which go through one static channel. */
+/** Dynamic virtual channels (MS-RDPEDYC), carried in one static channel. */
 import { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
 import { ansiText } from './utf16.ts'
@@ -6,7 +6,7 @@ import { ByteWriter } from './writer.ts'
 
 /** Name of the static channel. */
 export const DRDYNVC = 'drdynvc'
-/** Bytes of one PDU: MS-RDPEDYC 3.1.5.1 has 1600. */
+/** Bytes of one PDU; MS-RDPEDYC 3.1.5.1 has 1600. */
 export const DYNAMIC_PDU_LIMIT = 16_256
 const NAME_LIMIT = 256
 
@@ -22,22 +22,22 @@ export const DYNAMIC_COMMAND = {
   softSyncResponse: 9,
 } as const
 
-/** Of versions 1 and 2; version 3 compresses. */
+/** Versions 1 and 2 are supported; version 3 adds compression. */
 const HIGHEST_VERSION = 2
 const ACCESS_DENIED = 0x80070005
 
 export type DynamicMessage =
   | { kind: 'capabilities'; version: number }
-  /** The server opens a channel. */
+  /** Sent by the server: opens a channel. */
   | { kind: 'create'; channel: number; name: string }
-  /** The client's answer; a status under 0x80000000 is a success. */
+  /** The client's response; a status under 0x80000000 means success. */
   | { kind: 'created'; channel: number; status: number }
-  /** The begin of a message of so many bytes, which goes on in `data`. */
+  /** First fragment of a message of `length` bytes. */
   | { kind: 'data-first'; channel: number; length: number; data: Uint8Array }
   | { kind: 'data'; channel: number; data: Uint8Array }
   | { kind: 'close'; channel: number }
 
-/** Of a whole PDU. Compressed data and changes of transport are malformed: `limitVersion` has them given up. */
+/** Parses a whole PDU. Rejects compression and changes of transport, which `limitVersion` disables. */
 export function parseDynamic(bytes: Uint8Array, from: 'client' | 'server'): DynamicMessage {
   const reader = new ByteReader(bytes, 'dynamic channel')
   if (DYNAMIC_PDU_LIMIT < bytes.length) {
@@ -71,20 +71,20 @@ export function parseDynamic(bytes: Uint8Array, from: 'client' | 'server'): Dyna
   }
 }
 
-/** One, two or four bytes. */
+/** Reads a number of one, two or four bytes. */
 function readNumber(reader: ByteReader, width: number): number {
   if (width === 0) return reader.uint8()
   return width === 1 ? reader.uint16() : reader.uint32()
 }
 
-/** A message of kind `capabilities` that goes no further than what `parseDynamic` reads. */
+/** Returns a `capabilities` message, limited to the versions that `parseDynamic` supports. */
 export function limitVersion(bytes: Uint8Array): Buffer {
   const copy = Buffer.from(bytes)
   copy.writeUInt16LE(Math.min(copy.readUInt16LE(2), HIGHEST_VERSION), 2)
   return copy
 }
 
-/** As the client would refuse a channel that the server opens. */
+/** Builds the client's refusal of a channel that the server opens. */
 export function buildDynamicRefusal(channel: number): Buffer {
   return new ByteWriter(9)
     .uint8((DYNAMIC_COMMAND.create << 4) | 2)
@@ -93,7 +93,7 @@ export function buildDynamicRefusal(channel: number): Buffer {
     .finish()
 }
 
-/** Of either side. */
+/** Builds a close PDU, valid in both directions. */
 export function buildDynamicClose(channel: number): Buffer {
   return new ByteWriter(5)
     .uint8((DYNAMIC_COMMAND.close << 4) | 2)

@@ -1,59 +1,59 @@
-/** Pictures on the fast path (MS-RDPBCGR 2.2.9.1.2): updates, which may come in fragments. */
+/** Pictures on the fast path (MS-RDPBCGR 2.2.9.1.2): updates, which may be fragmented. */
 import { Buffer } from 'node:buffer'
 import { fastPathHeader, readFastPath } from './fast-path.ts'
 import { FAST_PATH_LIMIT } from './framer.ts'
 import type { ByteReader } from './reader.ts'
 import { isRecordable, UPDATE, type Update } from './updates.ts'
 
-/** Bytes of one update in all its fragments: a desktop of 2048 x 2048 in one piece, uncompressed. */
+/** Bytes of one update over all its fragments: an uncompressed desktop of 2048 x 2048 in one piece. */
 export const UPDATE_LIMIT = 16 * 1024 * 1024
 
 const CODE_BITS = 0x0f
 const FRAGMENT = { single: 0, last: 1, first: 2, next: 3 } as const
 const UPDATE_HEADER = 3
 const NOTHING = Buffer.alloc(0)
-/** What a fragment of ours carries: FreeRDP's servers and Windows stay below 16 KiB too. */
+/** Bytes of a fragment that we send: FreeRDP's servers and Windows stay below 16 KiB too. */
 const PIECE_LIMIT = Math.min(16_000, FAST_PATH_LIMIT - 3 - UPDATE_HEADER)
 
-/** Takes an update that is whole. `isSkipped`: the client does not get it. */
+/** Receives a whole update. `isSkipped`: the update is not sent to the client. */
 export type TakeUpdate = (update: Update, isSkipped: boolean) => void
 
 const never = () => false
 
-/** Puts a target's updates together again. */
+/** Reassembles a target's updates. */
 export class UpdateAssembler {
   readonly #limit: number
   #code: number | undefined
-  /** Fragments, one behind the other: an object for each would cost a hundred times what a short one brings. */
+  /** Fragments, appended: an object for each would cost a hundred times the data of a short one. */
   #whole: Buffer = NOTHING
   #length = 0
-  /** The client gets none of the update that has begun last. */
+  /** The current update is not sent to the client. */
   #isSkipped = false
 
   constructor(limit: number = UPDATE_LIMIT) {
     this.#limit = limit
   }
 
-  /** Bytes of an update that has not come whole. */
+  /** Bytes of the incomplete update. */
   get pending(): number {
     return this.#length
   }
 
-  /** An update has begun to come and has not ended. */
+  /** An update has begun and has not ended. */
   get isWithinUpdate(): boolean {
     return this.#code !== undefined
   }
 
-  /** The client has the begin of that update. */
+  /** The client has received the start of the current update. */
   get isWithinShown(): boolean {
     return this.isWithinUpdate && !this.#isSkipped
   }
 
   /**
-   * Calls `take` with each recordable update that is whole; its data is valid during the call only. Returns what of the
-   * PDU a client may have: all of it, the PDU without what is not recordable, or nothing. Bitmaps that begin while
-   * `skips` says so are taken and not had: those alone can be left out, for they are drawn anew whenever the target is
-   * asked to. Throws MalformedError.
+   * Calls `take` with each complete recordable update; its data is valid during the call only. Returns the
+   * bytes for the client: the whole PDU, the PDU without updates that are not recordable, or undefined if
+   * nothing is left. Bitmap updates that begin while `skips` returns true are reported to `take` and not
+   * returned. Only bitmaps can be skipped, since the target redraws them on request. Throws MalformedError.
    */
   feed(pdu: Uint8Array, take: TakeUpdate, skips: () => boolean = never): Uint8Array | undefined {
     const { head, reader } = readFastPath(pdu, 'fast-path output')
@@ -109,7 +109,7 @@ export class UpdateAssembler {
     return { code, data: whole }
   }
 
-  /** A copy: the PDU's bytes are the framer's. */
+  /** Copies, since the PDU's bytes belong to the framer. */
   #append(data: Uint8Array): void {
     if (this.#whole.length < this.#length) {
       const larger = Buffer.allocUnsafe(Math.max(this.#length, Math.min(2 * this.#whole.length, this.#limit)))
@@ -120,7 +120,7 @@ export class UpdateAssembler {
   }
 }
 
-/** PDUs with this update, in fragments where it is long. */
+/** Builds the update's PDUs, in fragments if it is long. */
 export function buildFastPathUpdate({ code, data }: Update): Buffer[] {
   const pdus: Buffer[] = []
   const count = Math.max(1, Math.ceil(data.length / PIECE_LIMIT))

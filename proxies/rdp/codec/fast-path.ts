@@ -1,12 +1,12 @@
 /** The header of fast-path PDUs in both directions (MS-RDPBCGR 2.2.8.1.2 and 2.2.9.1.2). */
 import { ByteReader } from './reader.ts'
 
-/** On the second byte: the length has two. */
+/** Bit of the first length byte: a second length byte follows. */
 const LONG_LENGTH = 0x80
 /** FASTPATH_…_SECURE_CHECKSUM and …_ENCRYPTED: RDP's own security. */
 const SECURITY = 0xc0
 
-/** Reads over the header of a whole PDU, which the framer has measured; `head` is its first byte. */
+/** Skips the header of a whole PDU, measured by the framer. `head` is its first byte. */
 export function readFastPath(pdu: Uint8Array, what: string): { head: number; reader: ByteReader } {
   const reader = new ByteReader(pdu, what)
   const head = reader.uint8()
@@ -17,7 +17,7 @@ export function readFastPath(pdu: Uint8Array, what: string): { head: number; rea
   return { head, reader }
 }
 
-/** The header of a PDU with so many bytes after it; the length is in two bytes always. */
+/** Returns the header of a PDU with `length` bytes after it; the length always takes two bytes. */
 export function fastPathHeader(head: number, length: number): Uint8Array {
   const whole = length + 3
   return Uint8Array.of(head, LONG_LENGTH | (whole >> 8), whole & 0xff)

@@ -1,34 +1,34 @@
 /**
- * Cuts what an RDP peer sends into PDUs: TPKT (RFC 1006 section 6: 03 00 and a length) and fast path (MS-RDPBCGR
- * 2.2.8.1.2 and 2.2.9.1.2: a length of one or two bytes).
+ * Cuts an RDP peer's stream into PDUs: TPKT (RFC 1006 section 6: 03 00 and a length) and fast path
+ * (MS-RDPBCGR 2.2.8.1.2 and 2.2.9.1.2: a length of one or two bytes).
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 
 export const TPKT_VERSION = 3
-/** TPKT's length is 16 bits wide. */
+/** The length of a TPKT has 16 bits. */
 export const TPKT_LIMIT = 0xffff
-/** A fast path's length is 15 bits wide. */
+/** The length of a fast-path PDU has 15 bits. */
 export const FAST_PATH_LIMIT = 0x7fff
 
 const TPKT_HEADER = 4
-/** TPKT header and the shortest TPDU, of X.224 class 0: LI, code, EOT. */
+/** Bytes of a TPKT header and the shortest TPDU of X.224 class 0: LI, code, EOT. */
 const TPKT_LEAST = 7
 const NOTHING = Buffer.alloc(0)
 
-/** What a PDU's first byte says it is. */
+/** Reports whether the PDU with this first byte is fast path. */
 export function isFastPath(first: number): boolean {
   return (first & 3) === 0
 }
 
 export interface FramerOptions {
-  /** Bytes of one PDU, its headers included; default: what the length fields can say. */
+  /** Bytes of one PDU, including headers. Default: the most that the length fields allow. */
   limit?: number
-  /** Whether fast-path PDUs may come: from the first Demand Active on. */
+  /** Accepts fast-path PDUs, which are valid from the first Demand Active on. */
   fastPath?: boolean
 }
 
-/** One direction of a connection. It holds at most one PDU and what came in one piece with its end. */
+/** Frames one direction of a connection. Holds at most one PDU and the rest of its last chunk. */
 export class Framer {
   #limit: number
   #fastPath: boolean
@@ -40,20 +40,20 @@ export class Framer {
     this.#fastPath = options.fastPath ?? false
   }
 
-  /** From here on PDUs of so many bytes, and fast path too. */
+  /** Changes the limit and whether fast path is accepted, from the next PDU on. */
   allow(options: Required<FramerOptions>): void {
     this.#limit = options.limit
     this.#fastPath = options.fastPath
   }
 
-  /** Bytes of a PDU that has not come whole. */
+  /** Bytes of the incomplete PDU. */
   get pending(): number {
     return this.#heldLength
   }
 
   /**
-   * Calls `take` with each PDU that is whole: views that are valid during the call only. It stops when `take`
-   * answers false, and returns what was not looked at; otherwise nothing is left. Throws MalformedError.
+   * Calls `take` with each whole PDU; a PDU is a view valid during the call only. Stops if `take` returns
+   * false, and returns the remaining bytes; otherwise the result is empty. Throws MalformedError.
    */
   feed(chunk: Uint8Array, take: (pdu: Uint8Array) => boolean): Uint8Array {
     let rest = chunk
@@ -69,7 +69,7 @@ export class Framer {
         if (!goesOn) return rest
         continue
       }
-      // As much as completes the header, then as much as completes the PDU.
+      // Completes the header first, then the PDU.
       const known = this.#lengthOf(this.#held.subarray(0, this.#heldLength))
       const wanted = (known ?? this.#heldLength + 1) - this.#heldLength
       const piece = rest.subarray(0, wanted)
@@ -95,7 +95,7 @@ export class Framer {
     this.#heldLength += piece.length
   }
 
-  /** Of the PDU that begins here; undefined: more bytes are needed to know. */
+  /** Returns the length of the PDU that begins here, or undefined if more bytes are needed. */
   #lengthOf(bytes: Uint8Array): number | undefined {
     const first = bytes[0]!
     if (first === TPKT_VERSION) {
@@ -123,7 +123,7 @@ export class Framer {
   }
 }
 
-/** A TPKT around these; throws RangeError when they are too long for one. */
+/** Builds a TPKT around the parts. Throws RangeError if they are too long for one. */
 export function buildTpkt(...parts: Uint8Array[]): Buffer {
   const length = parts.reduce((sum, part) => sum + part.length, TPKT_HEADER)
   if (TPKT_LIMIT < length) throw new RangeError(`a TPKT of ${length} bytes cannot be sent`)

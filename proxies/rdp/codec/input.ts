@@ -1,27 +1,24 @@
-/**
- * Keys and pointer, the same whether they come on the slow path (MS-RDPBCGR 2.2.8.1.1.3) or the fast path
- * (2.2.8.1.2).
- */
+/** Keyboard and pointer input of both paths: slow (MS-RDPBCGR 2.2.8.1.1.3) and fast (2.2.8.1.2). */
 import { Buffer } from 'node:buffer'
 import { fastPathHeader, readFastPath } from './fast-path.ts'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'
 
 export type InputEvent =
-  /** A scancode of the PC's set 1; `extended`: 0 none, 1 after E0, 2 after E1. */
+  /** A scancode of PC set 1; `extended`: 0 no prefix, 1 after E0, 2 after E1. */
   | { kind: 'key'; code: number; extended: 0 | 1 | 2; isDown: boolean }
   /** A UTF-16 code unit. */
   | { kind: 'character'; code: number; isDown: boolean }
-  /** `flags` as POINTER_FLAG. */
+  /** `flags`: bits of POINTER_FLAG. */
   | { kind: 'pointer'; flags: number; x: number; y: number }
-  /** Buttons four and five; `flags` as PTRXFLAGS: 0x8000 down, 1 and 2 which. */
+  /** Buttons four and five; `flags`: PTRXFLAGS, 0x8000 for down, 1 and 2 for the button. */
   | { kind: 'pointer-extended'; flags: number; x: number; y: number }
-  /** So far from where it was, in pixels. */
+  /** Movement in pixels from the last position. */
   | { kind: 'pointer-relative'; flags: number; x: number; y: number }
-  /** Scroll 1, num 2, caps 4, kana 8. */
+  /** Bits: scroll 1, num 2, caps 4, kana 8. */
   | { kind: 'locks'; flags: number }
 
-/** PTRFLAGS; the wheel's way is in the low nine bits, in two's complement. */
+/** PTRFLAGS. The low nine bits hold the wheel's rotation in two's complement. */
 export const POINTER_FLAG = {
   horizontalWheel: 0x0400,
   wheel: 0x0200,
@@ -32,7 +29,7 @@ export const POINTER_FLAG = {
   down: 0x8000,
 } as const
 
-/** Steps of the wheel in these flags: 120 are one notch, negative toward the person. */
+/** Returns the wheel's rotation: 120 per notch, negative toward the user. */
 export function wheelOf(flags: number): number {
   const way = flags & 0x1ff
   return way & 0x100 ? way - 0x200 : way
@@ -63,7 +60,7 @@ const SLOW_FLAG = { extended: 0x0100, extended1: 0x0200, release: 0x8000 } as co
 
 const asSigned = (value: number) => (value & 0x8000 ? value - 0x10000 : value)
 
-/** Of a whole PDU. */
+/** Parses a whole PDU. */
 export function parseFastPathInput(pdu: Uint8Array): InputEvent[] {
   const { head, reader } = readFastPath(pdu, 'fast-path input')
   const inHead = (head >> 2) & 0xf
@@ -105,7 +102,7 @@ function readFastEvent(reader: ByteReader): InputEvent | undefined {
   }
 }
 
-/** Of share data of type `input`. */
+/** Parses share data of type `input`. */
 export function parseSlowInput(body: Uint8Array): InputEvent[] {
   const reader = new ByteReader(body, 'slow-path input')
   const count = reader.uint16()
@@ -163,10 +160,10 @@ function readRelative(reader: ByteReader): InputEvent {
   return { kind: 'pointer-relative', flags, x: asSigned(reader.uint16()), y: asSigned(reader.uint16()) }
 }
 
-/** What one PDU may hold: its count is in one byte. */
+/** Events per PDU: the count is one byte. */
 export const FAST_PATH_EVENTS = 255
 
-/** A PDU with these events; at most FAST_PATH_EVENTS. */
+/** Builds a PDU with at most FAST_PATH_EVENTS events. */
 export function buildFastPathInput(events: readonly InputEvent[]): Buffer {
   if (FAST_PATH_EVENTS < events.length) {
     throw new RangeError(`a fast-path PDU has at most ${FAST_PATH_EVENTS} events, not ${events.length}`)

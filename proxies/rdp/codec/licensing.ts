@@ -1,4 +1,4 @@
-/** Licensing (MS-RDPELE, MS-RDPBCGR 2.2.1.12): the frame of its messages, and how it ends. */
+/** Licensing (MS-RDPELE, MS-RDPBCGR 2.2.1.12): the framing of its messages, and its end. */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ByteReader } from './reader.ts'
@@ -16,7 +16,7 @@ export const LICENSE_MESSAGE = {
   errorAlert: 0xff,
 } as const
 
-/** Licensing has at most four messages of either side; there is no end of it that a session would need. */
+/** Messages per side: licensing has at most four, and a session does not depend on its end. */
 export const LICENSE_MESSAGES = 16
 
 const PREAMBLE = 4
@@ -30,12 +30,12 @@ export const LICENSE_ERROR = {
   invalidMac: 3,
   invalidScope: 4,
   noLicenseServer: 6,
-  /** No error: no license is needed, and the connection goes on. */
+  /** No license is needed; the connection continues. */
   validClient: 7,
   invalidClient: 8,
 } as const
 
-/** dwStateTransition: the state stays what it is. */
+/** dwStateTransition ST_NO_TRANSITION. */
 const NO_TRANSITION = 2
 
 export type LicenseMessage = { type: number; body: Uint8Array } & (
@@ -43,7 +43,7 @@ export type LicenseMessage = { type: number; body: Uint8Array } & (
   | { error: number; transition: number }
 )
 
-/** Of what follows the security header; `body` is what follows the preamble. */
+/** Parses the bytes after the security header; `body` is the data after the preamble. */
 export function parseLicense(bytes: Uint8Array): LicenseMessage {
   const reader = new ByteReader(bytes, 'licensing')
   const type = reader.uint8()
@@ -58,7 +58,7 @@ export function parseLicense(bytes: Uint8Array): LicenseMessage {
   return { type, body, error: alert.uint32(), transition: alert.uint32() }
 }
 
-/** Whether the server goes on to Demand Active after this message: it has a license, or wants none. */
+/** Reports whether Demand Active follows this message: the server accepted a license or needs none. */
 export function endsLicensing(message: LicenseMessage): boolean {
   if (message.error !== undefined) return message.error === LICENSE_ERROR.validClient
   return message.type === LICENSE_MESSAGE.newLicense || message.type === LICENSE_MESSAGE.upgradeLicense
@@ -72,8 +72,8 @@ const CLIENT_MESSAGES: ReadonlySet<number> = new Set([
 ])
 
 /**
- * A client's message built anew, with its security header: whoever reads it takes it for licensing and for nothing else.
- * `bytes`: what follows the client's header. Throws MalformedError for a message that is a server's.
+ * Rebuilds a client's message with its security header, so that the target can read it only as licensing.
+ * `bytes` follow the client's header. Throws MalformedError for a message type of servers.
  */
 export function rebuildClientLicense(bytes: Uint8Array): Buffer {
   const { type, body } = parseLicense(bytes)
@@ -83,12 +83,12 @@ export function rebuildClientLicense(bytes: Uint8Array): Buffer {
   return buildSecured(SECURITY_FLAG.license, bytes.subarray(0, PREAMBLE + body.length))
 }
 
-/** Of a server, with its security header: no license is needed. */
+/** Builds a server's message, with security header: no license is needed. */
 export function buildValidClient(): Buffer {
   return buildAlert(LICENSE_ERROR.validClient)
 }
 
-/** Of a client, with its security header: it has no license and asks for none. */
+/** Builds a client's message, with security header: it has no license and requests none. */
 export function buildNoLicense(): Buffer {
   return buildAlert(LICENSE_ERROR.noLicense)
 }
@@ -98,7 +98,7 @@ function buildAlert(error: number): Buffer {
   return buildLicense(LICENSE_MESSAGE.errorAlert, body)
 }
 
-/** Any message, with its security header. `body` is what follows the preamble. */
+/** Builds a message with its security header. `body` is the data after the preamble. */
 export function buildLicense(type: number, body: Uint8Array): Buffer {
   const message = new ByteWriter(PREAMBLE + body.length)
     .uint8(type)

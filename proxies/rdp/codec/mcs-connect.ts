@@ -1,6 +1,6 @@
 /**
- * The first two messages of MCS (T.125 section 11.1 and 11.2), in BER, and GCC's conference (T.124 section 8.7) within
- * them, in PER: they carry the data blocks of both sides (MS-RDPBCGR 2.2.1.3 and 2.2.1.4).
+ * The first two messages of MCS (T.125 sections 11.1 and 11.2) in BER, and GCC's conference (T.124 section
+ * 8.7) inside them in PER. They carry both sides' data blocks (MS-RDPBCGR 2.2.1.3 and 2.2.1.4).
  */
 import { Buffer } from 'node:buffer'
 import { BER, buildBer, buildBerNumber, readBer, readBerNumber } from './ber.ts'
@@ -10,17 +10,17 @@ import { buildData, parseData } from './x224.ts'
 
 const TAG = { initial: 0x7f65, response: 0x7f66 } as const
 const RESULT_SUCCESSFUL = 0
-/** Reserved values: T.125 has sixteen results. */
+/** T.125 has sixteen results. */
 const RESULT_LIMIT = 15
 
 /** ConnectData's key: the object identifier of T.124 02/98. */
 const CONFERENCE_KEY = Buffer.from('000500147c0001', 'hex')
-/** ConferenceCreateRequest: the conference `1`, with user data of one set. */
+/** ConferenceCreateRequest: the conference `1` with one set of user data. */
 const CREATE_REQUEST = Buffer.from('000800100001c000', 'hex')
 const CLIENT_KEY = Buffer.from('Duca')
 const SERVER_KEY = Buffer.from('McDn')
 const CREATE_RESPONSE = 0x14
-/** Of a ConferenceCreateResponse: node, tag, and result `success`, as every server has them. */
+/** Start of a ConferenceCreateResponse: node, tag and result `success`, the same for every server. */
 const RESPONSE_HEAD = Buffer.from('14760a01010001c000', 'hex')
 
 const domainParameters = (...numbers: number[]) =>
@@ -33,7 +33,7 @@ const MOST_PARAMETERS = domainParameters(65535, 64535, 65535, 1, 0, 1, 65535, 2)
 /** MS-RDPBCGR 4.1.4. */
 const CHOSEN_PARAMETERS = domainParameters(34, 3, 0, 1, 0, 1, 65528, 2)
 
-/** The client's data blocks, of a whole TPKT. */
+/** Returns the client's data blocks from a whole TPKT. */
 export function parseConnectInitial(pdu: Uint8Array): Uint8Array {
   const what = 'MCS Connect Initial'
   const outer = new ByteReader(parseData(pdu), what)
@@ -42,7 +42,7 @@ export function parseConnectInitial(pdu: Uint8Array): Uint8Array {
   readBer(reader, BER.octetString)
   readBer(reader, BER.octetString)
   readBer(reader, BER.boolean)
-  // what a client asks of the domain has no meaning in RDP
+  // skips the client's domain parameters: RDP does not use them
   for (let sets = 3; sets > 0; sets--) readBer(reader, BER.sequence)
   const conference = new ByteReader(readBer(reader, BER.octetString), 'GCC conference create request')
   reader.end()
@@ -51,7 +51,7 @@ export function parseConnectInitial(pdu: Uint8Array): Uint8Array {
   return readUserData(conference, CLIENT_KEY)
 }
 
-/** A TPKT around the client's data blocks. */
+/** Builds a TPKT around the client's data blocks. */
 export function buildConnectInitial(blocks: Uint8Array): Buffer {
   const data = Buffer.concat([CREATE_REQUEST, CLIENT_KEY, buildPerLength(blocks.length), blocks])
   return buildData(
@@ -68,7 +68,7 @@ export function buildConnectInitial(blocks: Uint8Array): Buffer {
   )
 }
 
-/** The server's data blocks, of a whole TPKT; throws when the server has refused. */
+/** Returns the server's data blocks from a whole TPKT. Throws if the server has refused. */
 export function parseConnectResponse(pdu: Uint8Array): Uint8Array {
   const what = 'MCS Connect Response'
   const outer = new ByteReader(parseData(pdu), what)
@@ -91,7 +91,7 @@ export function parseConnectResponse(pdu: Uint8Array): Uint8Array {
   return readUserData(conference, SERVER_KEY)
 }
 
-/** A TPKT around the server's data blocks. */
+/** Builds a TPKT around the server's data blocks. */
 export function buildConnectResponse(blocks: Uint8Array): Buffer {
   const data = Buffer.concat([RESPONSE_HEAD, SERVER_KEY, buildPerLength(blocks.length), blocks])
   return buildData(
@@ -105,7 +105,7 @@ export function buildConnectResponse(blocks: Uint8Array): Buffer {
   )
 }
 
-/** The length after it says nothing: MS-RDPBCGR 4.1.4 has 42 for more, and servers copy that. */
+/** Ignores the length after the key: MS-RDPBCGR 4.1.4 has 42 for more bytes, and servers copy that. */
 function readConferenceKey(reader: ByteReader): void {
   expectBytes(reader, CONFERENCE_KEY, "the key of T.124's conference")
   readPerLength(reader)

@@ -1,14 +1,14 @@
-/** Messages of an MCS domain (T.125 sections 11.3 to 11.33) as RDP uses them, in PER; each in a TPKT of its own. */
+/** Messages of an MCS domain (T.125 sections 11.3 to 11.33) as used by RDP, in PER, each in its own TPKT. */
 import type { Buffer } from 'node:buffer'
 import { buildPerLength, PER_LENGTH_LIMIT, readPerLength } from './per.ts'
 import { ByteReader } from './reader.ts'
 import { buildData, parseData } from './x224.ts'
 
-/** User ids are written as what they are over this. */
+/** User ids are encoded as their difference from this. */
 const USER_BASE = 1001
-/** Of the server itself, in all that it sends. */
+/** The server's own user id, in everything that it sends. */
 export const SERVER_USER = 1002
-/** What a Send Data can carry. */
+/** Bytes that one Send Data can carry. */
 export const MCS_DATA_LIMIT = PER_LENGTH_LIMIT
 
 const CHOICE = {
@@ -24,7 +24,7 @@ const CHOICE = {
 
 export const MCS_RESULT = { successful: 0, noSuchChannel: 3 } as const
 
-/** Of a Disconnect Provider Ultimatum. */
+/** Reasons of a Disconnect Provider Ultimatum. */
 export const DISCONNECT_REASON = {
   domainDisconnected: 0,
   providerInitiated: 1,
@@ -40,15 +40,15 @@ export type McsMessage =
   | { kind: 'attach-confirm'; result: number; user: number }
   | { kind: 'join-request'; user: number; channel: number }
   | { kind: 'join-confirm'; result: number; user: number; channel: number }
-  /** `data` is a view. `data-request` is the client's, `data-indication` the server's. */
+  /** `data-request` is sent by the client, `data-indication` by the server. `data` is a view. */
   | { kind: 'data-request' | 'data-indication'; user: number; channel: number; data: Uint8Array }
 
-/** Begin and end, as bits 4 and 5: RDP sends everything in one segment. */
+/** Begin and end, bits 4 and 5: RDP sends everything in one segment. */
 const SEGMENTATION = 0x30
 /** High priority, begin and end. */
 const PRIORITY_AND_SEGMENTATION = 0x70
 
-/** Of a whole TPKT. */
+/** Parses a whole TPKT. */
 export function parseMcs(pdu: Uint8Array): McsMessage {
   const reader = new ByteReader(parseData(pdu), 'MCS')
   const head = reader.uint8()
@@ -64,7 +64,7 @@ function readMessage(reader: ByteReader, head: number): McsMessage {
     case CHOICE.dataIndication:
       return readSendData(reader, 'data-indication')
     case CHOICE.erectDomain:
-      // two numbers that mean nothing in RDP, and that rdesktop writes in a way of its own
+      // two numbers that RDP does not use, and that rdesktop encodes in its own way
       reader.rest()
       return { kind: 'erect-domain' }
     case CHOICE.disconnect:
@@ -103,7 +103,7 @@ function readUser(reader: ByteReader): number {
   return reader.uint16be() + USER_BASE
 }
 
-/** Four bits: in the first byte's last and the second byte's first three, of which no value over 15 exists. */
+/** Reads four bits: the first byte's last and the second byte's first three. All values are valid. */
 function readResult(reader: ByteReader, head: number): number {
   return ((head & 1) << 3) | (reader.uint8() >> 5)
 }
@@ -120,7 +120,7 @@ export const buildErectDomain = (): Buffer => message(CHOICE.erectDomain << 2, 1
 
 export const buildAttachRequest = (): Buffer => message(CHOICE.attachRequest << 2)
 
-/** The user is told only when the result is successful. */
+/** Includes the user only if the result is successful. */
 export function buildAttachConfirm(result: number, user: number): Buffer {
   const isDone = result === MCS_RESULT.successful
   return message(...resultBytes(CHOICE.attachConfirm, result, isDone), ...(isDone ? user16(user) : []))
@@ -144,12 +144,12 @@ export function buildDisconnect(reason: number): Buffer {
   return message((CHOICE.disconnect << 2) | (reason >> 1), (reason & 1) << 7)
 }
 
-/** From the client to the server. Throws RangeError over MCS_DATA_LIMIT. */
+/** Builds data from the client to the server. Throws RangeError over MCS_DATA_LIMIT. */
 export function buildDataRequest(user: number, channel: number, data: Uint8Array): Buffer {
   return buildSendData(CHOICE.dataRequest, user, channel, data)
 }
 
-/** From the server to the client. Throws RangeError over MCS_DATA_LIMIT. */
+/** Builds data from the server to the client. Throws RangeError over MCS_DATA_LIMIT. */
 export function buildDataIndication(channel: number, data: Uint8Array): Buffer {
   return buildSendData(CHOICE.dataIndication, SERVER_USER, channel, data)
 }

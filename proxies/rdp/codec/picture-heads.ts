@@ -1,15 +1,15 @@
 /**
- * Heads of updates, as far as it takes to know that a recording can show them: a client may draw more than that, and its
- * user would see what nobody else does. Pixels are not looked at.
+ * Headers of updates, checked so that a recording can show every update: otherwise a client may draw more
+ * than the recording keeps, hidden from reviewers. Pixels are not inspected.
  */
 import { ByteReader } from './reader.ts'
 import { UPDATE, type Update } from './updates.ts'
 
-/** Pixels of one bitmap; its data has less than 64 KiB, so servers send fewer by far. */
+/** Pixels of one bitmap. Its data has less than 64 KiB, so servers send far fewer. */
 export const BITMAP_PIXEL_LIMIT = 2 ** 22
-/** Of large pointers; others have 96 at most. */
+/** Pixels per side of a large pointer; other pointers have at most 96. */
 export const POINTER_SIDE_LIMIT = 384
-/** Entries of the cache of pointers: clients offer some 20. */
+/** Entries of the pointer cache: clients offer about 20. */
 export const POINTER_CACHE_LIMIT = 128
 
 const BITMAP_DEPTHS = [8, 15, 16, 24, 32]
@@ -18,10 +18,10 @@ const COLOURS = 256
 /** Flags of a bitmap (MS-RDPBCGR 2.2.9.1.1.3.1.2.2). */
 const COMPRESSED = 0x0001
 const WITHOUT_HEADER = 0x0400
-/** TS_CD_HEADER: the second of four numbers is the length of what follows. */
+/** Bytes of TS_CD_HEADER; the second of its four numbers is the length of the data after it. */
 const COMPRESSION_HEADER = 8
 
-/** Throws MalformedError for an update that no recording would show. */
+/** Throws MalformedError for an update that a recording could not show. */
 export function requireDrawable({ code, data }: Update): void {
   switch (code) {
     case UPDATE.bitmap:
@@ -75,7 +75,10 @@ function requireBitmaps(reader: ByteReader): void {
   }
 }
 
-/** Where the bitmaps of a drawable update go: what a client draws of each, whatever its own size. */
+/**
+ * Calls back with the destination of each bitmap in a drawable update. A client draws that area, whatever the
+ * bitmap's own size.
+ */
 export function eachArea(
   { data }: Update,
   take: (left: number, top: number, width: number, height: number) => void,
@@ -84,7 +87,7 @@ export function eachArea(
   reader.skip(2)
   for (let count = reader.uint16(); count > 0; count--) {
     const [left, top] = [reader.uint16(), reader.uint16()]
-    // The last column and row are named, not those after them.
+    // right and bottom are inclusive.
     const [width, height] = [reader.uint16() + 1 - left, reader.uint16() + 1 - top]
     reader.skip(2 + 2 + 2 + 2)
     reader.skip(reader.uint16())
@@ -92,7 +95,7 @@ export function eachArea(
   }
 }
 
-/** Behind the depth, where there is one. Masks have one bit, or the depth's, for a pixel. */
+/** Checks a pointer after its depth field, if it has one. Masks have one bit per pixel, or `depth` bits. */
 function requirePointer(reader: ByteReader, depth: number, isLarge: boolean): void {
   requireIndex(reader)
   reader.skip(4)
@@ -116,7 +119,7 @@ function requireIndex(reader: ByteReader): void {
   }
 }
 
-/** Rows fill whole words of so many bytes. */
+/** Rows are padded to whole words of `word` bytes. */
 const rowLength = (bytes: number, word: number): number => Math.ceil(bytes / word) * word
 
 function requireLength(reader: ByteReader, length: number, needed: number): void {

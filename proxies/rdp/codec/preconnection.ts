@@ -1,9 +1,9 @@
-/** The preconnection PDU (MS-RDPEPS 2.2.1): what a client may send before the X.224 connection request. */
+/** The preconnection PDU (MS-RDPEPS 2.2.1), which a client may send before the X.224 connection request. */
 import { ByteReader } from './reader.ts'
 import { untilNul, utf16Text } from './utf16.ts'
 
 const HEADER = 16
-/** The blob is a name or a token; the specification bounds it nowhere. */
+/** Bytes of the PDU. Its blob is a name or a token; the specification sets no limit. */
 export const PRECONNECTION_LIMIT = 2048
 const VERSION_ID = 1
 const VERSION_BLOB = 2
@@ -15,7 +15,7 @@ export interface Preconnection {
   blob?: string
 }
 
-/** The length of the PDU that begins here, when four bytes of it are there. */
+/** Returns the length of the PDU that begins here, or undefined with fewer than four bytes. */
 export function preconnectionLength(bytes: Uint8Array): number | undefined {
   if (bytes.length < 4) return undefined
   const reader = new ByteReader(bytes, 'preconnection PDU')
@@ -26,7 +26,7 @@ export function preconnectionLength(bytes: Uint8Array): number | undefined {
   return length
 }
 
-/** Of a whole PDU. */
+/** Parses a whole PDU. */
 export function parsePreconnection(bytes: Uint8Array): Preconnection {
   const reader = new ByteReader(bytes, 'preconnection PDU')
   const length = reader.uint32()

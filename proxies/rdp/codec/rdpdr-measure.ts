@@ -1,33 +1,33 @@
 /**
- * How much of a message about a device is what the message says it is, and how much of that is somebody's data: contents of
- * files, jobs of printers, what goes to a port or a card. By what it carries, not by what it says of its success. What is
- * behind that means nothing to anybody, but for two that have agreed to use it.
+ * Measures messages about devices: the bytes that belong to the message, and how many of those are user data
+ * (contents of files, print jobs, data of ports and cards). Goes by the bytes carried, not by the status they
+ * report. Bytes after the end are ignored by every peer, so two peers could use them as a hidden channel.
  */
 import { DEVICE_PACKET, IO, type IoRequest, QUERY_DIRECTORY } from './rdpdr.ts'
 import { ByteReader } from './reader.ts'
 
 export interface Measure {
-  /** Bytes of the details that belong to it. */
+  /** Bytes of the details that belong to the message. */
   length: number
-  /** Of those, bytes of data; paths among them, which are told of as such or count. */
+  /** Bytes of data among them. Paths count too, unless they are logged as paths. */
   content: number
 }
 
-/** Numbers and padding of any request, before what has a length of its own (MS-RDPEFS 2.2.1.4 and 2.2.3.3). */
+/** Bytes of a request's fixed part, before a field of variable length (MS-RDPEFS 2.2.1.4 and 2.2.3.3). */
 const REQUEST_HEAD = 32
-/** Answers without data: one number and a byte of padding. */
+/** Bytes of a response without data: one number and a byte of padding. */
 const SHORT_ANSWER = 5
-/** An answer's length of what follows. */
+/** Bytes of a response's length field. */
 const ANSWER_HEAD = 4
-/** Names, sizes and dates of one file, or of a volume, have less; what is more than that is data. */
+/** Most bytes for names, sizes and dates of one file or volume. Any excess counts as data. */
 export const PLAIN_LIMIT = 1024
 
-/** A lock of a range of a file, and the most that one request has. */
+/** Bytes per locked range of a file, and the most ranges in one request. */
 const LOCK = { count: 8, length: 16, most: 64 } as const
-/** What a change of a file has: dates and attributes, or a size. What is more than that is data. */
+/** Most bytes of a change of a file: dates and attributes, or a size. Any excess counts as data. */
 const CHANGE_LENGTH = 40
 
-/** Where a request's details have the length of what is behind their head. */
+/** Offset, per request, of the length of the data after the fixed part. */
 const LENGTH_AT: Readonly<Record<number, number>> = {
   [IO.create]: 28,
   [IO.write]: 0,
@@ -38,7 +38,7 @@ const LENGTH_AT: Readonly<Record<number, number>> = {
   [IO.deviceControl]: 4,
 }
 
-/** Whether a request is one of those that devices are asked by. */
+/** Reports whether this is a request that devices support. */
 export function isKnownRequest(major: number): boolean {
   return KNOWN.has(major)
 }
@@ -51,7 +51,7 @@ export function measureRequest({ major, minor, details }: IoRequest): Measure {
   return { length, content: Math.max(0, carried - (PLAIN[major] ?? PLAIN_LIMIT)) }
 }
 
-/** Bytes that are no data, by request. */
+/** Bytes per request that are not data. */
 const PLAIN: Readonly<Record<number, number>> = {
   [IO.create]: 0,
   [IO.write]: 0,
@@ -67,7 +67,7 @@ function behindHead(major: number, minor: number, details: Uint8Array): number {
   return at === undefined ? 0 : uint32At(details, at)
 }
 
-/** `major`: of the request that it answers. */
+/** `major` is that of the request it responds to. */
 export function measureAnswer(major: number, details: Uint8Array): Measure {
   switch (major) {
     case IO.read:
@@ -85,7 +85,7 @@ export function measureAnswer(major: number, details: Uint8Array): Measure {
   }
 }
 
-/** Bytes of a packet's body that mean anything; undefined: of others it is not known here. */
+/** Returns the meaningful bytes of a packet's body, or undefined if the packet's length is not known. */
 export function lengthOfPacket(packet: number, body: Uint8Array): number | undefined {
   switch (packet) {
     case DEVICE_PACKET.serverAnnounce:
@@ -105,7 +105,7 @@ export function lengthOfPacket(packet: number, body: Uint8Array): number | undef
   }
 }
 
-/** 0 where the details end before. */
+/** Returns 0 if the details end before the field. */
 function uint32At(details: Uint8Array, at: number): number {
   return details.length < at + 4 ? 0 : new ByteReader(details, 'device message', at).uint32()
 }

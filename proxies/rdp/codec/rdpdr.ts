@@ -1,6 +1,6 @@
 /**
- * The channel of redirected devices (MS-RDPEFS): which devices a client announces, and what the target does with its
- * drives, as far as rights and audit need it.
+ * The channel of redirected devices (MS-RDPEFS): the devices a client announces and the target's operations
+ * on its drives, as far as rights and audit need them.
  */
 import { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
@@ -9,18 +9,18 @@ import { ByteWriter } from './writer.ts'
 
 /** Name of the static channel. */
 export const RDPDR = 'rdpdr'
-/** Bytes of one message: a read or write, which clients cut to a megabyte at most. */
+/** Bytes of one message: a read or write, which clients limit to a megabyte. */
 export const DEVICE_MESSAGE_LIMIT = 4 * 1024 * 1024
-/** Devices of one announcement. */
+/** Devices per announcement. */
 export const DEVICE_LIMIT = 256
 const DEVICE_DATA_LIMIT = 64 * 1024
 const PATH_LIMIT = 32 * 1024
 const DOS_NAME = 8
 
-/** Component and packet id as one number: the core's packets end in 0x4472. */
+/** Component and packet id as one number: packets of the core component end in 0x4472. */
 const CORE = 0x4472
 const PRINTER = 0x5052
-/** Of the printer's component, which a server alone sends: settings to be kept, and that jobs come as XPS (MS-RDPEPC). */
+/** Packets of the printer component, sent by servers only (MS-RDPEPC): settings to keep, and the XPS flag. */
 export const PRINTER_PACKET = { cacheData: 0x5043, usingXps: 0x5543 } as const
 export const DEVICE_PACKET = {
   serverAnnounce: 0x496e,
@@ -40,12 +40,12 @@ export const DEVICE_TYPE = { serial: 1, parallel: 2, printer: 4, drive: 8, smart
 
 export interface DeviceMessage {
   component: 'core' | 'printer' | 'unknown'
-  /** Of the core one of DEVICE_PACKET, of the printer's component of PRINTER_PACKET; or one that nobody knows. */
+  /** One of DEVICE_PACKET (core component) or PRINTER_PACKET (printer component), or an unknown packet. */
   packet: number
   body: Uint8Array
 }
 
-/** Of a whole message. */
+/** Parses a whole message. */
 export function parseDeviceMessage(bytes: Uint8Array): DeviceMessage {
   const reader = new ByteReader(bytes, 'device redirection')
   const component = reader.uint16()
@@ -58,12 +58,12 @@ export function buildDeviceMessage(packet: number, body: Uint8Array): Buffer {
   return new ByteWriter(4 + body.length).uint16(CORE).uint16(packet).bytes(body).finish()
 }
 
-/** Of MS-RDPEFS that a server says it speaks: 1.12. */
+/** Version of MS-RDPEFS announced by a server: 1.12. */
 const VERSION = { major: 1, minor: 12 } as const
-/** Any: a server has one client on a channel. */
+/** An arbitrary id: a server has one client per channel. */
 const CLIENT_ID = 1
 
-/** A server's begin (2.2.2.2), or with the packet `clientIdConfirm` what ends the client's (2.2.2.6). */
+/** Builds a server's Announce Request (2.2.2.2), or its Client ID Confirm (2.2.2.6). */
 export function buildOwnAnnouncement(packet: number = DEVICE_PACKET.serverAnnounce): Buffer {
   const body = new ByteWriter(8).uint16(VERSION.major).uint16(VERSION.minor).uint32(CLIENT_ID).finish()
   return buildDeviceMessage(packet, body)
@@ -78,11 +78,11 @@ const KINDS = [
 ] as const
 const GENERAL = { type: 1, length: 44, version: 2 } as const
 const KIND_LENGTH = 8
-/** All requests that there are; and packets that remove devices, name clients, and tell of a user's logon. */
+/** All requests; and the packets that remove devices, name clients and report a user's logon. */
 const ALL_REQUESTS = 0xffff
 const ALL_PACKETS = 0x7
 
-/** A server's packet of capabilities (2.2.2.7): every kind of device. */
+/** Builds a server's capabilities (2.2.2.7): every kind of device. */
 export function buildOwnCapabilities(): Buffer {
   const writer = new ByteWriter(4 + GENERAL.length + KINDS.length * KIND_LENGTH)
     .uint16(1 + KINDS.length)
@@ -101,7 +101,7 @@ export function buildOwnCapabilities(): Buffer {
   return buildDeviceMessage(DEVICE_PACKET.serverCapability, writer.finish())
 }
 
-/** What a server says of a device that was announced (2.2.2.1): an NTSTATUS. */
+/** Builds a server's response to an announced device (2.2.2.1): an NTSTATUS. */
 export function buildDeviceReply(device: number, status: number): Buffer {
   const body = new ByteWriter(8).uint32(device).uint32(status).finish()
   return buildDeviceMessage(DEVICE_PACKET.deviceReply, body)
@@ -112,13 +112,13 @@ export interface Device {
   id: number
   /** At most seven characters. */
   name: string
-  /** As it stands in the announcement. */
+  /** The device as encoded in the announcement. */
   bytes: Uint8Array
-  /** Bytes that are told of it: its whole name, a printer's driver and settings. */
+  /** Bytes that count as data: its full name, a printer's driver and settings. */
   data: number
 }
 
-/** Of a packet of type `deviceListAnnounce`. */
+/** Parses a packet of type `deviceListAnnounce`. */
 export function parseDevices(body: Uint8Array): Device[] {
   const reader = new ByteReader(body, 'device list announce')
   const count = reader.uint32()
@@ -137,7 +137,7 @@ export function parseDevices(body: Uint8Array): Device[] {
   })
 }
 
-/** A whole message that announces these. */
+/** Builds a whole message that announces these devices. */
 export function buildDevices(devices: readonly Device[]): Buffer {
   const count = new ByteWriter(4).uint32(devices.length).finish()
   return buildDeviceMessage(
@@ -161,7 +161,7 @@ export const IO = {
   lock: 0x11,
 } as const
 
-/** FsInformationClass of `setInformation`: what changes names and contents. */
+/** FsInformationClass of `setInformation`: the classes that change names and contents. */
 export const SET_INFORMATION = {
   basic: 4,
   rename: 10,
@@ -173,15 +173,15 @@ export const SET_INFORMATION = {
 export interface IoRequest {
   device: number
   file: number
-  /** The answer has it too. */
+  /** CompletionId, repeated by the response. */
   completion: number
-  /** One of IO, or one that nobody knows. */
+  /** One of IO, or an unknown function. */
   major: number
   minor: number
   details: Uint8Array
 }
 
-/** Of a packet of type `ioRequest`, which the target sends. */
+/** Parses a packet of type `ioRequest`, which the target sends. */
 export function parseIoRequest(body: Uint8Array): IoRequest {
   const reader = new ByteReader(body, 'device request')
   const device = reader.uint32()
@@ -191,25 +191,25 @@ export function parseIoRequest(body: Uint8Array): IoRequest {
   return { device, file, completion, major, minor: reader.uint32(), details: reader.rest() }
 }
 
-/** Bits of DesiredAccess that change something: writing, appending, attributes, deleting, rights and owner, all. */
+/** Bits of DesiredAccess for changes: write, append, attributes, delete, permissions, owner, generic all. */
 const WRITING =
   0x2 | 0x4 | 0x10 | 0x40 | 0x100 | 0x10000 | 0x40000 | 0x80000 | 0x02000000 | 0x10000000 | 0x40000000
-/** CreateDisposition FILE_OPEN: all others may make a file. */
+/** CreateDisposition FILE_OPEN: any other may create a file. */
 const OPEN_EXISTING = 1
 const CREATE_FOLDER = 0x1
 const DELETE_ON_CLOSE = 0x1000
 
 export interface CreateRequest {
-  /** With backslashes, from the drive's root; undefined: it is none. */
+  /** Path from the drive's root, with backslashes. Absent if it is malformed. */
   path: string | undefined
   isFolder: boolean
-  /** Whether it asks to change the drive, or to be able to. */
+  /** The request changes the drive or opens a file for writing. */
   isWriting: boolean
-  /** It is removed once it is closed. */
+  /** The file is deleted when it is closed. */
   isRemoved: boolean
 }
 
-/** Details of a request of type `create`. */
+/** Parses the details of a request of type `create`. */
 export function parseCreate(details: Uint8Array): CreateRequest {
   const reader = new ByteReader(details, 'device create request')
   const access = reader.uint32()
@@ -226,17 +226,17 @@ export function parseCreate(details: Uint8Array): CreateRequest {
   }
 }
 
-/** undefined: it is none, for something is behind its end, where only who looks for it finds it. */
+/** Returns the path, or undefined if bytes follow its end: only a peer looking for them would see those. */
 function pathOf(bytes: Uint8Array): string | undefined {
   const text = utf16Text(bytes)
   const path = text.endsWith('\0') ? text.slice(0, -1) : text
   return bytes.length % 2 === 1 || path.includes('\0') ? undefined : path
 }
 
-/** Minor function of `directory`: names are asked for. */
+/** Minor function of `directory`: list names. */
 export const QUERY_DIRECTORY = 1
 
-/** Details of a request of type `directory` for names: a path with wildcards, or undefined where it is none. */
+/** Parses a `directory` request for names. Returns the path with wildcards, or undefined if malformed. */
 export function parseDirectoryQuery(details: Uint8Array): string | undefined {
   const reader = new ByteReader(details, 'device directory request')
   reader.skip(4 + 1)
@@ -246,18 +246,18 @@ export function parseDirectoryQuery(details: Uint8Array): string | undefined {
   return pathOf(reader.bytes(length))
 }
 
-/** Bytes that a change other than of a name has at most. */
+/** Most bytes of a change other than a rename. */
 const CHANGE_LIMIT = 1024
-/** Of a rename, before its path; and zeros behind it, up to the next multiple of eight. */
+/** Bytes of a rename before its path, and the most zeros after it, up to the next multiple of eight. */
 const RENAME = { head: 6, padding: 7 } as const
 
 export interface SetInformation {
   class: number
-  /** Where the class is `rename`. */
+  /** Set if the class is `rename`. */
   newPath?: string
 }
 
-/** Details of a request of type `setInformation`; undefined: it has more than a change of its class, or no path. */
+/** Parses a `setInformation` request, or returns undefined if it carries extra bytes or no path. */
 export function parseSetInformation(details: Uint8Array): SetInformation | undefined {
   const reader = new ByteReader(details, 'device set information request')
   const fsClass = reader.uint32()
@@ -284,7 +284,7 @@ export interface IoCompletion {
   details: Uint8Array
 }
 
-/** Of a packet of type `ioCompletion`, which the client sends. */
+/** Parses a packet of type `ioCompletion`, which the client sends. */
 export function parseIoCompletion(body: Uint8Array): IoCompletion {
   const reader = new ByteReader(body, 'device completion')
   const device = reader.uint32()
@@ -294,10 +294,10 @@ export function parseIoCompletion(body: Uint8Array): IoCompletion {
 
 const STATUS_ACCESS_DENIED = 0xc0000022
 
-/** A whole message that refuses the request, as the client would. */
+/** Builds a whole message that refuses the request, as the client would. */
 export function buildIoRefusal({ device, completion, major }: IoRequest): Buffer {
   const writer = new ByteWriter(24).uint32(device).uint32(completion).uint32(STATUS_ACCESS_DENIED).uint32(0)
-  // A create's answer has a byte more, after the file that it has not opened; so has a write's, as padding.
+  // Adds a byte: a create's response ends with Information, and a write's with padding.
   if (major === IO.create || major === IO.write) writer.uint8(0)
   return buildDeviceMessage(DEVICE_PACKET.ioCompletion, writer.finish())
 }

@@ -1,7 +1,7 @@
 /**
- * Reads the numbers and fields of one RDP message. Bounds are checked before every read; fields are views into the
- * message (`subarray`), never copies. Numbers are little-endian as in MS-RDPBCGR, those of TPKT, X.224 and MCS
- * (`uint16be`) big-endian.
+ * Reads the numbers and fields of one RDP message. Bounds are checked before every read; fields are views
+ * into the message (`subarray`), never copies. Numbers are little-endian as in MS-RDPBCGR; those of TPKT,
+ * X.224 and MCS (`uint16be`) are big-endian.
  */
 import { MalformedError } from '../../bytes/malformed.ts'
 
@@ -10,7 +10,7 @@ export class ByteReader {
   readonly #what: string
   #offset: number
 
-  /** `what` names the message in errors; `offset` is where to begin. */
+  /** `what` names the message in errors; reading begins at `offset`. */
   constructor(bytes: Uint8Array, what: string, offset = 0) {
     this.#bytes = bytes
     this.#what = what
@@ -40,7 +40,7 @@ export class ByteReader {
     return low + this.uint16() * 0x10000
   }
 
-  /** A uint64 that counts bytes; throws when it is over 2^53 - 1. */
+  /** Reads a uint64 that counts bytes. Throws if it exceeds 2^53 - 1. */
   size(): number {
     const low = this.uint32()
     const high = this.uint32()
@@ -53,7 +53,7 @@ export class ByteReader {
     return (this.#bytes[at]! << 8) | this.#bytes[at + 1]!
   }
 
-  /** So many bytes as a view. */
+  /** Returns `length` bytes as a view. */
   bytes(length: number): Uint8Array {
     const begin = this.#take(length)
     return this.#bytes.subarray(begin, begin + length)
@@ -63,19 +63,19 @@ export class ByteReader {
     this.#take(length)
   }
 
-  /** What is left, as a view. */
+  /** Returns the remaining bytes as a view. */
   rest(): Uint8Array {
     return this.bytes(this.remaining)
   }
 
-  /** Throws when something is left. */
+  /** Throws if any bytes remain. */
   end(): void {
     if (this.remaining > 0) {
       this.fail(`the end was expected at offset ${this.#offset}, found ${this.remaining} more bytes`)
     }
   }
 
-  /** Throws when the number is not one of these. */
+  /** Throws if the number is none of `wanted`. */
   expect(what: string, found: number, ...wanted: number[]): number {
     if (wanted.includes(found)) return found
     const list = wanted.map((number) => `0x${number.toString(16)}`).join(' or ')

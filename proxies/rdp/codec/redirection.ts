@@ -1,4 +1,4 @@
-/** Server Redirection (MS-RDPBCGR 2.2.13.1): a farm sends the client to another of its servers. */
+/** Server Redirection (MS-RDPBCGR 2.2.13.1): a farm redirects the client to another of its servers. */
 
 import { latin1 } from '../../bytes/text.ts'
 import { ByteReader } from './reader.ts'
@@ -8,7 +8,7 @@ import { untilNul, utf16Text } from './utf16.ts'
 const REDIRECTION = 0x0400
 const FIELD_LIMIT = 4096
 
-/** RedirFlags: which fields are there, in their order, and that the client stays where it is. */
+/** RedirFlags: the fields present, in their order, and LB_NOREDIRECT. */
 const FLAG = {
   targetAddress: 0x1,
   loadBalanceInfo: 0x2,
@@ -20,19 +20,19 @@ const FLAG = {
 
 export interface Redirection {
   session: number
-  /** Said for later: nobody is to go anywhere. */
+  /** The redirection is for a later reconnection: the client stays connected. */
   isInformational?: true
-  /** Address of the server that is meant. */
+  /** Address of the server to connect to. */
   address?: string
-  /** What the next connection request begins with, CR LF included. */
+  /** First line of the next connection request, including CR LF. */
   routingToken?: string
   login?: string
   domain?: string
-  /** A password, or a cookie in the place of one. */
+  /** A password, or a cookie in its place. */
   password?: Uint8Array
 }
 
-/** Of what follows the share control header of a PDU of type serverRedirection. Further fields are not read. */
+/** Parses the bytes after the share control header of a serverRedirection PDU. Ignores further fields. */
 export function parseRedirection(body: Uint8Array): Redirection {
   const reader = new ByteReader(body, 'server redirection')
   reader.skip(2)

@@ -1,4 +1,7 @@
-/** The basic security header (MS-RDPBCGR 2.2.8.1.1.2.1): before the Client Info and licensing PDUs, inside TLS too. */
+/**
+ * The basic security header (MS-RDPBCGR 2.2.8.1.1.2.1), sent before the Client Info and licensing PDUs,
+ * inside TLS too.
+ */
 import { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
 
@@ -6,7 +9,7 @@ export const SECURITY_FLAG = { exchange: 0x1, encrypted: 0x8, info: 0x40, licens
 
 const HEADER = 4
 
-/** Flags, and what follows them as a view. Throws when that is encrypted by RDP's own security. */
+/** Returns the flags and a view of the bytes after the header. Throws if RDP's own security encrypts them. */
 export function parseSecured(data: Uint8Array): { flags: number; body: Uint8Array } {
   const reader = new ByteReader(data, 'security header')
   const flags = reader.uint16()

@@ -1,24 +1,24 @@
-/** What a server says of itself in GCC's user data (MS-RDPBCGR 2.2.1.4). */
+/** A server's data in GCC's user data (MS-RDPBCGR 2.2.1.4). */
 import { Buffer } from 'node:buffer'
 import { CHANNEL_LIMIT } from './client-data.ts'
 import { BLOCK, buildBlocks, findBlock, parseBlocks } from './data-blocks.ts'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'
 
-/** RDP 5.0 to 8.1: a bastion that strips what later ones have need not say more. */
+/** RDP 5.0 to 8.1: the bastion strips the features of later versions. */
 const VERSION = 0x00080004
 
 export interface ServerData {
-  /** undefined: the server does not say; else it should be what the client has asked for. */
+  /** Absent if the server does not send it; otherwise it should equal the client's request. */
   requestedProtocols?: number
   ioChannel: number
-  /** In the order of the client's definitions. */
+  /** Channel ids, in the order of the client's definitions. */
   channels: number[]
-  /** Only where the client has asked for one. */
+  /** Set only if the client requested one. */
   messageChannel?: number
 }
 
-/** Of GCC's user data. Throws for a server that wants RDP's own encryption. */
+/** Parses GCC's user data. Throws if the server requires RDP's own encryption. */
 export function parseServerData(bytes: Uint8Array): ServerData {
   const blocks = parseBlocks(bytes)
   const network = new ByteReader(
@@ -45,11 +45,11 @@ export function parseServerData(bytes: Uint8Array): ServerData {
   return data
 }
 
-/** Encryption is TLS's; no message channel, no multitransport, no graphics pipeline. */
+/** Announces no encryption beyond TLS, no message channel, no multitransport and no graphics pipeline. */
 export function buildServerData(data: Required<Omit<ServerData, 'messageChannel'>>): Buffer {
   const network = new ByteWriter().uint16(data.ioChannel).uint16(data.channels.length)
   for (const channel of data.channels) network.uint16(channel)
-  // to a multiple of four bytes
+  // pads to a multiple of four bytes
   if (data.channels.length % 2 === 1) network.uint16(0)
   return buildBlocks([
     {

@@ -1,4 +1,4 @@
-/** Share data of either side that is neither picture nor input: how a session begins, and what is told of its end. */
+/** Share data that is neither picture nor input: a session's start, its errors and its end. */
 import type { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
 import { DATA_PDU, type ShareData } from './share.ts'
@@ -8,18 +8,18 @@ import { ByteWriter } from './writer.ts'
 export const CONTROL_ACTION = { requestControl: 1, grantedControl: 2, detach: 3, cooperate: 4 } as const
 
 const SYNCHRONIZE_MESSAGE = 1
-/** FONTLIST_FIRST and FONTLIST_LAST: all of them in one PDU. */
+/** FONTLIST_FIRST and FONTLIST_LAST: the whole list in one PDU. */
 const FIRST_AND_LAST = 3
 const FONT_LIST_ENTRY = 50
 const FONT_MAP_ENTRY = 4
 
-/** Of either side: `target` is the user at the other end. */
+/** Builds the PDU of either side; `target` is the user at the other end. */
 export function buildSynchronize(shareId: number, target: number): ShareData {
   const body = new ByteWriter(4).uint16(SYNCHRONIZE_MESSAGE).uint16(target).finish()
   return { shareId, type: DATA_PDU.synchronize, body }
 }
 
-/** `grantee` and `control` are 0 but where control is granted: then the user, and SERVER_USER. */
+/** `grantee` and `control` are 0, except when control is granted: then the user's id and SERVER_USER. */
 export function buildControl(shareId: number, action: number, grantee = 0, control = 0): ShareData {
   const body = new ByteWriter(8).uint16(action).uint16(grantee).uint32(control).finish()
   return { shareId, type: DATA_PDU.control, body }
@@ -29,12 +29,12 @@ export function parseControlAction(body: Uint8Array): number {
   return new ByteReader(body, 'control').uint16()
 }
 
-/** Of a client: none. */
+/** Builds a client's empty font list. */
 export function buildFontList(shareId: number): ShareData {
   return { shareId, type: DATA_PDU.fontList, body: fonts(0, FONT_LIST_ENTRY) }
 }
 
-/** Of a server, after which it may draw. */
+/** Builds a server's font map; the server may draw after it. */
 export function buildFontMap(shareId: number): ShareData {
   return { shareId, type: DATA_PDU.fontMap, body: fonts(0, FONT_MAP_ENTRY) }
 }
@@ -43,13 +43,13 @@ function fonts(count: number, entry: number): Buffer {
   return new ByteWriter(8).uint16(count).uint16(count).uint16(FIRST_AND_LAST).uint16(entry).finish()
 }
 
-/** A client asks for this part of the desktop, in pixels, to be drawn again (MS-RDPBCGR 2.2.11.2). */
+/** Requests that this part of the desktop, in pixels, be redrawn (MS-RDPBCGR 2.2.11.2). */
 export function buildRefreshRectangle(
   shareId: number,
   { left, top, width, height }: { left: number; top: number; width: number; height: number },
 ): ShareData {
   const body = new ByteWriter(12).uint8(1).zeros(3)
-  // The last column and row are named, not those after them.
+  // right and bottom are inclusive.
   body
     .uint16(left)
     .uint16(top)
@@ -58,7 +58,7 @@ export function buildRefreshRectangle(
   return { shareId, type: DATA_PDU.refreshRectangle, body: body.finish() }
 }
 
-/** A client of a desktop of this size wants all of it drawn again (MS-RDPBCGR 2.2.11.3). */
+/** Requests drawing of the whole desktop of this size (MS-RDPBCGR 2.2.11.3). */
 export function buildAllowOutput(
   shareId: number,
   { width, height }: { width: number; height: number },
@@ -68,7 +68,7 @@ export function buildAllowOutput(
   return { shareId, type: DATA_PDU.suppressOutput, body: body.finish() }
 }
 
-/** Codes of Set Error Info (MS-RDPBCGR 2.2.5.1.1) that a bastion sends or has words for. */
+/** Codes of Set Error Info (MS-RDPBCGR 2.2.5.1.1) that the bastion sends or has messages for. */
 export const ERROR_INFO = {
   none: 0x0,
   administratorDisconnect: 0x1,
@@ -102,7 +102,7 @@ export function parseErrorInfo(body: Uint8Array): number {
   return new ByteReader(body, 'set error info').uint32()
 }
 
-/** Of share data of type suppressOutput: the client wants to be drawn for; else not, until it says so again. */
+/** Parses suppressOutput: true allows drawing, and false suppresses it until the next such PDU. */
 export function allowsOutput(body: Uint8Array): boolean {
   return new ByteReader(body, 'suppress output').uint8() === 1
 }
@@ -111,15 +111,15 @@ export function allowsOutput(body: Uint8Array): boolean {
 const LOGON_INFO = { short: 0, long: 1, plain: 2, extended: 3 } as const
 const EXTENDED_FIELD = { autoReconnect: 0x1, logonErrors: 0x2 } as const
 const EXTENDED_PADDING = 570
-/** A cookie has 28 bytes; of any other field only the length is read. */
+/** Bytes of a field: a cookie has 28, and only the length of other fields is read. */
 const FIELD_LIMIT = 4096
 
 export type SessionInfo =
-  /** Somebody has logged in. */
+  /** A user has logged on. */
   | { kind: 'logon' }
-  /** Of a logon that goes on or fails: a dialogue's code, and what it is about. */
+  /** A logon in progress or failed: LOGON_NOTIFICATION and its data. */
   | { kind: 'logon-error'; type: number; data: number }
-  /** Nothing of a logon: a cookie to come again with, or what nobody knows. */
+  /** Not about a logon: an auto-reconnect cookie, or an unknown type. */
   | { kind: 'other' }
 
 /** LOGON_MSG_…: ErrorNotificationType of a logon error (MS-RDPBCGR 2.2.10.1.1.4.1.1). */
@@ -132,7 +132,7 @@ export const LOGON_NOTIFICATION = {
   continueLogon: 0xfffffffe,
 } as const
 
-/** LOGON_…: ErrorNotificationData, or the id of a session where the type asks about one. */
+/** LOGON_…: ErrorNotificationData, or a session id if the type is about a session. */
 export const LOGON_ERROR = {
   failedBadPassword: 0,
   failedUpdatePassword: 1,
@@ -140,10 +140,7 @@ export const LOGON_ERROR = {
   warning: 3,
 } as const
 
-/**
- * Of share data of type saveSessionInfo. Names of users and domains in it are not read: they are what the bastion
- * itself has sent.
- */
+/** Parses share data of type saveSessionInfo, without its names: the bastion has sent them itself. */
 export function parseSessionInfo(body: Uint8Array): SessionInfo {
   const reader = new ByteReader(body, 'save session info')
   const type = reader.uint32()
@@ -166,8 +163,8 @@ function readField(reader: ByteReader): Uint8Array {
 }
 
 /**
- * Save Session Info as a client may have it: without the cookie that would let it log in to the target again by
- * itself. undefined: nothing is left of it.
+ * Removes the auto-reconnect cookie from Save Session Info, since a client could use it to log on to the
+ * target without the bastion. Returns undefined if nothing is left.
  */
 export function withoutReconnectCookie(body: Uint8Array): Uint8Array | undefined {
   const reader = new ByteReader(body, 'save session info')

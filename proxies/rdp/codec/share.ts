@@ -1,6 +1,6 @@
 /**
- * Headers of what a session's I/O channel carries after licensing (MS-RDPBCGR 2.2.8.1.1.1): share control, and share
- * data within it.
+ * Headers of the PDUs on the I/O channel after licensing (MS-RDPBCGR 2.2.8.1.1.1): share control, and share
+ * data inside it.
  */
 import type { Buffer } from 'node:buffer'
 import { SERVER_USER } from './mcs.ts'
@@ -10,7 +10,7 @@ import { ByteWriter } from './writer.ts'
 const CONTROL_HEADER = 6
 const DATA_HEADER = 12
 const VERSION = 0x10
-/** In the place of a length: a flow control PDU of T.128, which has no meaning in RDP. */
+/** Replaces the length in a flow control PDU of T.128, which has no meaning in RDP. */
 const FLOW_MARK = 0x8000
 const FLOW_PDU = 8
 
@@ -50,21 +50,21 @@ export const DATA_PDU = {
 /** streamId of the client and of the server: low and medium priority. */
 const STREAM = { client: 1, server: 2 } as const
 const COMPRESSED = 0x20
-/** Of the header, what the length of the uncompressed data counts: from pduType2 on. */
+/** Header bytes that count in uncompressedLength: from pduType2 on. */
 const COUNTED = 4
 
 export interface SharePdu {
-  /** One of CONTROL_PDU, or one that nobody knows. */
+  /** One of CONTROL_PDU, or an unknown type. */
   type: number
-  /** The user that sends it. */
+  /** User id of the sender. */
   source: number
-  /** What follows the share control header. */
+  /** The bytes after the share control header. */
   body: Uint8Array
-  /** With its header. */
+  /** The PDU with its header. */
   whole: Uint8Array
 }
 
-/** All that stand in one Send Data, as views; flow control is left out. */
+/** Returns views of all PDUs in one Send Data. Skips flow control PDUs. */
 export function parseShare(data: Uint8Array): SharePdu[] {
   const pdus: SharePdu[] = []
   let rest = data
@@ -75,7 +75,7 @@ export function parseShare(data: Uint8Array): SharePdu[] {
       rest = rest.subarray(Math.min(FLOW_PDU, rest.length))
       continue
     }
-    // Old servers leave the source of a Deactivate All out.
+    // Old servers omit the source of a Deactivate All.
     if (length < 4 || rest.length < length) {
       reader.fail(`a length of 4 to ${rest.length} bytes was expected, found ${length}`)
     }
@@ -100,17 +100,17 @@ export function buildShare(type: number, source: number, body: Uint8Array): Buff
 
 export interface ShareData {
   shareId: number
-  /** One of DATA_PDU, or one that nobody knows. */
+  /** One of DATA_PDU, or an unknown type. */
   type: number
   body: Uint8Array
 }
 
-/** Of a SharePdu of type data. Throws when it is compressed, which nobody has been told that we can undo. */
+/** Parses a SharePdu of type data. Throws if it is compressed: the bastion announces no compression. */
 export function parseShareData(pdu: SharePdu): ShareData {
   const reader = new ByteReader(pdu.body, 'share data')
   const shareId = reader.uint32()
   reader.skip(2)
-  // The length of what is not compressed, which peers count in different ways.
+  // Skips uncompressedLength, which peers count in different ways.
   reader.skip(2)
   const type = reader.uint8()
   const compression = reader.uint8()
@@ -121,7 +121,7 @@ export function parseShareData(pdu: SharePdu): ShareData {
   return { shareId, type, body: reader.rest() }
 }
 
-/** Share data with both headers. `source`: the user that sends it, or SERVER_USER. */
+/** Builds share data with both headers. `source` is the sender's user id, or SERVER_USER. */
 export function buildShareData(data: ShareData, source: number = SERVER_USER): Buffer {
   const body = new ByteWriter(DATA_HEADER + data.body.length)
     .uint32(data.shareId)
@@ -136,7 +136,7 @@ export function buildShareData(data: ShareData, source: number = SERVER_USER): B
   return buildShare(CONTROL_PDU.data, source, body)
 }
 
-/** Both headers and a source descriptor of one byte: 13 bytes. */
+/** Builds 13 bytes: both headers and a source descriptor of one byte. */
 export function buildDeactivateAll(shareId: number): Buffer {
   const body = new ByteWriter(7).uint32(shareId).uint16(1).uint8(0).finish()
   return buildShare(CONTROL_PDU.deactivateAll, SERVER_USER, body)

@@ -1,7 +1,4 @@
-/**
- * Updates of the picture, the same whether they come on the slow path (MS-RDPBCGR 2.2.9.1.1) or the fast path
- * (2.2.9.1.2): a code and data, whose inside nobody looks at here.
- */
+/** Picture updates of both paths, slow (MS-RDPBCGR 2.2.9.1.1) and fast (2.2.9.1.2): a code and data. */
 import { Buffer } from 'node:buffer'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'
@@ -23,8 +20,8 @@ export const UPDATE = {
 } as const
 
 /**
- * What a recording can show. Orders and surface commands have been stripped from what both sides say that they can; a
- * target that sends them nevertheless would show the user what nobody else sees.
+ * Updates that a recording can show. Orders and surface commands are stripped from both sides' capabilities;
+ * a target that sends them nevertheless would show the user more than the recording.
  */
 const RECORDABLE: ReadonlySet<number> = new Set([
   UPDATE.bitmap,
@@ -44,13 +41,13 @@ export function isRecordable(code: number): boolean {
 }
 
 export interface Update {
-  /** One of UPDATE, or one that nobody knows. */
+  /** One of UPDATE, or an unknown code. */
   code: number
-  /** As on the fast path: that of bitmaps and palettes begins with updateType. */
+  /** Data in fast-path form: for bitmaps and palettes it begins with updateType. */
   data: Uint8Array
 }
 
-/** updateType of the slow path, at the same time the fast path's code. */
+/** updateType of the slow path; the values equal the fast path's codes. */
 const SLOW_UPDATES: ReadonlySet<number> = new Set([
   UPDATE.orders,
   UPDATE.bitmap,
@@ -62,20 +59,20 @@ const POINTER_MESSAGE = { system: 1, position: 3, colour: 6, cached: 7, pointer:
 const SYSTEM_POINTER = { hidden: 0, default: 0x7f00 } as const
 const NOTHING = new Uint8Array(0)
 
-/** Of share data of type `update`. */
+/** Parses share data of type `update`. */
 export function parseSlowUpdate(body: Uint8Array): Update {
   const reader = new ByteReader(body, 'slow-path update')
   const type = reader.expect('update type', reader.uint16(), ...SLOW_UPDATES)
   if (type === UPDATE.synchronize) return { code: UPDATE.synchronize, data: NOTHING }
   if (type !== UPDATE.orders) return { code: type, data: body }
-  // The fast path has neither type nor padding here: a count and orders.
+  // Skips padding before the number of orders: the fast path has neither type nor padding here.
   reader.skip(2)
   const count = reader.bytes(2)
   reader.skip(2)
   return { code: type, data: Buffer.concat([count, reader.rest()]) }
 }
 
-/** Of share data of type `pointer`. */
+/** Parses share data of type `pointer`. */
 export function parseSlowPointer(body: Uint8Array): Update {
   const reader = new ByteReader(body, 'slow-path pointer')
   const type = reader.uint16()
@@ -99,7 +96,7 @@ export function parseSlowPointer(body: Uint8Array): Update {
   }
 }
 
-/** The body of share data of type `pointer`: one of the two pointers that every system has. */
+/** Builds the body of share data of type `pointer`: one of the two system pointers. */
 export function buildSlowPointer(code: typeof UPDATE.pointerHidden | typeof UPDATE.pointerDefault): Buffer {
   const shape = code === UPDATE.pointerHidden ? SYSTEM_POINTER.hidden : SYSTEM_POINTER.default
   return new ByteWriter(8).uint16(POINTER_MESSAGE.system).zeros(2).uint32(shape).finish()

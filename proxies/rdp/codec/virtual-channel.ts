@@ -4,9 +4,9 @@ import { MalformedError } from '../../bytes/malformed.ts'
 import { ByteReader } from './reader.ts'
 import { ByteWriter } from './writer.ts'
 
-/** CHANNEL_CHUNK_LENGTH: what a chunk holds where nobody has said otherwise. */
+/** CHANNEL_CHUNK_LENGTH: bytes of a chunk unless negotiated otherwise. */
 export const CHUNK_LENGTH = 1600
-/** What a chunk of a peer may hold: VCChunkSize goes no further. */
+/** Most bytes of a peer's chunk: the limit of VCChunkSize. */
 export const CHUNK_LIMIT = 16_256
 const HEADER = 8
 
@@ -21,15 +21,15 @@ export const CHUNK_FLAG = {
 } as const
 
 export interface Chunk {
-  /** Of the whole message. */
+  /** Length of the whole message. */
   length: number
   isFirst: boolean
   isLast: boolean
-  /** A view. */
+  /** View of the chunk's bytes. */
   data: Uint8Array
 }
 
-/** undefined: it says that the channel rests, and has no data. `what` names the channel in errors. */
+/** Returns undefined for a suspend or resume chunk, which has no data. `what` names the channel in errors. */
 export function parseChunk(bytes: Uint8Array, what: string): Chunk | undefined {
   const reader = new ByteReader(bytes, what)
   const length = reader.uint32()
@@ -48,12 +48,12 @@ export function parseChunk(bytes: Uint8Array, what: string): Chunk | undefined {
   }
 }
 
-/** Of one channel in one direction: chunks in, messages out. */
+/** Assembles messages from the chunks of one channel in one direction. */
 export class ChannelAssembler {
   readonly #name: string
   readonly #limit: number
   #whole: Buffer | undefined
-  /** Of the message that has begun, as its first chunk says. */
+  /** Length of the current message, announced by its first chunk. */
   #total = 0
   #length = 0
 
@@ -63,14 +63,14 @@ export class ChannelAssembler {
     this.#limit = limit
   }
 
-  /** Bytes that wait for the rest of their message. */
+  /** Bytes of the incomplete message. */
   get pending(): number {
     return this.#length
   }
 
   /**
-   * The message that this chunk completes, valid until the next call; undefined: more is to come. Throws
-   * MalformedError.
+   * Returns the message that this chunk completes, valid until the next call, or undefined if more chunks
+   * must follow. Throws MalformedError.
    */
   feed(data: Uint8Array): Uint8Array | undefined {
     const chunk = parseChunk(data, `channel ${this.#name}`)
@@ -99,7 +99,7 @@ export class ChannelAssembler {
     }
     let buffer = whole
     if (buffer.length < together) {
-      // Who promises much has the memory only when it comes.
+      // Allocates as data arrives, not by the announced length.
       buffer = Buffer.allocUnsafe(Math.min(Math.max(together, buffer.length * 2), this.#total))
       buffer.set(whole.subarray(0, this.#length))
     }
@@ -114,7 +114,7 @@ export class ChannelAssembler {
   }
 }
 
-/** The chunks of a message, each with its header: what one Send Data carries. */
+/** Splits a message into chunks with headers, each for one Send Data. */
 export function buildChunks(message: Uint8Array, chunkLength = CHUNK_LENGTH): Buffer[] {
   const chunks: Buffer[] = []
   const count = Math.max(1, Math.ceil(message.length / chunkLength))

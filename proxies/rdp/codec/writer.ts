@@ -1,11 +1,11 @@
-/** Writes the numbers and fields of one RDP message: little-endian, or big-endian where the name ends in `be`. */
+/** Writes the numbers and fields of one RDP message: little-endian, big-endian if the name ends in `be`. */
 import { Buffer } from 'node:buffer'
 
 export class ByteWriter {
   #bytes: Buffer
   #length = 0
 
-  /** `size` is a guess of the message's length; the buffer grows beyond it. */
+  /** `size` is an estimate of the message's length; the buffer grows as needed. */
   constructor(size = 64) {
     this.#bytes = Buffer.alloc(size)
   }
@@ -55,7 +55,7 @@ export class ByteWriter {
     return this
   }
 
-  /** The message. The writer must not be used afterwards. */
+  /** Returns the message. The writer must not be used afterwards. */
   finish(): Buffer {
     return this.#bytes.subarray(0, this.#length)
   }

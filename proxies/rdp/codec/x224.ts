@@ -1,5 +1,5 @@
 /**
- * X.224 class 0 as RDP uses it: the connection request with its cookie and the negotiation of what encrypts
+ * X.224 class 0 in RDP: the connection request with its cookie, the negotiation of the security protocol
  * (MS-RDPBCGR 2.2.1.1, 2.2.1.2), and the header of data.
  */
 import { Buffer } from 'node:buffer'
@@ -15,10 +15,10 @@ const EOT = 0x80
 const NEGOTIATION = { request: 1, response: 2, failure: 3, correlation: 6 } as const
 const NEGOTIATION_LENGTH = 8
 const CORRELATION_LENGTH = 36
-/** LI, the length before it, is one byte, and 255 is reserved. */
+/** LI, the length indicator, is one byte, and 255 is reserved. */
 const LENGTH_INDICATOR_LIMIT = 254
 
-/** requestedProtocols, selectedProtocol: bits, and none of them is RDP's own security. */
+/** Bits of requestedProtocols and selectedProtocol; 0 is RDP's own security. */
 export const SECURITY_PROTOCOL = {
   rdp: 0,
   tls: 1,
@@ -44,19 +44,19 @@ export const NEGOTIATION_FAILURE = {
 export type NegotiationFailure = (typeof NEGOTIATION_FAILURE)[keyof typeof NEGOTIATION_FAILURE]
 
 export interface ConnectionRequest {
-  /** The line before the negotiation, without CR LF: `Cookie: mstshash=NAME`, or a routing token. A hint, no proof. */
+  /** The first line, without CR LF: `Cookie: mstshash=NAME`, or a routing token. Not authenticated. */
   cookie?: string
-  /** undefined: the client knows of no negotiation, and has RDP's own security only. */
+  /** Absent if the client does not negotiate: it has RDP's own security only. */
   negotiation?: { flags: number; protocols: number }
 }
 
 export type ConnectionConfirm =
-  /** The server knows of no negotiation: RDP's own security only. */
+  /** The server does not negotiate: it has RDP's own security only. */
   | { result: 'none' }
   | { result: 'selected'; flags: number; protocol: number }
   | { result: 'failure'; code: number }
 
-/** The TPDU of a whole TPKT, its length indicator checked; `what` names it in errors. */
+/** Reads the TPDU of a whole TPKT and checks its length indicator. `what` names it in errors. */
 function readTpdu(pdu: Uint8Array, what: string, code: number): ByteReader {
   const reader = new ByteReader(pdu, what, TPKT_HEADER)
   const length = reader.uint8()
@@ -64,13 +64,13 @@ function readTpdu(pdu: Uint8Array, what: string, code: number): ByteReader {
     reader.fail(`a length indicator of ${reader.remaining} was expected, found ${length}`)
   }
   reader.expect('TPDU code', reader.uint8() & 0xf0, code)
-  // both references mean nothing on TCP
+  // skips both references, unused on TCP
   reader.skip(4)
   reader.expect('X.224 class', reader.uint8() & 0xf0, 0)
   return reader
 }
 
-/** Of a whole TPKT. */
+/** Parses a whole TPKT. */
 export function parseConnectionRequest(pdu: Uint8Array): ConnectionRequest {
   const reader = readTpdu(pdu, 'X.224 connection request', CODE.request)
   const request: ConnectionRequest = {}
@@ -102,7 +102,7 @@ function endOfLine(bytes: Uint8Array): number | undefined {
   throw new MalformedError('X.224 connection request: a cookie that ends in CR LF was expected, found none')
 }
 
-/** A TPKT. Throws RangeError when the cookie is longer than some 230 characters. */
+/** Builds a TPKT. Throws RangeError if the cookie is longer than about 230 characters. */
 export function buildConnectionRequest({ cookie, negotiation }: ConnectionRequest): Buffer {
   const writer = new ByteWriter().uint8(CODE.request).zeros(5)
   if (cookie !== undefined) writer.bytes(Buffer.from(`${cookie}\r\n`, 'latin1'))
@@ -113,7 +113,7 @@ export function buildConnectionRequest({ cookie, negotiation }: ConnectionReques
   return buildTpdu(writer)
 }
 
-/** Of a whole TPKT. */
+/** Parses a whole TPKT. */
 export function parseConnectionConfirm(pdu: Uint8Array): ConnectionConfirm {
   const reader = readTpdu(pdu, 'X.224 connection confirm', CODE.confirm)
   if (reader.remaining === 0) return { result: 'none' }
@@ -127,7 +127,7 @@ export function parseConnectionConfirm(pdu: Uint8Array): ConnectionConfirm {
     : { result: 'selected', flags, protocol: value }
 }
 
-/** A TPKT. */
+/** Builds a TPKT. */
 export function buildConnectionConfirm(confirm: ConnectionConfirm): Buffer {
   // the source reference is any number but 0
   const writer = new ByteWriter().uint8(CODE.confirm).uint16be(0).uint16be(0x1234).uint8(0)
@@ -153,7 +153,7 @@ function buildTpdu(tpdu: ByteWriter): Buffer {
   return buildTpkt(Uint8Array.of(bytes.length), bytes)
 }
 
-/** What a data TPDU holds, as a view of its TPKT. */
+/** Returns the payload of a data TPDU, a view of its TPKT. */
 export function parseData(pdu: Uint8Array): Uint8Array {
   const reader = new ByteReader(pdu, 'X.224 data', TPKT_HEADER)
   reader.expect('length indicator', reader.uint8(), 2)
@@ -164,7 +164,7 @@ export function parseData(pdu: Uint8Array): Uint8Array {
 
 const DATA_HEADER = Uint8Array.of(2, CODE.data, EOT)
 
-/** TPKT and data TPDU around the parts of a message of MCS. */
+/** Builds a TPKT and data TPDU around the parts of an MCS message. */
 export function buildData(...parts: Uint8Array[]): Buffer {
   return buildTpkt(DATA_HEADER, ...parts)
 }

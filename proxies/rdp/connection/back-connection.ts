@@ -1,7 +1,7 @@
 /**
- * The client's end of a connection to a target, once TLS (and CredSSP) are done, without its socket (MS-RDPBCGR
- * 1.3.1.1): from MCS over the Client Info with the injected account to licensing, and from there on messages of the
- * I/O channel, of virtual channels and of the fast path in both directions.
+ * The client's end of a connection to a target, after TLS (and CredSSP), without its socket (MS-RDPBCGR
+ * 1.3.1.1): MCS, the Client Info with the injected account and licensing; then messages of the I/O channel,
+ * the virtual channels and the fast path in both directions.
  */
 
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -39,19 +39,19 @@ import { wordsOfErrorInfo } from './error-info.ts'
 const LICENSE_WORDS: Readonly<Record<number, string>> = {
   [LICENSE_ERROR.noLicenseServer]: 'it finds no license server for remote desktops',
   [LICENSE_ERROR.noLicense]: 'there is no license for remote desktops left',
-  [LICENSE_ERROR.invalidClient]: 'its licensing does not take the bastion for a client',
+  [LICENSE_ERROR.invalidClient]: 'its licensing does not accept the bastion as a client',
 }
 
 export interface BackVisitor {
   /**
-   * A licensing message with its security header, for the client to answer: only with `licensing: 'relayed'`. Valid
-   * during the call only, like all that follow.
+   * A licensing message with its security header, for the client to answer; only with `licensing: 'relayed'`.
+   * Valid during the call only, as is the data of the callbacks below.
    */
   license(data: Uint8Array): void
-  /** Licensing is over: what follows on the I/O channel are share PDUs. */
+  /** Licensing has ended: share PDUs follow on the I/O channel. */
   licensed(): void
   io(data: Uint8Array): void
-  /** A chunk on the channel of this index in TargetView.channels. */
+  /** A chunk on the channel with this index in TargetView.channels. */
   channel(index: number, chunk: Uint8Array): void
   /** Pictures: a whole PDU. */
   fastPath(pdu: Uint8Array): void
@@ -60,35 +60,35 @@ export interface BackVisitor {
 }
 
 export interface Licensee {
-  /** With its security header; undefined: nothing is to be said. Throws MalformedError. */
+  /** Returns the response with its security header, or undefined if none is needed. Throws MalformedError. */
   answer(message: LicenseMessage): Uint8Array | undefined
 }
 
 export interface BackConnectionOptions {
   client: ClientData
   view: TargetView
-  /** As `forTarget` makes it. */
+  /** The result of `forTarget`. */
   info: ClientInfo
-  /** Who answers the target: the client, or somebody here, as when the client's own licensing is over. */
+  /** Answers the target's licensing: the client, or a local licensee, as after the client's own licensing. */
   licensing: 'relayed' | Licensee
   visitor: BackVisitor
   write: (bytes: Uint8Array) => void
 }
 
-/** The name of what is awaited. */
+/** Setup states are named for the expected message. */
 type State = 'connect-response' | 'attach-confirm' | 'join-confirm' | 'licensing' | 'session' | 'ended'
 
 export class BackConnection {
   readonly #options: Omit<BackConnectionOptions, 'info'>
-  /** Until it is sent: the password in it is not kept. */
+  /** Dropped once sent, so that the password in it is not kept. */
   #info: ClientInfo | undefined
   readonly #framer = new Framer()
   #state: State = 'connect-response'
   #user = 0
   #ioChannel = 0
-  /** The target's, by the index in TargetView.channels. */
+  /** The target's channel ids, by the index in TargetView.channels. */
   #channels: number[] = []
-  /** Channels that have not been joined; the first is the one that was asked for. */
+  /** Channels to join; the first has been requested. */
   #toJoin: number[] = []
   #licenseMessages = 0
 
@@ -97,20 +97,20 @@ export class BackConnection {
     this.#info = info
   }
 
-  /** What the target has given us: the source of share PDUs that are built here. */
+  /** User id assigned by the target: the source of the share PDUs that are built here. */
   get user(): number {
     return this.#user
   }
 
-  /** Begins. Only once. */
+  /** Starts the connection sequence; called once. */
   start(): void {
     const { client, view } = this.#options
     this.#write(buildConnectInitial(buildBlocks(buildTargetBlocks(client, view))))
   }
 
   /**
-   * Bytes out of TLS. Throws MalformedError, TargetError when the target refuses, and what the visitor throws: the
-   * connection cannot go on.
+   * Receives bytes from TLS. Throws MalformedError, TargetError if the target refuses, and the visitor's
+   * errors; the connection cannot continue after any of them.
    */
   receive(chunk: Uint8Array): void {
     if (this.#state === 'ended') return
@@ -120,24 +120,24 @@ export class BackConnection {
     })
   }
 
-  /** On the I/O channel: an answer to `license`, or share PDUs. Throws RangeError over MCS_DATA_LIMIT. */
+  /** Sends a response to `license`, or share PDUs, on the I/O channel. Throws RangeError if too long. */
   sendIo(data: Uint8Array): void {
     this.#write(buildDataRequest(this.#user, this.#ioChannel, data))
   }
 
-  /** A chunk with its header. */
+  /** Sends a chunk with its header. */
   sendChannel(index: number, chunk: Uint8Array): void {
     const channel = this.#channels[index]
     if (channel === undefined) throw new RangeError(`the target has no channel ${index}`)
     this.#write(buildDataRequest(this.#user, channel, chunk))
   }
 
-  /** Input: a whole PDU. */
+  /** Sends input: a whole PDU. */
   sendFastPath(pdu: Uint8Array): void {
     this.#write(pdu)
   }
 
-  /** Says that the user ends the connection. Nothing is sent or received after it. */
+  /** Announces the user's disconnect. Nothing is sent or received after it. */
   close(): void {
     if (this.#state !== 'connect-response') this.#write(buildDisconnect(DISCONNECT_REASON.userRequested))
     this.#state = 'ended'
@@ -194,7 +194,7 @@ export class BackConnection {
   #attached(message: McsMessage & { kind: 'attach-confirm' }): void {
     this.#require('attach-confirm', message)
     if (message.result !== MCS_RESULT.successful) {
-      throw new TargetError(`the target takes no user (MCS result ${message.result})`)
+      throw new TargetError(`the target refuses the user (MCS result ${message.result})`)
     }
     this.#user = message.user
     this.#toJoin = [message.user, this.#ioChannel, ...this.#channels]
@@ -202,7 +202,7 @@ export class BackConnection {
     this.#write(buildJoinRequest(this.#user, message.user))
   }
 
-  /** One after the other, as the specification has it. */
+  /** Joins the channels one by one, as the specification requires. */
   #joined(message: McsMessage & { kind: 'join-confirm' }): void {
     this.#require('join-confirm', message)
     const asked = this.#toJoin.shift()
@@ -272,7 +272,7 @@ export class BackConnection {
     if (answer) this.sendIo(answer)
   }
 
-  /** Windows says in the middle of licensing why it ends the connection, or where the session belongs. */
+  /** During licensing, Windows may send the reason of an end, or a redirection. */
   #receiveEarly(data: Uint8Array): void {
     for (const pdu of parseShare(data)) {
       if (pdu.type === CONTROL_PDU.serverRedirection) {

@@ -1,6 +1,6 @@
 /**
- * The bastion's first message to a target, in clear text, and what the target answers (MS-RDPBCGR 1.3.1.1, connection
- * initiation). RDP's own security is never offered.
+ * The bastion's first message to a target, in clear text, and the target's response (MS-RDPBCGR 1.3.1.1,
+ * connection initiation). Never offers RDP's own security.
  */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -15,10 +15,10 @@ import {
 } from '../codec/x224.ts'
 
 const CONFIRM_LIMIT = 4 + 255
-/** Windows cuts the name to this too. */
+/** Windows cuts the name to this length too. */
 const COOKIE_NAME = 9
 
-/** What the policy lets a target choose from: `credssp` is CredSSP within TLS. */
+/** Protocols that the policy allows a target to choose; `credssp` is CredSSP inside TLS. */
 export type BackProtocol = 'tls' | 'credssp'
 
 const NUMBERS = { tls: SECURITY_PROTOCOL.tls, credssp: SECURITY_PROTOCOL.credssp } as const
@@ -38,22 +38,22 @@ const REASONS: Readonly<Record<number, string>> = {
 export interface BackNegotiationOptions {
   /** At least one. */
   protocols: readonly BackProtocol[]
-  /** The account's login: the begin of it is what load balancers go by. */
+  /** The account's login; load balancers use its first characters. */
   login: string
-  /** In place of the cookie: of a redirection, or a farm. Without CR LF. */
+  /** Replaces the cookie: the token of a redirection or a farm, without CR LF. */
   routingToken?: string
 }
 
 export class BackNegotiation {
   readonly #protocols: readonly BackProtocol[]
   readonly #framer = new Framer({ limit: CONFIRM_LIMIT })
-  /** What the target is sent first. */
+  /** The first message to the target. */
   readonly request: Buffer
 
   constructor({ protocols, login, routingToken }: BackNegotiationOptions) {
     this.#protocols = protocols
     const name = login.replace(/[^\x21-\x7e]/g, '').slice(0, COOKIE_NAME)
-    // CredSSP is of no use to a target that has not TLS, and Windows wants both bits.
+    // CredSSP requires TLS, and Windows expects both bits.
     const numbers = protocols.reduce((bits, protocol) => bits | NUMBERS[protocol], 0)
     const isCredssp = (numbers & SECURITY_PROTOCOL.credssp) !== 0
     this.request = buildConnectionRequest({
@@ -63,8 +63,8 @@ export class BackNegotiation {
   }
 
   /**
-   * What the target has chosen; undefined: more is needed. Throws TargetError for a target that refuses, and
-   * MalformedError, also when the target goes on in clear text.
+   * Returns the target's choice, or undefined if more bytes are needed. Throws TargetError if the target
+   * refuses, and MalformedError, also if the target sends more data in clear text.
    */
   receive(chunk: Uint8Array): BackProtocol | undefined {
     let confirm: ConnectionConfirm | undefined

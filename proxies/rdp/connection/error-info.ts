@@ -1,14 +1,14 @@
-/** Why a target says that it ends a session, in words (MS-RDPBCGR 2.2.5.1.1). */
+/** Texts for a target's reasons to end a session (MS-RDPBCGR 2.2.5.1.1). */
 import { ERROR_INFO } from '../codec/session-pdus.ts'
 
 const WORDS: ReadonlyMap<number, string> = new Map([
   [ERROR_INFO.administratorDisconnect, 'an administrator there has disconnected the session'],
   [ERROR_INFO.administratorLogoff, 'an administrator there has logged the account off'],
-  [ERROR_INFO.idleTimeout, 'it has been idle for too long for it'],
-  [ERROR_INFO.logonTimeout, 'the time that it gives to a session is over'],
+  [ERROR_INFO.idleTimeout, 'the session has been idle for too long'],
+  [ERROR_INFO.logonTimeout, 'its time limit for sessions has expired'],
   [ERROR_INFO.otherConnection, 'the account has taken its session over from another connection'],
   [ERROR_INFO.outOfMemory, 'it has no memory left'],
-  [ERROR_INFO.serverDenied, 'it takes no connections now'],
+  [ERROR_INFO.serverDenied, 'it accepts no connections now'],
   [ERROR_INFO.insufficientPrivileges, 'the account has no right to log in by remote desktop'],
   [ERROR_INFO.freshCredentialsRequired, 'it does not accept a stored password, but only one that is typed'],
   [ERROR_INFO.disconnectedByUser, 'the session was disconnected there'],
@@ -28,7 +28,7 @@ const WORDS: ReadonlyMap<number, string> = new Map([
   ],
 ])
 
-/** Codes of licensing that have no words of their own. */
+/** Codes of licensing without texts of their own. */
 const LICENSING = { first: 0x100, last: 0x1ff }
 
 /** Continues "web1 has ended the session: ". `code` is not 0. */
@@ -40,9 +40,6 @@ export function wordsOfErrorInfo(code: number): string {
   return `${about} (error 0x${code.toString(16)})`
 }
 
-/**
- * Why there is no session when the target has closed without a word, where something can be told from how far it has come:
- * a desktop was agreed to, and it did not draw.
- */
+/** Shown if the target closes without a reason after a desktop was agreed and before it drew. */
 export const CLOSED_BEFORE_DRAWING =
   'it closed the connection as soon as the desktop was agreed on: most likely it insists on graphics that cannot be recorded (surface commands, RemoteFX, H.264); allow plain bitmaps there'

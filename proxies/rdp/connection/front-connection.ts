@@ -1,7 +1,7 @@
 /**
- * The server's end of a client's connection, once TLS (and CredSSP) are done, without its socket (MS-RDPBCGR 1.3.1.1):
- * from MCS over the Client Info to licensing, and from there on messages of the I/O channel, of virtual channels and
- * of the fast path in both directions.
+ * The server's end of a client's connection, after TLS (and CredSSP), without its socket (MS-RDPBCGR
+ * 1.3.1.1): MCS, the Client Info and licensing; then messages of the I/O channel, the virtual channels and
+ * the fast path in both directions.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -23,24 +23,24 @@ import { buildConnectResponse, parseConnectInitial } from '../codec/mcs-connect.
 import { parseSecured, SECURITY_FLAG } from '../codec/security-header.ts'
 import { buildServerData } from '../codec/server-data.ts'
 
-/** Of the client's; the virtual channels follow, and then its user. */
+/** The I/O channel's id; the client's virtual channels follow, then its user. */
 export const IO_CHANNEL = 1003
 const FIRST_CHANNEL = IO_CHANNEL + 1
-/** One PDU before the session begins: data blocks of 31 channels, or a Client Info, are half of it. */
+/** Bytes of one PDU before the session: data blocks of 31 channels, or a Client Info, need half of it. */
 export const SETUP_LIMIT = 16 * 1024
 /** Messages until the Client Info: 33 joins, and some room. */
 export const SETUP_MESSAGES = 100
 
 export interface FrontVisitor {
-  /** What the client says of itself: a copy. */
+  /** The client's settings: a copy. */
   settings(data: ClientData): void
-  /** Login and password; whoever has them calls `licensed`, or `sendIo` with a target's licensing, or `end`. */
+  /** Login and password. The visitor calls `licensed`, `sendIo` with a target's licensing, or `close`. */
   logon(info: ClientInfo): void
-  /** A licensing message, with a security header that was made here: only until `licensed`. */
+  /** A licensing message with a rebuilt security header; only until `licensed`. */
   license(data: Uint8Array): void
-  /** Share PDUs on the I/O channel, after `licensed`. Valid during the call only, like all that follow. */
+  /** Share PDUs on the I/O channel. Valid during the call only, as is the data of the callbacks below. */
   io(data: Uint8Array): void
-  /** A chunk on the client's virtual channel of this index. */
+  /** A chunk on the client's virtual channel with this index. */
   channel(index: number, chunk: Uint8Array): void
   /** Input on the fast path: a whole PDU. */
   fastPath(pdu: Uint8Array): void
@@ -49,13 +49,13 @@ export interface FrontVisitor {
 }
 
 export interface FrontConnectionOptions {
-  /** As the client has sent them in its X.224 request: it compares. */
+  /** requestedProtocols of the client's X.224 request: the client compares the two. */
   requestedProtocols: number
   visitor: FrontVisitor
   write: (bytes: Uint8Array) => void
 }
 
-/** The begin of a state is the name of what is awaited. */
+/** Setup states are named for the expected message. */
 type State = 'connect-initial' | 'logon' | 'licensing' | 'session' | 'ended'
 
 export class FrontConnection {
@@ -71,12 +71,12 @@ export class FrontConnection {
     this.#options = options
   }
 
-  /** The client's user, which follows its channels. */
+  /** The client's user id, which follows its channels' ids. */
   get user(): number {
     return FIRST_CHANNEL + this.#channels
   }
 
-  /** Bytes out of TLS. Throws MalformedError, and what the visitor throws: the connection cannot go on. */
+  /** Receives bytes from TLS. Throws MalformedError and the visitor's errors; the connection ends then. */
   receive(chunk: Uint8Array): void {
     if (this.#state === 'ended') return
     this.#framer.feed(chunk, (pdu) => {
@@ -85,36 +85,36 @@ export class FrontConnection {
     })
   }
 
-  /** No license is needed: the session's PDUs may follow. */
+  /** Sends that no license is needed; the session's PDUs may follow. */
   licensed(): void {
     this.#require('licensing')
     this.sendIo(buildValidClient())
     this.startSession()
   }
 
-  /** Licensing is over by the messages of a target that have been passed on. */
+  /** Ends licensing after a target's forwarded messages have completed it. */
   startSession(): void {
     this.#require('licensing')
     this.#state = 'session'
   }
 
-  /** On the I/O channel. Throws RangeError over MCS_DATA_LIMIT. */
+  /** Sends on the I/O channel. Throws RangeError over MCS_DATA_LIMIT. */
   sendIo(data: Uint8Array): void {
     this.#write(buildDataIndication(IO_CHANNEL, data))
   }
 
-  /** A chunk with its header. */
+  /** Sends a chunk with its header. */
   sendChannel(index: number, chunk: Uint8Array): void {
     if (this.#channels <= index) throw new RangeError(`the client has no channel ${index}`)
     this.#write(buildDataIndication(FIRST_CHANNEL + index, chunk))
   }
 
-  /** A whole PDU. */
+  /** Sends a whole PDU. */
   sendFastPath(pdu: Uint8Array): void {
     this.#write(pdu)
   }
 
-  /** Says that the connection ends. Nothing is sent or received after it. */
+  /** Announces the end of the connection. Nothing is sent or received after it. */
   close(reason: number): void {
     if (this.#state === 'ended') return
     if (this.#state !== 'connect-initial') this.#write(buildDisconnect(reason))
@@ -211,7 +211,7 @@ export class FrontConnection {
     visitor.channel(index, data)
   }
 
-  /** An answer that was under way when licensing ended otherwise; no share PDU has 0 for its type. */
+  /** Detects a late licensing message, when licensing has ended otherwise; no share PDU has type 0. */
   #isLateLicense(data: Uint8Array): boolean {
     const isLicense =
       4 <= data.length && (data[0]! & SECURITY_FLAG.license) !== 0 && data[2] === 0 && data[3] === 0
@@ -237,7 +237,7 @@ export class FrontConnection {
       visitor.logon(info)
       return
     }
-    // A server that looks for another flag first would take it for that, such as for a logon.
+    // Rejects other flags: a server that checks them first would read the message as, for example, a logon.
     if (!(flags & SECURITY_FLAG.license) || flags & SECURITY_FLAG.info) {
       throw new MalformedError(
         `licensing: flags with 0x80 and without 0x40 were expected, found 0x${flags.toString(16)}`,

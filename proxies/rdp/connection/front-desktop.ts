@@ -1,7 +1,7 @@
 /**
- * A desktop of the bastion's own toward a client (MS-RDPBCGR 1.3.1.1, capabilities exchange and connection
- * finalization): it says what it can, is told what the client can, draws updates, and hears keys and pointer. For the
- * sign-in and the other screens before a target's desktop takes their place.
+ * A desktop that the bastion itself shows to a client (MS-RDPBCGR 1.3.1.1, capabilities exchange and
+ * connection finalization): exchanges capabilities, draws updates and receives input. Used for the sign-in
+ * and other screens until a target's desktop replaces it.
  */
 import { MalformedError } from '../../bytes/malformed.ts'
 import { type ActivePdu, buildDemandActive, parseConfirmActive } from '../codec/active.ts'
@@ -30,33 +30,33 @@ import {
 } from '../codec/share.ts'
 import { buildSlowPointer, UPDATE, type Update } from '../codec/updates.ts'
 
-/** Any number but 0; a target's desktop has one of its own. */
+/** Any number but 0; a target's desktop has its own. */
 const SHARE_ID = 0x000103ea
 
 export interface FrontDesktopVisitor {
-  /** The client has taken the desktop, or asks for all of it again: it is to be drawn whole. */
+  /** Draw everything: the client has accepted the desktop or requested a redraw. */
   paint(): void
   input(events: readonly InputEvent[]): void
-  /** The person closes the client's window. */
+  /** The user closes the client's window. */
   shutdown(): void
 }
 
 export interface FrontDesktopOptions {
   desktop: Desktop
-  /** The client's, as FrontConnection.user. */
+  /** FrontConnection.user of the client. */
   user: number
   visitor: FrontDesktopVisitor
-  /** On the I/O channel. */
+  /** Sends on the I/O channel. */
   sendIo: (data: Uint8Array) => void
   sendFastPath: (pdu: Uint8Array) => void
 }
 
 type State = 'offered' | 'confirmed' | 'ready' | 'deactivated'
 
-/** Messages that are answered until a desktop is taken: there are four, and some room. */
+/** Messages answered until a desktop is accepted: clients need four responses. */
 const ANSWERS = 32
 
-/** Share data that a client may send and that changes nothing here. */
+/** Share data from clients that is ignored. */
 const WITHOUT_MEANING: ReadonlySet<number> = new Set([DATA_PDU.persistentKeyList])
 
 export class FrontDesktop {
@@ -77,7 +77,7 @@ export class FrontDesktop {
     return this.#state === 'ready'
   }
 
-  /** From FrontVisitor.io. Throws MalformedError. */
+  /** Receives the data of FrontVisitor.io. Throws MalformedError. */
   receiveIo(data: Uint8Array): void {
     for (const pdu of parseShare(data)) {
       if (pdu.type === CONTROL_PDU.confirmActive) this.#confirm(parseConfirmActive(pdu.body))
@@ -86,15 +86,15 @@ export class FrontDesktop {
     }
   }
 
-  /** From FrontVisitor.fastPath. Throws MalformedError. */
+  /** Receives the data of FrontVisitor.fastPath. Throws MalformedError. */
   receiveFastPath(pdu: Uint8Array): void {
     const events = parseFastPathInput(pdu)
     if (this.#state === 'ready') this.#options.visitor.input(events)
   }
 
   /**
-   * Only after the first `paint`. Old clients take no fast path: bitmaps, palettes and the system's pointers come to them
-   * on the slow path, and other updates not at all.
+   * Call only after the first `paint`. Old clients do not support the fast path: they get bitmaps, palettes
+   * and the system pointers on the slow path, and no other updates.
    */
   draw(update: Update): void {
     if (this.#state !== 'ready') throw new Error(`the desktop is ${this.#state}, nothing can be drawn on it`)
@@ -107,19 +107,19 @@ export class FrontDesktop {
     }
   }
 
-  /** Tells the client why the connection is about to end; clients show it where they know the code (ERROR_INFO). */
+  /** Sends the reason of the end (ERROR_INFO), which clients show if they know the code. */
   tellError(code: number): void {
     this.#send(buildErrorInfo(SHARE_ID, code))
   }
 
-  /** Takes the desktop away, so that another can be offered on the same connection. */
+  /** Deactivates the desktop, so that another can be offered on the same connection. */
   deactivate(): void {
     this.#options.sendIo(buildDeactivateAll(SHARE_ID))
     this.#state = 'deactivated'
   }
 
   #confirm(active: ActivePdu): void {
-    // Of a target's desktop, which this one has taken the place of.
+    // Ignores a confirmation of a target's desktop that this one has replaced.
     if (active.shareId !== SHARE_ID) return
     if (this.#state !== 'offered') throw new MalformedError('confirm active: one was expected, found another')
     this.#takesFastPath = takesFastPath(active.capabilities)
@@ -128,7 +128,7 @@ export class FrontDesktop {
 
   #receiveData(data: ShareData): void {
     const { user, visitor } = this.#options
-    // Input that was on its way when this desktop was taken away, or a target's.
+    // Ignores input that was under way when this desktop, or a target's, was deactivated.
     if (this.#state === 'deactivated' || this.#state === 'offered') return
     switch (data.type) {
       case DATA_PDU.synchronize:
@@ -150,7 +150,7 @@ export class FrontDesktop {
         if (this.#state === 'ready') visitor.input(parseSlowInput(data.body))
         return
       case DATA_PDU.suppressOutput:
-        // What was drawn while the client's window was hidden it may not have.
+        // Updates sent while the client's window was hidden may be lost.
         if (this.#state === 'ready' && allowsOutput(data.body)) visitor.paint()
         return
       case DATA_PDU.refreshRectangle:
@@ -174,7 +174,7 @@ export class FrontDesktop {
     this.#options.visitor.paint()
   }
 
-  /** Who asks without end, and reads nothing, would fill memory with answers. */
+  /** Limits the responses, which would fill memory for a client that keeps sending and reads nothing. */
   #answer(data: ShareData): void {
     this.#answers++
     if (ANSWERS < this.#answers) {

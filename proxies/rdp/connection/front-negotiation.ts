@@ -1,6 +1,6 @@
 /**
- * The first message of a client, in clear text, and its answer (MS-RDPBCGR 1.3.1.1, connection initiation): who it
- * says it is, and whether TLS alone or CredSSP within it comes next. RDP's own security is refused.
+ * A client's first message and the response, in clear text (MS-RDPBCGR 1.3.1.1, connection initiation): the
+ * client's cookie, and the choice of TLS alone or CredSSP inside it. Refuses RDP's own security.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -17,23 +17,23 @@ import {
   SECURITY_PROTOCOL,
 } from '../codec/x224.ts'
 
-/** A connection request's length is one byte. */
+/** A connection request's length indicator is one byte. */
 const REQUEST_LIMIT = 4 + 255
 
-/** CredSSP (NLA) toward clients: not at all, for those that have it, or for all. */
+/** CredSSP (NLA) for clients: never, if the client supports it, or always. */
 export type CredsspPolicy = 'off' | 'offered' | 'required'
 
 export interface ClientHello {
   request: ConnectionRequest
-  /** As the client has sent them, for its server core data; 0 where it knows of no negotiation. */
+  /** The client's request, for its server core data; 0 if the client does not negotiate. */
   requestedProtocols: number
   preconnection?: Preconnection
 }
 
 export type FrontNegotiated =
-  /** TLS begins after the answer; within it CredSSP where that is the protocol. */
+  /** TLS begins after the response, then CredSSP if that is the protocol. */
   | { result: 'agreed'; protocol: 'tls' | 'credssp'; answer: Buffer; hello: ClientHello }
-  /** The connection ends after the answer. */
+  /** The connection ends after the response. */
   | { result: 'refused'; failure: NegotiationFailure; reason: string; answer: Buffer; hello: ClientHello }
 
 export class FrontNegotiation {
@@ -47,8 +47,8 @@ export class FrontNegotiation {
   }
 
   /**
-   * undefined: more is needed. Throws MalformedError, also when the client goes on before it has been answered: that
-   * would be clear text within what TLS is to protect.
+   * Returns undefined if more bytes are needed. Throws MalformedError, also if the client sends data before
+   * the response: that would be clear text inside the stream that TLS must protect.
    */
   receive(chunk: Uint8Array): FrontNegotiated | undefined {
     const rest = this.#skipPreconnection(chunk)
@@ -64,7 +64,7 @@ export class FrontNegotiation {
     return this.#judge(request)
   }
 
-  /** A preconnection PDU begins with its length, and not with TPKT's version. */
+  /** A preconnection PDU begins with its length, not with TPKT's version. */
   #skipPreconnection(chunk: Uint8Array): Uint8Array {
     if (this.#preconnection || this.#framer.pending > 0 || chunk.length === 0) return chunk
     if (this.#held.length === 0 && chunk[0] === TPKT_VERSION) return chunk

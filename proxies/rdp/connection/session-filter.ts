@@ -1,7 +1,7 @@
 /**
- * What stands between a client and a target on the I/O channel and the fast path once licensing is over: capabilities
- * are stripped on their way, so that only what a recording can show comes; what would let the client around the
- * bastion stays here; what nobody knows does, too. Everything else passes as it is.
+ * Filters the I/O channel and the fast path between a client and a target after licensing. Strips
+ * capabilities so that the target sends only pictures that a recording can show. Drops unknown PDUs, and
+ * those that would let the client bypass the bastion. Forwards everything else unchanged.
  */
 import { MalformedError } from '../../bytes/malformed.ts'
 import {
@@ -51,27 +51,27 @@ import {
 import { isRecordable, parseSlowPointer, parseSlowUpdate, UPDATE, type Update } from '../codec/updates.ts'
 
 export interface SessionVisitor {
-  /** The target offers a desktop, the first or one of another size. */
+  /** The target offers a desktop: the first, or one of another size. */
   desktop(desktop: Desktop): void
-  /** The target takes its desktop away; another will come, or the end. */
+  /** The target deactivates its desktop; another follows, or the end. */
   deactivated(): void
-  /** The client has agreed to the desktop. */
+  /** The client has confirmed the desktop. */
   confirmed(): void
-  /** Of the picture, for the recording; `isSkipped`: the client does not get it. Valid during the call only. */
+  /** An update for the recording; `isSkipped`: the client does not get it. Valid during the call only. */
   update(update: Update, isSkipped: boolean): void
-  /** The client does not get bitmaps that begin now: it has enough to take. */
+  /** Skips bitmaps that begin now for the client, because its queue is full. */
   skips(): boolean
-  /** Before they go to the target; false: they stay here. */
+  /** Input before it is sent to the target. Returns false to drop it. */
   input(events: readonly InputEvent[]): boolean
-  /** What the target says of a logon. */
+  /** The target reports on a logon. */
   sessionInfo(info: SessionInfo): void
-  /** Why the target is about to end (ERROR_INFO). */
+  /** The reason why the target is about to end (ERROR_INFO). */
   errorInfo(code: number): void
-  /** The target wants the client elsewhere; it has not been told. */
+  /** The target redirects the client. The redirection is not forwarded. */
   redirected(redirection: Redirection): void
 }
 
-/** Share data of a target that passes as it is. */
+/** Share data that is forwarded from a target unchanged. */
 const FROM_TARGET: ReadonlySet<number> = new Set([
   DATA_PDU.control,
   DATA_PDU.synchronize,
@@ -83,16 +83,16 @@ const FROM_TARGET: ReadonlySet<number> = new Set([
   DATA_PDU.statusInfo,
 ])
 
-/** Share data of a client that passes as it is. Keys of bitmaps that it has kept mean nothing without caches. */
+/** Share data forwarded from a client unchanged. Persistent bitmap keys are useless without caches. */
 const FROM_CLIENT: ReadonlySet<number> = new Set([
   DATA_PDU.synchronize,
   DATA_PDU.fontList,
   DATA_PDU.shutdownRequest,
 ])
-/** Of control, what begins a session; of detaching servers make what they like. */
+/** Control actions that start a session; servers handle detach in different ways. */
 const CLIENT_CONTROL: ReadonlySet<number> = new Set([CONTROL_ACTION.requestControl, CONTROL_ACTION.cooperate])
 
-/** What a server says before it draws, in that order (MS-RDPBCGR 1.3.1.1, connection finalization). */
+/** PDUs that a server sends before it draws, in that order (MS-RDPBCGR 1.3.1.1, connection finalization). */
 const BEGIN = ['synchronize', 'cooperate', 'granted', 'fontMap'] as const
 type Begin = (typeof BEGIN)[number]
 
@@ -118,7 +118,7 @@ function beginOf(part: Begin, shareId: number, user: number): ShareData {
   }
 }
 
-/** Whether there is a desktop that both sides have agreed to. */
+/** Whether a desktop is offered, and confirmed by the client. */
 type State = 'none' | 'offered' | 'confirmed'
 
 export class SessionFilter {
@@ -126,15 +126,15 @@ export class SessionFilter {
   readonly #user: number
   readonly #assembler = new UpdateAssembler()
   #state: State = 'none'
-  /** The desktop that was offered last; undefined: there has been none. */
+  /** The last desktop offered. Undefined before the first. */
   #desktop: Desktop | undefined
   #shareId = 0
   #takesFastPath = false
   #drawsAgain = false
-  /** What the client has of the desktop's begin. */
+  /** PDUs of the desktop's start that were sent to the client. */
   readonly #begun = new Set<Begin>()
 
-  /** `user`: BackConnection.user, whom the target knows the client as. */
+  /** `user`: BackConnection.user, the client's user id at the target. */
   constructor(visitor: SessionVisitor, user: number) {
     this.#visitor = visitor
     this.#user = user
@@ -148,39 +148,39 @@ export class SessionFilter {
     return this.#shareId
   }
 
-  /** The client has agreed to the desktop. */
+  /** The client has confirmed the desktop. */
   get isConfirmed(): boolean {
     return this.#state === 'confirmed'
   }
 
-  /** The client takes pictures on the fast path. */
+  /** The client accepts pictures on the fast path. */
   get takesFastPath(): boolean {
     return this.#takesFastPath
   }
 
-  /** The target draws parts of its desktop again when it is asked to. */
+  /** The target redraws parts of its desktop on request. */
   get drawsAgain(): boolean {
     return this.#drawsAgain
   }
 
-  /** The client has the begin of an update, whose rest the target owes. */
+  /** The client has received the start of an update, and its rest is missing. */
   get isWithinUpdate(): boolean {
     return this.#assembler.isWithinShown
   }
 
-  /** The target has sent the begin of an update, whether the client has it or not. */
+  /** The target has sent the start of an update, whether or not it was sent to the client. */
   get isOwed(): boolean {
     return this.#assembler.isWithinUpdate
   }
 
-  /** The client has been offered a desktop that it has not agreed to. */
+  /** The client has been offered a desktop and has not confirmed it. */
   get isOffered(): boolean {
     return this.#state === 'offered'
   }
 
   /**
-   * The target's desktop is to be the client's no longer, who has agreed to it or has none: what the client gets for that. It
-   * takes nothing before it has all of a desktop's begin, so what the target owes it of that comes first.
+   * Returns the PDUs that deactivate the target's desktop on the client. They begin with the rest of the
+   * desktop's start, since a client accepts nothing before that is complete.
    */
   takeAway(): Uint8Array[] {
     if (this.#state === 'none') return []
@@ -191,14 +191,14 @@ export class SessionFilter {
     return [...owed, buildDeactivateAll(this.#shareId)]
   }
 
-  /** Of the target's I/O channel: what the client gets, each for a Send Data of its own. Throws MalformedError. */
+  /** Filters the target's I/O channel. Returns PDUs, each for its own Send Data. Throws MalformedError. */
   fromTarget(data: Uint8Array): Uint8Array[] {
     return parseShare(data)
       .map((pdu) => this.#targetPdu(pdu))
       .filter((bytes) => bytes !== undefined)
   }
 
-  /** A PDU of the target's fast path: what the client gets. Throws MalformedError. */
+  /** Filters a fast-path PDU of the target. Returns the bytes for the client. Throws MalformedError. */
   fastPathFromTarget(pdu: Uint8Array): Uint8Array | undefined {
     if (!this.#desktop) throw pictureWithoutDesktop()
     return this.#assembler.feed(
@@ -209,9 +209,9 @@ export class SessionFilter {
   }
 
   /**
-   * Of the client's I/O channel: what the target gets, each for a Send Data of its own. Nothing passes before the client
-   * has agreed to the target's desktop: it is meant for the one before, which may be the bastion's, where passwords are
-   * typed. Throws MalformedError.
+   * Filters data of the client's I/O channel. Returns PDUs for the target, each for its own Send Data. Drops
+   * everything before the client has confirmed the target's desktop: earlier input is meant for the previous
+   * desktop, which may be the bastion's, with a password field. Throws MalformedError.
    */
   fromClient(data: Uint8Array): Uint8Array[] {
     return parseShare(data)
@@ -219,7 +219,7 @@ export class SessionFilter {
       .filter((bytes) => bytes !== undefined)
   }
 
-  /** A PDU of the client's fast path, which passes as it is, or as `fromClient` not at all. Throws MalformedError. */
+  /** Filters a fast-path PDU of the client: returns it, or undefined to drop it. Throws MalformedError. */
   fastPathFromClient(pdu: Uint8Array): Uint8Array | undefined {
     const events = parseFastPathInput(pdu)
     return this.#state === 'confirmed' && this.#visitor.input(events) ? pdu : undefined
@@ -283,7 +283,7 @@ export class SessionFilter {
     return isSkipped ? undefined : pdu.whole
   }
 
-  /** Before the client has all of it. */
+  /** Records an update before the client has all of it. */
   #record(update: Update, isSkipped: boolean): void {
     requireDrawable(update)
     this.#visitor.update(update, isSkipped)
@@ -312,14 +312,14 @@ export class SessionFilter {
   }
 
   /**
-   * What a client says of where it wants to be drawn for is said of the whole desktop; that nothing is to be drawn for a
-   * while stays here. What is done meanwhile, or elsewhere, would not be in the recording.
+   * Widens a client's request to redraw to the whole desktop. Requests to suppress output are dropped: parts
+   * that are not drawn would be missing from the recording.
    */
   #refresh(build: (shareId: number, desktop: Desktop) => ShareData): Uint8Array {
     return buildShareData(build(this.#shareId, this.#desktop!), this.#user)
   }
 
-  /** One that comes late, for a desktop that is gone, stays here. */
+  /** Drops a late confirmation of a desktop that was replaced. */
   #confirm({ shareId, capabilities }: ActivePdu): Uint8Array | undefined {
     if (this.#state !== 'offered' || shareId !== this.#shareId) return undefined
     this.#state = 'confirmed'
@@ -332,11 +332,11 @@ export class SessionFilter {
   }
 }
 
-/** No recording could show it. */
+/** No recording could show such a picture. */
 const pictureWithoutDesktop = () =>
   new MalformedError('share data: a desktop was expected before the first picture')
 
-/** Whether there is input among these PDUs of a client's I/O channel. Throws MalformedError. */
+/** Reports whether these PDUs of a client's I/O channel contain input. Throws MalformedError. */
 export function hasInput(data: Uint8Array): boolean {
   return parseShare(data).some(
     (pdu) => pdu.type === CONTROL_PDU.data && parseShareData(pdu).type === DATA_PDU.input,

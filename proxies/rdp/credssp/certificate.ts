@@ -1,4 +1,4 @@
-/** What CredSSP takes from a TLS server's certificate (X.509, RFC 5280): its public key, and its hash to bind to. */
+/** CredSSP's use of a TLS certificate (X.509, RFC 5280): its public key and the hash for channel bindings. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -7,7 +7,7 @@ import { contextTag, DerReader, TAG } from './der.ts'
 
 const WHAT = 'certificate'
 
-/** RFC 5929 4.1: the signature's hash, but SHA-256 for MD5 and SHA-1. By the hexadecimal of the identifier's value. */
+/** RFC 5929 4.1: the signature's hash, but SHA-256 for MD5 and SHA-1. Keyed by the OID's value in hex. */
 const SIGNATURE_HASHES: Readonly<Record<string, string>> = {
   '2a864886f70d010104': 'sha256',
   '2a864886f70d010105': 'sha256',
@@ -31,7 +31,7 @@ const PSS_HASHES: Readonly<Record<string, string>> = {
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 
-/** SubjectPublicKey, the value inside of the BIT STRING. `certificate` is DER. Throws MalformedError. */
+/** Returns SubjectPublicKey, the value inside the BIT STRING. `certificate` is DER. Throws MalformedError. */
 export function subjectPublicKey(certificate: Uint8Array): Uint8Array {
   const body = new DerReader(certificate, WHAT).enter(TAG.SEQUENCE).enter(TAG.SEQUENCE)
   body.optional(contextTag(0))
@@ -49,7 +49,10 @@ export function subjectPublicKey(certificate: Uint8Array): Uint8Array {
   return bits.subarray(1)
 }
 
-/** MD5 of the channel bindings; undefined where no hash is defined for the signature (Ed25519). Throws MalformedError. */
+/**
+ * Returns the MD5 of the channel bindings, or undefined if the signature has no hash (Ed25519). Throws
+ * MalformedError if the certificate cannot be parsed.
+ */
 export function channelBindings(certificate: Uint8Array): Uint8Array | undefined {
   const outer = new DerReader(certificate, WHAT).enter(TAG.SEQUENCE)
   outer.take(TAG.SEQUENCE)
@@ -61,6 +64,6 @@ export function channelBindings(certificate: Uint8Array): Uint8Array | undefined
 
 function pssHash(algorithm: DerReader): string | undefined {
   const hash = algorithm.enterOptional(TAG.SEQUENCE)?.enterOptional(contextTag(0))
-  // Without one it is SHA-1.
+  // The default is SHA-1.
   return hash ? PSS_HASHES[hex(hash.enter(TAG.SEQUENCE).take(TAG.OID))] : 'sha256'
 }

@@ -1,6 +1,6 @@
 /**
- * CredSSP as the client speaks it (MS-CSSP 3.1.5), inside TLS: proves the account, checks that the target has the key
- * that TLS has shown, and only then hands the password over. No socket, no clock.
+ * CredSSP as a client (MS-CSSP 3.1.5), inside TLS: authenticates the account, checks that the target owns the
+ * key seen in TLS, and only then sends the password. No socket, no clock.
  */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -11,23 +11,23 @@ import { buildCredentials, type TsCredentials } from './credentials.ts'
 import { refusalOf } from './status.ts'
 import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
 
-/** Messages of a target until the end: NTLM takes two, Kerberos with SPNEGO four. */
+/** Most messages of a target: NTLM needs two, Kerberos with SPNEGO four. */
 export const ROUND_LIMIT = 10
 
 export interface CredSspClientOptions {
   mechanism: Initiator
-  /** Of the certificate that TLS has shown (`subjectPublicKey`). */
+  /** Public key of the TLS certificate (`subjectPublicKey`). */
   publicKey: Uint8Array
   credentials: TsCredentials
-  /** 5 where nothing else is said: older ones are open to a man in the middle (CVE-2018-0886). */
+  /** Default 5: older versions are open to a man in the middle (CVE-2018-0886). */
   minimumVersion?: number
   random(length: number): Uint8Array
 }
 
 export interface ClientStep {
-  /** For the target. */
+  /** A message for the target. */
   send?: Buffer
-  /** The credentials are in `send`: RDP goes on. Where the target does not, a last TSRequest says why. */
+  /** `send` holds the credentials; RDP follows, or a last TSRequest with the reason of a refusal. */
   isDone: boolean
 }
 
@@ -52,12 +52,12 @@ export class CredSspClient {
     this.#nonce = options.random(NONCE_LENGTH)
   }
 
-  /** What the client sends first. */
+  /** Returns the first message. */
   start(): Buffer {
     return buildTsRequest({ version: VERSION, negoToken: this.#options.mechanism.start() })
   }
 
-  /** A whole TSRequest of the target's. Throws MalformedError, and CredSspError when it is over. */
+  /** Receives a whole TSRequest. Throws MalformedError, and CredSspError if the sign-in has failed. */
   receive(bytes: Uint8Array): ClientStep {
     const request = parseTsRequest(bytes)
     if (request.errorCode) throw refusalOf(request.errorCode)
@@ -73,9 +73,9 @@ export class CredSspClient {
     }
   }
 
-  /** Why the sign-in has come to nothing when the target closes the connection now. */
+  /** Returns the error for a target that closes the connection at this stage. */
   get brokenOff(): CredSspError {
-    // At first nothing has been said of the account.
+    // In the first stage, the target does not know the account yet.
     return new CredSspError(this.#stage === 'proving' ? 'other' : 'ended', BROKEN_OFF[this.#stage])
   }
 
@@ -132,7 +132,7 @@ export class CredSspClient {
     if (!found || !isBinding('server', this.#binding, found)) {
       throw new CredSspError(
         'altered',
-        'the target does not have the key that its TLS certificate shows: somebody stands between, or it does not know the password',
+        'the target does not have the key of its TLS certificate: there may be a man in the middle, or it does not know the password',
       )
     }
     this.#stage = 'done'

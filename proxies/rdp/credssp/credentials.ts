@@ -1,4 +1,4 @@
-/** TSCredentials (MS-CSSP 2.2.1.2): what a client hands over once both sides have proven themselves. */
+/** TSCredentials (MS-CSSP 2.2.1.2): the credentials that a client sends once both sides are authenticated. */
 import type { Buffer } from 'node:buffer'
 import { Secret } from '../../../src/model/secret.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -7,7 +7,7 @@ import { CredSspError } from '../gss/errors.ts'
 import { context, contextTag, DerReader, integer, octets, sequence, TAG } from './der.ts'
 
 export interface TsCredentials {
-  /** Empty for an account of the target itself. */
+  /** Empty for a local account of the target. */
   domain: string
   user: string
   password: Secret
@@ -17,7 +17,7 @@ export interface TsCredentials {
 const PASSWORD = 1
 const WHAT = 'credssp: credentials'
 
-/** The caller overwrites the bytes when they were sealed. */
+/** The caller overwrites the bytes after sealing them. */
 export function buildCredentials({ domain, user, password }: TsCredentials): Buffer {
   const secret = utf16Bytes(password.revealText())
   const inner = sequence(
@@ -31,7 +31,7 @@ export function buildCredentials({ domain, user, password }: TsCredentials): Buf
   return whole
 }
 
-/** Throws MalformedError, and CredSspError for credentials that are not a password. */
+/** Throws MalformedError, or CredSspError if the credentials are not a password. */
 export function parseCredentials(bytes: Uint8Array): TsCredentials {
   const outer = new DerReader(bytes, WHAT).enter(TAG.SEQUENCE)
   const kind = outer.enter(contextTag(0)).uint32()

@@ -1,6 +1,6 @@
 /**
- * Tags, lengths and values of DER (X.690), as far as CredSSP, SPNEGO and certificates need them: tags of one byte,
- * definite lengths. Lengths that are longer than they need be are read, for some peers write them.
+ * Tags, lengths and values of DER (X.690), as far as CredSSP, SPNEGO and certificates need them: tags of one
+ * byte, definite lengths. Accepts lengths that are not minimal, since some peers write them.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -19,7 +19,7 @@ export const TAG = {
 /** The tag of `[number]`, constructed. */
 export const contextTag = (number: number): number => 0xa0 | number
 
-/** Bytes of a length after its first: no message of ours is longer than those say. */
+/** Bytes of a length after its first: enough for every supported message. */
 const LENGTH_BYTES_LIMIT = 4
 
 export interface Head {
@@ -30,7 +30,7 @@ export interface Head {
   length: number
 }
 
-/** The tag and length at `offset`; undefined while they have not come whole. Throws MalformedError. */
+/** Returns the tag and length at `offset`, or undefined if they are incomplete. Throws MalformedError. */
 export function readHead(bytes: Uint8Array, offset: number, what: string): Head | undefined {
   const tag = bytes[offset]
   const first = bytes[offset + 1]
@@ -52,7 +52,7 @@ export function readHead(bytes: Uint8Array, offset: number, what: string): Head 
   return { tag, size: 2 + count, length }
 }
 
-/** Reads values one after the other; they are views of the bytes. Every read throws MalformedError. */
+/** Reads values in sequence, as views of the bytes. Every read throws MalformedError. */
 export class DerReader {
   readonly #bytes: Uint8Array
   readonly #what: string
@@ -68,7 +68,7 @@ export class DerReader {
     return this.#offset === this.#bytes.length
   }
 
-  /** The value of what comes next, which has to have that tag. */
+  /** Returns the next value, which must have this tag. */
   take(tag: number): Uint8Array {
     const value = this.optional(tag)
     if (value === undefined) {
@@ -80,30 +80,33 @@ export class DerReader {
     return value
   }
 
-  /** As `take`, undefined when something else comes next. */
+  /** As `take`, but returns undefined if the next tag differs. */
   optional(tag: number): Uint8Array | undefined {
     if (this.#bytes[this.#offset] !== tag) return undefined
     const { body } = this.#read()
     return body
   }
 
-  /** What comes next, whatever it is: its value, and all its bytes. */
+  /** Returns the next element of any tag: its value, and all its bytes. */
   any(): { tag: number; body: Uint8Array; whole: Uint8Array } {
     return this.#read()
   }
 
-  /** A reader of the value of what comes next. */
+  /** Returns a reader of the next value. */
   enter(tag: number): DerReader {
     return new DerReader(this.take(tag), this.#what)
   }
 
-  /** As `enter`, undefined when something else comes next. */
+  /** As `enter`, but returns undefined if the next tag differs. */
   enterOptional(tag: number): DerReader | undefined {
     const value = this.optional(tag)
     return value && new DerReader(value, this.#what)
   }
 
-  /** An INTEGER of at most 32 bits. One without a sign may have a zero byte before it; a negative is its complement. */
+  /**
+   * Reads an INTEGER of at most 32 bits. A positive one may begin with a zero byte; a negative one is
+   * returned as its two's complement.
+   */
   uint32(): number {
     const value = this.take(TAG.INTEGER)
     const digits = value.length === 5 && value[0] === 0 ? value.subarray(1) : value
@@ -135,7 +138,7 @@ export class DerReader {
   }
 }
 
-/** A tag, a length and a value out of parts. */
+/** Builds a tag, a length and a value from parts. */
 export function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const length = parts.reduce((sum, part) => sum + part.length, 0)
   return Buffer.concat([Buffer.from([tag]), lengthBytes(length), ...parts])
@@ -146,12 +149,12 @@ export const context = (number: number, ...parts: readonly Uint8Array[]): Buffer
   der(contextTag(number), ...parts)
 export const octets = (bytes: Uint8Array): Buffer => der(TAG.OCTET_STRING, bytes)
 
-/** An INTEGER of 32 bits with a sign. */
+/** Builds an INTEGER from 32 signed bits. */
 export function integer(value: number): Buffer {
   const bytes = Buffer.alloc(4)
   bytes.writeInt32BE(value | 0)
   let first = 0
-  // As short as it can be: the first nine bits must not be all the same.
+  // Uses the shortest form: the first nine bits must not all be equal.
   while (first < 3 && (bytes.readInt16BE(first) >> 7 === 0 || bytes.readInt16BE(first) >> 7 === -1))
     first += 1
   return der(TAG.INTEGER, bytes.subarray(first))

@@ -1,6 +1,6 @@
 /**
- * CredSSP as the server speaks it (MS-CSSP 3.1.5), inside TLS. Who keeps the secrets judges the client's proof in
- * between. No socket, no clock.
+ * CredSSP as a server (MS-CSSP 3.1.5), inside TLS. The caller judges the client's proof with the stored
+ * secret. No socket, no clock.
  */
 import type { Buffer } from 'node:buffer'
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
@@ -12,25 +12,25 @@ import { parseCredentials, type TsCredentials } from './credentials.ts'
 import { STATUS } from './status.ts'
 import { buildTsRequest, NONCE_LENGTH, parseTsRequest, type TsRequest, VERSION } from './ts-request.ts'
 
-/** Messages of a client until the end: mstsc sends four at most. */
+/** Most messages of a client: mstsc sends four. */
 export const CLIENT_ROUND_LIMIT = 10
 
 export interface CredSspServerOptions {
   acceptor: Acceptor
-  /** Of our own certificate (`subjectPublicKey`). */
+  /** Public key of the bastion's certificate (`subjectPublicKey`). */
   publicKey: Uint8Array
-  /** 5 where nothing else is said: older ones are open to a man in the middle (CVE-2018-0886). */
+  /** Default 5: older versions are open to a man in the middle (CVE-2018-0886). */
   minimumVersion?: number
 }
 
 export type ServerStep =
-  /** Read on. */
+  /** Read the next message. */
   | { kind: 'more'; send?: Buffer }
-  /** Answer by `judged` before anything else. */
+  /** Call `judged` before anything else. */
   | { kind: 'judge'; proof: NtlmProof }
-  /** RDP goes on. */
+  /** CredSSP has succeeded; RDP follows. */
   | { kind: 'done'; credentials: TsCredentials }
-  /** The client is told where its version knows how, then the connection ends. */
+  /** Send the reason, if the client's version supports it, and end the connection. */
   | { kind: 'refused'; error: CredSspError; send?: Buffer }
 
 type Stage = 'proving' | 'judging' | 'binding' | 'credentials' | 'over'
@@ -43,7 +43,7 @@ export class CredSspServer {
   #version = 0
   #rounds = 0
   #nonce: Uint8Array = NO_BYTES
-  /** What came together with a token that is being judged. */
+  /** pubKeyAuth received with a token that is being judged. */
   #pubKeyAuth: Uint8Array | undefined
   #context: SecurityContext | undefined
 
@@ -51,7 +51,7 @@ export class CredSspServer {
     this.#options = options
   }
 
-  /** A whole TSRequest of the client's. Throws MalformedError. */
+  /** Receives a whole TSRequest from the client. Throws MalformedError. */
   receive(bytes: Uint8Array): ServerStep {
     const request = parseTsRequest(bytes)
     this.#rounds += 1
@@ -63,7 +63,10 @@ export class CredSspServer {
     return this.#refusing(() => this.#take(request))
   }
 
-  /** The session's base key of a proof that was right (`judgeProof`), undefined for a wrong one. Throws as `receive`. */
+  /**
+   * Continues with the session base key of a correct proof (`judgeProof`), or undefined for a wrong one.
+   * Throws as `receive` does.
+   */
   judged(key: Uint8Array | undefined): ServerStep {
     if (this.#stage !== 'judging') throw new Error('nothing is to be judged')
     return this.#refusing(() => this.#go(this.#options.acceptor.judged(key)))
@@ -140,7 +143,10 @@ export class CredSspServer {
     }
     const found = this.#context!.unwrap(pubKeyAuth)
     if (!found || !isBinding('client', binding, found)) {
-      throw new CredSspError('altered', 'the client sees another key than ours: somebody stands between')
+      throw new CredSspError(
+        'altered',
+        'the client sees a different public key: there may be a man in the middle',
+      )
     }
     this.#stage = 'credentials'
     const answer = this.#context!.wrap(bindingOf('server', binding))

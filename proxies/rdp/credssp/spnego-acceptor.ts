@@ -1,6 +1,6 @@
 /**
- * SPNEGO as the server speaks it (RFC 4178, MS-SPNG): chooses a mechanism, checks the client's signature over the list.
- * A client that speaks NTLM without SPNEGO around it is answered likewise, as Windows does.
+ * SPNEGO as a server (RFC 4178, MS-SPNG): chooses a mechanism and checks the client's signature over the
+ * list. Also accepts NTLM without SPNEGO around it, as Windows does.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -17,11 +17,11 @@ type State =
       kind: 'negotiated'
       mechanism: Acceptor
       list: Uint8Array
-      /** What was chosen is said with our first token. */
+      /** The choice was sent, with the first token of this side. */
       isTold: boolean
-      /** Another mechanism was wanted first: somebody may have changed the list. */
+      /** The client preferred another mechanism: a signature must prove that the list was not changed. */
       needsSignature: boolean
-      /** Of the token that is being judged. */
+      /** mechListMIC of the token that is being judged. */
       signature: Uint8Array | undefined
     }
 
@@ -76,7 +76,7 @@ export class SpnegoAcceptor implements Acceptor {
     }
     this.#state = state
     if (isFirst && token) return this.#wrap(mechanism.step(token))
-    // The token is for another mechanism: the client begins anew with the one that is named (5, c).
+    // The token is for another mechanism: the client starts again with the named one (5, c).
     state.isTold = true
     return {
       kind: 'token',

@@ -1,4 +1,4 @@
-/** SPNEGO as the client speaks it (RFC 4178): offers mechanisms, and signs the list when one of them is through. */
+/** SPNEGO as a client (RFC 4178): offers mechanisms, and signs the list once one of them has completed. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { CredSspError } from '../gss/errors.ts'
@@ -14,7 +14,7 @@ export class SpnegoInitiator implements Initiator {
   #isAgreed = false
   #isComplete = false
 
-  /** `mechanisms`: the most wanted first. */
+  /** `mechanisms`: in order of preference. */
   constructor(mechanisms: readonly [Initiator, ...Initiator[]]) {
     this.#mechanisms = mechanisms
     this.#list = buildMechanismList(mechanisms.map(({ oid }) => oid))
@@ -51,7 +51,7 @@ export class SpnegoInitiator implements Initiator {
     return buildResponse({ token: answer, signature })
   }
 
-  /** The first token of a mechanism that the target wants more than our first one. */
+  /** Returns the first token of the target's mechanism, or undefined if the target chose our first one. */
   #agree(mechanism: Uint8Array | undefined): Uint8Array | undefined {
     if (this.#isAgreed || mechanism === undefined) return undefined
     this.#isAgreed = true

@@ -9,17 +9,17 @@ export const MECHANISM_LIMIT = 16
 
 export const STATE = { COMPLETED: 0, INCOMPLETE: 1, REJECT: 2, REQUEST_MIC: 3 } as const
 
-/** NegTokenInit: the first one. */
+/** NegTokenInit, the first token. */
 export interface InitToken {
-  /** In DER, tag and length included, the most wanted first. */
+  /** In DER, tag and length included, in order of preference. */
   mechanisms: Uint8Array[]
-  /** The list as it came: signatures are made over these bytes. */
+  /** The list as received: signatures cover these bytes. */
   mechanismList: Uint8Array
-  /** Of the first mechanism. */
+  /** Token of the first mechanism. */
   token: Uint8Array | undefined
 }
 
-/** NegTokenResp: all others, of both sides. */
+/** NegTokenResp: all later tokens of both sides. */
 export interface ResponseToken {
   state?: number | undefined
   mechanism?: Uint8Array | undefined
@@ -52,13 +52,13 @@ export function parseInit(bytes: Uint8Array): InitToken {
     }
     mechanisms.push(whole)
   }
-  // reqFlags say nothing (4.2.1), and the hints after the token are a server's.
+  // Skips reqFlags, which must be ignored (4.2.1); the hints after the token are sent by servers only.
   body.optional(contextTag(1))
   const token = body.enterOptional(contextTag(2))?.take(TAG.OCTET_STRING)
   return { mechanisms, mechanismList, token }
 }
 
-/** The list of mechanisms in DER, over which signatures are made. */
+/** The list of mechanisms in DER, which signatures cover. */
 export const buildMechanismList = (mechanisms: readonly Uint8Array[]): Buffer => sequence(...mechanisms)
 
 export function buildInit(mechanismList: Uint8Array, token: Uint8Array): Buffer {

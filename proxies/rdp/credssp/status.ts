@@ -1,7 +1,7 @@
-/** NTSTATUS and SECURITY_STATUS codes (MS-ERREF 2.3, 2.1) by which a target refuses a sign-in, and by which we do. */
+/** Codes of refused sign-ins, sent and received: NTSTATUS and SECURITY_STATUS (MS-ERREF 2.3, 2.1). */
 import { CredSspError, type RefusalReason } from '../gss/errors.ts'
 
-/** What our server answers with. */
+/** Codes that this server sends. */
 export const STATUS = {
   /** STATUS_LOGON_FAILURE */
   LOGON_FAILURE: 0xc000006d,
@@ -19,7 +19,10 @@ const NTLM_OFF: Meaning = ['ntlm_off', 'it does not allow NTLM, or not for this 
 const DELEGATION: Meaning = ['delegation', 'a policy forbids handing the password over']
 const AUTHORITY: Meaning = ['no_authority', 'it reaches no domain controller']
 const CLOCK: Meaning = ['clock', "its clock differs too much from the domain controller's"]
-const ALTERED: Meaning = ['altered', 'what arrived there is not what was sent here: somebody stands between']
+const ALTERED: Meaning = [
+  'altered',
+  'the bytes that it received are not those that were sent: there may be a man in the middle',
+]
 const NO_RIGHT: Meaning = ['no_right', 'the account has no right to log in by remote desktop']
 
 const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
@@ -52,12 +55,12 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [0x80090346, ALTERED],
 ])
 
-/** undefined: nobody here knows it. */
+/** Returns the text of a status, or undefined if the bastion does not know it. */
 export function wordsOfStatus(status: number): string | undefined {
   return MEANINGS.get(status)?.[1]
 }
 
-/** The error of a status that a target has sent. */
+/** Returns the error for a status sent by a target. */
 export function refusalOf(status: number): CredSspError {
   const [reason, words] = MEANINGS.get(status) ?? ['other', 'the reason is not known here']
   return new CredSspError(

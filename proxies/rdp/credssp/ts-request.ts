@@ -1,11 +1,11 @@
-/** TSRequest (MS-CSSP 2.2.1), the one message of CredSSP, versions 2 to 6. */
+/** TSRequest (MS-CSSP 2.2.1), the only message of CredSSP, versions 2 to 6. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { context, contextTag, DerReader, integer, octets, readHead, sequence, TAG } from './der.ts'
 
-/** Bytes of a message: tickets of Kerberos have up to 48 KiB. */
+/** Bytes of a message: Kerberos tickets have up to 48 KiB. */
 export const TS_REQUEST_LIMIT = 64 * 1024
-/** The version that we speak. */
+/** The version that the bastion sends. */
 export const VERSION = 6
 export const NONCE_LENGTH = 32
 
@@ -28,7 +28,7 @@ export function parseTsRequest(bytes: Uint8Array): TsRequest {
   const outer = new DerReader(bytes, WHAT)
   const body = outer.enter(TAG.SEQUENCE)
   const version = body.enter(contextTag(0)).uint32()
-  // NegoData is a list; nobody has ever sent more than one token (2.2.1.1).
+  // NegoData is a list; peers send one token only (2.2.1.1).
   const tokens = body.enterOptional(contextTag(1))?.enter(TAG.SEQUENCE)
   const negoToken = tokens?.enter(TAG.SEQUENCE).enter(contextTag(0)).take(TAG.OCTET_STRING)
   const authInfo = body.enterOptional(contextTag(2))?.take(TAG.OCTET_STRING)
@@ -52,16 +52,16 @@ export function buildTsRequest(request: TsRequest): Buffer {
   return sequence(...parts)
 }
 
-/** Cuts TSRequests out of what comes. What follows the last one belongs to RDP, and is handed back by `rest`. */
+/** Splits a stream into TSRequests. `rest` returns the bytes after the last one, which belong to RDP. */
 export class TsRequestSplitter {
   #pending = Buffer.alloc(0)
 
-  /** Bytes as they come. */
+  /** Adds received bytes. */
   add(chunk: Uint8Array): void {
     this.#pending = Buffer.concat([this.#pending, chunk])
   }
 
-  /** The next whole message, undefined while there is none. Throws MalformedError. */
+  /** Returns the next whole message, or undefined if it is incomplete. Throws MalformedError. */
   next(): Buffer | undefined {
     const head = readHead(this.#pending, 0, WHAT)
     if (head === undefined) return undefined
@@ -80,19 +80,19 @@ export class TsRequestSplitter {
     return message
   }
 
-  /** So many bytes surely belong to the next message and have not come; only after `next` has answered undefined. */
+  /** Bytes certainly missing from the next message; valid only after `next` has returned undefined. */
   get wanted(): number {
     const head = readHead(this.#pending, 0, WHAT)
     return head ? head.size + head.length - this.#pending.length : 1
   }
 
-  /** What has come and was not taken. */
+  /** Returns the bytes that were received and not consumed. */
   rest(): Buffer {
     return this.#pending
   }
 }
 
-/** The next whole message, and nothing of what follows it. Rejects with MalformedError, and as `read` does. */
+/** Reads one whole message and no byte after it. Rejects with MalformedError, and as `read` does. */
 export async function readTsRequest(from: { read(bytes: number): Promise<Uint8Array> }): Promise<Buffer> {
   const splitter = new TsRequestSplitter()
   for (let message = splitter.next(); ; message = splitter.next()) {

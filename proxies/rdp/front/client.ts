@@ -1,6 +1,6 @@
 /**
- * A client from its Client Info on, until its end: what it sends goes to whoever shows it something just now, which is
- * the bastion's own screens, then the relay.
+ * A client from its Client Info to its end. Its messages go to the current handler: the bastion's own
+ * screens, then the relay.
  */
 import { EndedError } from '../../bytes/ended.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -10,45 +10,45 @@ import type { ClientInfo } from '../codec/client-info.ts'
 import { DISCONNECT_REASON } from '../codec/mcs.ts'
 import { FrontConnection, type FrontVisitor } from '../connection/front-connection.ts'
 
-/** Who has the client now. Bytes are valid during the call only; MalformedError that is thrown breaks the connection. */
+/** Receives the client's messages, valid during the call only. May throw MalformedError. */
 export interface ClientHandler {
   /** Share PDUs on the I/O channel. */
   io(data: Uint8Array): void
   /** Input: a whole PDU. */
   fastPath(pdu: Uint8Array): void
-  /** A chunk on the virtual channel of this index in the client's list. */
+  /** A chunk on the virtual channel with this index in the client's list. */
   channel(index: number, chunk: Uint8Array): void
-  /** An answer to a target's licensing, with its security header. */
+  /** A response to a target's licensing, with its security header. */
   license?(data: Uint8Array): void
 }
 
 export interface RdpClientOptions {
   stream: ByteStream
-  /** As the client has sent them in its X.224 request. */
+  /** requestedProtocols of the client's X.224 request. */
   requestedProtocols: number
 }
 
 export class RdpClient {
   readonly stream: ByteStream
   readonly requestedProtocols: number
-  /** What comes while there is none is dropped. */
+  /** Messages received without a handler are dropped. */
   handler: ClientHandler | undefined
-  /** All of what came together has been taken. */
+  /** All messages of a received chunk have been handled. */
   onRead: (() => void) | undefined
-  /** More may be sent. */
+  /** More data can be sent. */
   onDrain: (() => void) | undefined
-  /** Takes what is to be sent; it goes by `sendNow` later on. */
+  /** Receives the bytes to send; the callback sends them by `sendNow`. */
   onSend: ((bytes: Uint8Array) => void) | undefined
-  /** It has broken the protocol, and nothing more is read of it. */
+  /** The client broke the protocol; nothing more is read from it. */
   onBroken: ((error: Error) => void) | undefined
-  /** The connection is gone, once. */
+  /** The connection has closed. Called once. */
   onClosed: (() => void) | undefined
   readonly #connection: FrontConnection
   #settings: ClientData | undefined
   #info: ClientInfo | undefined
   #isLicensed = false
   #isBroken = false
-  /** The Client Info has come, with all that came together with it. Once. */
+  /** The Client Info and the data received with it have been handled. Called once. */
   #onLogon: (() => void) | undefined
 
   private constructor({ stream, requestedProtocols }: RdpClientOptions) {
@@ -67,7 +67,7 @@ export class RdpClient {
     stream.onData = (chunk) => this.#receive(chunk)
   }
 
-  /** Goes through MCS as far as the Client Info. Rejects with MalformedError, or EndedError. */
+  /** Runs MCS up to the Client Info. Rejects with MalformedError, or EndedError. */
   static receive(options: RdpClientOptions): Promise<RdpClient> {
     return new Promise((resolve, reject) => {
       const client = new RdpClient(options)
@@ -88,61 +88,61 @@ export class RdpClient {
     return this.#settings!
   }
 
-  /** Its password is an empty one once it was taken. */
+  /** The password is empty after `takePassword`. */
   get info(): ClientInfo {
     return this.#info!
   }
 
-  /** What the client is known as in the domain of MCS. */
+  /** The client's user id in the MCS domain. */
   get user(): number {
     return this.#connection.user
   }
 
-  /** Licensing is over: it can be offered a desktop. */
+  /** Licensing has ended: a desktop can be offered. */
   get isLicensed(): boolean {
     return this.#isLicensed
   }
 
-  /** The password of the Client Info, once. */
+  /** Returns the password of the Client Info, and drops it. */
   takePassword(): string {
     const { password } = this.info
     this.info.password = ''
     return password
   }
 
-  /** Tells it that it needs no license. Only where it is not licensed. */
+  /** Sends that no license is needed. Call only if the client is not licensed. */
   license(): void {
     this.#connection.licensed()
     this.#isLicensed = true
   }
 
-  /** Its licensing was a target's, and is over. */
+  /** Ends licensing after a target's messages have completed it. */
   startSession(): void {
     this.#connection.startSession()
     this.#isLicensed = true
   }
 
-  /** On the I/O channel. Throws RangeError over MCS_DATA_LIMIT. */
+  /** Sends on the I/O channel. Throws RangeError over MCS_DATA_LIMIT. */
   sendIo(data: Uint8Array): void {
     this.#connection.sendIo(data)
   }
 
-  /** A whole PDU, which is kept until it is sent: the caller does not change it. */
+  /** Sends a whole PDU. Keeps it until it is sent, so the caller must not change it. */
   sendFastPath(pdu: Uint8Array): void {
     this.#connection.sendFastPath(pdu)
   }
 
-  /** A chunk with its header. */
+  /** Sends a chunk with its header. */
   sendChannel(index: number, chunk: Uint8Array): void {
     this.#connection.sendChannel(index, chunk)
   }
 
-  /** Past `onSend`; kept until it is sent. */
+  /** Sends without `onSend`. Keeps the bytes until they are sent. */
   sendNow(bytes: Uint8Array): void {
     this.stream.write(bytes)
   }
 
-  /** Says that the connection ends: nothing is sent or received after it. */
+  /** Announces the end of the connection: nothing is sent or received after it. */
   sendDisconnect(reason: number = DISCONNECT_REASON.providerInitiated): void {
     this.#connection.close(reason)
   }

@@ -1,6 +1,6 @@
 /**
- * The server side toward clients: the listener, and the way of each as far as its Client Info. By NLA it has signed in
- * then; by TLS alone it may have brought a password, which nobody has judged yet.
+ * The server side for clients: the listener, and each connection up to its Client Info. With NLA the client
+ * has signed in by then; with TLS alone it may have sent a password that is not checked yet.
  */
 import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
@@ -24,36 +24,36 @@ import { serveNla } from './nla.ts'
 
 export interface RdpFrontSecurity {
   tls: SecureContext
-  /** What `tls` shows, in DER: NLA is bound to it. */
+  /** Certificate of `tls` in DER; NLA is bound to it. */
   certificate: Uint8Array
   nla: NlaMode
 }
 
 export interface RdpFrontOptions {
   gate: Pick<Gate, 'authenticate' | 'leave'>
-  /** What the bastion calls itself. */
+  /** The bastion's name. */
   bastion: string
   loginGraceMs: number
   security: RdpFrontSecurity
-  /** Its Client Info is there. Until `signedIn` it is cut when its grace is over. */
+  /** The Client Info was received. The connection is destroyed if `signedIn` is not called in time. */
   onClient: (arrival: RdpArrival) => void
 }
 
 export interface RdpArrival {
   client: RdpClient
   source: Source
-  /** By NLA; undefined: the sign-in is still to come. */
+  /** The identity proven by NLA. Undefined before the sign-in. */
   identity: Identity | undefined
-  /** Milliseconds that are left for the sign-in. */
+  /** Milliseconds left for the sign-in. */
   graceMs: number
-  /** Somebody has signed in on the connection: it has no grace any more. */
+  /** Ends the time limit: a user has signed in on the connection. */
   signedIn: () => void
 }
 
 export class RdpFront {
   readonly #options: RdpFrontOptions
   readonly #listener: Listener
-  /** For connections from now on. */
+  /** Applies to new connections. */
   security: RdpFrontSecurity
 
   constructor(options: RdpFrontOptions) {
@@ -70,12 +70,12 @@ export class RdpFront {
     return this.#listener.listen(host, port)
   }
 
-  /** Takes no more connections, and drops those that have not signed in. */
+  /** Stops accepting connections, and destroys those that have not signed in. */
   close(): void {
     this.#listener.close()
   }
 
-  /** Drops every connection that is left. */
+  /** Destroys all remaining connections. */
   destroy(): void {
     this.#listener.destroy()
   }
@@ -113,7 +113,7 @@ export class RdpFront {
   }
 }
 
-/** What the client says in clear text, and what it is answered. Rejects with EndedError and MalformedError. */
+/** Reads the client's negotiation, which is in clear text. Rejects with EndedError and MalformedError. */
 function negotiate(stream: ByteStream, nla: NlaMode): Promise<FrontNegotiated> {
   const negotiation = new FrontNegotiation((hello) => credsspFor(hello, nla))
   return new Promise((resolve, reject) => {
@@ -135,13 +135,13 @@ function negotiate(stream: ByteStream, nla: NlaMode): Promise<FrontNegotiated> {
 }
 
 /**
- * NLA takes a secret that the bastion has in clear, which is a ticket's only: so most clients are better served without
- * it. A ticket's `.rdp` file has the client say in its first message that it comes with one.
+ * NLA requires a secret that the bastion has in clear text, which is only a ticket's; most clients are better
+ * served without NLA. A ticket's `.rdp` file makes the client announce it in its first message.
  */
 function credsspFor({ requestedProtocols, request }: ClientHello, nla: NlaMode): CredsspPolicy {
   if (nla !== 'tickets') return nla
   const hasTls = (requestedProtocols & SECURITY_PROTOCOL.tls) !== 0
-  // Some clients take tokens of an even length only, so it may have a blank after it.
+  // The token may end in a blank, since some clients accept only tokens of an even length.
   const hasTicket = request.cookie?.trimEnd() === RDP_TICKET_TOKEN
   return hasTls && !hasTicket ? 'off' : 'offered'
 }
@@ -163,12 +163,12 @@ class NlaSignIn {
     this.#source = source
   }
 
-  /** Who has signed in. */
+  /** The identity that has signed in. */
   get identity(): Identity | undefined {
     return this.#identity
   }
 
-  /** False: the client was refused. Rejects with EndedError and MalformedError. */
+  /** Returns false if the client was refused. Rejects with EndedError and MalformedError. */
   async run(stream: ByteStream): Promise<boolean> {
     const isIn = await serveNla(stream, {
       name: this.#options.bastion,
@@ -179,11 +179,11 @@ class NlaSignIn {
     return isIn
   }
 
-  /** Whoever has signed in does not go on. */
+  /** Releases the identity if the connection does not continue. */
   signOut(): void {
     const identity = this.#identity
     this.#identity = undefined
-    // What cannot be told is forgotten with the broker.
+    // Ignores errors: a broker that is gone has forgotten the identity.
     if (identity) this.#options.gate.leave({ identity: identity.token }).catch(() => undefined)
   }
 
@@ -202,7 +202,7 @@ class NlaSignIn {
       }
       if (answer.result === 'challenge') await gate.leave({ identity: answer.challenge.id })
     } catch {
-      // Nobody can be let in without the gate.
+      // Refuses: without the gate no client can sign in.
     }
     return undefined
   }

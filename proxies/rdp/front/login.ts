@@ -1,9 +1,9 @@
-/** The login string as RDP's clients send it: in two fields, cut as Windows cuts names. */
+/** The login string as RDP clients send it: in two fields, split as Windows splits names. */
 
 /**
- * A client cuts what somebody types at the first backslash, `DOMAIN\LOGIN`, or sends it whole. A Windows domain means
- * nothing here; where the part before the backslash has a separator of login strings it is none, but the begin of one:
- * `alice:CORP\admin@srv1`.
+ * Joins the fields. A client splits the typed text at the first backslash, `DOMAIN\LOGIN`, or sends it whole.
+ * A Windows domain has no meaning here. A first part with a separator of login strings is no domain, but the
+ * start of a login string: `alice:CORP\admin@srv1`.
  */
 export function loginOf({ domain, login }: { domain: string; login: string }): string {
   const whole = domain === '' ? login : `${domain}\\${login}`

@@ -1,4 +1,4 @@
-/** NLA toward a client, inside TLS: the gate judges what the client proves, and no password is looked at here. */
+/** NLA for a client, inside TLS. The gate judges the client's proof; passwords are not checked here. */
 import { randomBytes } from 'node:crypto'
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 import type { ByteStream } from '../../net/byte-stream.ts'
@@ -9,17 +9,17 @@ import { readTsRequest } from '../credssp/ts-request.ts'
 import { NtlmAcceptor } from '../ntlm/acceptor.ts'
 
 export interface NlaOptions {
-  /** What the bastion calls itself. */
+  /** The bastion's name. */
   name: string
-  /** That TLS has shown, in DER. */
+  /** The certificate of the TLS connection in DER. */
   certificate: Uint8Array
-  /** The session's base key of a proof that is right, undefined for a wrong one. */
+  /** Returns the session base key of a correct proof, or undefined for a wrong one. */
   judge: (proof: NtlmProof) => Promise<Uint8Array | undefined>
 }
 
 /**
- * True: the client has proved who it is, and RDP goes on. False: it was refused, and told so where its version has words
- * for it. Rejects with EndedError and MalformedError, and as `judge` does.
+ * Returns true if the client is authenticated and RDP follows, or false if it was refused (with the reason,
+ * if its version supports it). Rejects with EndedError and MalformedError, and as `judge` does.
  */
 export async function serveNla(
   stream: Pick<ByteStream, 'read' | 'write'>,

@@ -1,8 +1,8 @@
-/** What ends a CredSSP exchange other than malformed bytes, told apart for users and for the audit log. */
+/** Errors that end a CredSSP exchange, except malformed bytes, by reason for users and the audit log. */
 
-/** It is the account that is not let in. */
+/** The target refuses the account. */
 export const ACCOUNT_REASONS = [
-  /** Wrong user or password: which of the two, nobody says. */
+  /** Wrong user name or password; the target does not report which. */
   'password',
   'password_expired',
   'password_must_change',
@@ -13,20 +13,20 @@ export const ACCOUNT_REASONS = [
   'workstation',
   'no_right',
   'restricted',
-  /** The connection ended in place of an answer about it. */
+  /** The connection ended without an answer about the account. */
   'ended',
 ] as const
 
 export const REFUSAL_REASONS = [
   ...ACCOUNT_REASONS,
-  /** NTLM is switched off, there or for this account (Protected Users). */
+  /** NTLM is disabled, on the target or for this account (Protected Users). */
   'ntlm_off',
   'delegation',
   'no_authority',
   'clock',
-  /** Something between the peers, or a key that is not the one of the TLS connection. */
+  /** A man in the middle, or a key other than that of the TLS connection. */
   'altered',
-  /** A peer that would not protect the password. */
+  /** The peer would not protect the password. */
   'weak',
   'other',
 ] as const
@@ -36,7 +36,7 @@ export type RefusalReason = (typeof REFUSAL_REASONS)[number]
 export class CredSspError extends Error {
   override name = 'CredSspError'
   readonly reason: RefusalReason
-  /** The peer's NTSTATUS, where it has sent one. */
+  /** The peer's NTSTATUS, if it sent one. */
   readonly status: number | undefined
 
   constructor(reason: RefusalReason, message: string, status?: number) {

@@ -1,46 +1,46 @@
 /**
- * What CredSSP needs of a mechanism that proves who somebody is: the shape of the GSS-API (RFC 2743) without its
- * names. NTLM is one; Kerberos takes the same seat.
+ * Interface of an authentication mechanism for CredSSP, modelled on the GSS-API (RFC 2743). NTLM implements
+ * it; Kerberos could too.
  */
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 
-/** What both sides have once it is proven: each message is sealed with a number, so order counts. */
+/** Protects messages after the authentication. Messages are sealed by sequence number, so order matters. */
 export interface SecurityContext {
   wrap(plain: Uint8Array): Uint8Array
-  /** Undefined: the peer has not sealed these bytes, or not as the next ones. */
+  /** Returns undefined if the peer has not sealed these bytes, or not as the next ones. */
   unwrap(wrapped: Uint8Array): Uint8Array | undefined
   /** Signs the list of mechanisms that SPNEGO has agreed on, in DER. */
   signMechanisms(list: Uint8Array): Uint8Array
-  /** Whether the peer has signed that list. */
+  /** Reports whether the peer has signed that list. */
   areMechanismsSigned(list: Uint8Array, signature: Uint8Array): boolean
 }
 
-/** The side that wants to be let in. */
+/** The side that authenticates itself. */
 export interface Initiator {
   /** The DER encoding of its object identifier, tag and length included. */
   readonly oid: Uint8Array
-  /** The first token. */
+  /** Returns the first token. */
   start(): Uint8Array
-  /** The token that answers the peer's; undefined: none is needed. Throws MalformedError and CredSspError. */
+  /** Returns the next token, or undefined if none is needed. Throws MalformedError and CredSspError. */
   step(token: Uint8Array): Uint8Array | undefined
-  /** There as soon as our side has all that it needs. */
+  /** Set once this side has everything it needs. */
   readonly context: SecurityContext | undefined
-  /** Nothing more has to come of the peer. */
+  /** No more tokens are expected from the peer. */
   readonly isComplete: boolean
 }
 
-/** `judge`: somebody who keeps secrets has to answer by `judged`. */
+/** `judge`: the caller must check the proof and call `judged`. */
 export type AcceptorStep =
   | { kind: 'token'; token: Uint8Array }
   | { kind: 'judge'; proof: NtlmProof }
   | { kind: 'refused' }
   | { kind: 'in'; context: SecurityContext; token?: Uint8Array }
 
-/** The side that lets in. */
+/** The side that checks the authentication. */
 export interface Acceptor {
   readonly oid: Uint8Array
   /** Throws MalformedError and CredSspError. */
   step(token: Uint8Array): AcceptorStep
-  /** The session's base key of a proof that was right, undefined for a wrong one. Throws as `step`. */
+  /** Continues with the session base key of a correct proof, or undefined for a wrong one. */
   judged(key: Uint8Array | undefined): AcceptorStep
 }

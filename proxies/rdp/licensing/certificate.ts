@@ -1,4 +1,4 @@
-/** The public key of a licensing server: in a certificate of Terminal Services' own, or in X.509 (MS-RDPBCGR 2.2.1.4.3.1). */
+/** The public key of a licensing server, from a proprietary or X.509 certificate (MS-RDPBCGR 2.2.1.4.3.1). */
 import { Buffer } from 'node:buffer'
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -6,23 +6,23 @@ import { ByteReader } from '../codec/reader.ts'
 import { subjectPublicKey } from '../credssp/certificate.ts'
 
 const WHAT = 'licensing certificate'
-/** dwVersion; its highest bit says that the certificate is a temporary one. */
+/** dwVersion; its highest bit marks a temporary certificate. */
 const VERSION = { mask: 0x7fffffff, proprietary: 1, x509: 2 } as const
-/** Only these have been defined: RSA, signed with MD5. */
+/** The only algorithms defined: RSA, signed with MD5. */
 const ALGORITHM = 1
 const BLOB_RSA_KEY = 6
 /** RSA1 */
 const MAGIC = 0x31415352
-/** Zeros behind a modulus and behind what is encrypted with it. */
+/** Bytes of zeros after a modulus and after data encrypted with it. */
 export const PADDING = 8
-/** Bytes: the secret is longer than a smaller one takes, and a larger one costs time. */
+/** Bytes: a smaller modulus cannot hold the secret, and a larger one costs time. */
 const MODULUS = { least: 64, most: 1024 } as const
-/** MS-RDPBCGR 2.2.1.4.3.1.2 has from 2 to 200. */
+/** MS-RDPBCGR 2.2.1.4.3.1.2 allows 2 to 200. */
 const CHAIN_LIMIT = 200
 
 /**
- * Nobody vouches for it, and nobody here asks: what is encrypted with it guards a license that is not kept, inside of a TLS
- * whose certificate was judged. Throws MalformedError.
+ * Does not verify the certificate: its key only protects a license that is not kept, inside TLS with a
+ * certificate that was checked. Throws MalformedError.
  */
 export function licensingKey(certificate: Uint8Array): KeyObject {
   const reader = new ByteReader(certificate, WHAT)
@@ -36,14 +36,14 @@ export function licensingKey(certificate: Uint8Array): KeyObject {
   return key
 }
 
-/** Bytes; 0 for a key that is not RSA's. */
+/** Bytes of the modulus; 0 for a key other than RSA. */
 export function modulusLength(key: KeyObject): number {
   return Math.ceil((key.asymmetricKeyDetails?.modulusLength ?? 0) / 8)
 }
 
 const isModulus = (bytes: number) => MODULUS.least <= bytes && bytes <= MODULUS.most
 
-/** RSA_PUBLIC_KEY: little-endian numbers. What signs it is in a book since long. */
+/** Reads an RSA_PUBLIC_KEY (little-endian). Its signature proves nothing: the signing key is published. */
 function proprietaryKey(reader: ByteReader): KeyObject {
   reader.expect('signature algorithm', reader.uint32(), ALGORITHM)
   reader.expect('key algorithm', reader.uint32(), ALGORITHM)
@@ -65,7 +65,7 @@ function proprietaryKey(reader: ByteReader): KeyObject {
   )
 }
 
-/** The last one is the server's. */
+/** Returns the key of the last certificate, which is the server's. */
 function keyOfChain(reader: ByteReader): KeyObject {
   const count = reader.uint32()
   if (count < 1 || CHAIN_LIMIT < count) {
@@ -73,7 +73,7 @@ function keyOfChain(reader: ByteReader): KeyObject {
   }
   let last: Uint8Array = new Uint8Array(0)
   for (let left = count; left > 0; left--) last = reader.bytes(reader.uint32())
-  // Windows names the algorithm of the key by a number that others do not know.
+  // Rebuilds the key, since Windows names its algorithm by an identifier that OpenSSL does not know.
   const key = Buffer.from(subjectPublicKey(last))
   return made(() => createPublicKey({ key, format: 'der', type: 'pkcs1' }))
 }

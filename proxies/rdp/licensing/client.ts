@@ -1,6 +1,6 @@
 /**
- * A client that has no license and asks for one (MS-RDPELE 3.2), as hosts of Remote Desktop Services want it. What they
- * issue is not kept: each session asks anew, as the same machine.
+ * A licensing client without a license that requests one (MS-RDPELE 3.2), as Remote Desktop Session Hosts
+ * require. Licenses are not kept: each session requests one again, as the same machine.
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -18,13 +18,13 @@ import {
   RANDOM_LENGTH,
 } from './messages.ts'
 
-/** Characters of a name: the message has to be small enough for its fields. */
+/** Characters of a name: the message must fit the length of its fields. */
 const NAME_LIMIT = 255
 
 export interface LicenseClientOptions {
   /** The account. */
   userName: string
-  /** The license is issued to it. */
+  /** The machine that the license is issued to. */
   machineName: string
   random(length: number): Uint8Array
 }
@@ -37,7 +37,7 @@ export class LicenseClient {
     this.#options = options
   }
 
-  /** The answer with its security header; undefined: there is none to give. Throws MalformedError. */
+  /** Returns the response with its security header, or undefined if none is needed. Throws MalformedError. */
   answer({ type, body }: LicenseMessage): Buffer | undefined {
     switch (type) {
       case LICENSE_MESSAGE.request:
@@ -51,7 +51,7 @@ export class LicenseClient {
 
   #request(body: Uint8Array): Buffer {
     const { serverRandom, certificate } = parseLicenseRequest(body)
-    // Who shows no key cannot be asked; some let in who has no license.
+    // Without a key no license can be requested; some servers admit clients without one.
     if (certificate.length === 0) return buildNoLicense()
     const { userName, machineName, random } = this.#options
     const key = licensingKey(certificate)

@@ -1,4 +1,4 @@
-/** Keys of licensing and what is done with them (MS-RDPELE 5.1.2 to 5.1.5). */
+/** Keys of licensing and their use (MS-RDPELE 5.1.2 to 5.1.5). */
 import { Buffer } from 'node:buffer'
 import { constants, createHash, type KeyObject, publicEncrypt, timingSafeEqual } from 'node:crypto'
 import { Rc4 } from '../ntlm/rc4.ts'
@@ -35,33 +35,33 @@ export class LicensingKeys {
     this.#key = Buffer.from(key)
   }
 
-  /** Of a premaster secret of SECRET_LENGTH bytes. */
+  /** Derives the keys from a premaster secret of SECRET_LENGTH bytes. */
   static of(secret: Uint8Array, { client, server }: Randoms): LicensingKeys {
     const master = salted(secret, client, server)
     const blob = salted(master, server, client)
     return new LicensingKeys(blob.subarray(0, 16), hash('md5', blob.subarray(16, 32), client, server))
   }
 
-  /** Encrypts or decrypts: each message by itself. */
+  /** Encrypts or decrypts; each message starts a new key stream. */
   cipher(bytes: Uint8Array): Buffer {
     return new Rc4(this.#key).apply(bytes)
   }
 
-  /** Over what is not encrypted. */
+  /** Returns the MAC of unencrypted data. */
   mac(data: Uint8Array): Buffer {
     const length = Buffer.alloc(4)
     length.writeUInt32LE(data.length)
     return hash('md5', this.#salt, PAD_2, hash('sha1', this.#salt, PAD_1, length, data))
   }
 
-  /** What is in it; undefined: it is not of who has these keys. */
+  /** Decrypts and checks the MAC. Returns undefined if the data was not sealed with these keys. */
   open(encrypted: Uint8Array, mac: Uint8Array): Buffer | undefined {
     const data = this.cipher(encrypted)
     return timingSafeEqual(this.mac(data), mac) ? data : undefined
   }
 }
 
-/** RSA without padding (5.1.2.1), least significant byte first. Throws where OpenSSL does not take the key. */
+/** RSA without padding (5.1.2.1), least significant byte first. Throws if OpenSSL rejects the key. */
 export function encryptSecret(secret: Uint8Array, key: KeyObject): Buffer {
   const plain = Buffer.alloc(modulusLength(key))
   plain.set(secret)

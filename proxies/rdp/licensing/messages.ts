@@ -1,4 +1,4 @@
-/** Messages of licensing (MS-RDPELE 2.2.2) as a client without a license needs them: what it reads, and what it answers. */
+/** Messages of licensing (MS-RDPELE 2.2.2), as far as a client without a license needs them. */
 import { Buffer } from 'node:buffer'
 import { buildLicense, LICENSE_MESSAGE } from '../codec/licensing.ts'
 import { ByteReader } from '../codec/reader.ts'
@@ -6,7 +6,7 @@ import { ByteWriter } from '../codec/writer.ts'
 
 export const RANDOM_LENGTH = 32
 export const MAC_LENGTH = 16
-/** PLATFORMID: what clients of Windows say. */
+/** PLATFORMID of Windows clients. */
 const PLATFORM = 0x04010000
 const KEY_EXCHANGE_RSA = 1
 
@@ -15,19 +15,19 @@ const BLOB = { random: 0x2, encrypted: 0x9, userName: 0xf, machineName: 0x10 } a
 
 /** Bytes of the names of a company and of a product. */
 const NAME_LIMIT = 1024
-/** Servers send the word TEST. */
+/** Bytes of a challenge; servers send the word TEST. */
 const CHALLENGE_LIMIT = 1024
 
-/** Of a challenge's answer: that it is neither of the systems that have numbers, and says all that it has to. */
+/** Fields of a challenge response: a system without a number of its own, and full detail. */
 const RESPONSE = { version: 0x0100, client: 0xff00, detail: 3 } as const
 
 export interface LicenseRequest {
   serverRandom: Uint8Array
-  /** A SERVER_CERTIFICATE; empty: there is none. */
+  /** A SERVER_CERTIFICATE; empty if there is none. */
   certificate: Uint8Array
 }
 
-/** Of a Server License Request (2.2.2.1). */
+/** Parses a Server License Request (2.2.2.1). */
 export function parseLicenseRequest(body: Uint8Array): LicenseRequest {
   const reader = new ByteReader(body, 'license request')
   const serverRandom = reader.bytes(RANDOM_LENGTH)
@@ -39,7 +39,7 @@ export function parseLicenseRequest(body: Uint8Array): LicenseRequest {
     }
     reader.skip(length)
   }
-  // Ways to exchange keys: there is one.
+  // Skips the list of key exchanges: only one exists.
   readBlob(reader)
   return { serverRandom, certificate: readBlob(reader) }
 }
@@ -49,7 +49,7 @@ export interface PlatformChallenge {
   mac: Uint8Array
 }
 
-/** Of a Server Platform Challenge (2.2.2.4). */
+/** Parses a Server Platform Challenge (2.2.2.4). */
 export function parsePlatformChallenge(body: Uint8Array): PlatformChallenge {
   const reader = new ByteReader(body, 'platform challenge')
   reader.skip(4)
@@ -60,7 +60,7 @@ export function parsePlatformChallenge(body: Uint8Array): PlatformChallenge {
   return { encrypted, mac: reader.bytes(MAC_LENGTH) }
 }
 
-/** Whatever type it says: some servers have none. */
+/** Ignores the type, which some servers leave out. */
 function readBlob(reader: ByteReader): Uint8Array {
   reader.skip(2)
   return reader.bytes(reader.uint16())
@@ -73,7 +73,7 @@ export interface NewLicenseRequest {
   machineName: string
 }
 
-/** A Client New License Request (2.2.2.2) with its security header. */
+/** Builds a Client New License Request (2.2.2.2) with its security header. */
 export function buildNewLicenseRequest(request: NewLicenseRequest): Buffer {
   const writer = new ByteWriter(256).uint32(KEY_EXCHANGE_RSA).uint32(PLATFORM).bytes(request.clientRandom)
   writeBlob(writer, BLOB.random, request.encryptedSecret)
@@ -82,12 +82,12 @@ export function buildNewLicenseRequest(request: NewLicenseRequest): Buffer {
   return buildLicense(LICENSE_MESSAGE.newLicenseRequest, writer.finish())
 }
 
-/** CLIENT_HARDWARE_ID (2.2.2.3.1): what a license is issued to; `id` has 16 bytes. */
+/** Builds a CLIENT_HARDWARE_ID (2.2.2.3.1), the machine that the license is issued to; `id` has 16 bytes. */
 export function buildHardwareId(id: Uint8Array): Buffer {
   return new ByteWriter(20).uint32(PLATFORM).bytes(id).finish()
 }
 
-/** PLATFORM_CHALLENGE_RESPONSE_DATA (2.2.2.5.1), before it is encrypted. */
+/** Builds a PLATFORM_CHALLENGE_RESPONSE_DATA (2.2.2.5.1), before encryption. */
 export function buildChallengeResponse(challenge: Uint8Array): Buffer {
   const { version, client, detail } = RESPONSE
   const head = new ByteWriter(8 + challenge.length).uint16(version).uint16(client).uint16(detail)
@@ -100,7 +100,7 @@ export interface PlatformChallengeResponse {
   mac: Uint8Array
 }
 
-/** A Client Platform Challenge Response (2.2.2.5) with its security header. */
+/** Builds a Client Platform Challenge Response (2.2.2.5) with its security header. */
 export function buildPlatformChallengeResponse(response: PlatformChallengeResponse): Buffer {
   const writer = new ByteWriter(128)
   writeBlob(writer, BLOB.encrypted, response.encryptedResponse)

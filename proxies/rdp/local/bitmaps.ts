@@ -1,4 +1,7 @@
-/** Parts of the bastion's own screens as bitmap updates (MS-RDPBCGR 2.2.9.1.1.3.1.2) of any depth but 8 bits. */
+/**
+ * Encodes parts of the bastion's own screens as bitmap updates (MS-RDPBCGR 2.2.9.1.1.3.1.2), of any depth
+ * except 8 bits.
+ */
 import { Buffer } from 'node:buffer'
 import type { Canvas } from '../../../src/drawing/canvas.ts'
 import { PALETTE } from '../../desktop/screens/palette.ts'
@@ -7,23 +10,23 @@ import { ByteWriter } from '../codec/writer.ts'
 import { encodePlanes, planesOf } from './planes.ts'
 import { encodeRuns } from './runs.ts'
 
-/** Bits a pixel, which are those of the desktop that is drawn on. */
+/** Bits per pixel, the same as those of the desktop. */
 export type Depth = 15 | 16 | 24 | 32
 
-/** 16 for depths that are none of these: who asks for 8 bits takes more. */
+/** Falls back to 16 bits per pixel: clients that ask for 8 also accept 16. */
 export function depthFor(wished: number): Depth {
   return wished === 15 || wished === 24 || wished === 32 ? wished : 16
 }
 
-/** A side of what is sent as one bitmap: FreeRDP's servers cut alike, and old clients take no larger ones. */
+/** Pixels per side of one bitmap: FreeRDP's servers use the same, and old clients accept no larger ones. */
 const TILE = 64
-/** Bytes of bitmaps in one update: below the 16 KiB that old clients take. */
+/** Bytes of bitmaps in one update: below the 16 KiB that old clients accept. */
 const UPDATE_BYTES = 15_000
 const COMPRESSED = 0x0001
-/** Nothing stands before the compressed bytes: GENERAL_FLAG.noBitmapCompressionHeader. */
+/** No header precedes the compressed bytes: GENERAL_FLAG.noBitmapCompressionHeader. */
 const NO_HEADER = 0x0400
 
-/** Each colour of the screens as a pixel. */
+/** Returns the screens' colours as pixel values. */
 const coloursOf = (pixelOf: (red: number, green: number, blue: number) => number): Uint32Array =>
   Uint32Array.from({ length: PALETTE.length / 3 }, (_, colour) => {
     const [red, green, blue] = PALETTE.subarray(3 * colour)
@@ -37,7 +40,7 @@ const COLOURS = {
 } as const
 const PLANES = planesOf(PALETTE)
 
-/** The canvas with its upper left corner there, which with all of the canvas lies within the desktop. */
+/** Encodes the canvas with its upper left corner at this position. The canvas must lie within the desktop. */
 export function encodeCanvas(left: number, top: number, canvas: Canvas, depth: Depth): Update[] {
   const updates: Update[] = []
   let bitmaps: Buffer[] = []
@@ -65,12 +68,12 @@ function joinBitmaps(bitmaps: readonly Buffer[]): Update {
 }
 
 interface Tile {
-  /** Within the canvas. */
+  /** Position within the canvas. */
   x: number
   y: number
   width: number
   height: number
-  /** Pixels of a row, the lowest of which comes first: what is too much of them is not shown. */
+  /** Pixels per encoded row, the lowest row first; pixels beyond the width are not shown. */
   padded: number
   pixels: Uint8Array
 }

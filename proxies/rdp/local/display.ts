@@ -1,7 +1,7 @@
 /**
- * Shows the bastion's own screens to a client, between its Client Info and a target's desktop, or after it: offers a
- * desktop, draws on it what has changed, and makes keys and clicks of its events. It reads nothing itself: whoever
- * reads the client's messages gives them to it or to the relay.
+ * Shows the bastion's own screens to a client, before or after a target's desktop: offers a desktop, draws
+ * changes on it, and converts its input to keys and clicks. Does not read the stream: the client's handler
+ * delivers the messages.
  */
 import { bandsOf } from '../../desktop/screens/damage.ts'
 import { joined, type Rectangle } from '../../desktop/screens/scene.ts'
@@ -14,13 +14,13 @@ import { FrontDesktop } from '../connection/front-desktop.ts'
 import { type Depth, depthFor, encodeCanvas } from './bitmaps.ts'
 import { Keyboard } from './keyboard.ts'
 
-/** Of a client that is past its Client Info. */
+/** A client after its Client Info. */
 export interface DisplayClient {
   readonly stream: { readonly congested: boolean }
   readonly settings: {
     readonly core: Pick<ClientCore, 'width' | 'height' | 'colourDepth' | 'keyboardLayout'>
   }
-  /** As the desktop's PDUs name it. */
+  /** User id for the desktop's PDUs. */
   readonly user: number
   readonly isLicensed: boolean
   license(): void
@@ -30,25 +30,25 @@ export interface DisplayClient {
 
 export interface LocalDisplayOptions {
   client: DisplayClient
-  /** Of the desktop; by default what the client has asked for. */
+  /** Size of the desktop. Default: the client's requested size. */
   size?: Size
-  /** Bits a pixel; by default what the client has asked for. A desktop takes another's place best with the same. */
+  /** Bits per pixel. Default: the client's requested depth. A replacement should keep the desktop's depth. */
   depth?: number
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   now?: () => number
 }
 
 const NOTHING = new Uint8Array(0)
-/** A client gets all of its desktop again so often, and the more seldom the larger it is: asking costs it nothing. */
+/** Least time between full redraws, longer for larger desktops: requesting one costs the client nothing. */
 const REPAINT_MS = 1_000
 const REPAINT_PIXELS_A_MS = 4_000
 /** One notch of a wheel. */
 const NOTCH = 120
 
 export class LocalDisplay {
-  /** The person closes the client's window. */
+  /** The user closes the client's window. */
   onShutdown: (() => void) | undefined
-  /** Keys or the pointer have come. */
+  /** A key or pointer event was received. */
   onInput: (() => void) | undefined
   readonly size: Size
   readonly #depth: Depth
@@ -56,16 +56,16 @@ export class LocalDisplay {
   readonly #stage: Stage
   readonly #keyboard: Keyboard
   #pointer = { x: 0, y: 0, left: false }
-  /** Of a wheel that turns by less than a notch. */
+  /** Wheel rotation smaller than a notch, accumulated. */
   #wheel = 0
-  /** The client has some pointer of a target's. */
+  /** The client still shows a target's pointer. */
   #owesPointer = true
-  /** Until all may be drawn again. */
+  /** Runs until the next full redraw is allowed. */
   #repaint: NodeJS.Timeout | undefined
   #isRepaintAsked = false
   #onReady: (() => void) | undefined
 
-  /** Offers the client the desktop, for which it is given its license first. */
+  /** Offers the client the desktop, after licensing it if needed. */
   constructor({ client, size, depth, now }: LocalDisplayOptions) {
     const { core } = client.settings
     this.size = size ?? { width: core.width, height: core.height }
@@ -91,12 +91,12 @@ export class LocalDisplay {
     })
   }
 
-  /** What the client's keyboard is taken to be, for people. */
+  /** Name of the keyboard layout, for users. */
   get keyboard(): string {
     return this.#keyboard.name
   }
 
-  /** Shows it from now on, in the desktop's size; `onOutcome` is called once, and never after another has taken its place. */
+  /** Shows the screen in the desktop's size. Calls `onOutcome` once, unless another screen replaces it. */
   show<Outcome>(screen: Screen<Outcome>, onOutcome?: (outcome: Outcome) => void): void {
     const { width, height } = this.size
     if (screen.width !== width || screen.height !== height) screen.resize(this.size)
@@ -104,43 +104,43 @@ export class LocalDisplay {
     this.#stage.show(screen, onOutcome)
   }
 
-  /** The same, as a promise: it stays open where another screen takes its place. */
+  /** As `show`, as a promise. It stays pending if another screen replaces this one. */
   ask<Outcome>(screen: Screen<Outcome>): Promise<Outcome> {
     return new Promise((resolve) => this.show(screen, resolve))
   }
 
-  /** Share PDUs on the I/O channel. Throws MalformedError. */
+  /** Receives share PDUs of the I/O channel. Throws MalformedError. */
   io(data: Uint8Array): void {
     this.#desktop.receiveIo(data)
   }
 
-  /** A PDU of input. Throws MalformedError. */
+  /** Receives a PDU of input. Throws MalformedError. */
   fastPath(pdu: Uint8Array): void {
     this.#desktop.receiveFastPath(pdu)
   }
 
-  /** Nothing comes of virtual channels before there is a target. */
+  /** Ignores virtual channels: there is no target yet. */
   channel(_index: number, _chunk: Uint8Array): void {}
 
-  /** The client's stream takes more again. */
+  /** The client's stream accepts data again. */
   drained(): void {
     this.#stage.settle()
   }
 
-  /** Tells the client why the connection is about to end (ERROR_INFO), where it has taken the desktop. */
+  /** Sends the reason of the end (ERROR_INFO), if the client has confirmed the desktop. */
   tellError(code: number): void {
     if (this.#desktop.isReady) this.#desktop.tellError(code)
   }
 
   /**
-   * Shows nothing any more. Resolves when the desktop has been taken away from the client, for another to be offered, or
-   * when it is closed. Rejects where the client has not taken it in time.
+   * Stops drawing. Resolves when the client's desktop is deactivated, so that another can be offered, or when
+   * the display is closed. Rejects if the client does not confirm the desktop in time.
    */
   async release(): Promise<void> {
     if (this.#stage.isOver) return
     this.#stage.close()
     clearTimeout(this.#repaint)
-    // In the middle of taking a desktop clients do not know what to make of its end.
+    // Waits until the desktop is ready: clients cannot handle a deactivation while it starts.
     if (!this.#desktop.isReady) await this.#whenReady()
     if (this.#desktop.isReady) this.#desktop.deactivate()
   }
@@ -150,7 +150,7 @@ export class LocalDisplay {
     try {
       await new Promise<void>((resolve, reject) => {
         this.#onReady = resolve
-        const late = () => reject(new Error('the client does not take the desktop that it is offered'))
+        const late = () => reject(new Error('the client does not confirm the desktop that it is offered'))
         timer = setTimeout(late, RELEASE_MS)
       })
     } finally {
@@ -158,7 +158,7 @@ export class LocalDisplay {
     }
   }
 
-  /** The connection is gone. */
+  /** Stops drawing after the connection has closed. */
   close(): void {
     this.#stage.close()
     clearTimeout(this.#repaint)
@@ -221,7 +221,7 @@ export class LocalDisplay {
           this.#point(event.flags, event.x, event.y)
           break
         default:
-          // Buttons four and five; and the bastion has not said that it knows moves from where the pointer was.
+          // Ignores buttons four and five, and relative moves, which the bastion has not announced.
           break
       }
     }
@@ -232,7 +232,7 @@ export class LocalDisplay {
       this.#wheel += wheelOf(flags)
       const notches = Math.trunc(this.#wheel / NOTCH)
       this.#wheel -= notches * NOTCH
-      // Away from the person is up.
+      // Rotation away from the user is up.
       if (notches !== 0) this.#stage.pointer({ ...this.#pointer, wheel: -notches })
       return
     }

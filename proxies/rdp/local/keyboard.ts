@@ -1,4 +1,4 @@
-/** Keys and characters of a client as what they write, for the bastion's own screens (MS-RDPBCGR 2.2.8.1.1.3.1.1). */
+/** Converts a client's keys to text and named keys for the bastion's screens (MS-RDPBCGR 2.2.8.1.1.3.1.1). */
 import { aloneOf, marked } from '../../desktop/screens/accents.ts'
 import type { KeyPress, NamedKey } from '../../desktop/screens/screen.ts'
 import type { InputEvent } from '../codec/input.ts'
@@ -7,13 +7,14 @@ import { type Layout, layoutOf, type Written } from './layouts.ts'
 type KeyEvent = Extract<InputEvent, { kind: 'key' }>
 type CharacterEvent = Extract<InputEvent, { kind: 'character' }>
 
-/** Scancodes after E0 are these and this. */
+/** Added to scancodes after E0. */
 const EXTENDED = 0x100
 
 const MODIFIERS: Readonly<Record<number, 'shift' | 'control' | 'alt' | 'altGr'>> = {
   [0x2a]: 'shift',
   [0x36]: 'shift',
-  // Windows' hook of keys marks the right one so; the left one with it is none, but a companion of arrows.
+  // Windows' keyboard hook marks the right shift key so. E0 with the left shift's code is not a shift, but
+  // accompanies arrow keys.
   [EXTENDED | 0x36]: 'shift',
   [0x1d]: 'control',
   [EXTENDED | 0x1d]: 'control',
@@ -23,7 +24,7 @@ const MODIFIERS: Readonly<Record<number, 'shift' | 'control' | 'alt' | 'altGr'>>
 
 const CAPS_LOCK = 0x3a
 const NUM_LOCK = 0x45
-/** Of InputEvent's `locks`. */
+/** Bits of InputEvent's `locks`. */
 const LOCK = { num: 2, caps: 4 } as const
 
 const NAMED: Readonly<Record<number, NamedKey>> = {
@@ -43,7 +44,7 @@ const NAMED: Readonly<Record<number, NamedKey>> = {
   [EXTENDED | 0x53]: 'Delete',
 }
 
-/** The keypad's, which num lock makes arrows of. */
+/** Keys of the keypad, which are arrows without num lock. */
 const KEYPAD: Readonly<Record<number, string>> = {
   [0x47]: '7',
   [0x48]: '8',
@@ -57,7 +58,7 @@ const KEYPAD: Readonly<Record<number, string>> = {
   [0x52]: '0',
 }
 const DECIMAL = 0x53
-/** The same whatever is held. */
+/** Independent of modifiers and locks. */
 const OPERATORS: Readonly<Record<number, string>> = {
   [0x37]: '*',
   [0x4a]: '-',
@@ -65,7 +66,7 @@ const OPERATORS: Readonly<Record<number, string>> = {
   [EXTENDED | 0x35]: '/',
 }
 
-/** Control characters that stand for keys, which phones send. */
+/** Control characters that phones send in place of keys. */
 const CONTROLS: Readonly<Record<number, NamedKey>> = {
   8: 'Backspace',
   9: 'Tab',
@@ -77,42 +78,42 @@ const CONTROLS: Readonly<Record<number, NamedKey>> = {
 
 export class Keyboard {
   readonly #layout: Layout
-  /** Scancodes of the modifiers and locks that are held. */
+  /** Scancodes of the modifiers and locks held down. */
   readonly #held = new Set<number>()
   #caps = false
-  /** Until the client says something else. */
+  /** Num lock, on until the client sends its state. */
   #num = true
-  /** Of a dead key that was pressed. */
+  /** The mark of a dead key that was pressed. */
   #mark: string | undefined
-  /** The first half of a character that is two of UTF-16. */
+  /** The high surrogate of a character of two UTF-16 units. */
   #half: number | undefined
 
-  /** As CS_CORE has it. */
+  /** keyboardLayout of CS_CORE. */
   constructor(keyboardLayout: number) {
     this.#layout = layoutOf(keyboardLayout)
   }
 
-  /** What it is taken to be, for people. */
+  /** Name of the layout, for users. */
   get name(): string {
     return this.#layout.name
   }
 
-  /** Another screen is shown. */
+  /** Resets the state for another screen. */
   begin(): void {
     this.#mark = undefined
     this.#half = undefined
   }
 
-  /** What the client's locks are. It says so when its window gets the keyboard: then nothing is held. */
+  /** Sets the locks' state. Clients send it when their window gets the focus, so no key is held then. */
   locks(flags: number): void {
     this.#num = (flags & LOCK.num) !== 0
     this.#caps = (flags & LOCK.caps) !== 0
     this.#held.clear()
   }
 
-  /** undefined: nothing for a screen. */
+  /** Returns undefined if the key means nothing to a screen. */
   key({ code, extended, isDown }: KeyEvent): KeyPress | undefined {
-    // After E1 there is only Pause, whose second half looks like num lock.
+    // E1 begins only Pause, and its second half looks like num lock.
     if (extended === 2) return undefined
     const scancode = code | (extended === 1 ? EXTENDED : 0)
     if (scancode in MODIFIERS || scancode === CAPS_LOCK || scancode === NUM_LOCK) {
@@ -126,7 +127,7 @@ export class Keyboard {
     return this.#write(this.#written(scancode, shift))
   }
 
-  /** undefined: nothing for a screen, or not all of a character. */
+  /** Returns undefined if the character means nothing to a screen or is incomplete. */
   character({ code, isDown }: CharacterEvent): KeyPress | undefined {
     if (!isDown) return undefined
     const half = this.#half
@@ -148,7 +149,7 @@ export class Keyboard {
       this.#held.delete(scancode)
       return
     }
-    // A key that is held repeats.
+    // Toggles on the first press only, since a held key repeats.
     if (!this.#held.has(scancode)) {
       if (scancode === CAPS_LOCK) this.#caps = !this.#caps
       if (scancode === NUM_LOCK) this.#num = !this.#num
@@ -168,7 +169,7 @@ export class Keyboard {
 
   #written(scancode: number, shift: boolean): Written | undefined {
     const layout = this.#layout
-    // Windows sends AltGr with Ctrl, and takes Ctrl and Alt for it.
+    // Windows sends AltGr with Ctrl, and treats Ctrl and Alt as AltGr.
     const [control, alt] = [this.#holds('control'), this.#holds('alt')]
     if (this.#holds('altGr') || (control && alt))
       return (shift ? layout.shiftAltGr : layout.altGr).get(scancode)

@@ -1,26 +1,26 @@
 /**
- * What keyboards write, key by key, as Windows' layouts have it: clients send the places of keys (scancodes of the PC's
- * set 1), and say which layout the person has (CS_CORE, keyboardLayout).
+ * Keyboard layouts, key by key, as in Windows: clients send the positions of keys (scancodes of PC set 1),
+ * and the user's layout (CS_CORE, keyboardLayout).
  */
 import { markNamed } from '../../desktop/screens/accents.ts'
 
-/** What a key writes: text, or a dead key's mark. */
+/** The text of a key, or a dead key's mark. */
 export type Written = { text: string } | { mark: string }
 
 export interface Layout {
-  /** For people. */
+  /** Name for users. */
   name: string
   plain: ReadonlyMap<number, Written>
   shift: ReadonlyMap<number, Written>
   altGr: ReadonlyMap<number, Written>
   shiftAltGr: ReadonlyMap<number, Written>
-  /** Caps lock is a shift for this key. */
+  /** Caps lock acts as shift for this key. */
   isShiftedByCaps(code: number): boolean
-  /** What the keypad's comma or point writes. */
+  /** Text of the keypad's decimal key. */
   decimal: string
 }
 
-/** The rows of keys that write: of digits, and the three of letters; 0x56 is the key that US keyboards do not have. */
+/** The rows of keys with text: digits, then three rows of letters. 0x56 is the key that US keyboards lack. */
 const ROWS: readonly (readonly number[])[] = [
   [0x29, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d],
   [0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b],
@@ -31,16 +31,16 @@ const SPACE = 0x39
 
 interface Source {
   name: string
-  /** A string for each row; a blank: nothing. */
+  /** One string per row; a blank stands for no text. */
   plain: readonly string[]
   shift: readonly string[]
   altGr?: readonly string[]
   shiftAltGr?: readonly string[]
   /** Characters of `plain` and `shift` that are dead keys. */
   dead?: string
-  /** Of `altGr`. */
+  /** Characters of `altGr` that are dead keys. */
   deadAltGr?: string
-  /** Keys whose shift is not caps lock's; absent: caps lock is for letters. */
+  /** Keys that caps lock does not shift. If absent, caps lock shifts letters only. */
   withoutCaps?: readonly number[]
   decimal?: string
 }
@@ -89,7 +89,7 @@ const SPANISH: Source = {
   deadAltGr: '~',
 }
 
-/** By Windows' number of a language in a country: Ireland has the UK's keys, Austria and Luxembourg Germany's. */
+/** By Windows' language and country id. Ireland has the UK's keys, Austria and Luxembourg Germany's. */
 const LAYOUTS: Readonly<Record<number, Source>> = {
   1033: US,
   2057: UK,
@@ -105,7 +105,7 @@ const LAYOUTS: Readonly<Record<number, Source>> = {
 const UNKNOWN: Source = { ...US, name: 'US, as yours is not known here' }
 const built = new Map<Source, Layout>()
 
-/** By CS_CORE's keyboardLayout, whose lower half names the language; those that are not here are taken for US. */
+/** Finds the layout by keyboardLayout of CS_CORE, whose lower half is the language. Default: US. */
 export function layoutOf(keyboardLayout: number): Layout {
   const source = LAYOUTS[keyboardLayout & 0xffff] ?? UNKNOWN
   const layout = built.get(source) ?? build(source)

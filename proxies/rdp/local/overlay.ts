@@ -1,7 +1,7 @@
 /**
- * A few lines of the bastion's own over a target's desktop: what is about to end the session, which right is missing.
- * They are drawn on the client's side only, again where the target has drawn over them, and after some seconds the
- * target is asked to draw what was there.
+ * Shows a few lines of the bastion over a target's desktop: the coming end of the session, or a missing
+ * right. They are drawn on the client only, and again when the target draws over them; after some seconds the
+ * target is asked to redraw the area.
  */
 
 import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
@@ -14,23 +14,23 @@ import type { Update } from '../codec/updates.ts'
 import { type Depth, depthFor, encodeCanvas } from './bitmaps.ts'
 
 export interface OverlayOptions {
-  /** Just now nothing may be drawn: an update of the target's is under way, or the client has enough to take. */
+  /** Drawing must wait: an update of the target is in progress, or the client's queue is full. */
   isBusy: () => boolean
-  /** Toward the client. */
+  /** Sends an update to the client. */
   draw: (update: Update) => void
-  /** The target is to draw this part of its desktop again. */
+  /** Asks the target to redraw this area. */
   refresh: (area: Rectangle) => void
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   now?: () => number
 }
 
-/** How long one is shown. */
+/** Seconds that a message is shown. */
 export const OVERLAY_SECONDS = 8
-/** Of the last ones that were told; the others before them are gone. */
+/** The latest messages shown; older ones are dropped. */
 const MAX_MESSAGES = 4
 const MAX_LINES = 3
 const COLUMNS = 80
-/** It is looked so often whether it has to be drawn again, or taken away. */
+/** Interval of checks whether to redraw or remove the lines. */
 const TICK_MS = 250
 
 interface Message {
@@ -44,11 +44,11 @@ export class Overlay {
   readonly #now: () => number
   #messages: Message[] = []
   #desktop: (Desktop & { depth: Depth }) | undefined
-  /** The target has drawn on it: clients take nothing before they are ready for that. */
+  /** The target has drawn on the desktop: clients accept no update before they are ready for that. */
   #isDrawn = false
-  /** There is something to draw that the client does not show. */
+  /** The lines differ from those that the client shows. */
   #isDue = false
-  /** Where it is shown. */
+  /** The area where the lines are shown. */
   #area: Rectangle | undefined
   #clock: NodeJS.Timeout | undefined
 
@@ -57,13 +57,13 @@ export class Overlay {
     this.#now = options.now ?? (() => performance.now())
   }
 
-  /** The client has agreed to this one. On one of 8 bits, whose colours are the target's, nothing is shown. */
+  /** The client has confirmed this desktop. Shows nothing at 8 bits per pixel: the target has the palette. */
   desktop(desktop: Desktop): void {
     this.deactivated()
     if (desktop.depth !== 8) this.#desktop = { ...desktop, depth: depthFor(desktop.depth) }
   }
 
-  /** The target has taken its desktop away. */
+  /** The target has deactivated its desktop. */
   deactivated(): void {
     this.#desktop = undefined
     this.#area = undefined
@@ -71,13 +71,13 @@ export class Overlay {
     this.#isDue = true
   }
 
-  /** The target draws. */
+  /** The target has drawn. */
   painted(): void {
     this.#isDrawn = true
     this.#isDue = true
   }
 
-  /** From now on, under those that are shown already; one that is, stays longer. */
+  /** Shows a message below the others; showing it again extends its time. */
   show(text: string, seconds: number = OVERLAY_SECONDS): void {
     const others = this.#messages.filter((message) => message.text !== text)
     this.#messages = [...others, { text, until: this.#now() + 1000 * seconds }].slice(-MAX_MESSAGES)
@@ -87,7 +87,7 @@ export class Overlay {
     this.#tick()
   }
 
-  /** Nothing is drawn any more. */
+  /** Stops drawing. */
   close(): void {
     clearInterval(this.#clock)
     this.#clock = undefined
@@ -101,7 +101,7 @@ export class Overlay {
     if (left.length < this.#messages.length) this.#isDue = true
     this.#messages = left
     if (!this.#desktop) {
-      // Those that nobody could be shown are over, too.
+      // Messages expire even while there is no desktop to show them on.
       if (left.length === 0) this.#rest()
       return
     }
@@ -118,7 +118,7 @@ export class Overlay {
     this.#clock = undefined
   }
 
-  /** In the middle of the upper edge, where windows have their titles and nobody types. */
+  /** Draws at the middle of the top edge, where windows have their titles and users do not type. */
   #draw({ width, height, depth }: Desktop & { depth: Depth }): Rectangle {
     const scene = new Scene(width, height)
     const columns = Math.max(1, Math.min(COLUMNS, Math.floor(scene.width / GLYPH_WIDTH) - 4))

@@ -1,21 +1,21 @@
 /**
- * Planar bitmaps of 32 bits a pixel (MS-RDPEGDI 2.2.2.5.1), each plane run-length encoded row by row as differences to
- * the row before. With an alpha plane, which nobody looks at: old clients take no others.
+ * Planar bitmaps of 32 bits per pixel (MS-RDPEGDI 2.2.2.5.1): each plane is run-length encoded by row, as
+ * differences from the row before. Includes an unused alpha plane, which old clients require.
  */
 import { Buffer } from 'node:buffer'
 
 const ENCODED = 0x10
 const PLANES = 4
 const OPAQUE = 0xff
-/** Values of their own that a segment can have, and how often it can repeat the last of them. */
+/** Raw values per segment, and repetitions of the last of them. */
 const RAW_LIMIT = 15
 const SHORT_RUN = 15
-/** A segment of nothing but a run: with the low bits 1 or 2 it is that many times 16, and what the high bits say. */
+/** A segment of only a run: with low bits 1 or 2, the length is that many times 16, plus the high bits. */
 const RUN_LIMIT = 47
-/** Shorter ones cannot be told from those. */
+/** Shorter runs would be ambiguous with those. */
 const SHORTEST_RUN = 3
 
-/** The values of alpha, red, green and blue by the places of colours. `colours`: three bytes each. */
+/** Returns the values of alpha, red, green and blue, by index of colour. `colours`: three bytes each. */
 export function planesOf(colours: Uint8Array): Uint8Array[] {
   const count = colours.length / 3
   return [
@@ -26,11 +26,11 @@ export function planesOf(colours: Uint8Array): Uint8Array[] {
   ]
 }
 
-/** `pixels`: places of colours, in the order in which they are sent, the lowest row first. */
+/** `pixels`: indexes of colours, in the order of sending, the lowest row first. */
 export function encodePlanes(pixels: Uint8Array, width: number, planes: readonly Uint8Array[]): Buffer {
   const isRepeated: boolean[] = []
   for (let row = 0; row < pixels.length; row += width) isRepeated.push(isLikeBefore(pixels, row, width))
-  // At most a control byte for each value.
+  // At most one control byte per value.
   const out = Buffer.allocUnsafe(1 + PLANES * 2 * pixels.length)
   out[0] = ENCODED
   const values = new Uint8Array(width)
@@ -58,13 +58,13 @@ function isLikeBefore(pixels: Uint8Array, row: number, width: number): boolean {
   return true
 }
 
-/** A difference, with its sign in the lowest bit. */
+/** Returns a difference with its sign in the lowest bit. */
 function folded(difference: number): number {
   const signed = (difference << 24) >> 24
   return signed < 0 ? ((-signed - 1) << 1) | 1 : signed << 1
 }
 
-/** Returns where it ends. */
+/** Returns the offset after the encoded row. */
 function encodeRow(out: Buffer, begin: number, values: Uint8Array): number {
   let to = begin
   let last = 0
@@ -90,7 +90,7 @@ function encodeRow(out: Buffer, begin: number, values: Uint8Array): number {
   return to
 }
 
-/** How often the value comes from there on. */
+/** Returns how often the value repeats from this position. */
 function runOf(values: Uint8Array, from: number, value: number): number {
   let to = from
   while (to < values.length && values[to] === value) to++

@@ -1,12 +1,12 @@
 /**
- * Interleaved RLE of 15, 16 and 24 bits a pixel (MS-RDPBCGR 2.2.9.1.1.3.1.2.4), written with the two of its orders that
- * suit screens of few colours: runs of one colour, and pixels as they are.
+ * Interleaved RLE of 15, 16 and 24 bits per pixel (MS-RDPBCGR 2.2.9.1.1.3.1.2.4). Uses two of its orders,
+ * which suit screens of few colours: runs of one colour, and uncompressed pixels.
  */
 import { Buffer } from 'node:buffer'
 
 /** A run has two or three bytes before its colour: shorter ones are cheaper as pixels. */
 const WORTH_A_RUN = 3
-/** Lengths that an order's first byte, one more, and two more can hold. */
+/** Lengths that fit an order's first byte, one more byte, and two more. */
 const SHORT_LIMIT = 31
 const BYTE_LIMIT = 32 + 255
 const LIMIT = 0xffff
@@ -16,11 +16,11 @@ const COLOUR_RUN = { short: 0x60, long: 0xf3 } as const
 const COLOUR_IMAGE = { short: 0x80, long: 0xf4 } as const
 
 /**
- * `pixels`: places in `colours`, in the order in which they are sent: from the left, the lowest row first. A colour has
- * two or three bytes.
+ * `pixels`: indexes into `colours`, in the order of sending: from the left, the lowest row first. A colour
+ * has two or three bytes.
  */
 export function encodeRuns(pixels: Uint8Array, colours: Uint32Array, colourBytes: 2 | 3): Buffer {
-  // No pixel costs more than a head and a colour of its own.
+  // A pixel costs at most one head and one colour.
   const out = new Orders(pixels.length * (colourBytes + HEAD), colours, colourBytes)
   let imageFrom = 0
   for (let at = 0; at < pixels.length; ) {

@@ -1,6 +1,6 @@
 /**
- * NTLMv2 as the server speaks it (MS-NLMP 3.2.5): a CHALLENGE, then a proof that somebody else judges, so that no
- * password and no hash of one is ever here.
+ * NTLMv2 as a server (MS-NLMP 3.2.5): sends a CHALLENGE, and leaves the proof to the caller, so that no
+ * password and no hash is held here.
  */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
@@ -25,16 +25,16 @@ import { Rc4 } from './rc4.ts'
 import { NtlmSession } from './session.ts'
 
 export interface NtlmAcceptorOptions {
-  /** What the server is called: its first 15 characters in capitals are its NetBIOS name. */
+  /** The server's name; its first 15 characters in capitals are the NetBIOS name. */
   name: string
-  /** MD5 of the channel bindings; a client may leave them out, but not have others. */
+  /** MD5 of the channel bindings. A client may omit them, but different ones are refused. */
   channelBindings: Uint8Array | undefined
   random(length: number): Uint8Array
   /** Milliseconds since 1970. */
   now(): number
 }
 
-/** Before the AV_PAIRs of a client's challenge (2.2.2.7). */
+/** Bytes before the AV_PAIRs of a client's challenge (2.2.2.7). */
 const TEMP_HEAD = 28
 /** Characters of a NetBIOS name. */
 const NETBIOS_LIMIT = 15
@@ -86,7 +86,7 @@ export class NtlmAcceptor implements Acceptor {
     if (missing !== 0) {
       throw new CredSspError(
         'weak',
-        `the client's NTLM leaves out what protects the password (flags 0x${missing.toString(16)})`,
+        `the client's NTLM does not protect the password (flags 0x${missing.toString(16)})`,
       )
     }
     const { name, random, now } = this.#options
@@ -122,14 +122,14 @@ export class NtlmAcceptor implements Acceptor {
     if (ntResponse.length < PROOF_LENGTH + TEMP_HEAD) {
       throw new CredSspError(
         'weak',
-        'the client proves its password by NTLMv1 or not at all, and needs NTLMv2',
+        'the client uses NTLMv1 or no proof of its password, and NTLMv2 is required',
       )
     }
     const missing = (NEEDED_FLAGS & ~flags) >>> 0
     if (missing !== 0 || encryptedSessionKey.length !== 16) {
       throw new CredSspError(
         'weak',
-        `the client's NTLM left out at its end what protects the password (flags 0x${missing.toString(16)})`,
+        `the client's NTLM does not protect the password in its last message (flags 0x${missing.toString(16)})`,
       )
     }
     const avFlags = avValue(parseAvPairs(ntResponse.subarray(PROOF_LENGTH + TEMP_HEAD)), AV.FLAGS)
@@ -139,7 +139,7 @@ export class NtlmAcceptor implements Acceptor {
     }
   }
 
-  /** FreeRDP sends zeros, MIT nothing. */
+  /** Accepts missing bindings: FreeRDP sends zeros, MIT nothing. */
   #requireBindings(ntResponse: Uint8Array): void {
     const ours = this.#options.channelBindings
     const theirs = avValue(parseAvPairs(ntResponse.subarray(PROOF_LENGTH + TEMP_HEAD)), AV.CHANNEL_BINDINGS)
@@ -147,7 +147,7 @@ export class NtlmAcceptor implements Acceptor {
     if (theirs.length === ours.length && timingSafeEqual(theirs, ours)) return
     throw new CredSspError(
       'altered',
-      'the client is bound to another TLS connection than this one: somebody stands between',
+      'the client is bound to a different TLS connection: there may be a man in the middle',
     )
   }
 }

@@ -1,4 +1,4 @@
-/** AV_PAIRs (MS-NLMP 2.2.2.1): a list of kinds and values that says who a server is, and what a client binds to. */
+/** AV_PAIRs (MS-NLMP 2.2.2.1): pairs of id and value with a server's names and a client's bindings. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { AV } from './numbers.ts'
@@ -8,11 +8,11 @@ export const AV_PAIR_LIMIT = 32
 
 export interface AvPair {
   id: number
-  /** A view of the message. */
+  /** View of the message. */
   value: Uint8Array
 }
 
-/** Reads up to the end mark; what stands after it is padding. Throws MalformedError. */
+/** Reads up to the end mark; bytes after it are padding. Throws MalformedError. */
 export function parseAvPairs(bytes: Uint8Array): AvPair[] {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const pairs: AvPair[] = []
@@ -37,7 +37,7 @@ export function parseAvPairs(bytes: Uint8Array): AvPair[] {
   }
 }
 
-/** With the end mark. */
+/** Includes the end mark. */
 export function buildAvPairs(pairs: readonly AvPair[]): Buffer {
   const parts: Uint8Array[] = []
   for (const { id, value } of [...pairs, { id: AV.END, value: Buffer.alloc(0) }]) {
@@ -49,7 +49,7 @@ export function buildAvPairs(pairs: readonly AvPair[]): Buffer {
   return Buffer.concat(parts)
 }
 
-/** The first of that kind. */
+/** Returns the first value with this id. */
 export function avValue(pairs: readonly AvPair[], id: number): Uint8Array | undefined {
   return pairs.find((pair) => pair.id === id)?.value
 }

@@ -1,4 +1,4 @@
-/** NTLMv2 as the client speaks it (MS-NLMP 3.1.5): NEGOTIATE, and AUTHENTICATE in answer to a CHALLENGE. */
+/** NTLMv2 as a client (MS-NLMP 3.1.5): NEGOTIATE, and AUTHENTICATE in response to a CHALLENGE. */
 import { Buffer } from 'node:buffer'
 import { hmacMd5, prove, responseKey } from '../../../src/model/ntlm-auth.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -15,22 +15,22 @@ import { NtlmSession } from './session.ts'
 
 export interface NtlmInitiatorOptions {
   user: string
-  /** Empty for an account of the target itself. */
+  /** Empty for a local account of the target. */
   domain: string
-  /** Of the password (`ntHash`); overwritten when it has been used. */
+  /** Hash of the password (`ntHash`), overwritten after use. */
   hash: Buffer
-  /** What the bastion is called: targets log it. */
+  /** The bastion's name, which targets log. */
   workstation: string
   /** The service principal name, `TERMSRV/host`. */
   service: string
-  /** MD5 of the channel bindings; undefined where the certificate has no hash for it. */
+  /** MD5 of the channel bindings. Undefined if the certificate's signature defines no hash. */
   channelBindings: Uint8Array | undefined
   random(length: number): Uint8Array
   /** Milliseconds since 1970. */
   now(): number
 }
 
-/** These the client sets by itself. */
+/** Pairs that the client sets itself. */
 const OWN_PAIRS: ReadonlySet<number> = new Set([AV.FLAGS, AV.TARGET_NAME, AV.CHANNEL_BINDINGS])
 
 export class NtlmInitiator implements Initiator {
@@ -62,7 +62,7 @@ export class NtlmInitiator implements Initiator {
     if (missing !== 0) {
       throw new CredSspError(
         'weak',
-        `the target's NTLM leaves out what protects the password (flags 0x${missing.toString(16)})`,
+        `the target's NTLM does not protect the password (flags 0x${missing.toString(16)})`,
       )
     }
     const { user, domain, hash, workstation, random } = this.#options
@@ -88,7 +88,7 @@ export class NtlmInitiator implements Initiator {
     return message
   }
 
-  /** The client's challenge (2.2.2.7), over which the proof is made: with it come the bindings and that there is a MIC. */
+  /** Builds the client's challenge (2.2.2.7), covered by the proof: the bindings, and the flag of a MIC. */
   #temp(targetInfo: Uint8Array): Buffer {
     const { channelBindings, service, random, now } = this.#options
     const theirs = parseAvPairs(targetInfo)

@@ -9,7 +9,7 @@ export const NTLM_MESSAGE_LIMIT = 16 * 1024
 
 const SIGNATURE = Buffer.from('NTLMSSP\0', 'latin1')
 const TYPE = { NEGOTIATE: 1, CHALLENGE: 2, AUTHENTICATE: 3 } as const
-/** Windows 10 1803, revision 15: what the version says is for debugging only (2.2.2.10). */
+/** Windows 10 1803, revision 15: the version is for debugging only (2.2.2.10). */
 const VERSION = Buffer.from([10, 0, 0xee, 0x42, 0, 0, 0, 15])
 
 const NEGOTIATE_LENGTH = 40
@@ -24,7 +24,7 @@ const CHALLENGE_LENGTH = 8
 export interface Challenge {
   flags: number
   serverChallenge: Uint8Array
-  /** AV_PAIRs; empty: the server has sent none. */
+  /** AV_PAIRs; empty if the server has sent none. */
   targetInfo: Uint8Array
 }
 
@@ -36,7 +36,7 @@ export interface Authenticate {
   /** The NTLMv2 response (2.2.2.8), or the 24 bytes of an older one. */
   ntResponse: Uint8Array
   encryptedSessionKey: Uint8Array
-  /** Undefined: the message has no room for one before its first field. */
+  /** Absent if the message has no room for a MIC before its first field. */
   mic: Uint8Array | undefined
 }
 
@@ -66,7 +66,7 @@ export function parseChallenge(bytes: Uint8Array): Challenge {
   }
 }
 
-/** `targetName`: who the server is, of the kind that the flags say. */
+/** `targetName`: the server's name, of the kind that the flags announce. */
 export function buildChallenge(challenge: Challenge, targetName: string): Buffer {
   const name = utf16Bytes(targetName)
   const head = Buffer.alloc(CHALLENGE_HEAD)
@@ -102,7 +102,7 @@ export function parseAuthenticate(bytes: Uint8Array): Authenticate {
   }
 }
 
-/** The place of the MIC is zeros: it is made over the message. The LM response is zeros, too (3.1.5.1.2). */
+/** Leaves zeros for the MIC, which covers the whole message, and for the LM response (3.1.5.1.2). */
 export function buildAuthenticate(message: Omit<Authenticate, 'mic'>): Buffer {
   const head = Buffer.alloc(AUTHENTICATE_HEAD)
   writeHead(head, TYPE.AUTHENTICATE)
@@ -124,7 +124,7 @@ export function buildAuthenticate(message: Omit<Authenticate, 'mic'>): Buffer {
   return Buffer.concat([head, ...fields.map(([, value]) => value)])
 }
 
-/** Whether the bytes are NTLM's own and not wrapped into SPNEGO. */
+/** Reports whether the bytes are NTLM without SPNEGO around it. */
 export function isNtlm(bytes: Uint8Array): boolean {
   return SIGNATURE.equals(bytes.subarray(0, SIGNATURE.length))
 }
@@ -146,7 +146,7 @@ function view(bytes: Uint8Array, type: number, least: number, what: string): Buf
   return message
 }
 
-/** A length, the room for it, and where it stands in the message. */
+/** Reads a length, the allocated length and an offset, and returns the field. */
 function field(message: Buffer, offset: number, what: string): Buffer {
   const length = message.readUInt16LE(offset)
   const at = message.readUInt32LE(offset + 4)

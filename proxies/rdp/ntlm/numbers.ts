@@ -1,6 +1,6 @@
 /** Numbers of NTLM's messages (MS-NLMP 2.2). */
 
-/** What both sides agree on (2.2.2.5). */
+/** NEGOTIATE flags (2.2.2.5). */
 export const FLAG = {
   UNICODE: 0x00000001,
   OEM: 0x00000002,
@@ -20,7 +20,7 @@ export const FLAG = {
 
 const sum = (...flags: number[]): number => flags.reduce((all, flag) => (all | flag) >>> 0, 0)
 
-/** Without any of these there is no session that protects a password: RC4 with 128 bits, keyed anew each time. */
+/** Required to protect a password: RC4 with 128 bits and a new key for each session. */
 export const NEEDED_FLAGS = sum(
   FLAG.UNICODE,
   FLAG.SIGN,
@@ -30,7 +30,7 @@ export const NEEDED_FLAGS = sum(
   FLAG.KEY_EXCHANGE,
 )
 
-/** What our client offers. */
+/** Flags that this client offers. */
 export const OFFERED_FLAGS = sum(
   NEEDED_FLAGS,
   FLAG.OEM,
@@ -41,7 +41,10 @@ export const OFFERED_FLAGS = sum(
   FLAG.KEY_56,
 )
 
-/** What our server takes over from a client's offer. OEM is none: with UNICODE in one message some clients refuse it. */
+/**
+ * Flags that this server accepts from a client's offer. OEM is not among them: some clients refuse it
+ * together with UNICODE.
+ */
 export const ACCEPTED_FLAGS = sum(
   NEEDED_FLAGS,
   FLAG.REQUEST_TARGET,
@@ -51,10 +54,10 @@ export const ACCEPTED_FLAGS = sum(
   FLAG.KEY_56,
 )
 
-/** What our server says whatever was offered. */
+/** Flags that this server always sets. */
 export const SERVER_FLAGS = sum(FLAG.NTLM, FLAG.TARGET_INFO, FLAG.TARGET_TYPE_SERVER, FLAG.REQUEST_TARGET)
 
-/** Kinds of what stands in a target info (2.2.2.1). */
+/** Ids of the AV_PAIRs in a target info (2.2.2.1). */
 export const AV = {
   END: 0,
   COMPUTER_NAME: 1,
@@ -67,5 +70,5 @@ export const AV = {
   CHANNEL_BINDINGS: 10,
 } as const
 
-/** In AV.FLAGS: the message has a MIC. */
+/** Bit of AV.FLAGS: the message has a MIC. */
 export const AV_FLAG_MIC = 2

@@ -1,7 +1,7 @@
-/** RC4, in which NTLM keeps its session keys and messages (MS-NLMP 3.4.3) and which OpenSSL 3 has left out. */
+/** RC4, which NTLM uses for session keys and messages (MS-NLMP 3.4.3) and OpenSSL 3 no longer provides. */
 import { Buffer } from 'node:buffer'
 
-/** One stream of key bytes; encrypting and decrypting are the same. */
+/** One key stream; encryption and decryption are the same. */
 export class Rc4 {
   readonly #state = new Uint8Array(256)
   #i = 0
@@ -17,7 +17,7 @@ export class Rc4 {
     }
   }
 
-  /** The next bytes of the stream laid over `bytes`, which stay as they are. */
+  /** Returns `bytes` combined with the next bytes of the key stream. Does not change `bytes`. */
   apply(bytes: Uint8Array): Buffer {
     const state = this.#state
     const result = Buffer.allocUnsafe(bytes.length)

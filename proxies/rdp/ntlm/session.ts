@@ -1,4 +1,4 @@
-/** Sealed and signed messages of a session (MS-NLMP 3.4.2 to 3.4.4), with extended session security and 128 bits. */
+/** Sealed and signed messages (MS-NLMP 3.4.2 to 3.4.4), with extended session security and 128 bits. */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
 import { hmacMd5 } from '../../../src/model/ntlm-auth.ts'
@@ -9,7 +9,7 @@ import { Rc4 } from './rc4.ts'
 const SIGNATURE_LENGTH = 16
 const SIGNATURE_VERSION = Buffer.from([1, 0, 0, 0])
 
-/** Everything that goes one way. */
+/** Keys and sequence number of one direction. */
 class Stream {
   readonly #signKey: Buffer
   readonly #sealKey: Buffer
@@ -63,7 +63,7 @@ export class NtlmSession implements SecurityContext {
     return this.#isSigned(plain, wrapped.subarray(0, SIGNATURE_LENGTH)) ? plain : undefined
   }
 
-  /** After it the stream of key bytes begins anew, and the numbers go on (MS-SPNG 3.3.5.1). */
+  /** Restarts the key stream after signing, while the sequence numbers continue (MS-SPNG 3.3.5.1). */
   signMechanisms(list: Uint8Array): Buffer {
     const signature = this.#sent.signature(list)
     this.#sent.restart()

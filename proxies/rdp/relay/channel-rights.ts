@@ -1,4 +1,4 @@
-/** Rights and connection policy as what a session may do with its channels, and the right that each thing takes. */
+/** A session's channel policy, from rights and connection policy, and the right that each channel needs. */
 import { dynamicChannelFlaw, type RdpOptions } from '../../../src/model/rdp-options.ts'
 import type { Right } from '../../../src/model/rights.ts'
 import type { ChannelPolicy, KnownChannel } from '../channels/plan.ts'
@@ -8,10 +8,10 @@ import { DEVICE_TYPE } from '../codec/rdpdr.ts'
 
 /** Dynamic channel of a microphone (MS-RDPEAI). */
 const AUDIO_INPUT = 'AUDIO_INPUT'
-/** Dynamic channels that sounds are played by in place of the static one (MS-RDPEA). */
+/** Dynamic channels of audio output, used in place of the static one (MS-RDPEA). */
 const AUDIO_OUTPUTS: ReadonlySet<string> = new Set(['AUDIO_PLAYBACK_DVC', 'AUDIO_PLAYBACK_LOSSY_DVC'])
 
-/** For viewing only nothing of the client's goes to the target: no device, no voice, no wish for another size. */
+/** View-only sessions forward nothing from the client: no device, no microphone, no resizing. */
 export function channelPolicy(
   rights: ReadonlySet<Right>,
   { viewOnly, dynamicChannels }: Pick<RdpOptions, 'viewOnly' | 'dynamicChannels'>,
@@ -36,7 +36,7 @@ export function channelPolicy(
   }
 }
 
-/** The right that somebody misses first who does without a static channel; undefined: no right is about it. */
+/** Returns the right to report for a blocked static channel, or undefined if none applies. */
 export function rightOfChannel(known: KnownChannel | undefined): Right | undefined {
   switch (known) {
     case 'cliprdr':
@@ -51,8 +51,8 @@ export function rightOfChannel(known: KnownChannel | undefined): Right | undefin
 }
 
 /**
- * Whether the client has asked for what takes the right: the flags of its Client Info say so of sound. Clients join the
- * channels of both, and of devices, whatever their user wants.
+ * Reports whether the client requested the feature of this right. For audio the flags of its Client Info show
+ * it; clients join the channels of audio and devices whether or not their user needs them.
  */
 export function isAskedFor(right: Right, flags: number): boolean {
   switch (right) {
@@ -65,7 +65,7 @@ export function isAskedFor(right: Right, flags: number): boolean {
   }
 }
 
-/** undefined: a kind of device that never passes. */
+/** Returns undefined for kinds of devices that are never allowed. */
 export function rightOfDevice(type: number): Right | undefined {
   switch (type) {
     case DEVICE_TYPE.drive:
@@ -82,7 +82,7 @@ export function rightOfDevice(type: number): Right | undefined {
   }
 }
 
-/** undefined: no right is about it. */
+/** Returns undefined if no right applies. */
 export function rightOfDynamic(name: string): Right | undefined {
   if (name === AUDIO_INPUT) return 'RDP_AUDIO_INPUT'
   return AUDIO_OUTPUTS.has(name) ? 'RDP_AUDIO_OUTPUT' : undefined

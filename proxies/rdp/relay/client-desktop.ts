@@ -1,4 +1,4 @@
-/** What the bastion itself does with the desktop of a target that a client has: draws on it, and takes it away. */
+/** The bastion's own actions on the desktop of a target that a client shows: drawing, and deactivation. */
 
 import { buildFastPathUpdate } from '../codec/fast-path-output.ts'
 import { buildShareData, DATA_PDU } from '../codec/share.ts'
@@ -6,18 +6,18 @@ import type { Update } from '../codec/updates.ts'
 import type { SessionFilter } from '../connection/session-filter.ts'
 import type { RdpClient } from '../front/client.ts'
 
-/** How long a client may take to agree to what it was offered last; it takes nothing else before that. */
+/** Milliseconds for a client to confirm the last desktop offered; it accepts nothing else before. */
 const AGREEMENT_MS = 1_000
 
-/** A bitmap of the bastion's own, which the target does not know of. */
+/** Draws a bitmap of the bastion, unknown to the target. */
 export function drawFor(client: RdpClient, { takesFastPath, shareId }: SessionFilter, update: Update): void {
   if (takesFastPath) for (const pdu of buildFastPathUpdate(update)) client.sendFastPath(pdu)
   else client.sendIo(buildShareData({ shareId, type: DATA_PDU.update, body: update.data }))
 }
 
 /**
- * Takes away what the client has of the target's desktop. Resolves to false where it has been offered one and does not
- * answer: nothing else can be shown to it then. What it sends meanwhile reaches nobody.
+ * Deactivates the target's desktop on the client, and drops the client's data meanwhile. Resolves to false if
+ * the client does not confirm the desktop last offered: no other can be shown then.
  */
 export async function takeAway(client: RdpClient, filter: SessionFilter): Promise<boolean> {
   if (filter.isOffered && !(await agreed(client, filter))) return false

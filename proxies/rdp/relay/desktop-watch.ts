@@ -1,9 +1,12 @@
-/** How far a target's desktop has come, who is to act next, and who takes too long; and what of that the overlay has to know. */
+/**
+ * Tracks a target's desktop from the offer to the first update, limits how long client and target may take,
+ * and informs the overlay.
+ */
 import { StallWatch, type StallWatchOptions } from '../../desktop/stall-watch.ts'
 import type { Desktop } from '../codec/capabilities.ts'
 import type { Overlay } from '../local/overlay.ts'
 
-/** How long a client may take to agree to a desktop that it is offered. */
+/** Milliseconds for a client to confirm an offered desktop. */
 export const CONFIRM_MS = 30_000
 
 export interface DesktopWatchOptions extends StallWatchOptions {
@@ -13,7 +16,7 @@ export interface DesktopWatchOptions extends StallWatchOptions {
 export class DesktopWatch {
   readonly #options: DesktopWatchOptions
   readonly #stall: StallWatch
-  /** Until the client has agreed to the desktop that it was offered. */
+  /** Runs until the client has confirmed the offered desktop. */
   #offer: NodeJS.Timeout | undefined
   #isBlank = false
 
@@ -22,32 +25,32 @@ export class DesktopWatch {
     this.#stall = new StallWatch(options)
   }
 
-  /** The client has agreed to a desktop that the target has not drawn on. */
+  /** The client has confirmed a desktop that the target has not drawn on. */
   get isBlank(): boolean {
     return this.#isBlank
   }
 
-  /** It is a target's turn to offer a desktop. */
+  /** Waits for the target to offer a desktop. */
   begin(): void {
     this.#isBlank = false
     this.#stall.asked()
   }
 
-  /** Of the target's, bytes. */
+  /** Counts bytes from the target. */
   received(bytes: number): void {
     this.#stall.received(bytes)
   }
 
-  /** It is the client's turn. */
+  /** Waits for the client to confirm. */
   offered(): void {
     this.#stall.answered()
     this.#offer ??= setTimeout(
-      () => this.#options.onStall(`the client did not take the desktop in ${CONFIRM_MS / 1000} s`),
+      () => this.#options.onStall(`the client did not confirm the desktop in ${CONFIRM_MS / 1000} s`),
       CONFIRM_MS,
     )
   }
 
-  /** It is the target's turn to draw. */
+  /** Waits for the target to draw. */
   confirmed(desktop: Desktop | undefined): void {
     this.#agreed()
     if (desktop) this.#options.overlay.desktop(desktop)
@@ -61,7 +64,7 @@ export class DesktopWatch {
     this.#options.overlay.painted()
   }
 
-  /** The client has no desktop of a target's any more. */
+  /** The client shows no desktop of a target any more. */
   deactivated(): void {
     this.#agreed()
     this.#isBlank = false

@@ -1,8 +1,8 @@
 /**
- * Who is read and what passes between a client and its target. The target is read as fast as the recording takes it, so
- * that none of its picture is left out there because of the client, who does without bitmaps while it has enough to take.
- * Only of what cannot be left out so much may wait, and only for a client that takes something now and then. The client is
- * read while the target takes what it sends; what it does waits while that would not be seen.
+ * Flow control between a client and its target. The target is read as fast as the recording accepts data, so
+ * that the recording misses nothing because of a slow client; the client misses bitmaps while its queue is
+ * full. Other data may queue up to a limit, and only for a client that still reads. The client is read while
+ * the target accepts its data; its input is held while its user could not see the effect.
  */
 import { FLOOD_MARK, SEND_HIGH_WATER } from '../../net/limits.ts'
 import type { Update } from '../codec/updates.ts'
@@ -19,9 +19,9 @@ export interface FlowOptions {
   client: Pick<RdpClient, 'stream'>
   session: Pick<RdpSession, 'isFull' | 'rdp'>
   sendQueue: SendQueue
-  /** The one just now. */
+  /** Returns the current target side. */
   side: () => TargetSide
-  /** Something has changed: `look` and `balance` are to be called. */
+  /** The caller must call `look` and `balance`. */
   onChange: () => void
 }
 
@@ -44,7 +44,7 @@ export class Flow {
     })
   }
 
-  /** The client does not get bitmaps that begin now; the target will draw them again. */
+  /** New bitmaps are skipped for the client; the target will redraw them. */
   get skips(): boolean {
     return this.#reading.isLate && this.#options.side().filter.drawsAgain
   }
@@ -54,12 +54,12 @@ export class Flow {
     this.#gate.begin(desktop)
   }
 
-  /** The client has agreed to it. */
+  /** The client has confirmed it. */
   confirmed(): void {
     this.#gate.confirmed()
   }
 
-  /** The target has drawn; `isSkipped`: the client does not get it. */
+  /** The target has drawn; `isSkipped`: the client does not get the update. */
   drawn(update: Update, isSkipped: boolean): void {
     this.#gate.drawn(update, isSkipped)
   }
@@ -70,25 +70,25 @@ export class Flow {
     if (isLeft) this.#hold.take()
   }
 
-  /** A PDU of the fast path, or of the I/O channel, is kept, for there is input in it and that has to wait. */
+  /** Holds a PDU of the fast path or the I/O channel if it contains input that must wait. */
   holds(isFast: boolean, pdu: Uint8Array): boolean {
     if (!this.#mustWait || !(isFast || hasInput(pdu))) return false
     this.#hold.add(isFast, pdu)
     return true
   }
 
-  /** What was kept, where it need not wait any more. */
+  /** Returns the held input if it need not wait any more. */
   released(): HeldInput[] {
     return this.#mustWait ? [] : this.#hold.take()
   }
 
-  /** The client has gone, and the target is heard for a moment. */
+  /** The client has closed; the target is still recorded for a moment. */
   part(): void {
     const { session, side } = this.#options
     side().target.stream.paused = session.isFull
   }
 
-  /** Looks how far both have come. */
+  /** Updates the state of both sides. */
   look(): void {
     const { side } = this.#options
     if (side().target.stream.congested) this.#reading.excuse()
@@ -98,7 +98,7 @@ export class Flow {
     if (wasHeldUp && !this.#isHeldUp && side().filter.drawsAgain) this.#gate.again()
   }
 
-  /** Who is read from now on. */
+  /** Pauses or resumes reading from both sides. */
   balance(): void {
     const { session, sendQueue, side } = this.#options
     const client = this.#options.client.stream
@@ -120,7 +120,7 @@ export class Flow {
     return (this.#isHeldUp ? SEND_HIGH_WATER : FLOOD_MARK) < client.stream.queued
   }
 
-  /** It would not be seen what comes of it. */
+  /** The user could not see the effect of input now. */
   get #mustWait(): boolean {
     if (this.#gate.isOpen && !this.#reading.isStuck && !this.#isHeldUp) return false
     const { session, side } = this.#options

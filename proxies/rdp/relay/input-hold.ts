@@ -1,11 +1,11 @@
-/** Input that waits until the recording has the picture that it is about, in its order. */
+/** Holds input, in order, until the recording has the picture that the input refers to. */
 import { Buffer } from 'node:buffer'
 
-/** Bytes from which on nothing more is read of the client. */
+/** Bytes from which on the client is no longer read. */
 const FULL = 64 * 1024
 
 export interface HeldInput {
-  /** It came on the fast path; else on the I/O channel. */
+  /** Received on the fast path; otherwise on the I/O channel. */
   isFast: boolean
   bytes: Uint8Array
 }
@@ -22,13 +22,13 @@ export class InputHold {
     return FULL <= this.#bytes
   }
 
-  /** A copy. */
+  /** Adds a copy. */
   add(isFast: boolean, bytes: Uint8Array): void {
     this.#held.push({ isFast, bytes: Buffer.from(bytes) })
     this.#bytes += bytes.length
   }
 
-  /** All of it, which is not held any more. */
+  /** Removes and returns all held input. */
   take(): HeldInput[] {
     this.#bytes = 0
     return this.#held.splice(0)

@@ -1,11 +1,11 @@
-/** When the client has done something last: the target is heard for a moment afterwards, whoever ends the session. */
+/** Time of the client's last input; its effect is still recorded for a moment, whatever ends the session. */
 
-/** What comes of something is to be recorded for so long. */
+/** Milliseconds for which the effect of input is recorded. */
 export const LAST_EFFECT_MS = 1_000
 
 export class LastEffect {
   readonly #now: () => number
-  /** Nothing has been done yet where it is undefined. */
+  /** Undefined before the first input. */
   #at: number | undefined
 
   /** `now`: milliseconds, never decreasing. */
@@ -13,12 +13,12 @@ export class LastEffect {
     this.#now = now
   }
 
-  /** Something passes to the target. */
+  /** Input is sent to the target. */
   act(): void {
     this.#at = this.#now()
   }
 
-  /** Milliseconds for which what was done last may still show. */
+  /** Milliseconds for which the last input may still have an effect. */
   get left(): number {
     return this.#at === undefined ? 0 : Math.max(0, this.#at + LAST_EFFECT_MS - this.#now())
   }

@@ -1,28 +1,28 @@
 /**
- * Whether the recording has the picture of the target that somebody acts on: nothing that is typed or clicked passes before
- * all of a desktop was drawn, nor after the target was held up until it has drawn all of it again. And what the client did
- * not get of it while it had enough to take: the target draws that again, too.
+ * Opens when the recording has the picture that the user acts on: input is held until the target has drawn
+ * its whole desktop, and again after the target was held up, until it has redrawn everything. Also asks the
+ * target to redraw the bitmaps that were skipped for a busy client.
  */
 import { Damage } from '../../desktop/screens/damage.ts'
 import type { Rectangle } from '../../desktop/screens/scene.ts'
 import { eachArea } from '../codec/picture-heads.ts'
 import { UPDATE, type Update } from '../codec/updates.ts'
 
-/** How long a target may take for the rest of a picture: some leave out what is black. */
+/** Milliseconds for a target to complete a picture: some targets leave out black areas. */
 export const SETTLE_MS = 3_000
-/** A target that has not drawn all of a desktop by then, from the client's agreement on, is asked to. */
+/** Milliseconds after the client's confirmation until an incomplete desktop is requested again. */
 export const ASK_MS = 1_000
-/** What was left out is asked for no more often. */
+/** Least milliseconds between requests for skipped areas. */
 export const CATCH_UP_MS = 200
-/** Pieces of a desktop that are not drawn: of more it is not followed which those are. */
+/** Missing pieces of a desktop; with more, the pieces are no longer tracked. */
 const MAX_PIECES = 256
 
 export interface PictureGateOptions {
-  /** The target is to draw this part of its desktop again. */
+  /** Asks the target to redraw this area. */
   refresh: (area: Rectangle) => void
-  /** The client does not have what it was sent. */
+  /** The client lags behind. */
   isLate: () => boolean
-  /** Somebody may act. */
+  /** Input is allowed now. */
   onOpen: () => void
 }
 
@@ -30,12 +30,12 @@ export class PictureGate {
   readonly #options: PictureGateOptions
   #desktop: Rectangle | undefined
   #isOpen = false
-  /** What is not drawn yet. */
+  /** Area not drawn yet. */
   readonly #owed = new Damage()
-  /** Until the rest of the picture is not waited for any longer. */
+  /** Ends the wait for the rest of the picture. */
   #settling: NodeJS.Timeout | undefined
   #asking: NodeJS.Timeout | undefined
-  /** The client does not have this. */
+  /** Area skipped for the client. */
   #skipped: Rectangle | undefined
   #catchingUp: NodeJS.Timeout | undefined
 
@@ -47,14 +47,14 @@ export class PictureGate {
     return this.#isOpen
   }
 
-  /** The target offers this desktop. xrdp draws on it from then on, others once the client has agreed to it. */
+  /** The target offers this desktop. xrdp draws at once, other targets after the client's confirmation. */
   begin({ width, height }: { width: number; height: number }): void {
     this.close()
     this.#desktop = { left: 0, top: 0, width, height }
     this.#owed.add(this.#desktop)
   }
 
-  /** The client has agreed to the desktop. */
+  /** The client has confirmed the desktop. */
   confirmed(): void {
     clearTimeout(this.#asking)
     this.#asking = setTimeout(() => {
@@ -62,7 +62,7 @@ export class PictureGate {
     }, ASK_MS)
   }
 
-  /** The target was held up, and may have left out what it would have drawn. */
+  /** The target was held up, and may have skipped updates. */
   again(): void {
     if (!this.#desktop || !this.#isOpen) return
     this.#isOpen = false
@@ -71,7 +71,7 @@ export class PictureGate {
     this.#options.refresh(this.#desktop)
   }
 
-  /** The target has drawn; `isSkipped`: the client does not get it. */
+  /** The target has drawn; `isSkipped`: the client does not get the update. */
   drawn(update: Update, isSkipped: boolean): void {
     if (update.code !== UPDATE.bitmap || !this.#desktop || (this.#isOpen && !isSkipped)) return
     eachArea(update, (left, top, width, height) => {
@@ -81,7 +81,7 @@ export class PictureGate {
     })
   }
 
-  /** There is no desktop any more. */
+  /** Forgets the desktop. */
   close(): void {
     this.#desktop = undefined
     this.#isOpen = false

@@ -1,25 +1,25 @@
 /**
- * How long what is sent to a client waits until it is taken. Who acts has to be able to see what that does: nothing of a
- * client's passes on while it is behind by more than a moment, and of one that takes nothing at all the target is not read
- * either. A little now and then does not help: what counts is the oldest byte that waits.
+ * Measures how long data waits before a client reads it. Users must see the effect of their input: a client's
+ * input is held while it lags by more than a moment, and the target is not read while the client reads
+ * nothing at all. Reading a little now and then does not help: the age of the oldest waiting byte counts.
  */
 
-/** From then on bitmaps that begin are left out. */
+/** Age from which on new bitmaps are skipped. */
 export const LATE_MS = 1_000
-/** From then on nobody acts. */
+/** Age from which on input is held. */
 export const READING_MS = 3_000
-/** Taking nothing for so long, the client is taken to be away. */
+/** A client that reads nothing for this long counts as away. */
 export const AWAY_MS = 6_000
-/** It is looked so often, and no finer is it known since when bytes wait. */
+/** Interval of checks, and the resolution of the measured age. */
 const LOOK_MS = 250
-/** Moments that are kept: of more bytes than came by then it is not known apart how long they wait. */
+/** Marks kept; beyond this, later bytes share the last mark. */
 const MAX_MARKS = 64
 
 export interface ReadingWatchOptions {
   stream: { readonly congested: boolean; readonly queued: number }
-  /** Bytes that were handed to the stream until now. */
+  /** Bytes handed to the stream so far. */
   written: () => number
-  /** One of the answers below may be another. */
+  /** One of the getters below may have changed. */
   onChange: () => void
   /** Milliseconds, never decreasing. */
   now?: () => number
@@ -29,10 +29,10 @@ export class ReadingWatch {
   readonly #options: ReadingWatchOptions
   readonly #now: () => number
   #timer: NodeJS.Timeout | undefined
-  /** Of bytes that wait, the oldest first: `end` had been handed over by then. */
+  /** Marks of waiting bytes, the oldest first: the stream had been handed `end` bytes at `at`. */
   #marks: { end: number; at: number }[] = []
   #taken = 0
-  /** When it took something, or was not asked to. */
+  /** Time of the client's last read, or when nothing was waiting. */
   #tookAt: number
   #isLate = false
   #isStuck = false
@@ -44,27 +44,27 @@ export class ReadingWatch {
     this.#tookAt = this.#now()
   }
 
-  /** It has enough to take: a bitmap that begins now would only be one more. */
+  /** The client lags: new bitmaps should be skipped. */
   get isLate(): boolean {
     return this.#isLate || this.#options.stream.congested
   }
 
-  /** What waits for it has waited for longer than a moment: nothing that it does should pass on. */
+  /** The client lags by more than a moment: its input should be held. */
   get isStuck(): boolean {
     return this.#isStuck
   }
 
-  /** It has not taken anything for long: nothing should be read that makes more. */
+  /** The client has not read for long: the target should not be read. */
   get isAway(): boolean {
     return this.#isAway
   }
 
-  /** The client may be waiting itself, to be read: it is not known whether it would take anything. */
+  /** Resets the away time: a client that is not read itself may be unable to read. */
   excuse(): void {
     this.#tookAt = this.#now()
   }
 
-  /** Called whenever something was sent, or taken. */
+  /** Called after every send and read. */
   look(): void {
     const { stream, written } = this.#options
     const now = this.#now()

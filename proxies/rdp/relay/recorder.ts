@@ -1,4 +1,4 @@
-/** What of an RDP desktop goes into the recording: the updates of its picture, and what its user does. */
+/** Writes an RDP desktop to the recording: the updates of its picture, and the user's input. */
 import { Buffer } from 'node:buffer'
 import { type ChannelOpen, type FileOperation, FRAME } from '../../../recordings/container/frames.ts'
 import { MESSAGE_HEAD, writeUpdateHead } from '../../../recordings/decode/graphics/rdp/message.ts'
@@ -7,9 +7,9 @@ import type { Desktop } from '../codec/capabilities.ts'
 import { type InputEvent, POINTER_FLAG, wheelOf } from '../codec/input.ts'
 import type { Update } from '../codec/updates.ts'
 
-/** As much as is read at once, about. */
+/** Bytes gathered, about as many as one read delivers. */
 const GATHERED = 64 * 1024
-/** Updates that go into one frame. Of whichever session is being read: none keeps anything in it between two reads. */
+/** Updates gathered for one frame. Shared by all sessions: each empties it before the next read. */
 const gathered = Buffer.allocUnsafeSlow(GATHERED)
 
 /** Bits of a `pointer` frame's buttons (RFC 6143 7.5.5, and the community specification for the last two). */
@@ -26,9 +26,9 @@ const BUTTON = {
 } as const
 const EXTENDED_BUTTON = { down: 0x8000, back: 0x1, forward: 0x2 } as const
 
-/** Of keys that come after E0, and of the one after E1 (Pause). */
+/** Added to keys after E0, and to the one after E1 (Pause). */
 const EXTENDED_KEY = [0, 0x80, 0xe100] as const
-/** X11's keysyms of characters that are not in Latin-1. */
+/** Base of X11's keysyms for characters outside Latin-1. */
 const UNICODE_KEYSYM = 0x01000000
 
 export class RdpRecorder extends DesktopRecorder {
@@ -39,7 +39,7 @@ export class RdpRecorder extends DesktopRecorder {
   #buttons = 0
   #size = { width: 1, height: 1 }
 
-  /** The first one opens the channel; of the others the size is news. */
+  /** Opens the channel with the first desktop; later ones record the new size. */
   desktop({ width, height }: Desktop): void {
     this.flush()
     this.#size = { width, height }
@@ -52,7 +52,7 @@ export class RdpRecorder extends DesktopRecorder {
     this.json(FRAME.channelOpen, open)
   }
 
-  /** Gathers updates that come in one piece; `flush` follows before anything else is read. */
+  /** Gathers updates received in one chunk; the caller calls `flush` before the next read. */
   update({ code, data }: Update): void {
     const length = MESSAGE_HEAD + data.length
     if (GATHERED < this.#length + length) this.flush()
@@ -134,7 +134,7 @@ export class RdpRecorder extends DesktopRecorder {
     this.pointer(x, y, this.#buttons)
   }
 
-  /** A notch of the wheel is a button that is pressed and let go, where the pointer is. */
+  /** Records a notch of the wheel as a button press and release at the pointer's position. */
   #turned(flags: number): void {
     const isAway = wheelOf(flags) > 0
     const button =
@@ -150,5 +150,5 @@ export class RdpRecorder extends DesktopRecorder {
   }
 }
 
-/** A pointer stops at the edges of its desktop. */
+/** Clamps a coordinate to the desktop. */
 const within = (at: number, side: number) => Math.max(0, Math.min(at, side - 1))

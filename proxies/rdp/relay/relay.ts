@@ -1,6 +1,6 @@
 /**
- * What happens between the client and the target: both ways of the bytes, the back-pressure between them and the
- * recording, the time limits, another target where the first one sends the session there, and the end.
+ * The relay between client and target: both directions of data, back-pressure with the recording, time
+ * limits, redirection to another target, and the end.
  */
 
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -42,11 +42,11 @@ export interface RelayOptions {
   /** As Opened.redirect. */
   redirect: (redirection: Redirection, signal: AbortSignal) => Promise<RdpTarget>
   /**
-   * The session has ended for this reason, and the client can be shown it; `code` is for Set Error Info (ERROR_INFO)
-   * afterwards, `desktop` the target's last one, which is taken away from the client. It is whoever takes this that closes.
+   * The session has ended for this reason, which can be shown to the client. `code` is for a following Set
+   * Error Info, `desktop` the target's last one, now deactivated. The receiver closes the connection.
    */
   onLastWords: (desktop: Desktop | undefined, reason: string, code: number) => void
-  /** Both ends are closed, and the session is sealed and accounted for. */
+  /** Both sides are closed, and the session is sealed and accounted for. */
   onClosed: () => void
 }
 
@@ -57,23 +57,23 @@ export class RdpRelay {
   readonly #sendQueue: SendQueue
   #channels: SessionChannels
   readonly #limits: TimeLimits
-  /** Lines of the bastion's own, over the desktop. */
+  /** Lines of the bastion over the desktop. */
   readonly #overlay: Overlay
   readonly #desktop: DesktopWatch
   readonly #flow: Flow
   readonly #effect = new LastEffect()
   #side: TargetSide
-  /** What the target has said of its end. */
+  /** The target's last Set Error Info. */
   #errorInfo: number = ERROR_INFO.none
   #isRedirecting = false
-  /** The target's licensing, where the client answers it, is over by what the client was told. */
+  /** The target's licensing, relayed to the client, has ended. */
   #hasEndedLicensing = false
-  /** What the target has sent is being looked at: nothing ends before all of that message is through. */
+  /** A message from the target is being processed: an end waits until it is complete. */
   #isReceiving = false
   #ending: (() => void) | undefined
   readonly #abandon = new AbortController()
   #ended = false
-  /** The session is to end, by this, when what was done last was seen for as long as that takes. */
+  /** A scheduled end of the session, after the last input had time to show its effect. */
   #closing: { timer: NodeJS.Timeout; from: number; over: () => void } | undefined
 
   constructor(options: RelayOptions) {
@@ -91,7 +91,7 @@ export class RdpRelay {
     this.#overlay = new Overlay({
       isBusy: () =>
         this.#isIdle || !this.#filter.isConfirmed || this.#filter.isWithinUpdate || client.stream.congested,
-      // Past the recording: it is no picture of the target's.
+      // Not recorded: it is no picture of the target.
       draw: (update) => drawFor(client, this.#filter, update),
       refresh: (area) => this.#side.refresh(area),
     })
@@ -130,7 +130,7 @@ export class RdpRelay {
     this.#begin()
   }
 
-  /** The client's messages are for this relay. */
+  /** Receives the client's messages from now on. */
   #listen(): void {
     this.#client.handler = {
       license: (data) => this.#target.connection.sendIo(data),
@@ -162,7 +162,7 @@ export class RdpRelay {
     }
   }
 
-  /** The target's messages are for this relay from here on; none of them comes before `#take`. */
+  /** Receives the target's messages; none arrives before `#take`. */
   #attach(target: RdpTarget): TargetSide {
     return new TargetSide({
       target,
@@ -182,7 +182,7 @@ export class RdpRelay {
     return this.#side.filter
   }
 
-  /** What came while nobody listened, and then what comes. */
+  /** Receives the messages kept by the target, then new ones. */
   #take(target: RdpTarget): void {
     if (target.stream.closed) {
       this.#targetGone()
@@ -196,12 +196,12 @@ export class RdpRelay {
     })
   }
 
-  /** Nothing of the client's passes any more, or just now. */
+  /** The client's data is dropped, finally or for now. */
   get #isIdle(): boolean {
     return this.#isOver || this.#closing !== undefined || this.#isRedirecting
   }
 
-  /** Nothing of the target's passes any more. */
+  /** The target's data is dropped. */
   get #isDeaf(): boolean {
     return this.#isOver || this.#isRedirecting
   }
@@ -273,19 +273,19 @@ export class RdpRelay {
     }
   }
 
-  /** Whether it goes to the target. */
+  /** Reports whether the input may be sent to the target. */
   #input(events: readonly InputEvent[]): boolean {
     const session = this.#session
     session.signs += 1
     if (session.rdp.viewOnly) return false
-    // The keyboard's locks type nothing, and are told once: when the desktop begins.
+    // The state of locks is no typing, and clients send it only once, when the desktop starts.
     if (!this.#side.isIn && events.some(({ kind }) => kind !== 'locks')) return false
     session.recorder.input(events)
     this.#effect.act()
     return true
   }
 
-  /** What had to wait, once it need not any more. */
+  /** Forwards held input that need not wait any more. */
   #release(): void {
     if (this.#isIdle) return
     try {
@@ -342,7 +342,7 @@ export class RdpRelay {
     this.#guarded(() => this.#target.receive(chunk))
   }
 
-  /** With something that the target has sent. */
+  /** Runs `receive` with data from the target. */
   #guarded(receive: () => void): void {
     this.#isReceiving = true
     try {
@@ -377,7 +377,7 @@ export class RdpRelay {
     this.#flow.balance()
   }
 
-  /** The target that has sent the session on is left; the next one begins as the first one did. */
+  /** Closes the current target and starts again with the one it redirects to. */
   async #redirect(redirection: Redirection): Promise<void> {
     if (this.#isIdle) return
     this.#isRedirecting = true
@@ -408,14 +408,14 @@ export class RdpRelay {
     this.#over(result, reason, code)
   }
 
-  /** Milliseconds for which what was done last may still show. */
+  /** Milliseconds for which the last input may still have an effect. */
   get #unseen(): number {
     return this.#session.recording.hasFailed || this.#isRedirecting ? 0 : this.#effect.left
   }
 
   /**
-   * By the client, or somebody's word, and not by the target: what the client did last is seen first, and where an update has
-   * begun to come, its rest is let through, or nothing could be shown to the client any more.
+   * Schedules the end for every cause but the target: first the effect of the client's last input is
+   * recorded, and an update in progress is completed, since nothing else can be drawn inside it.
    */
   #close(result: SessionResult, reason?: string): void {
     if (this.#isOver || this.#closing) return
@@ -439,7 +439,7 @@ export class RdpRelay {
     }
     const closing = this.#closing
     if (closing) {
-      // Whatever ends it now, it was to end for that reason.
+      // Keeps the reason of the scheduled end.
       this.#closing = undefined
       clearTimeout(closing.timer)
       if (!this.#session.recording.hasFailed) {
@@ -466,7 +466,7 @@ export class RdpRelay {
     Promise.allSettled([this.#session.close(result, reason), clientClosed]).then(this.#options.onClosed)
   }
 
-  /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
+  /** Shows the reason unless an update is incomplete: nothing else can be drawn inside it. */
   async #leave(reason: string | undefined, code: number): Promise<void> {
     const client = this.#client
     const mayShow = reason !== undefined && !this.#sendQueue.isWithinUpdate && !client.stream.closed

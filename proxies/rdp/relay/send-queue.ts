@@ -1,4 +1,4 @@
-/** All that goes to a client while it has a session: in one write for each turn, and behind its recording where that is strict. */
+/** Queues a session's data for the client: one write per turn, for strict sessions once it is recorded. */
 import { Gather } from '../../net/gather.ts'
 import { Sender } from '../../net/sender.ts'
 import { type ProvenClient, ProvenOutput } from '../../session/proven-output.ts'
@@ -6,11 +6,11 @@ import type { RdpClient } from '../front/client.ts'
 
 export interface SendQueueOptions {
   client: RdpClient
-  /** Of a strict session: resolves when what was recorded so far is on the disk. */
+  /** For strict sessions: resolves when everything recorded so far is on disk. Otherwise undefined. */
   flush: (() => Promise<void>) | undefined
-  /** What was sent so far ends in the middle of an update. */
+  /** The data sent so far ends inside an update. */
   isWithinUpdate: () => boolean
-  /** More may be sent. */
+  /** More data can be sent. */
   onDrain: () => void
 }
 
@@ -19,7 +19,7 @@ export class SendQueue {
   readonly #sender: Sender
   readonly #gather: Gather
   readonly #proven: ProvenOutput | undefined
-  /** Of each write that waits for its recording, whether it ends in the middle of an update. */
+  /** For each write that waits for its recording: whether it ends inside an update. */
   readonly #held: boolean[] = []
   #isWithinUpdate = false
   #written: number
@@ -55,33 +55,33 @@ export class SendQueue {
     client.onSend = (bytes) => this.#gather.add(bytes)
   }
 
-  /** What waits for its recording is so much that nothing should be read that makes more. */
+  /** So much waits for the recording that no more should be read. */
   get isFull(): boolean {
     return this.#proven?.isFull ?? false
   }
 
-  /** Bytes that were handed to the client's stream until now. */
+  /** Bytes handed to the client's stream so far. */
   get written(): number {
     return this.#written
   }
 
-  /** The client has the begin of an update and not its end: it takes nothing else. */
+  /** The client has received the start of an update and not its end: it accepts nothing else. */
   get isWithinUpdate(): boolean {
     return this.#isWithinUpdate
   }
 
-  /** What has gathered is written now. */
+  /** Writes the gathered data now. */
   flush(): void {
     this.#gather.flush()
   }
 
-  /** The recording has failed: what waits for it is dropped, and what is sent from now on is the bastion's own. */
+  /** Drops the data that waits for a failed recording; data sent later is the bastion's own. */
   destroy(): void {
     this.#gather.flush()
     this.#proven?.destroy()
   }
 
-  /** Resolves when nothing waits any more; the client is somebody else's from then on. */
+  /** Resolves when the queue is empty; the client's next handler may send from then on. */
   async flushAll(): Promise<void> {
     this.#gather.flush()
     await this.#proven?.flushAll()

@@ -1,4 +1,4 @@
-/** A session that its target sends on: the way to the next one, and what the audit log is told of it. */
+/** Redirection of a session by its target: connects to the next one, and logs it in the audit log. */
 import { TargetError } from '../../wording/errors.ts'
 import { RedirectionRefusedError } from '../back/destination.ts'
 import type { RdpTarget } from '../back/target.ts'
@@ -8,12 +8,12 @@ import type { RdpClient } from '../front/client.ts'
 import { takeAway } from './client-desktop.ts'
 import type { RdpSession } from './session.ts'
 
-/** Characters of a destination: addresses are shorter, and a target may write what it likes. */
+/** Characters of a destination: addresses are shorter, and a target may send anything. */
 const DESTINATION_LIMIT = 255
 
 export interface SentOnOptions {
   client: RdpClient
-  /** Of the target that is left. */
+  /** Filter of the previous target. */
   filter: SessionFilter
   session: RdpSession
   redirection: Redirection
@@ -22,7 +22,7 @@ export interface SentOnOptions {
   signal: AbortSignal
 }
 
-/** Rejects with TargetError, and with what keeps the audit log from being written; then nobody is left at a target. */
+/** Rejects with TargetError, or with the error of the audit log; the new target is destroyed then. */
 export async function sentOn(options: SentOnOptions): Promise<RdpTarget> {
   const { client, filter, session, redirection, redirect, signal } = options
   const destination = destinationText(redirection)
@@ -30,7 +30,7 @@ export async function sentOn(options: SentOnOptions): Promise<RdpTarget> {
   try {
     if (!(await takeAway(client, filter))) {
       throw new TargetError(
-        'the client did not take the desktop that it was offered, so that no other can be',
+        'the client did not confirm the desktop that it was offered, so no other can be offered',
       )
     }
     target = await redirect(redirection, signal)
@@ -47,7 +47,7 @@ export async function sentOn(options: SentOnOptions): Promise<RdpTarget> {
   }
 }
 
-/** Where a target sends a session, for the audit log. */
+/** Returns the destination of a redirection for the audit log. */
 function destinationText({ address, routingToken }: Redirection): string {
   const cut = (text: string) => text.slice(0, DESTINATION_LIMIT)
   if (routingToken !== undefined) return `routing token ${JSON.stringify(cut(routingToken.trim()))}`

@@ -1,4 +1,4 @@
-/** The virtual channels of one session: each held to its rights, and told of to the audit log and the recording. */
+/** A session's virtual channels: filters each by rights, and logs to the audit log and the recording. */
 import type { Right } from '../../../src/model/rights.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ClipboardAccount, copiedText } from '../../desktop/clipboard-account.ts'
@@ -27,7 +27,7 @@ import {
 } from './channel-rights.ts'
 import type { RdpSession } from './session.ts'
 
-/** Names of devices and dynamic channels that the audit log is told of, each once; of more it is not told. */
+/** Names of devices and dynamic channels that are logged, each once; further names are not. */
 const MAX_NAMES = 256
 
 const CLIPBOARD_RIGHTS: Readonly<Record<Direction, Right>> = {
@@ -35,15 +35,18 @@ const CLIPBOARD_RIGHTS: Readonly<Record<Direction, Right>> = {
   down: 'RDP_CLIPBOARD_DOWN',
 }
 
-/** A target says it when it opens the channel, which happens when the session begins or its desktop does. */
+/**
+ * DISPLAYCONTROL_CAPS_PDUs per session: a target sends one when it opens the channel, at the start of the
+ * session or a desktop.
+ */
 const MAX_LIMITS = 32
 
 export interface SessionChannelsOptions {
   session: RdpSession
   plan: ChannelPlan
-  /** Of the Client Info. */
+  /** Flags of the Client Info. */
   flags: number
-  /** A chunk with its header, on the channel of that side's index. */
+  /** Sends a chunk with its header on the channel with that side's index. */
   send: (to: Side, index: number, chunk: Uint8Array) => void
 }
 
@@ -51,9 +54,9 @@ interface Filter {
   receive(from: Side, chunk: Uint8Array): void
   /** The client has a desktop. */
   begin?(): void
-  /** The channel is over. */
+  /** The channel has ended. */
   close?(): void
-  /** It is over, and the client stays. */
+  /** Called after `close` if the client moves to another target. */
   leave?(): void
 }
 
@@ -63,11 +66,11 @@ export class SessionChannels {
   readonly #send: SessionChannelsOptions['send']
   readonly #flags: number
   readonly #policy: ChannelPolicy
-  /** By the client's index; undefined: what comes on it stays here. */
+  /** By the client's index. Data of channels without a filter is dropped. */
   readonly #filters: (Filter | undefined)[]
-  /** What the audit log has been told once. */
+  /** Keys of events that are logged once. */
   readonly #told = new Set<string>()
-  /** So often the target has said how large desktops can be. */
+  /** DISPLAYCONTROL_CAPS_PDUs received from the target. */
   #limits = 0
 
   constructor({ session, plan, flags, send }: SessionChannelsOptions) {
@@ -83,8 +86,8 @@ export class SessionChannels {
   }
 
   /**
-   * What the client has asked for and does not get is in the audit log, and the user reads why; of devices that follows
-   * when it has said which it has.
+   * Logs the channels that the client requested and does not get, and shows the user why. Devices follow once
+   * the client has announced them.
    */
   tellDenied(): void {
     for (const { definition, known, target } of this.#plan.planned) {
@@ -98,34 +101,34 @@ export class SessionChannels {
     }
   }
 
-  /** The client has taken a desktop of the target's. */
+  /** The client has confirmed a desktop of the target. */
   begin(): void {
     for (const filter of this.#filters) filter?.begin?.()
   }
 
-  /** A chunk on the client's channel of this index. Throws MalformedError. */
+  /** Receives a chunk on the client's channel with this index. Throws MalformedError. */
   fromClient(index: number, chunk: Uint8Array): void {
     this.#filters[index]?.receive('client', chunk)
   }
 
-  /** A chunk on the target's channel of this index. Throws MalformedError. */
+  /** Receives a chunk on the target's channel with this index. Throws MalformedError. */
   fromTarget(index: number, chunk: Uint8Array): void {
     const client = this.#plan.clients[index]
     if (client !== undefined) this.#filters[client]?.receive('target', chunk)
   }
 
-  /** The session is over. */
+  /** Closes the filters. */
   close(): void {
     for (const filter of this.#filters) filter?.close?.()
   }
 
-  /** The target is left for another one, whose channels are others. */
+  /** Closes the filters before the session moves to another target with other channels. */
   leave(): void {
     this.close()
     for (const filter of this.#filters) filter?.leave?.()
   }
 
-  /** Of a channel that the target does not have. */
+  /** Returns a filter for a channel that the target does not have. */
   #refusalOf(known: KnownChannel, client: number): Filter | undefined {
     if (known !== 'rdpdr') return undefined
     const send = (_to: Side, chunk: Uint8Array) => this.#send('client', client, chunk)
@@ -149,7 +152,7 @@ export class SessionChannels {
       case 'rdpsnd':
         return {
           receive: (from, chunk) => {
-            // Sound has nothing within that rights are about.
+            // Audio has no content that rights apply to.
             if (parseChunk(chunk, 'channel rdpsnd')) send(from === 'client' ? 'target' : 'client', chunk)
             if (from === 'target') this.#opened('RDP_AUDIO_OUTPUT')
           },
@@ -238,7 +241,7 @@ export class SessionChannels {
         if (right) this.#opened(right, name)
         else if (name !== DISPLAY_CONTROL) this.#opened('RDP', name)
       },
-      // A program of the account may have opened the channel: of anything else it would be a way past the clipboard.
+      // Drops other messages: a program could open the channel and bypass the clipboard's rights.
       data: (from, name, message) => {
         if (name !== DISPLAY_CONTROL) return true
         if (message.kind !== 'data') return false
@@ -264,7 +267,7 @@ export class SessionChannels {
     })
   }
 
-  /** How large desktops can be, as often as somebody's desktop may begin anew. */
+  /** Accepts the target's limits for desktops, as often as a desktop may start. */
   #isLimit(message: Uint8Array): boolean {
     if (MAX_LIMITS <= this.#limits || !isDisplayCapabilities(message)) return false
     this.#limits++
@@ -278,7 +281,10 @@ export class SessionChannels {
   }
 }
 
-/** A size that a desktop can have, on one monitor: of more the client would have to be told by what stays here. */
+/**
+ * Returns the layout of one monitor with a size that a desktop can have, or false. Several monitors would
+ * need messages to the client that the filter drops.
+ */
 function layoutOf(message: Uint8Array): Uint8Array | false {
   try {
     const [monitor, ...others] = parseMonitorLayout(message) ?? []

@@ -13,9 +13,9 @@ export class RdpSession extends ProxySession {
   readonly rdp: RdpOptions
   readonly isRecorded: boolean
   readonly recorder: RdpRecorder
-  /** The user has been told that they are missing. */
+  /** Missing rights already shown to the user. */
   readonly #missed = new Set<Right>()
-  /** To be told in one line. */
+  /** Missing rights to show in the next line. */
   #untold: Right[] = []
 
   private constructor(opened: OpenSession, gate: Gate) {
@@ -24,7 +24,7 @@ export class RdpSession extends ProxySession {
     this.rdp = opened.rdpOptions
     this.isRecorded = opened.recording !== undefined
     const { desktopQuota, maskKeys } = this.rdp
-    // Not in the middle of what uses the quota up.
+    // Deferred, so that the session does not stop inside the write that exhausts the quota.
     const full = () =>
       queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
     this.recorder = new RdpRecorder({
@@ -34,14 +34,14 @@ export class RdpSession extends ProxySession {
     })
   }
 
-  /** Takes over what the gate has opened. @throws TargetError when it cannot be recorded */
+  /** Creates the session and begins its recording. Rejects with TargetError if it cannot be recorded. */
   static async of(opened: OpenSession, gate: Gate): Promise<RdpSession> {
     const session = new RdpSession(opened, gate)
     await session.begin(opened)
     return session
   }
 
-  /** Something that takes this right was refused: the user reads once why, who has asked for it. */
+  /** Logs that a request for this right was refused. Shows it once to a user whose client requested it. */
   refuses(right: Right, destination?: string, isAskedFor = true): void {
     const isMissing = !this.rights.has(right)
     this.denied(right, isMissing ? 'the right is missing' : 'the session is for viewing only', destination)

@@ -1,4 +1,4 @@
-/** The target that a relay has just now: its socket, what filters it, and what is sent to it, in one write for each turn. */
+/** The relay's current target: its socket, its filter, and the data sent to it, in one write per turn. */
 import type { Rectangle } from '../../desktop/screens/scene.ts'
 import { end } from '../../net/disconnect.ts'
 import { Gather } from '../../net/gather.ts'
@@ -12,11 +12,11 @@ export interface TargetSideOptions {
   target: RdpTarget
   visitor: SessionVisitor
   onData: (chunk: Uint8Array) => void
-  /** More may be sent. */
+  /** More data can be sent. */
   onDrain: () => void
-  /** The connection is gone. */
+  /** The connection has closed. */
   onClosed: () => void
-  /** The account is not in, and why. */
+  /** The logon failed, with the reason. */
   onRefused: (reason: string) => void
 }
 
@@ -25,7 +25,7 @@ export class TargetSide {
   readonly filter: SessionFilter
   readonly #gather: Gather
 
-  /** Nothing comes before the target has a visitor. */
+  /** Nothing is received before the target has a visitor. */
   constructor({ target, visitor, onData, onDrain, onClosed, onRefused }: TargetSideOptions) {
     this.target = target
     this.filter = new SessionFilter(visitor, target.connection.user)
@@ -46,23 +46,23 @@ export class TargetSide {
     }
   }
 
-  /** What the user does may go to it. */
+  /** User input may be sent to the target. */
   get isIn(): boolean {
     return this.target.watch?.isIn ?? true
   }
 
-  /** It is to draw that part of its desktop again; nobody asks but of one that is agreed on. */
+  /** Asks the target to redraw this area. Called only for a confirmed desktop. */
   refresh(area: Rectangle): void {
     const { connection } = this.target
     connection.sendIo(buildShareData(buildRefreshRectangle(this.filter.shareId, area), connection.user))
   }
 
-  /** What has gathered is written now. */
+  /** Writes the gathered data now. */
   flush(): void {
     this.#gather.flush()
   }
 
-  /** Tells it that the user has gone. */
+  /** Announces the user's disconnect. */
   close(): void {
     const { stream, connection, watch } = this.target
     watch?.stop()

@@ -1,8 +1,8 @@
-/** What a client sends after the handshake (RFC 1282): keys, and between them messages about its window. */
+/** The bytes of a client after the handshake (RFC 1282): keys, and messages about its window between them. */
 import { Buffer } from 'node:buffer'
 import { uint16At, uint16Bytes } from '../../bytes/uint16.ts'
 
-/** All zero where it is not known. */
+/** All zero if unknown. */
 export interface WindowSize {
   columns: number
   rows: number
@@ -27,7 +27,7 @@ export interface ClientStreamVisitor {
 
 export class ClientStream {
   readonly #visitor: ClientStreamVisitor
-  /** What may be the begin of a message. */
+  /** A possible beginning of a message. */
   #held = Buffer.alloc(0)
 
   constructor(visitor: ClientStreamVisitor) {
@@ -48,12 +48,14 @@ export class ClientStream {
     this.#held = Buffer.from(bytes)
   }
 
-  /** True: some bytes wait for what comes after them. */
+  /** True while bytes wait for the bytes after them. */
   get isHolding(): boolean {
     return this.#held.length > 0
   }
 
-  /** Nothing came after them for a while: they are keys, such as 0xFF in ISO 8859-1. */
+  /**
+   * Returns the waiting bytes as keys, such as 0xFF in ISO 8859-1, because nothing followed them for a while.
+   */
   release(): void {
     const held = this.#held
     this.#held = Buffer.alloc(0)
@@ -61,7 +63,7 @@ export class ClientStream {
   }
 }
 
-/** Where a message begins, or could at the end; the length when there is none. */
+/** Returns where a message begins, or could begin at the end; the length if there is none. */
 function beginOf(bytes: Uint8Array): number {
   let at = bytes.indexOf(COOKIE[0]!)
   while (at >= 0) {

@@ -1,10 +1,10 @@
-/** What a server says to a client by one urgent byte (RFC 1282): bits, of which several may be set. */
+/** The control messages of a server: one urgent byte (RFC 1282) of bits, several of which may be set. */
 export const CONTROL = {
-  /** Drop the output that has come and is not shown yet. */
+  /** Drop received output that is not shown yet. */
   FLUSH: 0x02,
-  /** Pass Ctrl-S and Ctrl-Q on. */
+  /** Send Ctrl-S and Ctrl-Q to the server. */
   RAW: 0x10,
-  /** Stop and go on with the output at Ctrl-S and Ctrl-Q. */
+  /** Stop and resume the output at Ctrl-S and Ctrl-Q. */
   COOKED: 0x20,
   /** Send the size of the window, now and whenever it changes. */
   WINDOW: 0x80,
@@ -12,7 +12,7 @@ export const CONTROL = {
 
 const ALL = CONTROL.FLUSH | CONTROL.RAW | CONTROL.COOKED | CONTROL.WINDOW
 
-/** Whether a byte can be one; only that it is urgent makes it one. */
+/** Returns true if the byte may be a control message; it is one only if it is urgent. */
 export function isControl(byte: number): boolean {
   return byte !== 0 && (byte & ~ALL) === 0
 }

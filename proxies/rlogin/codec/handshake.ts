@@ -1,19 +1,19 @@
 /**
- * How an rlogin connection begins (RFC 1282): four strings from the client, one byte from the server. Whom the client
- * says to be is read and never believed.
+ * The beginning of an rlogin connection (RFC 1282): four strings from the client, one byte from the server.
+ * The client's own user name is read and never trusted.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText } from '../../bytes/text.ts'
 
-/** Bytes of a user's name: a login string has at most as many. */
+/** Bytes of a user name: a login string has at most as many. */
 export const NAME_LIMIT = 256
 /** Bytes of `terminal/speed`. */
 export const TERMINAL_LIMIT = 64
 /** Characters of a server's reason. */
 export const REASON_LIMIT = 512
 
-/** In the order in which they are sent. */
+/** In the order of sending. */
 const FIELDS = [
   { name: 'the user name of the client', limit: NAME_LIMIT },
   { name: 'the user name for the server', limit: NAME_LIMIT },
@@ -23,12 +23,12 @@ const FIELDS = [
 const HANDSHAKE_LIMIT = 1 + FIELDS.reduce((sum, { limit }) => sum + limit + 1, 0)
 
 export interface Handshake {
-  /** What the client says its own user is called. */
+  /** The user's name on the client's host, as claimed. */
   clientUser: string
   serverUser: string
-  /** Empty: unknown. */
+  /** Empty if unknown. */
   terminal: string
-  /** Bits a second, which say nothing any more. */
+  /** Bits per second, without a meaning today. */
   speed: number
 }
 
@@ -39,11 +39,11 @@ export class HandshakeReader {
   #bytes = Buffer.alloc(0)
 
   /**
-   * Returns what the client has said, and the bytes after it; undefined while it has not come whole. Throws
+   * Returns the client's handshake and the bytes after it, or undefined while it is incomplete. Throws
    * MalformedError.
    */
   feed(chunk: Uint8Array): { handshake: Handshake; rest: Uint8Array } | undefined {
-    // One byte over the limit is enough to see that it is passed.
+    // One byte over the limit is enough to detect the excess.
     const taken = Math.min(chunk.length, HANDSHAKE_LIMIT + 1 - this.#bytes.length)
     this.#bytes = Buffer.concat([this.#bytes, chunk.subarray(0, taken)])
     const first = this.#bytes[0]
@@ -75,7 +75,7 @@ function utf8(bytes: Uint8Array, name: string): string {
   }
 }
 
-/** `xterm-256color/38400`. */
+/** Splits a string such as `xterm-256color/38400`. */
 function readTerminal(text: string): { terminal: string; speed: number } {
   const [terminal = '', speed = ''] = text.split('/')
   return {
@@ -84,7 +84,7 @@ function readTerminal(text: string): { terminal: string; speed: number } {
   }
 }
 
-/** The client's side. Throws MalformedError for a text that would not arrive as it is. */
+/** The client's side. Throws MalformedError for a text that would not arrive unchanged. */
 export function buildHandshake({ clientUser, serverUser, terminal, speed }: Handshake): Uint8Array {
   const texts = [clientUser, serverUser, `${terminal}/${speed}`]
   const fields = FIELDS.map(({ name, limit }, index) => {
@@ -97,17 +97,17 @@ export function buildHandshake({ clientUser, serverUser, terminal, speed }: Hand
   return Buffer.concat([Buffer.alloc(1), ...fields])
 }
 
-/** What the server says when it has taken the handshake. */
+/** The server's reply that accepts the handshake. */
 export const ACCEPTED = Uint8Array.of(0)
 
-/** Before the text of a refusal, by the custom of BSD's servers. */
+/** Stands before the text of a refusal, by the custom of BSD's servers. */
 const REFUSED = 1
 
-/** The client's side of the answer. */
+/** Reads the server's reply, on the client's side. */
 export class AnswerReader {
   #refusal: Buffer | undefined
 
-  /** Returns the bytes after the server's consent; undefined: it has not consented, or not yet. */
+  /** Returns the bytes after the server's acceptance, or undefined if it has refused or not replied yet. */
   feed(chunk: Uint8Array): Uint8Array | undefined {
     if (chunk.length === 0) return undefined
     if (this.#refusal === undefined && chunk[0] === 0) return chunk.subarray(1)
@@ -116,7 +116,7 @@ export class AnswerReader {
     return undefined
   }
 
-  /** What the server said instead; undefined: nothing. */
+  /** Returns the server's refusal, or undefined if there is none. */
   get refusal(): string | undefined {
     const bytes = this.#refusal
     if (!bytes) return undefined

@@ -1,6 +1,6 @@
 /**
- * What a server sends after its consent (RFC 1282): output, and control bytes, which are urgent data. A socket tells
- * where an urgent byte comes only when it has read what stands before it.
+ * The bytes of a server after its acceptance (RFC 1282): output, and control bytes, which are urgent data. A
+ * socket reports the place of an urgent byte only after the bytes before it were read.
  */
 import { CONTROL, isControl } from './control.ts'
 
@@ -13,7 +13,7 @@ export interface ServerStreamVisitor {
 
 export class ServerStream {
   readonly #visitor: ServerStreamVisitor
-  /** Bytes that are missing to the last character, if the output is UTF-8. */
+  /** Missing bytes of the last character, if the output is UTF-8. */
   #missing = 0
   #hasAskedForSize = false
 
@@ -22,8 +22,9 @@ export class ServerStream {
   }
 
   /**
-   * `isUrgent`: the first byte was announced as urgent. Where a read begins with it, it never is: so the first request for
-   * the window's size, and later ones that come alone, are known without that when they cannot be a character's.
+   * `isUrgent`: the first byte was announced as urgent. It is not announced if a read begins with it, so the
+   * first request for the window's size, and later ones that come alone, are recognized without that if they
+   * cannot be part of a character.
    */
   feed(chunk: Uint8Array, isUrgent: boolean): void {
     const [first] = chunk
@@ -41,7 +42,7 @@ export class ServerStream {
   }
 
   #output(bytes: Uint8Array): void {
-    // Four bytes are the longest character.
+    // A character has four bytes at most.
     for (const byte of bytes.subarray(-4)) this.#missing = missingAfter(byte, this.#missing)
     this.#visitor.data(bytes)
   }

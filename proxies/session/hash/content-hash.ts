@@ -1,24 +1,27 @@
-/** SHA-256 of what passes, wherever it is computed. */
+/** SHA-256 of content, independent of the thread that computes it. */
 import { createHash } from 'node:crypto'
 
 export interface ContentHash {
-  /** The bytes are the caller's again when it returns. */
+  /** The bytes belong to the caller again when this returns. */
   update(bytes: Uint8Array): void
-  /** Hands over the hash in hexadecimal, at once or later; undefined: none could be made. Nothing may follow. */
+  /**
+   * Calls `done` with the hash in hexadecimal, at once or later, or with undefined if it could not be
+   * computed. No call may follow.
+   */
   digest(done: (sha256: string | undefined) => void): void
-  /** No digest will be asked for. */
+  /** Drops the hash: no digest will be requested. */
   drop(): void
 }
 
 export type NewHash = () => ContentHash
 
-/** How content is hashed, and who is told that the last frame of what is recorded there is written. */
+/** Makes hashes, and reports when a recorder's last frame is written. */
 export interface Hashing {
   newHash: NewHash
   onClosed(): void
 }
 
-/** Computed by the caller's thread. */
+/** Computes the hash on the caller's thread. */
 export function hashHere(): ContentHash {
   const hash = createHash('sha256')
   return {

@@ -1,33 +1,33 @@
 /**
- * Has hashes computed by a thread of its own, one for the whole process, started when the first is needed: SHA-256
- * costs the relay's thread about as much as everything else it does with a byte, a copy a seventh of that. What
- * passes is copied into batches; whoever is behind with them is told to wait.
+ * Computes hashes on a separate thread, one for the process, started on first use: SHA-256 costs the relay's
+ * thread about as much as all its other work on a byte, a copy a seventh of that. Content is copied into
+ * batches; a session that is too far ahead of the thread is paused.
  */
 import { programBeside, Thread } from '../../../src/threads/thread.ts'
 import type { ContentHash } from './content-hash.ts'
 import type { FromHasher, ToHasher } from './messages.ts'
 
-/** Bytes that go to the thread at a time. */
+/** Bytes sent to the thread at a time. */
 const BATCH = 256 * 1024
-/** Buffers of batches that are kept for the next ones. */
+/** Buffers of batches that are kept for reuse. */
 const KEPT_BATCHES = 16
-/** Bytes of one account that are not hashed yet from which on it is behind. */
+/** Bytes of one account above which it is behind: they are not hashed yet. */
 export const LAG_LIMIT = 2 * 1024 * 1024
 
-/** Those whose peers wait when their data is not hashed in time: a session. */
+/** A session's share of unhashed data: its peers wait while it is behind. */
 export class HashAccount {
   readonly #hasher: Hasher
   readonly #onDrain: () => void
   #lag = 0
   #isBehind = false
 
-  /** `onDrain`: it is no longer behind. */
+  /** `onDrain` is called when the account is no longer behind. */
   constructor(hasher: Hasher, onDrain: () => void) {
     this.#hasher = hasher
     this.#onDrain = onDrain
   }
 
-  /** Nothing more should be read until `onDrain`. */
+  /** True while nothing more should be read until `onDrain`. */
   get isBehind(): boolean {
     return this.#isBehind
   }
@@ -36,7 +36,7 @@ export class HashAccount {
     return this.#hasher.stream(this)
   }
 
-  /** Bytes have been given to the thread, or (negative) it is done with them. */
+  /** Counts bytes sent to the thread, or (negative) hashed by it. */
   add(bytes: number): void {
     this.#lag += bytes
     if (this.#lag >= LAG_LIMIT) this.#isBehind = true
@@ -47,7 +47,7 @@ export class HashAccount {
   }
 }
 
-/** A batch, while it is filled and until the thread gives it back. */
+/** A batch, while it is filled and until the thread returns it. */
 interface Batch {
   bytes: Uint8Array<ArrayBuffer>
   filled: number
@@ -61,7 +61,7 @@ export class Hasher {
   readonly #thread: Thread<ToHasher, FromHasher>
   #nextStream = 0
   #batch: Batch | undefined
-  /** Given to the thread, the oldest first. */
+  /** Batches sent to the thread, the oldest first. */
   #given: Batch['accounts'][] = []
   #free: ArrayBuffer[] = []
   readonly #digests = new Map<number, Digested>()
@@ -78,7 +78,7 @@ export class Hasher {
     const run = this.#thread.start()
     const stream = this.#nextStream++
     let isOver = false
-    // A thread that has died takes the beginnings of its streams with it.
+    // The state of a stream is lost with a thread that has died.
     const isLost = () => this.#thread.run !== run
     return {
       update: (bytes) => {
@@ -144,7 +144,7 @@ export class Hasher {
     done?.(message.sha256)
   }
 
-  /** Nobody waits for a thread that has died; the next hash starts another. */
+  /** Gives up on a thread that has died; the next hash starts another. */
   #lost(): void {
     const given = [...this.#given, this.#batch?.accounts]
     const digests = [...this.#digests.values()]
@@ -160,5 +160,5 @@ function settle(accounts: Batch['accounts'] | undefined): void {
   for (const [account, bytes] of accounts ?? []) account.add(-bytes)
 }
 
-/** The process's. */
+/** The one of this process. */
 export const hasher = new Hasher()

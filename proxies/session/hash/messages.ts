@@ -1,11 +1,11 @@
-/** What the hashing thread is told, and what it answers. Messages are worked off in the order in which they come. */
+/** Messages to and from the hashing thread. They are handled in the order of their arrival. */
 
 export type ToHasher =
-  /** Pieces of streams, one behind the other: `segments` has for each its stream and its length. */
+  /** Consecutive pieces of streams: `segments` holds the stream and the length of each. */
   | { kind: 'data'; buffer: ArrayBuffer; segments: number[] }
   | { kind: 'digest'; stream: number }
   | { kind: 'drop'; stream: number }
 
 export type FromHasher =
-  /** The buffer of a `data` message, to be used again. */
+  /** The buffer of a `data` message, for reuse. */
   { kind: 'free'; buffer: ArrayBuffer } | { kind: 'digest'; stream: number; sha256: string }

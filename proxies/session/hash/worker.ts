@@ -4,7 +4,7 @@ import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import type { FromHasher, ToHasher } from './messages.ts'
 
-/** Of 19: where processors are short, keys that somebody types go before hashes of files. */
+/** A nice value, 19 at most: on a busy machine keystrokes come before hashes of files. */
 const NICENESS = 10
 
 // On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.

@@ -1,47 +1,24 @@
-/**
- * Reads the data types of RFC 4251 section 5 from one message. Bounds are checked before every read; byte
- * strings are views into the message (`subarray`), never copies.
- */
+/** Reads the fields of one message (RFC 4251 section 5), named in its errors. */
+import { WireReader } from '../../../src/ssh-wire/reader.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { latin1 } from '../../bytes/text.ts'
-import { uint32At } from '../../bytes/uint32.ts'
 
 /** RFC 4251 section 6: the names of requests, channel types and algorithms. */
 export const NAME_LIMIT = 64
 
-export class Reader {
-  readonly #bytes: Uint8Array
+export class Reader extends WireReader {
   readonly #what: string
-  #offset: number
 
   /** `what` names the message in errors; `offset` is where to begin. */
   constructor(bytes: Uint8Array, what: string, offset = 0) {
-    this.#bytes = bytes
+    super(bytes, offset)
     this.#what = what
-    this.#offset = offset
-    if (offset > bytes.length) this.#short(0)
-  }
-
-  get remaining(): number {
-    return this.#bytes.length - this.#offset
-  }
-
-  byte(): number {
-    return this.#bytes[this.#take(1)]!
+    if (bytes.length < offset) throw this.tooShort(0)
   }
 
   /** RFC 4251: every value but 0 is true. */
   boolean(): boolean {
     return this.byte() !== 0
-  }
-
-  uint32(): number {
-    return uint32At(this.#bytes, this.#take(4))
-  }
-
-  uint64(): bigint {
-    const high = this.uint32()
-    return (BigInt(high) << 32n) | BigInt(this.uint32())
   }
 
   /** A uint64 that counts bytes of a file; throws when it is over 2^53 - 1. */
@@ -55,15 +32,15 @@ export class Reader {
   }
 
   /** A byte string of at most `limit` bytes, as a view. */
-  string(limit = Number.MAX_SAFE_INTEGER): Uint8Array {
+  override string(limit = Number.MAX_SAFE_INTEGER): Uint8Array {
     const length = this.uint32()
     if (limit < length) {
       throw new MalformedError(
-        `${this.#what}: a string of at most ${limit} bytes was expected, found ${length} bytes at offset ${this.#offset - 4}`,
+        `${this.#what}: a string of at most ${limit} bytes was expected, found ${length} bytes at offset ${this.offset - 4}`,
       )
     }
-    const begin = this.#take(length)
-    return this.#bytes.subarray(begin, begin + length)
+    const begin = this.take(length)
+    return this.bytes.subarray(begin, begin + length)
   }
 
   /** A protocol name (RFC 4251 section 6), byte for byte. */
@@ -82,32 +59,22 @@ export class Reader {
     return names
   }
 
-  /** What is left, as a view. */
+  /** The rest, as a view. */
   rest(): Uint8Array {
-    const begin = this.#offset
-    this.#offset = this.#bytes.length
-    return this.#bytes.subarray(begin)
+    const begin = this.offset
+    this.offset = this.bytes.length
+    return this.bytes.subarray(begin)
   }
 
-  /** Throws when something is left. */
-  end(): void {
-    if (this.remaining > 0) {
-      throw new MalformedError(
-        `${this.#what}: the end was expected at offset ${this.#offset}, found ${this.remaining} more bytes`,
-      )
-    }
+  protected tooShort(length: number): Error {
+    return new MalformedError(
+      `${this.#what}: ${length} bytes were expected at offset ${this.offset}, found ${this.bytes.length - this.offset}`,
+    )
   }
 
-  #take(length: number): number {
-    const begin = this.#offset
-    if (this.#bytes.length - begin < length) this.#short(length)
-    this.#offset = begin + length
-    return begin
-  }
-
-  #short(length: number): never {
-    throw new MalformedError(
-      `${this.#what}: ${length} bytes were expected at offset ${this.#offset}, found ${this.#bytes.length - this.#offset}`,
+  protected tooLong(): Error {
+    return new MalformedError(
+      `${this.#what}: the end was expected at offset ${this.offset}, found ${this.remaining} more bytes`,
     )
   }
 }

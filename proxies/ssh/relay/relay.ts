@@ -229,7 +229,7 @@ export class Relay implements ChannelHost {
     // One that has gone takes nothing more, and nobody waits for it.
     const isCongested = client.congested && !this.#isDraining
     const wasStuck = this.#taking.isStuck
-    this.#taking.look(client.written, this.#isDraining ? 0 : client.waiting)
+    this.#taking.look(client.written, client.waiting)
     if (wasStuck && !this.#taking.isStuck) queueMicrotask(() => this.#goOn())
     // Legs that are in key exchanges at the same time would each wait for the end of the other's.
     target.paused = full || target.flooded || (isCongested && !target.inKex)

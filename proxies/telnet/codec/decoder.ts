@@ -1,18 +1,18 @@
 /**
- * Cuts what a Telnet peer sends (RFC 854, 855) into data, commands, negotiations and subnegotiations. IAC is taken off
- * the data, nothing else is done to it.
+ * Splits the bytes of a Telnet peer (RFC 854, 855) into data, commands, negotiations and subnegotiations.
+ * Data is returned with its IACs unescaped, and otherwise unchanged.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { COMMAND, type Verb } from './numbers.ts'
 
-/** Bytes between the option and IAC SE: the longest that is known is an environment of some variables. */
+/** Bytes between the option and IAC SE: the longest in use is an environment of some variables. */
 export const SUBNEGOTIATION_LIMIT = 4096
 
 export interface TelnetVisitor {
-  /** Valid during the call only; all that stood together in one chunk comes in one call. */
+  /** Receives the data that stands together in one chunk in one call. Valid during the call only. */
   data(bytes: Uint8Array): void
-  /** Of one byte after IAC: all of COMMAND that mean something alone, and what nobody has defined. */
+  /** Receives commands of one byte after IAC: those of COMMAND that stand alone, and undefined codes. */
   command(code: number): void
   negotiation(verb: Verb, option: number): void
   /** Valid during the call only. */
@@ -23,7 +23,7 @@ const NOTHING = new Uint8Array(0)
 
 type State = 'data' | 'command' | 'option' | 'subnegotiation' | 'body' | 'body-command'
 
-/** Nothing is told of them: some gear sends a Go Ahead after everything that it says, and data stays in one piece. */
+/** Ignored without an event: some devices send a Go Ahead after all output, and data stays in one piece. */
 const WITHOUT_MEANING: ReadonlySet<number> = new Set([COMMAND.NOP, COMMAND.GA, COMMAND.EOR, COMMAND.SE])
 
 const isVerb = (code: number): code is Verb => COMMAND.WILL <= code && code <= COMMAND.DONT
@@ -41,7 +41,7 @@ export class TelnetDecoder {
     this.#visitor = visitor
   }
 
-  /** Throws MalformedError, and whatever the visitor throws; the stream cannot be followed after that. */
+  /** Throws MalformedError and errors of the visitor; the stream cannot be read after that. */
   feed(chunk: Uint8Array): void {
     let at = 0
     while (at < chunk.length) {
@@ -52,7 +52,7 @@ export class TelnetDecoder {
     this.#tellData()
   }
 
-  /** All up to the next IAC, or to the end. */
+  /** Reads up to the next IAC, or to the end. */
   #readData(chunk: Uint8Array, from: number): number {
     const iac = chunk[from] === COMMAND.IAC ? from : chunk.indexOf(COMMAND.IAC, from)
     const end = iac < 0 ? chunk.length : iac
@@ -119,7 +119,7 @@ export class TelnetDecoder {
       this.#visitor.subnegotiation(this.#option, (this.#body ?? Buffer.alloc(0)).subarray(0, this.#length))
       return
     }
-    // As BSD's programs have it: the end was forgotten, and this is the next command.
+    // Like BSD's programs: takes the end as forgotten, and this as the next command.
     this.#command(chunk, at)
   }
 
@@ -140,12 +140,12 @@ export class TelnetDecoder {
   }
 }
 
-/** From here on a piece is copied by the system, which costs more than a loop for some bytes. */
+/** From this length on a piece is copied by the system, which costs more than a loop for a few bytes. */
 const LONG = 32
 
 /**
- * The data of one chunk between two other things: a view of the chunk as long as it is in one piece, else a copy, for a
- * flood of doubled IACs comes in pieces of one byte.
+ * The data of one chunk between two commands: a view while it is in one piece, else a copy, because a flood
+ * of doubled IACs comes in pieces of one byte.
  */
 class DataRun {
   #chunk: Uint8Array = NOTHING
@@ -162,14 +162,14 @@ class DataRun {
       return
     }
     if (this.#length === 0) {
-      // Of the same chunk: what comes can be no more than what is left of it.
+      // Large enough: the rest comes from the same chunk.
       this.#copy = Buffer.allocUnsafe(chunk.length - this.#from)
       this.#append(this.#chunk, this.#from, this.#to)
     }
     this.#append(chunk, from, to)
   }
 
-  /** What has come since the last time; undefined: nothing. */
+  /** Returns the data since the last call, or undefined if there is none. */
   take(): Uint8Array | undefined {
     if (this.#from === this.#to) return undefined
     const all =

@@ -1,10 +1,10 @@
-/** Telnet's bytes on their way out: data with its IAC doubled, commands, negotiations, subnegotiations. */
+/** Builds Telnet's bytes: data with its IACs doubled, commands, negotiations, subnegotiations. */
 import { Buffer } from 'node:buffer'
 import { COMMAND, type Verb } from './numbers.ts'
 
 const { IAC, SB, SE } = COMMAND
 
-/** With each IAC doubled; the same bytes where there is none. */
+/** Doubles each IAC; returns the same bytes if there is none. */
 export function escapeData(bytes: Uint8Array): Uint8Array {
   const first = bytes.indexOf(IAC)
   if (first < 0) return bytes

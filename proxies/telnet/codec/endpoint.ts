@@ -1,6 +1,6 @@
 /**
- * One end of a Telnet connection without its socket: bytes in, data and events out, and the other way round. It
- * negotiates by itself what its role has; a peer that does not stop negotiating is an error.
+ * One end of a Telnet connection without its socket: bytes in, data and events out, and the reverse. It
+ * negotiates the options of its role; a peer that negotiates without end is an error.
  */
 import { Bucket } from '../../bytes/bucket.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -24,21 +24,21 @@ import {
 } from './subnegotiations.ts'
 
 /**
- * Negotiations, subnegotiations and commands of a peer: so many at once, and so many a second. A session begins with
- * thirty; a window that is being dragged, or a key that is held down, makes some tens a second.
+ * Negotiations, subnegotiations and commands of a peer: the burst, and the rate per second. A session begins
+ * with thirty; resizing a window or holding a key causes some tens a second.
  */
 export const CONTROL_BURST = 1_000
 export const CONTROL_RATE = 100
 
 export interface EndpointVisitor {
-  /** Of a terminal: Return is CR. Valid during the call only. */
+  /** Data in a terminal's form: Return is CR. Valid during the call only. */
   data(bytes: Uint8Array): void
-  /** A command that means something to a person's program: BRK, IP, AYT … */
+  /** A command for a program: BRK, IP, AYT … */
   command(code: number): void
-  /** An option has been switched on or off. */
+  /** Called when an option is switched on or off. */
   option?(side: Side, option: number, isOn: boolean): void
   windowSize?(size: WindowSize): void
-  /** undefined: it has none, or none that is a name. */
+  /** Undefined if the peer has no type, or an invalid one. */
   terminalType?(name: string | undefined): void
   environment?(variables: Variable[]): void
 }
@@ -47,11 +47,11 @@ export interface EndpointOptions {
   role: 'server' | 'client'
   visitor: EndpointVisitor
   write: (bytes: Uint8Array) => void
-  /** Writes with the last byte marked as urgent where that can be done, else as `write`. */
+  /** Writes with the last byte marked as urgent if possible, else like `write`. */
   writeUrgent: (bytes: Uint8Array) => void
   /** Milliseconds, never decreasing. */
   now: () => number
-  /** The client's: what the target is told. */
+  /** The type reported to the target, for a client. */
   terminalType?: string
   windowSize?: WindowSize
 }
@@ -86,19 +86,19 @@ export class TelnetEndpoint {
     })
   }
 
-  /** Asks for what the role wants. */
+  /** Requests the options of the role. */
   start(): void {
     for (const { side, option } of this.#role.offers) {
       this.#answer(side, option, this.#states[side].get(option)!.ask(true))
     }
   }
 
-  /** Throws MalformedError: the connection cannot go on. */
+  /** Throws MalformedError: the connection cannot continue. */
   receive(chunk: Uint8Array): void {
     this.#decoder.feed(chunk)
   }
 
-  /** Data for the peer, as a terminal has it. */
+  /** Sends data in a terminal's form. */
   send(bytes: Uint8Array): void {
     const translated = this.isOn('ours', OPTION.BINARY) ? bytes : this.#outgoing.translate(bytes)
     if (translated.length > 0) this.#options.write(escapeData(translated))
@@ -108,7 +108,7 @@ export class TelnetEndpoint {
     this.#options.write(buildCommand(code))
   }
 
-  /** The Synch of RFC 854: the peer looks at once for what has come up to here. */
+  /** Sends the Synch of RFC 854: the peer handles the input up to here at once. */
   sendSynch(): void {
     this.#options.writeUrgent(buildCommand(COMMAND.DM))
   }
@@ -117,12 +117,12 @@ export class TelnetEndpoint {
     return this.#states[side].get(option)?.isOn === true
   }
 
-  /** This end has asked for the option, and the peer has not answered yet. */
+  /** True if this end has requested the option, and the peer has not replied yet. */
   isAsked(side: Side, option: number): boolean {
     return this.#states[side].get(option)?.isAsked === true
   }
 
-  /** The client's: the person's window has this size from now on. */
+  /** The new size of the user's window, for a client. */
   set windowSize(size: WindowSize) {
     this.#windowSize = size
     if (this.isOn('ours', OPTION.NAWS)) this.#tellWindowSize()
@@ -130,7 +130,7 @@ export class TelnetEndpoint {
 
   #data(bytes: Uint8Array): void {
     const { visitor, role } = this.#options
-    // A client's Return has every form in BINARY too: inetutils sends LF then, others what they always send.
+    // A client's Return has every form in BINARY too: inetutils sends LF then, others their usual form.
     const isRaw = role === 'client' && this.isOn('theirs', OPTION.BINARY)
     const translated = isRaw ? bytes : this.#incoming.translate(bytes)
     if (translated.length > 0) visitor.data(translated)

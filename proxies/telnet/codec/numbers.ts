@@ -1,6 +1,6 @@
-/** Telnet's numbers: commands (RFC 854, 855, 885, 1184), and the options that the bastion has something to say about. */
+/** Telnet's numbers: commands (RFC 854, 855, 885, 1184), and the options that the bastion handles. */
 
-/** They follow IAC. */
+/** Codes after IAC. */
 export const COMMAND = {
   EOF: 236,
   SUSP: 237,
@@ -44,7 +44,7 @@ export const OPTION = {
   TTYPE: 24,
   /** Negotiate About Window Size, RFC 1073 */
   NAWS: 31,
-  /** RFC 1184: always refused, for lines that the client edits cannot be recorded as they are typed. */
+  /** RFC 1184: always refused, because lines edited by the client cannot be recorded as they are typed. */
   LINEMODE: 34,
   /** RFC 1572 */
   NEW_ENVIRON: 39,

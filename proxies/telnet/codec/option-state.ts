@@ -1,27 +1,27 @@
 /**
- * One option in one direction by the Q method (RFC 1143 section 7), which never answers an answer, so that two peers
- * cannot make each other talk without end.
+ * One option in one direction by the Q method (RFC 1143 section 7). It never replies to a reply, so that two
+ * peers cannot negotiate without end.
  */
 
-/** What to send: the positive verb (WILL, DO), the negative one, or nothing. */
+/** The verb to send: the positive one (WILL, DO), the negative one, or none. */
 export type Answer = boolean | undefined
 
 export class OptionState {
-  /** `want-…`: asked for, not answered yet. */
+  /** `want-…`: requested, without a reply yet. */
   #state: 'no' | 'yes' | 'want-no' | 'want-yes' = 'no'
-  /** The opposite is to be asked for as soon as there is an answer (the RFC's queue). */
+  /** Set if the opposite is requested after the reply (the RFC's queue). */
   #isOpposite = false
 
   get isOn(): boolean {
     return this.#state === 'yes'
   }
 
-  /** Asked for, and not answered yet. */
+  /** Requested, without a reply yet. */
   get isAsked(): boolean {
     return this.#state === 'want-yes'
   }
 
-  /** The peer has sent its positive or negative verb about an option that it may switch on. */
+  /** Handles the peer's positive or negative verb for an option that it may switch on. */
   received(positive: boolean): Answer {
     const opposite = this.#isOpposite
     this.#isOpposite = false
@@ -36,7 +36,7 @@ export class OptionState {
         return false
       case 'want-no':
         if (!opposite || positive) {
-          // A positive answer to a negative verb is an error of the peer: it does what was wished for last.
+          // A positive reply to a negative verb is an error of the peer: the last request stands.
           this.#state = opposite ? 'yes' : 'no'
           return undefined
         }
@@ -52,7 +52,7 @@ export class OptionState {
     }
   }
 
-  /** This side wishes the option on or off. */
+  /** Requests the option on or off. */
   ask(on: boolean): Answer {
     switch (this.#state) {
       case 'no':

@@ -1,6 +1,6 @@
 /**
- * Ends of lines between Telnet's network virtual terminal (RFC 854, and RFC 1123 section 3.3.1) and what terminals
- * and programs send: there CR is a byte like others, on the network it is followed by LF or NUL.
+ * Converts line ends between Telnet's network virtual terminal (RFC 854, and RFC 1123 section 3.3.1) and
+ * terminals or programs: there CR is an ordinary byte, on the network LF or NUL follows it.
  */
 import { Buffer } from 'node:buffer'
 
@@ -8,13 +8,13 @@ const NUL = 0
 const LF = 10
 const CR = 13
 
-/** One direction of one connection: what comes next can depend on the last byte. */
+/** One direction of one connection: the result can depend on the last byte before. */
 export interface Translation {
-  /** Returns the same bytes where nothing has to be changed. */
+  /** Returns the same bytes if no change is needed. */
   translate(bytes: Uint8Array): Uint8Array
 }
 
-/** What a person types: CR LF, CR NUL, CR and LF are all the one key Return, which is CR on a terminal. */
+/** Typed input: CR LF, CR NUL, CR and LF all stand for the key Return, which is CR on a terminal. */
 export class TypedReturns implements Translation {
   #afterCr = false
 
@@ -33,7 +33,7 @@ export class TypedReturns implements Translation {
   }
 }
 
-/** What a target shows: CR NUL is a CR alone. */
+/** Output of a target: CR NUL is a CR alone. */
 export class ShownReturns implements Translation {
   #afterCr = false
 
@@ -53,7 +53,7 @@ export class ShownReturns implements Translation {
   }
 }
 
-/** To a person's client: what is not the end of a line (CR LF) is CR NUL. */
+/** Output to a user's client: a CR that ends no line (CR LF) is sent as CR NUL. */
 export class OutputReturns implements Translation {
   #afterCr = false
 
@@ -73,7 +73,7 @@ export class OutputReturns implements Translation {
   }
 }
 
-/** To a target: Return is CR NUL. Some gear takes CR LF for two Returns, none CR NUL. */
+/** Input to a target: Return is CR NUL. Some devices read CR LF as two Returns, none CR NUL. */
 export class KeyReturns implements Translation {
   translate(bytes: Uint8Array): Uint8Array {
     if (!bytes.includes(CR)) return bytes

@@ -1,4 +1,4 @@
-/** The subnegotiations that the bastion speaks: window size (RFC 1073), terminal type (1091), environment (1572). */
+/** The subnegotiations in use: window size (RFC 1073), terminal type (1091), environment (1572). */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { latin1 } from '../../bytes/text.ts'
@@ -12,7 +12,7 @@ const INFO = 2
 /** RFC 1091 section 4: at most 40 characters. */
 export const TERMINAL_TYPE_LIMIT = 40
 
-/** 0: unknown. */
+/** 0 if unknown. */
 export interface WindowSize {
   columns: number
   rows: number
@@ -31,8 +31,8 @@ export function buildWindowSize({ columns, rows }: WindowSize): Uint8Array {
 }
 
 /**
- * TTYPE IS: the name in lower case, as terminal databases have it; undefined when it is empty or no name. Some clients
- * send it in capital letters, as RFC 930 had it.
+ * Returns the name of TTYPE IS in lower case, as in terminal databases, or undefined if it is empty or
+ * invalid. Some clients send capital letters, as in RFC 930.
  */
 export function parseTerminalType(body: Uint8Array): string | undefined {
   if (body[0] !== IS) throw new MalformedError('telnet: a terminal type was expected, found something else')
@@ -42,14 +42,14 @@ export function parseTerminalType(body: Uint8Array): string | undefined {
 
 const TERMINAL_NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9+._-]{0,${TERMINAL_TYPE_LIMIT - 1}}$`)
 
-/** What asks for the terminal type. */
+/** The request for the terminal type. */
 export const TERMINAL_TYPE_SEND = Uint8Array.of(SEND)
 
 export function asksForTerminalType(body: Uint8Array): boolean {
   return body.length === 1 && body[0] === SEND
 }
 
-/** A name that is none is told as `unknown`, the name that RFC 1091 has for that. */
+/** Sends an invalid name as `unknown`, the name that RFC 1091 has for that. */
 export function buildTerminalType(name: string): Uint8Array {
   return Buffer.from(`\0${TERMINAL_NAME.test(name) ? name : 'unknown'}`, 'latin1')
 }
@@ -62,16 +62,16 @@ const USERVAR = 3
 
 export const VARIABLE_LIMIT = 64
 
-/** One character per byte; a variable without a value has none. */
+/** One character per byte; undefined if the variable has no value. */
 export interface Variable {
   name: string
   value: string | undefined
 }
 
-/** Asks for the well-known variable USER, and for nothing else. */
+/** Requests the well-known variable USER, and nothing else. */
 export const ENVIRONMENT_SEND_USER = Uint8Array.of(SEND, VAR, ...Buffer.from('USER', 'latin1'))
 
-/** NEW-ENVIRON IS and INFO. */
+/** Parses NEW-ENVIRON IS and INFO. */
 export function parseEnvironment(body: Uint8Array): Variable[] {
   if (body[0] !== IS && body[0] !== INFO) {
     throw new MalformedError('telnet: an environment was expected, found something else')
@@ -93,7 +93,7 @@ export function parseEnvironment(body: Uint8Array): Variable[] {
   return variables
 }
 
-/** Up to the next code; ESC takes the meaning from the byte after it. */
+/** Reads up to the next code; ESC makes the byte after it literal. */
 function readText(body: Uint8Array, from: number): [text: string, end: number] {
   const bytes: number[] = []
   for (let at = from; ; at++) {

@@ -1,4 +1,4 @@
-/** What a viewer sends (RFC 6143 section 7.5), as the bastion sends it to a target of its own accord. */
+/** Encodes messages of a viewer (RFC 6143 section 7.5) that the bastion itself sends to a target. */
 import { Buffer } from 'node:buffer'
 import { type Area, CLIENT_MESSAGE, QEMU_KEY } from './client-messages.ts'
 import { encodePixelFormat, type PixelFormat } from './pixel-format.ts'
@@ -8,7 +8,7 @@ export function encodeSetPixelFormat(format: PixelFormat): Buffer {
   return Buffer.concat([Buffer.of(CLIENT_MESSAGE.SET_PIXEL_FORMAT, 0, 0, 0), encodePixelFormat(format)])
 }
 
-/** In the order of preference. */
+/** `encodings`: in order of preference. */
 export function encodeSetEncodings(encodings: readonly number[]): Buffer {
   const bytes = Buffer.alloc(4 + 4 * encodings.length)
   bytes[0] = CLIENT_MESSAGE.SET_ENCODINGS
@@ -46,7 +46,7 @@ export function encodeKey(isDown: boolean, keysym: number): Buffer {
   return bytes
 }
 
-/** QEMU's: the key's place on the keyboard as well (XT scan code). */
+/** QEMU's key event, with the key's place on the keyboard (XT scan code). */
 export function encodeQemuKey(isDown: boolean, keysym: number, keycode: number): Buffer {
   const bytes = Buffer.alloc(12)
   bytes[0] = CLIENT_MESSAGE.QEMU
@@ -57,7 +57,7 @@ export function encodeQemuKey(isDown: boolean, keysym: number, keycode: number):
   return bytes
 }
 
-/** With the byte of more buttons, for servers that have said that they know it. */
+/** Encodes a pointer event with the byte of further buttons, for servers that have confirmed this extension. */
 export function encodeExtendedPointer(x: number, y: number, buttons: number): Buffer {
   return Buffer.concat([encodePointer(x, y, (buttons & 0x7f) | 0x80), Buffer.of((buttons >> 7) & 0xff)])
 }
@@ -72,14 +72,14 @@ export function encodePointer(x: number, y: number, buttons: number): Buffer {
   return bytes
 }
 
-/** Latin-1. */
+/** `text`: Latin-1. */
 export function encodeClientCutText(text: Uint8Array): Buffer {
   const head = Buffer.of(CLIENT_MESSAGE.CUT_TEXT, 0, 0, 0, 0, 0, 0, 0)
   head.writeUInt32BE(text.length, 4)
   return Buffer.concat([head, text])
 }
 
-/** Its length is negative. */
+/** Encodes an extended cut text, whose length is negative. */
 export function encodeExtendedClientCutText(flags: number, body: Uint8Array): Buffer {
   const head = Buffer.alloc(12)
   head[0] = CLIENT_MESSAGE.CUT_TEXT

@@ -1,4 +1,6 @@
-/** What a viewer sends after ClientInit (RFC 6143 section 7.5, and the community specification), as messages. */
+/**
+ * Parses the messages of a viewer after ClientInit (RFC 6143 section 7.5, and the community specification).
+ */
 import { MalformedError } from '../../bytes/malformed.ts'
 import { uint16At } from '../../bytes/uint16.ts'
 import { uint32At } from '../../bytes/uint32.ts'
@@ -20,7 +22,7 @@ export const CLIENT_MESSAGE = {
   QEMU: 255,
 } as const
 
-/** QEMU's messages are numbered again. */
+/** QEMU's messages have sub-types of their own. */
 export const QEMU_KEY = 0
 
 export interface Area {
@@ -34,32 +36,32 @@ export type ClientMessage =
   | { kind: 'set-pixel-format'; format: PixelFormat }
   | { kind: 'set-encodings'; encodings: number[] }
   | ({ kind: 'update-request'; isIncremental: boolean } & Area)
-  /** `keycode`: XT's, of QEMU's message. A viewer that knows no keysym sends 0 with it. */
+  /** `keycode`: the XT scan code of QEMU's message. A viewer without a keysym sends 0 for it. */
   | { kind: 'key'; isDown: boolean; keysym: number; keycode: number | undefined }
   /** `buttons`: bit 0 is the left one, 1 middle, 2 right, 3 to 6 the wheel, 7 back, 8 forward. */
   | { kind: 'pointer'; x: number; y: number; buttons: number }
   /** Latin-1. */
   | { kind: 'cut-text'; text: Uint8Array }
-  /** `body`: what follows the flags. */
+  /** `body`: the bytes after the flags. */
   | { kind: 'extended-cut-text'; flags: number; body: Uint8Array }
   | ({ kind: 'continuous-updates'; isEnabled: boolean } & Area)
   | { kind: 'fence'; flags: number; payload: Uint8Array }
   | { kind: 'set-desktop-size'; width: number; height: number; screens: Screen[] }
 
 export class ClientMessageReader {
-  /** Bit 7 of a PointerEvent says that another byte follows: viewer and server have both said that they know it. */
+  /** Bit 7 of a PointerEvent announces another byte: viewer and server have both confirmed the extension. */
   hasExtendedButtons = false
-  /** A negative length is that of an extended cut text: viewer and server have both said that they know it. */
+  /** A negative length marks an extended cut text: viewer and server have both confirmed the extension. */
   hasExtendedClipboard = false
   readonly #take: (message: ClientMessage, bytes: Uint8Array) => void
   readonly #pending = new PendingBytes()
 
-  /** `take`: each message with its very bytes, which are valid during the call only. */
+  /** `take` receives each message with its exact bytes, which are valid during the call only. */
   constructor(take: (message: ClientMessage, bytes: Uint8Array) => void) {
     this.#take = take
   }
 
-  /** Throws MalformedError, and whatever `take` throws; the stream cannot be followed after that. */
+  /** Throws MalformedError and errors of `take`; the stream cannot be read after that. */
   feed(chunk: Uint8Array): void {
     let at = 0
     while (at < chunk.length) {
@@ -78,7 +80,7 @@ export class ClientMessageReader {
     }
   }
 
-  /** Goes on with what is pending; returns where it has read to. */
+  /** Continues a pending message; returns where its bytes end. */
   #complete(chunk: Uint8Array, from: number): number {
     const pending = this.#pending
     let at = from
@@ -96,7 +98,10 @@ export class ClientMessageReader {
     return at
   }
 
-  /** Bytes of the message at `at`, or how many are needed to know it: then it is more than `available`, which is 1 at least. */
+  /**
+   * Returns the length of the message at `at`, or the number of bytes that decides it, which is then more
+   * than `available`. `available` is at least 1.
+   */
   #lengthOf(bytes: Uint8Array, at: number, available: number): number {
     switch (bytes[at]) {
       case CLIENT_MESSAGE.SET_PIXEL_FORMAT:
@@ -189,8 +194,8 @@ function areaAt(bytes: Uint8Array, at: number): Area {
 }
 
 /**
- * Of a ClientCutText or ServerCutText whose first 8 bytes are there: how many bytes follow them, without the flags of an
- * extended one. Throws MalformedError past the limit.
+ * Returns how many bytes follow the first 8 of a ClientCutText or ServerCutText, without the flags of an
+ * extended one. Throws MalformedError above the limit.
  */
 export function cutTextLength(
   bytes: Uint8Array,
@@ -212,7 +217,9 @@ export function cutTextLength(
   return { isExtended, body: length - 4 }
 }
 
-/** Of a ClientFence or ServerFence whose first 9 bytes are there: bytes of its payload. Throws MalformedError. */
+/**
+ * Returns the payload's length of a ClientFence or ServerFence from its first 9 bytes. Throws MalformedError.
+ */
 export function fenceLength(bytes: Uint8Array, at: number): number {
   const length = bytes[at + 8]!
   if (FENCE_PAYLOAD_LIMIT < length) {

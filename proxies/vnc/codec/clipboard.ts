@@ -1,4 +1,4 @@
-/** Extended clipboard (community specification): what the flags and the body of an extended cut text say. */
+/** Extended clipboard (community specification): the flags and the body of an extended cut text. */
 import { Buffer } from 'node:buffer'
 import { constants, deflateSync, inflateSync } from 'node:zlib'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -18,18 +18,18 @@ const FORMATS = 0xffff
 const ACTIONS = ACTION.REQUEST | ACTION.PEEK | ACTION.NOTIFY | ACTION.PROVIDE
 
 export type ClipboardMessage =
-  /** What the sender takes, and how many bytes of each format (lowest bit first) without having asked. */
+  /** The sender's capabilities, and the bytes of each format (lowest bit first) that it accepts unasked. */
   | { action: 'caps'; formats: number; actions: number; sizes: number[] }
   | { action: 'request' | 'peek' | 'notify'; formats: number }
   /** The data of each format's bit. Text is UTF-8 with CR LF and a zero byte at its end. */
   | { action: 'provide'; items: Map<number, Uint8Array> }
 
-/** Whether the flags say that data follows, which costs more to read than it costs to send. */
+/** Returns true if data follows the flags: reading it costs more than sending it. */
 export function isProvided(flags: number): boolean {
   return (flags & ACTION.CAPS) === 0 && (flags & ACTIONS) === ACTION.PROVIDE
 }
 
-/** `body`: what follows the flags. Throws MalformedError, also for data that inflates past its limit. */
+/** `body`: the bytes after the flags. Throws MalformedError, also if the inflated data exceeds its limit. */
 export function parseClipboard(flags: number, body: Uint8Array): ClipboardMessage {
   const formats = flags & FORMATS
   if (flags & ACTION.CAPS) {
@@ -60,7 +60,7 @@ export function parseClipboard(flags: number, body: Uint8Array): ClipboardMessag
 
 const ASKING = { request: ACTION.REQUEST, peek: ACTION.PEEK, notify: ACTION.NOTIFY } as const
 
-/** The flags and the body of an extended cut text. */
+/** Returns the flags and the body of an extended cut text. */
 export function encodeClipboard(message: ClipboardMessage): { flags: number; body: Buffer } {
   switch (message.action) {
     case 'caps':
@@ -87,8 +87,8 @@ function uint32(value: number): Buffer {
 }
 
 /**
- * The message with nothing but these formats (bits of `FORMAT`); undefined: nothing is left of it. That nothing is on the
- * clipboard (`notify` of no format) is something.
+ * Returns the message with these formats (bits of `FORMAT`) only, or undefined if nothing is left. A `notify`
+ * without formats stays: it reports an empty clipboard.
  */
 export function onlyFormats(message: ClipboardMessage, formats: number): ClipboardMessage | undefined {
   switch (message.action) {
@@ -107,14 +107,14 @@ export function onlyFormats(message: ClipboardMessage, formats: number): Clipboa
   }
 }
 
-/** The formats of a message (bits of `FORMAT`). */
+/** Returns the formats of a message (bits of `FORMAT`). */
 export function formatsOf(flags: number): number[] {
   return bits(flags & FORMATS)
 }
 
 function inflated(body: Uint8Array): Buffer {
   try {
-    // Senders flush the stream and do not end it.
+    // Senders flush the stream without ending it.
     return inflateSync(body, { maxOutputLength: CLIPBOARD_DATA_LIMIT, finishFlush: constants.Z_SYNC_FLUSH })
   } catch (error) {
     throw new MalformedError(
@@ -139,7 +139,7 @@ function readItems(formats: number, data: Buffer): Map<number, Uint8Array> {
   return items
 }
 
-/** The bits that are set, lowest first. */
+/** Returns the set bits, lowest first. */
 function bits(mask: number): number[] {
   const set: number[] = []
   for (let bit = 1; bit <= mask; bit <<= 1) if (mask & bit) set.push(bit)

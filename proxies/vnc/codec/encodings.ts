@@ -35,8 +35,8 @@ const PIXEL_ENCODINGS: ReadonlySet<number> = new Set([
 const KNOWN: ReadonlySet<number> = new Set(Object.values(ENCODING))
 
 /**
- * Ranges of wishes about quality and compression, which never come back as rectangles. Of those for a JPEG's quality
- * (-512 to -412 is 0 to 100) the lowest are left out: in such pictures nobody reads anything.
+ * Ranges of quality and compression levels, which are never encodings of rectangles. For JPEG quality (-512
+ * to -412 is 0 to 100) the lowest are left out: text in such pictures is illegible.
  */
 const LEVELS = [
   [-32, -23],
@@ -45,17 +45,19 @@ const LEVELS = [
   [-768, -763],
 ] as const
 
-/** Rectangles of it change pixels. */
+/** Returns true if its rectangles change pixels. */
 export function isPixelEncoding(encoding: number): boolean {
   return PIXEL_ENCODINGS.has(encoding)
 }
 
-/** What a viewer may ask for: what recordings are drawn from, and what changes nothing about rectangles. */
+/**
+ * Returns true if a viewer may request it: recordings can be drawn from it, or it does not affect rectangles.
+ */
 export function isPassed(encoding: number): boolean {
   return KNOWN.has(encoding) || LEVELS.some(([low, high]) => low <= encoding && encoding <= high)
 }
 
-/** For errors and describing: `tight`, `extended-desktop-size`, or the number. */
+/** Returns the name for errors and descriptions: `tight`, `extended-desktop-size`, or the number. */
 export function encodingName(encoding: number): string {
   const name = Object.entries(ENCODING).find(([, number]) => number === encoding)?.[0]
   return name ? name.toLowerCase().replaceAll('_', '-') : String(encoding)

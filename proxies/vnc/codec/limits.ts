@@ -1,14 +1,14 @@
-/** How much a VNC peer may name: whoever sends more is refused. */
+/** Bounds on the numbers in a VNC peer's messages: a peer that exceeds them is rejected. */
 import { MalformedError } from '../../bytes/malformed.ts'
 
-/** Pixels of a framebuffer's side, and of the whole: a screen of 7680 × 4320 fits. */
+/** Pixels of a framebuffer's side, and of its area: a screen of 7680 × 4320 fits. */
 export const FRAMEBUFFER_SIDE_LIMIT = 16_384
 export const FRAMEBUFFER_PIXEL_LIMIT = 2 ** 25
 
 /** Pixels of a cursor's side. */
 export const CURSOR_SIDE_LIMIT = 512
 
-/** Bytes of a cut text as it is sent, and of all that an extended one holds when it is inflated. */
+/** Bytes of a cut text on the wire, and of an extended one when inflated. */
 export const CUT_TEXT_LIMIT = 4 * 1024 * 1024
 export const CLIPBOARD_DATA_LIMIT = 8 * 1024 * 1024
 

@@ -1,11 +1,11 @@
-/** The begin of a message whose end has not come yet. */
+/** The beginning of a message that is incomplete. */
 import { Buffer } from 'node:buffer'
 
 const FIRST_SIZE = 64
-/** A buffer of more is given back after its message. */
+/** A larger buffer is freed after its message. */
 const KEPT_SIZE = 4096
 
-/** Grows by doubling, so that a peer who sends byte by byte costs no more than the bytes. */
+/** Grows by doubling, so that a peer that sends single bytes costs no more than its bytes. */
 export class PendingBytes {
   #buffer = Buffer.alloc(0)
   #length = 0
@@ -14,7 +14,7 @@ export class PendingBytes {
     return this.#length
   }
 
-  /** All of it: a view that `append` and `clear` end. */
+  /** Returns all bytes, as a view that is valid until `append` or `clear`. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length)
   }

@@ -1,4 +1,4 @@
-/** RFC 6143 section 7.4: how a pixel's bytes give its colour. */
+/** RFC 6143 section 7.4: the format of a pixel's bytes. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { uint16At } from '../../bytes/uint16.ts'
@@ -9,7 +9,7 @@ export interface PixelFormat {
   bitsPerPixel: 8 | 16 | 32
   depth: number
   isBigEndian: boolean
-  /** Else pixels are places in the colour map. */
+  /** If false, pixels are indices into the colour map. */
   isTrueColour: boolean
   redMax: number
   greenMax: number
@@ -19,7 +19,7 @@ export interface PixelFormat {
   blueShift: number
 }
 
-/** 32 bits little-endian, `0x00rrggbb`: what most viewers ask for. */
+/** 32 bits little-endian, `0x00rrggbb`: the format that most viewers request. */
 export const RGB888: PixelFormat = {
   bitsPerPixel: 32,
   depth: 24,
@@ -34,8 +34,9 @@ export const RGB888: PixelFormat = {
 }
 
 /**
- * The 16 bytes at `offset`; the caller has checked that they are there. Throws MalformedError, for formats too that
- * peers read differently: whoever draws a recording has to find the same lengths as the target.
+ * Parses the 16 bytes at `offset`, whose presence the caller has checked. Throws MalformedError, also for
+ * formats that peers interpret differently: a reader of the recording must find the same lengths as the
+ * target.
  */
 export function parsePixelFormat(bytes: Uint8Array, offset = 0): PixelFormat {
   const bitsPerPixel = bytes[offset]!
@@ -86,7 +87,7 @@ function partsOf(format: PixelFormat): Part[] {
 function checkColours(format: PixelFormat): void {
   let taken = 0
   for (const { name, max, shift } of partsOf(format)) {
-    // A maximum is 2^n - 1, so one more has no bit in common with it.
+    // A maximum is 2^n - 1, and has no bit in common with its successor.
     const width = 32 - Math.clz32(max)
     if (max === 0 || (max & (max + 1)) !== 0 || format.bitsPerPixel < shift + width) {
       throw new MalformedError(
@@ -101,7 +102,7 @@ function checkColours(format: PixelFormat): void {
     }
     taken |= mask
   }
-  // A TPIXEL of these has three bytes by the specification, and four by TigerVNC.
+  // A TPIXEL of these formats has three bytes by the specification, and four in TigerVNC.
   if (bytesPerTightPixel(format) === 3 && partsOf(format).some(({ shift }) => shift % 8 !== 0)) {
     throw new MalformedError(
       `vnc: colours of 8 bits in bytes of their own were expected, found shifts of ${partsOf(format).map(({ shift }) => shift)}`,
@@ -109,10 +110,10 @@ function checkColours(format: PixelFormat): void {
   }
 }
 
-/** Of each colour: with fewer shades much of what people read would have the colour of what is behind it. */
+/** The least maximum of each colour: with fewer shades most text would have the colour of its background. */
 const LEAST_MAX = 3
 
-/** What is shown in it can be read. */
+/** Returns true if text in this format is legible. */
 export function isReadable(format: PixelFormat): boolean {
   return !format.isTrueColour || partsOf(format).every(({ max }) => LEAST_MAX <= max)
 }
@@ -140,7 +141,10 @@ export function bytesPerPixel(format: PixelFormat): 1 | 2 | 4 {
   return (format.bitsPerPixel / 8) as 1 | 2 | 4
 }
 
-/** Of a TPIXEL (community specification, Tight Encoding): three bytes where a colour is 8 bits each of depth 24. */
+/**
+ * Returns the bytes of a TPIXEL (community specification, Tight Encoding): three if each colour has 8 bits at
+ * depth 24.
+ */
 export function bytesPerTightPixel(format: PixelFormat): 1 | 2 | 3 | 4 {
   const { redMax, greenMax, blueMax } = format
   const isPacked =
@@ -153,7 +157,10 @@ export function bytesPerTightPixel(format: PixelFormat): 1 | 2 | 3 | 4 {
   return isPacked ? 3 : bytesPerPixel(format)
 }
 
-/** Of a CPIXEL (RFC 6143 section 7.7.5): three bytes where the colours leave one end of the four free. */
+/**
+ * Returns the bytes of a CPIXEL (RFC 6143 section 7.7.5): three if the colours leave one end of the four
+ * free.
+ */
 export function bytesPerCompactPixel(format: PixelFormat): 1 | 2 | 3 | 4 {
   if (!format.isTrueColour || format.bitsPerPixel !== 32 || 24 < format.depth) return bytesPerPixel(format)
   const mask = partsOf(format).reduce((bits, { max, shift }) => bits | (max << shift), 0)

@@ -1,7 +1,7 @@
-/** Colours as the bytes of a viewer's pixels. */
+/** Converts colours to the bytes of a viewer's pixels. */
 import { bytesPerPixel, type PixelFormat } from './pixel-format.ts'
 
-/** The nearest that a true-colour format has; each part has 8 bits. */
+/** Returns the nearest colour of a true-colour format; each part has 8 bits. */
 export function pixelOf(
   { redMax, greenMax, blueMax, redShift, greenShift, blueShift }: PixelFormat,
   red: number,
@@ -20,7 +20,7 @@ function scaled(part: number, max: number): number {
   return Math.floor((part * max + 127) / 255)
 }
 
-/** Puts a pixel there, and returns the place after it. */
+/** Writes a pixel at `at`, and returns the place after it. */
 export function putPixel(to: Uint8Array, at: number, pixel: number, format: PixelFormat): number {
   const size = bytesPerPixel(format)
   for (let byte = 0; byte < size; byte++) {

@@ -1,4 +1,7 @@
-/** Rectangles that change no pixels (RFC 6143 section 7.8, and the community specification): lengths, and what they say. */
+/**
+ * Rectangles that change no pixels (RFC 6143 section 7.8, and the community specification): their lengths and
+ * contents.
+ */
 import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText } from '../../bytes/text.ts'
 import { uint32At } from '../../bytes/uint32.ts'
@@ -8,10 +11,10 @@ import { bytesPerPixel, type PixelFormat } from './pixel-format.ts'
 import type { RectangleBody } from './rectangle-body.ts'
 import { SCREEN_BYTES } from './screens.ts'
 
-/** A rectangle's data begins behind so many bytes. */
+/** Bytes of a rectangle before its data. */
 export const RECTANGLE_HEAD = 12
 
-/** What reads the length of its data. Throws MalformedError for an encoding that is none of these. */
+/** Returns the reader of the data's length. Throws MalformedError for any other encoding. */
 export function pseudoBody(
   encoding: number,
   width: number,
@@ -44,7 +47,7 @@ export function pseudoBody(
   }
 }
 
-/** So many bytes, or four that tell how many follow them. */
+/** A fixed number of bytes, or four that hold the number of bytes after them. */
 class CountedBody implements RectangleBody {
   skip: number
   need: number
@@ -73,7 +76,7 @@ function checkCursor(width: number, height: number): void {
   )
 }
 
-/** The specification allows any encoding; the servers that send such cursors send them raw. */
+/** The specification allows any encoding; the servers with such cursors send them raw. */
 function alphaCursorBytes(encoding: number, width: number, height: number): number {
   if (encoding === ENCODING.RAW) return 4 * width * height
   throw new MalformedError(`vnc: a raw cursor with alpha was expected, found ${encodingName(encoding)}`)
@@ -86,12 +89,15 @@ function checkedNameLength(length: number): number {
   )
 }
 
-/** Whether an ExtendedDesktopSize changes the size: it may also be the answer that a viewer's wish was refused. */
+/**
+ * Returns true if an ExtendedDesktopSize changes the size: it may also report that a viewer's request was
+ * refused.
+ */
 export function changesSize({ x: reason, y: status }: { x: number; y: number }): boolean {
   return reason !== 1 || status === 0
 }
 
-/** The name in a whole DesktopName rectangle: it may hold anything. */
+/** Returns the name in a complete DesktopName rectangle; it may contain any characters. */
 export function parseDesktopName(rectangle: Uint8Array): string {
   return displayText(rectangle.subarray(RECTANGLE_HEAD + 4))
 }

@@ -1,6 +1,6 @@
 /**
- * Where a rectangle's data ends: only the lengths in it are read. Nothing is inflated and no pixel looked at, so what is
- * compressed may still be anything.
+ * Finds the end of a rectangle's data by the lengths in it. Nothing is inflated and no pixel is checked, so
+ * compressed data may contain anything.
  */
 import { MalformedError } from '../../bytes/malformed.ts'
 import { uint16At } from '../../bytes/uint16.ts'
@@ -9,18 +9,18 @@ import type { Area } from './client-messages.ts'
 import { ENCODING, encodingName } from './encodings.ts'
 import { bytesPerPixel, bytesPerTightPixel, type PixelFormat } from './pixel-format.ts'
 
-/** So much more than its pixels may a rectangle's compressed data be: `2 × pixels + ALLOWANCE` bytes. */
+/** A rectangle's compressed data may have up to `2 × pixels + ALLOWANCE` bytes. */
 const COMPRESSED_ALLOWANCE = 1024
 
-/** How data goes on: `skip` bytes of it, then `need` that tell more. Neither: this is its end. */
+/** The rest of the data: `skip` bytes, then `need` bytes that decide what follows. Both 0 at the end. */
 export interface RectangleBody {
   skip: number
   need: number
-  /** Reads the `need` bytes at `at` and sets both anew. Throws MalformedError. */
+  /** Reads the `need` bytes at `at` and updates both numbers. Throws MalformedError. */
   step(bytes: Uint8Array, at: number): void
 }
 
-/** The framebuffer's size is that at this rectangle. */
+/** `framebuffer`: its size at this rectangle. */
 export function rectangleBody(
   encoding: number,
   area: Area,
@@ -47,7 +47,7 @@ export function rectangleBody(
   }
 }
 
-/** So many bytes. */
+/** A fixed number of bytes. */
 export class FixedBody implements RectangleBody {
   skip: number
   readonly need = 0
@@ -112,7 +112,9 @@ class RreBody implements RectangleBody {
   }
 }
 
-/** A length of four bytes, and so many: RFC 6143 section 7.7.6, and the community specification's zlib. */
+/**
+ * A length of four bytes, and as many bytes: RFC 6143 section 7.7.6, and the community specification's zlib.
+ */
 class CompressedBody implements RectangleBody {
   skip = 0
   need = 4
@@ -128,7 +130,7 @@ class CompressedBody implements RectangleBody {
   }
 }
 
-/** Of `size` bytes of pixels, compressed. */
+/** Checks the compressed length of `size` bytes of pixels. */
 function checkedLength(length: number, size: number): number {
   const limit = 2 * size + COMPRESSED_ALLOWANCE
   if (limit < length) {
@@ -152,7 +154,7 @@ class HextileBody implements RectangleBody {
   readonly #pixelBytes: number
   #x = 0
   #y = 0
-  /** Of the tile whose number of subrectangles comes next. */
+  /** Bytes of the tile whose number of subrectangles follows. */
   #countedBytes = 0
 
   constructor({ width, height }: Area, pixelBytes: number) {
@@ -200,7 +202,7 @@ class HextileBody implements RectangleBody {
 /** Community specification, Tight Encoding: the upper half of the first byte. */
 const TIGHT = { FILTER: 4, FILL: 8, JPEG: 9 } as const
 const FILTER = { COPY: 0, PALETTE: 1, GRADIENT: 2 } as const
-/** Less than so many bytes are not compressed. */
+/** Pixels of fewer bytes are not compressed. */
 const TIGHT_MIN_COMPRESSED = 12
 
 type TightState = 'control' | 'filter' | 'palette' | 'length'
@@ -211,7 +213,7 @@ class TightBody implements RectangleBody {
   readonly #area: Area
   readonly #format: PixelFormat
   #state: TightState = 'control'
-  /** Of the pixels after the filter, before they are compressed. */
+  /** Bytes of the filtered pixels, before their compression. */
   #size = 0
   #length = 0
   #lengthBytes = 0
@@ -269,14 +271,14 @@ class TightBody implements RectangleBody {
     this.skip += colours * bytesPerTightPixel(this.#format)
   }
 
-  /** Filtered pixels of so many bytes each come next, or of `size` bytes in all. */
+  /** Expects filtered pixels of `each` bytes, or of `size` bytes in all. */
   #pixels(each: number, size = this.#area.width * this.#area.height * each): void {
     this.#size = size
     if (size < TIGHT_MIN_COMPRESSED) this.#end(size)
     else this.#state = 'length'
   }
 
-  /** 7 bits, 7 bits, and 8: the lowest come first. */
+  /** Reads a length of 7 bits, 7 bits, and 8, the lowest first. */
   #lengthByte(byte: number): void {
     const isLast = this.#lengthBytes === 2
     this.#length |= (isLast ? byte : byte & 0x7f) << (7 * this.#lengthBytes)

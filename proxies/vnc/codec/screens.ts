@@ -14,7 +14,7 @@ export interface Screen {
   flags: number
 }
 
-/** All from `offset` to the end, which is a whole number of them. */
+/** Parses the bytes from `offset` to the end, which are a whole number of screens. */
 export function parseScreens(bytes: Uint8Array, offset: number): Screen[] {
   const screens: Screen[] = []
   for (let at = offset; at < bytes.length; at += SCREEN_BYTES) {

@@ -1,4 +1,4 @@
-/** What a server sends (RFC 6143 section 7.6), as the bastion sends it to a viewer of its own accord. */
+/** Encodes messages of a server (RFC 6143 section 7.6) that the bastion itself sends to a viewer. */
 import { Buffer } from 'node:buffer'
 import { encodeExtendedClientCutText } from './client-encoder.ts'
 import type { Area } from './client-messages.ts'
@@ -15,14 +15,14 @@ export const SERVER_MESSAGE = {
   FENCE: 248,
 } as const
 
-/** A FramebufferUpdate's begin: so many rectangles follow. */
+/** Encodes the beginning of a FramebufferUpdate of so many rectangles. */
 export function encodeUpdateHeader(rectangles: number): Buffer {
   const bytes = Buffer.of(SERVER_MESSAGE.UPDATE, 0, 0, 0)
   bytes.writeUInt16BE(rectangles, 2)
   return bytes
 }
 
-/** A rectangle's 12 bytes before its data. */
+/** Encodes a rectangle's 12 bytes before its data. */
 export function encodeRectangleHeader({ x, y, width, height }: Area, encoding: number): Buffer {
   const bytes = Buffer.alloc(12)
   bytes.writeUInt16BE(x, 0)
@@ -33,12 +33,15 @@ export function encodeRectangleHeader({ x, y, width, height }: Area, encoding: n
   return bytes
 }
 
-/** A rectangle. */
+/** Encodes a rectangle. */
 export function encodeDesktopSize(width: number, height: number): Buffer {
   return encodeRectangleHeader({ x: 0, y: 0, width, height }, ENCODING.DESKTOP_SIZE)
 }
 
-/** A rectangle: `reason` 0 is the server's, 1 this viewer's, 2 another's wish; `status` 0 is success. */
+/**
+ * Encodes a rectangle. `reason`: 0 for the server, 1 for this viewer, 2 for another one; `status`: 0 for
+ * success.
+ */
 export function encodeExtendedDesktopSize(
   reason: number,
   status: number,
@@ -53,7 +56,7 @@ export function encodeExtendedDesktopSize(
   ])
 }
 
-/** A rectangle. A name that is too long is cut. */
+/** Encodes a rectangle, and cuts a name that is too long. */
 export function encodeDesktopName(name: string): Buffer {
   const text = Buffer.from(name, 'utf8').subarray(0, NAME_LIMIT)
   const head = encodeRectangleHeader({ x: 0, y: 0, width: 0, height: 0 }, ENCODING.DESKTOP_NAME)
@@ -66,7 +69,7 @@ export function encodeBell(): Buffer {
   return Buffer.of(SERVER_MESSAGE.BELL)
 }
 
-/** Each of a colour's parts has 16 bits. */
+/** Each part of a colour has 16 bits. */
 export function encodeColourMap(
   first: number,
   colours: readonly { red: number; green: number; blue: number }[],
@@ -83,7 +86,7 @@ export function encodeColourMap(
   return bytes
 }
 
-/** As the viewer's, of the server's type. */
+/** Encodes the viewer's message with the server's type. */
 export function encodeExtendedServerCutText(flags: number, body: Uint8Array): Buffer {
   const message = encodeExtendedClientCutText(flags, body)
   message[0] = SERVER_MESSAGE.CUT_TEXT

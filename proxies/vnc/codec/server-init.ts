@@ -1,4 +1,4 @@
-/** RFC 6143 section 7.3.2: the first that a server says of its desktop. */
+/** RFC 6143 section 7.3.2: a server's first message about its desktop. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText } from '../../bytes/text.ts'
@@ -11,7 +11,7 @@ export interface ServerInit {
   width: number
   height: number
   format: PixelFormat
-  /** As the server says it: it may hold anything. */
+  /** As sent by the server; it may contain any characters. */
   name: string
 }
 
@@ -19,7 +19,10 @@ const FORMAT_AT = 4
 const NAME_LENGTH_AT = FORMAT_AT + PIXEL_FORMAT_BYTES
 const NAME_AT = NAME_LENGTH_AT + 4
 
-/** What the first bytes say, and how many they are; undefined: it has not come whole. Throws MalformedError. */
+/**
+ * Returns the ServerInit at the beginning, and its length, or undefined while it is incomplete. Throws
+ * MalformedError.
+ */
 export function parseServerInit(bytes: Uint8Array): { init: ServerInit; length: number } | undefined {
   if (bytes.length < NAME_AT) return undefined
   const width = uint16At(bytes, 0)
@@ -37,7 +40,7 @@ export function parseServerInit(bytes: Uint8Array): { init: ServerInit; length: 
   return { init: { width, height, format, name: displayText(bytes.subarray(NAME_AT, length)) }, length }
 }
 
-/** A name that is too long is cut. */
+/** Cuts a name that is too long. */
 export function encodeServerInit({ width, height, format, name }: ServerInit): Buffer {
   const text = Buffer.from(name, 'utf8').subarray(0, NAME_LIMIT)
   const head = Buffer.alloc(NAME_AT)

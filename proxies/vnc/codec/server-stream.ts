@@ -1,6 +1,6 @@
 /**
- * Cuts what a server sends after ServerInit (RFC 6143 section 7.6, and the community specification) into messages and
- * rectangles by the lengths in it: the very bytes go on as views.
+ * Splits the bytes of a server after ServerInit (RFC 6143 section 7.6, and the community specification) into
+ * messages and rectangles by the lengths in them: the exact bytes are forwarded as views.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -17,7 +17,7 @@ import { SERVER_MESSAGE } from './server-encoder.ts'
 
 export interface Rectangle {
   kind: 'rectangle'
-  /** Of a cursor its hot spot, of a changed desktop size the reason (`x`) and the status (`y`). */
+  /** For a cursor the hot spot, for an ExtendedDesktopSize the reason (`x`) and the status (`y`). */
   x: number
   y: number
   width: number
@@ -26,29 +26,31 @@ export interface Rectangle {
 }
 
 export type ServerUnit =
-  /** The 4 bytes of a FramebufferUpdate; 65535 rectangles: there may be fewer, and a LastRect after them. */
+  /**
+   * The 4 bytes of a FramebufferUpdate. With 65535 rectangles there may be fewer, and a LastRect after them.
+   */
   | { kind: 'update'; rectangles: number }
-  /** Its 12 bytes and its data. */
+  /** The 12 bytes and the data of a rectangle. */
   | Rectangle
   | { kind: 'colour-map'; first: number; count: number }
   | { kind: 'bell' }
-  /** Latin-1; the text stands behind 8 bytes. */
+  /** Latin-1 text, after 8 bytes. */
   | { kind: 'cut-text'; length: number }
-  /** What the flags say stands behind 12 bytes. */
+  /** The data that the flags announce, after 12 bytes. */
   | { kind: 'extended-cut-text'; flags: number }
   | { kind: 'end-of-continuous-updates' }
-  /** The payload stands behind 9 bytes. */
+  /** The payload, after 9 bytes. */
   | { kind: 'fence'; flags: number }
 
 export interface ServerVisitor {
-  /** A unit begins: what its first bytes say. */
+  /** Called at the beginning of a unit. */
   begin(unit: ServerUnit): void
   /**
-   * All of the unit's bytes in order, from the first one on: views, valid during the call. What is not a rectangle of
-   * pixels comes in one piece.
+   * Receives all bytes of a unit in order, from the first one on: views, valid during the call. Any unit but
+   * a rectangle of pixels comes in one piece.
    */
   bytes(piece: Uint8Array, isEnd: boolean): void
-  /** The last rectangle of an update has ended. */
+  /** Called after the last rectangle of an update. */
   updateEnd(): void
 }
 
@@ -59,19 +61,19 @@ export class ServerStream {
   #height: number
   #format: PixelFormat
   #nextFormat: PixelFormat
-  /** Of the update that is under way, the one being read included. */
+  /** Rectangles left in the current update, with the one being read. */
   #rectangles = 0
 
-  /** The begin of a unit, or of what its body needs, where a chunk ended in it. */
+  /** The beginning of a unit, or of bytes that its body needs, split by the end of a chunk. */
   readonly #head = Buffer.alloc(RECTANGLE_HEAD)
   #headLength = 0
-  /** Of the unit being read. */
+  /** The unit being read. */
   #unit: ServerUnit = { kind: 'bell' }
   /** Undefined between two units. */
   #body: RectangleBody | undefined
-  /** The unit goes to the visitor in one piece. */
+  /** Set if the visitor gets the unit in one piece. */
   #isWhole = true
-  /** Where in the chunk the unit's bytes begin that the visitor has not got. */
+  /** Where in the chunk the unit's unreported bytes begin. */
   #untold = 0
   readonly #pending = new PendingBytes()
 
@@ -84,7 +86,7 @@ export class ServerStream {
     this.#visitor = visitor
   }
 
-  /** Of the framebuffer, as the server has changed it last. */
+  /** The framebuffer's width, as last changed by the server. */
   get width(): number {
     return this.#width
   }
@@ -93,22 +95,22 @@ export class ServerStream {
     return this.#height
   }
 
-  /** An update has begun and has not ended. */
+  /** True from the beginning of an update to its end. */
   get isInUpdate(): boolean {
     return this.#rectangles > 0
   }
 
-  /** From the next update on pixels have this format. */
+  /** Changes the format of pixels from the next update on. */
   setPixelFormat(format: PixelFormat): void {
     this.#nextFormat = format
   }
 
-  /** From now on these may come, too: what was asked for before may still be under way. */
+  /** Allows these encodings from now on, in addition: rectangles of earlier requests may still arrive. */
   ask(encodings: Iterable<number>): void {
     for (const encoding of encodings) this.#asked.add(encoding)
   }
 
-  /** Throws MalformedError, and whatever the visitor throws; the stream cannot be followed after that. */
+  /** Throws MalformedError and errors of the visitor; the stream cannot be read after that. */
   feed(chunk: Uint8Array): void {
     let at = 0
     this.#untold = 0
@@ -116,7 +118,7 @@ export class ServerStream {
       at = this.#body ? this.#readBody(chunk, at, this.#body) : this.#readHead(chunk, at)
   }
 
-  /** Reads the begin of a unit; returns where what follows begins. */
+  /** Reads the beginning of a unit; returns where the bytes after it begin. */
   #readHead(chunk: Uint8Array, from: number): number {
     const held = this.#headLength
     const available = held + chunk.length - from
@@ -138,12 +140,15 @@ export class ServerStream {
     const end = from + length - held
     if (body.skip > 0 || body.need > 0) this.#body = body
     else this.#end(chunk, end)
-    // Where the chunk ends here, nobody else tells these bytes.
+    // The chunk ends here, so the body does not report these bytes.
     if (this.#body && end === chunk.length) this.#tell(chunk, from, end, false)
     return end
   }
 
-  /** Bytes of a message before what its length tells, or how many it takes to know: then more than are available. */
+  /**
+   * Returns the bytes of a message before the part that its length counts, or the number of bytes that
+   * decides that, which is then more than `available`.
+   */
   #messageHead(bytes: Uint8Array, at: number, available: number): number {
     switch (bytes[at]) {
       case SERVER_MESSAGE.UPDATE:
@@ -235,7 +240,7 @@ export class ServerStream {
     )
   }
 
-  /** Reads on in a unit's body; returns where what follows begins. */
+  /** Continues a unit's body; returns where the bytes after it begin. */
   #readBody(chunk: Uint8Array, from: number, body: RectangleBody): number {
     let at = from
     while (true) {

@@ -1,8 +1,8 @@
-/** A drawn desktop's colours as numbers of a viewer's pixel format. */
+/** Converts a drawn desktop's colours to a viewer's pixel format. */
 import type { PixelFormat } from '../codec/pixel-format.ts'
 import { pixelOf } from '../codec/pixels.ts'
 
-/** What a viewer with a colour map is given: eight reds, eight greens, four blues. */
+/** The colours of a viewer with a colour map: eight reds, eight greens, four blues. */
 const MAPPED: Pick<PixelFormat, 'redMax' | 'greenMax' | 'blueMax' | 'redShift' | 'greenShift' | 'blueShift'> =
   {
     redMax: 7,
@@ -13,7 +13,7 @@ const MAPPED: Pick<PixelFormat, 'redMax' | 'greenMax' | 'blueMax' | 'redShift' |
     blueShift: 0,
   }
 
-/** The colours of places 0 to 255, with 16 bits each. */
+/** The colours of the indices 0 to 255, with 16 bits each. */
 export const COLOUR_MAP: readonly { red: number; green: number; blue: number }[] = Array.from(
   { length: 256 },
   (_, place) => {
@@ -23,7 +23,7 @@ export const COLOUR_MAP: readonly { red: number; green: number; blue: number }[]
 )
 
 export class Colours {
-  /** Each part's share of a pixel. */
+  /** The share of each colour part in a pixel. */
   readonly #red: Uint32Array
   readonly #green: Uint32Array
   readonly #blue: Uint32Array
@@ -37,7 +37,7 @@ export class Colours {
     this.#blue = table((part) => pixelOf(parts, 0, 0, part))
   }
 
-  /** 0xAABBGGRR to a number of the format. */
+  /** Converts 0xAABBGGRR to a pixel of the format. */
   of(colour: number): number {
     return (
       this.#red[colour & 0xff]! | this.#green[(colour >>> 8) & 0xff]! | this.#blue[(colour >>> 16) & 0xff]!

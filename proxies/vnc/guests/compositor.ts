@@ -1,4 +1,6 @@
-/** The desktop of a session as its guests see it: drawn from what is recorded, with the pointers of those who work. */
+/**
+ * Draws a session's desktop for its guests: from the recorded frames, with the pointers of the active users.
+ */
 import { FRAME, type Frame } from '../../../recordings/container/frames.ts'
 import { parsePointer } from '../../../recordings/decode/graphics/events.ts'
 import type { Framebuffer } from '../../../recordings/decode/graphics/framebuffer.ts'
@@ -10,12 +12,12 @@ import { GuestView, pixelsOf } from './view.ts'
 
 /** Milliseconds between two updates of one guest. */
 export const UPDATE_INTERVAL_MS = 40
-/** Around the place that it points to, a pointer's picture lies in a square of twice this: of larger ones a part is drawn late. */
+/** A pointer's picture lies within this distance of its hot spot; larger pictures are partly drawn late. */
 const POINTER_REACH = 64
 
 export interface GuestCompositorOptions {
   post: (message: FromThread) => void
-  /** Calls it once after that time. */
+  /** Calls `call` once, after that time. */
   after: (milliseconds: number, call: () => void) => void
   /** Milliseconds of a clock that never goes back. */
   now: () => number
@@ -82,7 +84,7 @@ export class GuestCompositor {
     if (known) change(known.view)
   }
 
-  /** Until all of it has come anew, what was seen last stays. */
+  /** Starts anew; a last picture of the same size stays until it is drawn over. */
   #begin(size: { width: number; height: number }): void {
     const last = this.#painter?.framebuffer
     try {
@@ -134,7 +136,7 @@ export class GuestCompositor {
     this.#options.post({ kind: 'stopped', reason: error.message })
   }
 
-  /** Sends to each guest what is due now, and comes back for the others. */
+  /** Sends each guest the update that is due now, and schedules the others. */
   #flush(): void {
     const painter = this.#painter
     if (!painter) return

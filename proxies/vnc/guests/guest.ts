@@ -1,4 +1,4 @@
-/** One guest in a session: what their viewer asks for, and what they may do. */
+/** One guest in a session: the viewer's requests and the guest's rights. */
 import type { Size } from '../../../recordings/decode/graphics/rectangle.ts'
 import type { Area, ClientMessage } from '../codec/client-messages.ts'
 import type { PixelFormat } from '../codec/pixel-format.ts'
@@ -9,9 +9,9 @@ export type GuestMode = 'view' | 'control'
 
 export type InputMessage = Extract<ClientMessage, { kind: 'key' | 'pointer' }>
 
-/** The guest as the gate has let them in. */
+/** The guest, as admitted by the gate. */
 export interface Invited {
-  /** Of the invitation. */
+  /** The invitation's id. */
   invitation: string
   name: string
   mode: GuestMode
@@ -24,31 +24,31 @@ export interface GuestOptions extends Invited {
   state: ViewerState
   post: (message: ToThread) => void
   input: (participant: number, message: InputMessage) => void
-  /** They have to leave, for this reason. */
+  /** Called when the guest has to leave, with the reason. */
   onOut: (viewer: GuestViewer, reason: string) => void
 }
 
-/** What a guest's viewer was told last. */
+/** The state of a guest's viewer. */
 export interface GuestViewer {
   size: Size
   format: PixelFormat
   encodings: readonly number[]
 }
 
-/** Keys that a guest may hold at once. */
+/** Keys that a guest may hold at the same time. */
 const MAX_HELD = 32
 
 export class Guest {
   readonly #options: GuestOptions
   #mode: GuestMode
   #viewer: GuestViewer
-  /** Of its format and encodings, what the thread has not been told: that waits for the next request. */
+  /** Changes of format and encodings not sent to the thread yet: they wait for the next request. */
   #changes: { format?: PixelFormat; encodings?: readonly number[] } = {}
-  /** What the thread was asked for, and has not answered. */
+  /** The request that the thread has not answered. */
   #asked: 'nothing' | 'change' | 'everything' = 'nothing'
-  /** Asked for while the stream took nothing more, or before the last answer. */
+  /** A request made while the stream was congested, or before the last update. */
   #request: { isIncremental: boolean; area: Area } | undefined
-  /** Pressed, and not released. */
+  /** Keys pressed and not released. */
   readonly #keys = new Set<number>()
   #pointer = { x: 0, y: 0, buttons: 0 }
 
@@ -83,7 +83,7 @@ export class Guest {
     this.#mode = mode
   }
 
-  /** A message of their viewer. */
+  /** Handles a message of the viewer. */
   message(message: ClientMessage): void {
     switch (message.kind) {
       case 'set-pixel-format':
@@ -102,12 +102,12 @@ export class Guest {
         if (this.#mode === 'control') this.#input(message)
         return
       default:
-        // Guests have no clipboard, and nothing else that the bastion has offered.
+        // Guests have no clipboard and no extensions.
         return
     }
   }
 
-  /** An update that was drawn for them. */
+  /** Sends an update that the thread has drawn. */
   update(bytes: Uint8Array, size: Size): void {
     this.#viewer.size = size
     this.#asked = 'nothing'
@@ -115,14 +115,14 @@ export class Guest {
     this.drained()
   }
 
-  /** The stream takes more again. */
+  /** Called when the stream accepts data again. */
   drained(): void {
     const request = this.#request
     this.#request = undefined
     if (request) this.#ask(request)
   }
 
-  /** What they hold is let go of. */
+  /** Releases the keys and buttons that the guest holds. */
   release(): void {
     const { input, participant } = this.#options
     for (const keysym of this.#keys) {
@@ -134,12 +134,12 @@ export class Guest {
     input(participant, { kind: 'pointer', ...this.#pointer })
   }
 
-  /** They leave, and read why. */
+  /** Removes the guest, with a reason to show. */
   out(reason: string): void {
     this.#options.onOut(this.#viewer, reason)
   }
 
-  /** However often their viewer asks, the thread has at most two requests before it. */
+  /** Keeps at most two requests before the thread, however many the viewer sends. */
   #ask(request: { isIncremental: boolean; area: Area }): void {
     const { stream, post, participant: guest } = this.#options
     const isNew = this.#asked === 'nothing' || (this.#asked === 'change' && !request.isIncremental)
@@ -152,7 +152,7 @@ export class Guest {
       this.#asked = request.isIncremental ? 'change' : 'everything'
       return
     }
-    // Of several the last one counts, and whether any of them wants everything.
+    // Joins the requests: the last area counts, and any request for everything.
     const isIncremental = request.isIncremental && this.#request?.isIncremental !== false
     this.#request = { ...request, isIncremental }
   }

@@ -1,4 +1,4 @@
-/** A session as a place that guests may come to: who is in, what they may do, and the thread that draws for them. */
+/** A session that guests may join: its guests, their rights, and the thread that draws for them. */
 import type { Participant } from '../../../recordings/container/frames.ts'
 import type { Size } from '../../../recordings/decode/graphics/rectangle.ts'
 import { programBeside, Thread } from '../../../src/threads/thread.ts'
@@ -7,23 +7,23 @@ import { Guest, type GuestOptions, type InputMessage, type Invited } from './gue
 import type { FromThread, ToThread } from './messages.ts'
 import type { GraphicsTap } from './tap.ts'
 
-/** Guests of a session at a time. */
+/** Guests of a session at the same time. */
 export const MAX_GUESTS = 8
 
-/** Invitations whose guest is not in and of which something was said. */
+/** Invitations with an early change, whose guest has not joined. */
 const MAX_EARLY = 64
 
-/** The session's own relay. */
+/** The relay of the session. */
 export interface SharedDesktop {
   readonly size: Size
   readonly isRecorded: boolean
-  /** Its name without who is in. */
+  /** The name of the desktop, without its guests. */
   readonly name: string
-  /** What comes from the target goes to the thread as well, until `unshare`. */
+  /** Sends the target's graphics to the thread as well, until `unshare`. */
   share(post: (message: ToThread) => void): GraphicsTap
   unshare(): void
   input(participant: number, message: InputMessage): void
-  /** Shows the session's user the name, with who is in. */
+  /** Shows the session's user the name, with the guests. */
   rename(name: string): void
   record(entry: Participant): void
 }
@@ -34,9 +34,9 @@ export class SharedSession {
   #count = 0
   #thread: Thread<ToThread, FromThread> | undefined
   #tap: GraphicsTap | undefined
-  /** What was said of those who are not in yet: the newest. */
+  /** Changes for guests that have not joined yet: the latest of each. */
   readonly #early = new Map<string, GuestChange>()
-  /** The session has ended. */
+  /** Set when the session has ended. */
   #isClosed = false
 
   constructor(desktop: SharedDesktop) {
@@ -55,7 +55,7 @@ export class SharedSession {
     return this.#desktop.name
   }
 
-  /** Why nobody can come in now; undefined: somebody can. */
+  /** Returns why no guest can join now, or undefined if one can. */
   get refusal(): string | undefined {
     if (this.#isClosed) return 'the session has ended'
     return this.#guests.size < MAX_GUESTS
@@ -63,7 +63,9 @@ export class SharedSession {
       : `there are ${MAX_GUESTS} guests in the session already`
   }
 
-  /** They are in: `refusal` has been asked. Calls `onOut` at once where they are to leave already. */
+  /**
+   * Adds a guest; the caller has checked `refusal`. Calls `onOut` at once if the guest was removed already.
+   */
   join(options: Invited & Pick<GuestOptions, 'stream' | 'state' | 'onOut'>): Guest {
     const participant = ++this.#count
     this.#open()
@@ -83,12 +85,12 @@ export class SharedSession {
     return guest
   }
 
-  /** Their viewer has gone. */
+  /** Removes a guest whose viewer has closed. */
   onGuestClosed(guest: Guest): void {
     this.#left(guest, 'left')
   }
 
-  /** The broker's word about the guest of an invitation. */
+  /** Applies the broker's change for the guest of an invitation. */
   change(invitation: string, change: GuestChange): void {
     const guests = [...this.#guests.values()].filter((one) => one.invitation === invitation)
     if (guests.length === 0) this.#keep(invitation, change)
@@ -112,12 +114,12 @@ export class SharedSession {
     if (this.#early.size > MAX_EARLY && oldest !== undefined) this.#early.delete(oldest)
   }
 
-  /** A pointer's move that was recorded. */
+  /** Forwards a recorded pointer movement. */
   pointer(payload: Uint8Array): void {
     this.#tap?.pointer(payload)
   }
 
-  /** The session ends, and with it the guests' part. */
+  /** Ends the guests' part at the end of the session. */
   close(reason: string): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -174,7 +176,7 @@ export class SharedSession {
     }
   }
 
-  /** Nothing more can be shown to the guests; the session goes on. */
+  /** Removes all guests, because nothing more can be drawn for them; the session continues. */
   #empty(reason: string): void {
     for (const guest of [...this.#guests.values()]) {
       this.#left(guest, 'left')

@@ -1,7 +1,8 @@
 /**
- * What of a target's stream goes to the thread that draws for guests: whole updates, from one on that needs nothing of
- * what came before. So the target is asked for encodings that need nothing, and then for everything; until that has
- * come, or where the thread has fallen behind, updates are left out and it begins anew.
+ * Selects the part of a target's stream for the thread that draws for guests: complete updates, beginning
+ * with one that depends on no earlier data. For that the target is asked for stateless encodings and then for
+ * everything. Updates before that, or while the thread is too far behind, are dropped, and the thread starts
+ * anew.
  */
 import { Buffer } from 'node:buffer'
 import { FRAME, type FrameType } from '../../../recordings/container/frames.ts'
@@ -10,7 +11,7 @@ import { encodePixelFormat, type PixelFormat } from '../codec/pixel-format.ts'
 import type { ServerUnit } from '../codec/server-stream.ts'
 import type { ToThread } from './messages.ts'
 
-/** Bytes that the thread may have before it: more than a screen of 4K in Raw. */
+/** Bytes that may wait for the thread: more than a 4K screen in Raw. */
 export const MAX_UNDRAWN = 64 * 1024 * 1024
 
 const STATELESS: ReadonlySet<number> = new Set([
@@ -20,30 +21,30 @@ const STATELESS: ReadonlySet<number> = new Set([
   ENCODING.HEXTILE,
 ])
 
-/** Whether rectangles of it can be drawn by somebody who has not seen those before. */
+/** Returns true if its rectangles can be drawn without the earlier ones. */
 export function isStateless(encoding: number): boolean {
   return STATELESS.has(encoding) || !isPixelEncoding(encoding)
 }
 
 export interface GraphicsTapOptions {
   post: (message: ToThread) => void
-  /** As it stands now. */
+  /** The present state of the target's stream. */
   stream: { readonly width: number; readonly height: number; readonly isInUpdate: boolean }
-  /** The target is to send everything once more. */
+  /** Requests the whole screen once more. */
   askForAll: () => void
 }
 
-/** It is told of the stream as the recording is. */
+/** Receives the stream in parallel to the recording. */
 export class GraphicsTap {
   readonly #options: GraphicsTapOptions
   #format: PixelFormat
-  /** `waiting`: for the end of the update that is under way; `drawn`: what comes goes to the thread. */
+  /** `waiting`: for the end of the current update; `drawn`: updates go to the thread. */
   #state: 'waiting' | 'drawn'
   #isLost = false
   #undrawn = 0
   #pieces: Uint8Array[] = []
 
-  /** `format`: of the updates that follow. */
+  /** `format`: of the following updates. */
   constructor(options: GraphicsTapOptions, format: PixelFormat) {
     this.#options = options
     this.#format = format
@@ -51,17 +52,17 @@ export class GraphicsTap {
     if (!options.stream.isInUpdate) this.#begin()
   }
 
-  /** A unit begins. */
+  /** Called at the beginning of a unit. */
   begin(unit: ServerUnit): void {
     if (unit.kind === 'rectangle' && !isStateless(unit.encoding)) this.#lose()
   }
 
-  /** Of `update`, `rectangle` and `colour-map`; valid during the call. */
+  /** Receives bytes of `update`, `rectangle` and `colour-map`; valid during the call. */
   bytes(piece: Uint8Array): void {
     if (this.#state === 'drawn' && !this.#isLost) this.#pieces.push(Buffer.from(piece))
   }
 
-  /** What came together is complete. */
+  /** Sends the gathered bytes at the end of a chunk. */
   flush(): void {
     if (this.#pieces.length === 0) return
     this.#frame(FRAME.graphics, Buffer.concat(this.#pieces))
@@ -73,7 +74,7 @@ export class GraphicsTap {
     else this.#recover()
   }
 
-  /** After a loss, when the thread is nearly done with what it has. */
+  /** Starts anew after a loss, once the thread has nearly caught up. */
   #recover(): void {
     if (!this.#isLost || this.#undrawn > MAX_UNDRAWN / 2) return
     this.#begin()
@@ -90,7 +91,7 @@ export class GraphicsTap {
     if (this.#state === 'drawn') this.#frame(FRAME.pointer, payload)
   }
 
-  /** The thread has drawn so much. */
+  /** Counts bytes that the thread has drawn. */
   drawn(bytes: number): void {
     this.#undrawn -= bytes
     if (!this.#options.stream.isInUpdate) this.#recover()

@@ -1,4 +1,4 @@
-/** What one guest's viewer has of the desktop, and what is to be sent to it: in its own format and encoding. */
+/** The state of one guest's viewer, and its updates in its own format and encoding. */
 import { Buffer } from 'node:buffer'
 import { DirtyRectangles } from '../../../recordings/decode/graphics/dirty.ts'
 import type { Framebuffer } from '../../../recordings/decode/graphics/framebuffer.ts'
@@ -18,7 +18,7 @@ import {
 import { COLOUR_MAP, Colours } from './colours.ts'
 import { ZrleStream } from './zrle.ts'
 
-/** Pixels of one update: of a larger desktop the rest is in the next one. */
+/** Pixels of one update: a larger desktop takes several. */
 export const UPDATE_PIXELS = 2 ** 20
 /** Pixels of one rectangle. */
 const BAND_PIXELS = 2 ** 17
@@ -27,7 +27,7 @@ const BAND_PIXELS = 2 ** 17
 export type ReadPixels = (rectangle: Rectangle) => Uint32Array
 
 export class GuestView {
-  /** What the viewer believes its desktop to be. */
+  /** The size that the viewer has. */
   #size: Size
   #format: PixelFormat = RGB888
   #colours = new Colours(RGB888)
@@ -56,7 +56,7 @@ export class GuestView {
 
   set encodings(encodings: readonly number[]) {
     this.#encodings = encodings
-    // Who may ask for another size is told of the present one first.
+    // A viewer that may request another size receives the present one first.
     this.#owesSize = this.#knows(ENCODING.EXTENDED_DESKTOP_SIZE)
   }
 
@@ -69,16 +69,16 @@ export class GuestView {
     if (!isIncremental) this.touch(area)
   }
 
-  /** Something is to be seen there that the viewer does not have. */
+  /** Marks pixels that the viewer does not have yet. */
   touch(rectangle: Rectangle): void {
     this.#dirty.add(rectangle)
   }
 
-  /** The next update; undefined: the viewer has not asked, or has everything. */
+  /** Returns the next update, or undefined if the viewer has not requested one or has everything. */
   update(desktop: Size, read: ReadPixels): Buffer | undefined {
     if (!this.#area) return undefined
     const news = this.#news(desktop)
-    // What is sent with a change of size is lost in it (RFC 6143 7.8.2).
+    // A viewer drops rectangles in the same update as a change of size (RFC 6143 7.8.2).
     const bands = news.isSize ? [] : this.#bands(desktop)
     if (news.rectangles.length + bands.length === 0) return undefined
     this.#area = undefined
@@ -120,7 +120,10 @@ export class GuestView {
     return { rectangles, isSize }
   }
 
-  /** Some of what is dirty; the rest stays so. A viewer that cannot change its size sees what fits. */
+  /**
+   * Takes some of the dirty area; the rest stays dirty. A viewer that cannot change its size gets the part
+   * that fits.
+   */
   #bands(desktop: Size): Rectangle[] {
     const shown = {
       width: Math.min(desktop.width, this.#size.width),
@@ -156,7 +159,7 @@ export class GuestView {
   }
 }
 
-/** A copy of those pixels. */
+/** Returns a copy of those pixels. */
 export function pixelsOf(framebuffer: Framebuffer, { x, y, width, height }: Rectangle): Uint32Array {
   const pixels = new Uint32Array(width * height)
   for (let row = 0; row < height; row++) {

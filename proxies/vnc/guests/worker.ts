@@ -5,7 +5,7 @@ import { parentPort } from 'node:worker_threads'
 import { GuestCompositor } from './compositor.ts'
 import type { ToThread } from './messages.ts'
 
-/** Of 19: those who work in a session go before their guests. */
+/** A nice value, 19 at most: the active users of a session come before its guests. */
 const NICENESS = 5
 
 // On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.

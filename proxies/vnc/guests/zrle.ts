@@ -1,4 +1,4 @@
-/** ZRLE (RFC 6143 section 7.7.6), as the bastion sends it: tiles of one colour, of few colours, or as they are. */
+/** ZRLE (RFC 6143 section 7.7.6) as the bastion sends it: tiles of one colour, with a palette, or raw. */
 import { Buffer } from 'node:buffer'
 import { Deflate, Z_SYNC_FLUSH } from 'pako'
 import { bytesPerCompactPixel, bytesPerPixel, type PixelFormat } from '../codec/pixel-format.ts'
@@ -6,12 +6,12 @@ import { bytesPerCompactPixel, bytesPerPixel, type PixelFormat } from '../codec/
 const TILE = 64
 const RAW = 0
 const SOLID = 1
-/** Colours of a tile whose pixels are places in a palette. */
+/** Colours of a tile that is sent with a palette. */
 const MAX_PALETTE = 16
-/** Of zlib: what costs little time. */
+/** The level of zlib that costs little time. */
 const LEVEL = 2
 
-/** The stream of one viewer, from its first rectangle to its last. */
+/** The zlib stream of one viewer, from its first rectangle to its last. */
 export class ZrleStream {
   readonly #deflate = new Deflate({ level: LEVEL })
   #output: Uint8Array[] = []
@@ -22,7 +22,7 @@ export class ZrleStream {
     }
   }
 
-  /** The data of a rectangle: `pixels` row by row, as numbers of the format. */
+  /** Returns the data of a rectangle; `pixels` are row by row, in the format. */
   rectangle(pixels: Uint32Array, width: number, height: number, format: PixelFormat): Buffer {
     const tiles: Uint8Array[] = []
     for (let top = 0; top < height; top += TILE) {
@@ -96,12 +96,12 @@ function tileOf(
   return bytes
 }
 
-/** Puts a CPIXEL (RFC 6143 section 7.7.5). */
+/** Returns a function that writes a CPIXEL (RFC 6143 section 7.7.5). */
 function compactPixels(format: PixelFormat): (to: Uint8Array, at: number, pixel: number) => void {
   const size = bytesPerCompactPixel(format)
   const { redMax, redShift, greenMax, greenShift, blueMax, blueShift } = format
   const mask = (redMax << redShift) | (greenMax << greenShift) | (blueMax << blueShift)
-  // Three bytes of four: the lowest or the highest is free.
+  // Three bytes of four: the lowest or the highest is unused.
   const skipped = size < bytesPerPixel(format) && (mask & 0xff000000) !== 0 ? 8 : 0
   return (to, at, pixel) => {
     const value = pixel >>> skipped

@@ -5,7 +5,7 @@ import { ENCODING } from '../codec/encodings.ts'
 import { bytesPerPixel, type PixelFormat } from '../codec/pixel-format.ts'
 import { encodeRectangleHeader } from '../codec/server-encoder.ts'
 
-/** A rectangle. */
+/** Encodes a rectangle. */
 export function encodeArrow(dark: Uint8Array, light: Uint8Array, format: PixelFormat): Buffer {
   const width = ARROW[0]!.length
   const height = ARROW.length

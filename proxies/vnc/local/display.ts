@@ -1,7 +1,7 @@
 /**
- * Shows the bastion's own screens to a viewer, between ServerInit and the relay: answers its requests with what has
- * changed, in its pixel format, and makes keys and clicks of its events. It reads nothing itself: whoever reads the
- * viewer's messages gives them to it or to the relay, so a change of hands loses nothing.
+ * Shows the bastion's own screens to a viewer, between ServerInit and the relay: sends changes on request in
+ * the viewer's pixel format, and converts its events to keys and clicks. It does not read the connection: the
+ * reader gives messages to it or to the relay, so that none is lost when the relay takes over.
  */
 import { Buffer } from 'node:buffer'
 import { bandsOf } from '../../desktop/screens/damage.ts'
@@ -24,25 +24,28 @@ import { ViewerInput } from './viewer-input.ts'
 
 export interface LocalDisplayOptions {
   stream: { write(bytes: Uint8Array): void; readonly congested: boolean }
-  /** As ServerInit has said. */
+  /** As in ServerInit. */
   size: Size
   format: PixelFormat
-  /** There is no target yet: the viewer's wish for another size is granted. Else it is kept for the relay. */
+  /**
+   * Grants the viewer's request for another size, because there is no target yet. If false, the request is
+   * kept for the relay.
+   */
   mayResize: boolean
   /** Milliseconds of a clock that never goes back. */
   now?: () => number
 }
 
-/** What the relay has to know of a viewer that it takes over. */
+/** The state of a viewer that the relay takes over. */
 export interface ViewerState {
   size: Size
   format: PixelFormat
-  /** Of its last SetEncodings, as they came. */
+  /** The last SetEncodings, unfiltered. */
   encodings: readonly number[]
-  /** Asked for, and not answered: everything has to be sent for it. */
+  /** A request without an update yet: the relay has to send everything. */
   request: { isIncremental: boolean; area: Area } | undefined
   wish: SizeWish | undefined
-  /** Of its last ClientCutText, in Latin-1. */
+  /** The last ClientCutText, in Latin-1. */
   cutText: Uint8Array | undefined
 }
 
@@ -52,7 +55,7 @@ export interface SizeWish {
   screens: readonly WishedScreen[]
 }
 
-/** ExtendedDesktopSize: whose wish a size is, and what came of it. */
+/** ExtendedDesktopSize: the requester of a size, and the result. */
 const OWN_WISH = 0
 const VIEWER_WISH = 1
 const GRANTED = 0
@@ -69,7 +72,7 @@ export class LocalDisplay {
   #request: ViewerState['request']
   #wish: SizeWish | undefined
   #cutText: Uint8Array | undefined
-  /** Rectangles that tell of something else than pixels, for the next update. */
+  /** Rectangles without pixels for the next update. */
   readonly #news = new Map<'size' | 'cursor' | 'name', () => Buffer>()
   #owesColourMap = false
 
@@ -86,19 +89,19 @@ export class LocalDisplay {
     })
   }
 
-  /** What the viewer takes its desktop for, or is going to with the next update. */
+  /** The desktop's size in the viewer, or after the next update. */
   get size(): Size {
     return this.#size
   }
 
-  /** The viewer has said that its desktop may change its size. */
+  /** True if the viewer supports a change of size. */
   get canResize(): boolean {
     return this.#knows(ENCODING.EXTENDED_DESKTOP_SIZE) || this.#knows(ENCODING.DESKTOP_SIZE)
   }
 
   /**
-   * Shows it from now on; `onOutcome` is called once, and never after another screen has taken its place. Where the
-   * viewer cannot have the screen's size, the screen gets the viewer's.
+   * Shows the screen from now on. `onOutcome` is called once, and never after another screen has replaced it.
+   * If the viewer cannot have the screen's size, the screen gets the viewer's.
    */
   show<Outcome>(screen: Screen<Outcome>, onOutcome?: (outcome: Outcome) => void): void {
     if (this.#stage.isOver) return
@@ -111,18 +114,18 @@ export class LocalDisplay {
     this.#stage.show(screen, onOutcome)
   }
 
-  /** The same, as a promise: it stays open where another screen takes its place. */
+  /** Like `show`, as a promise: it stays pending if another screen replaces this one. */
   ask<Outcome>(screen: Screen<Outcome>): Promise<Outcome> {
     return new Promise((resolve) => this.show(screen, resolve))
   }
 
-  /** Tells the viewer another name of the desktop, where it knows that. */
+  /** Sends another name of the desktop, if the viewer supports it. */
   rename(name: string): void {
     this.#news.set('name', () => encodeDesktopName(name))
     this.#stage.settle()
   }
 
-  /** A message of the viewer; its bytes are copied where they are kept. */
+  /** Handles a message of the viewer; bytes that are kept are copied. */
   message(message: ClientMessage): void {
     if (this.#stage.isOver) return
     switch (message.kind) {
@@ -134,7 +137,7 @@ export class LocalDisplay {
       case 'set-encodings':
         this.#encodings = message.encodings
         this.#owe('cursor')
-        // A viewer is told of the screen's layout before it may ask for another one.
+        // A viewer learns the screen layout before it may request another one.
         if (this.#knows(ENCODING.EXTENDED_DESKTOP_SIZE)) this.#tellSize(OWN_WISH, GRANTED)
         return
       case 'update-request':
@@ -155,19 +158,19 @@ export class LocalDisplay {
         this.#wished(message)
         return
       default:
-        // The bastion has not said that it knows these, so a viewer has no use for them.
+        // The bastion has not announced these extensions, so a viewer does not need them.
         return
     }
   }
 
-  /** The stream takes more again. */
+  /** Called when the stream accepts data again. */
   drained(): void {
     this.#stage.settle()
   }
 
   /**
-   * Shows nothing any more. Resolves as soon as the update that is being sent is whole, for the relay to go on from there,
-   * or when it is closed. Rejects where the viewer does not take the rest of it in time.
+   * Removes the screen. Resolves when the current update is complete, for the relay to continue, or when the
+   * display is closed. Rejects if the viewer does not accept the rest in time.
    */
   async release(): Promise<ViewerState> {
     await this.#stage.release()
@@ -181,7 +184,7 @@ export class LocalDisplay {
     }
   }
 
-  /** The connection is gone, or somebody else's. */
+  /** Stops everything: the connection is closed, or has another owner. */
   close(): void {
     this.#stage.close()
   }
@@ -197,7 +200,7 @@ export class LocalDisplay {
   #ask({ isIncremental, x, y, width, height }: Area & { isIncremental: boolean }): void {
     const area = { x, y, width, height }
     const last = this.#request
-    // Of several that wait, those that want all of their part become one around them.
+    // Of several requests, those for everything are joined to one around them.
     if (!last || (last.isIncremental && !isIncremental)) this.#request = { isIncremental, area }
     else if (!isIncremental) this.#request = { isIncremental, area: around(last.area, area) }
     else if (last.isIncremental) this.#request = { isIncremental, area }
@@ -243,7 +246,7 @@ export class LocalDisplay {
     this.#news.set(what, () => this.#encoder.arrow())
   }
 
-  /** The viewer waits: answers if there is something to tell. */
+  /** Answers a waiting request if there is anything to send. */
   #begin(screen: Screen): Drawing | undefined {
     const { isIncremental, area } = this.#request!
     const { damage } = this.#stage
@@ -251,7 +254,7 @@ export class LocalDisplay {
     const part = isIncremental ? undefined : intersection({ left: x, top: y, width, height }, this.#whole)
     if (part) damage.add(part)
     const news = this.#takeNews()
-    // What is sent with a change of size is lost in it (RFC 6143 7.8.2).
+    // A viewer drops rectangles in the same update as a change of size (RFC 6143 7.8.2).
     const due = news.isSize ? [] : joined(damage.take({ left: x, top: y, width, height }))
     const parts = due.flatMap(bandsOf)
     if (parts.length === 0 && news.rectangles.length === 0) return undefined
@@ -261,7 +264,7 @@ export class LocalDisplay {
     const header = encodeUpdateHeader(news.rectangles.length + parts.length)
     const { stream } = this.#options
     stream.write(Buffer.concat([...map, header, ...news.rectangles]))
-    // In the format that was when the update began.
+    // Uses the format of the update's beginning to its end.
     const encoder = this.#encoder
     const knowsHextile = this.#knows(ENCODING.HEXTILE)
     const draw = (band: Rectangle): void =>
@@ -269,7 +272,7 @@ export class LocalDisplay {
     return { parts, draw }
   }
 
-  /** Those that the viewer knows. */
+  /** Takes the rectangles that the viewer supports. */
   #takeNews(): { rectangles: Buffer[]; isSize: boolean } {
     const rectangles: Buffer[] = []
     const take = (what: 'size' | 'cursor' | 'name', isKnown: boolean): boolean => {

@@ -1,6 +1,6 @@
 /**
- * Hextile (RFC 6143 section 7.7.4) of pictures with few colours: tiles of one colour cost a byte, text a few bytes a
- * stroke, and nothing of it is remembered by the viewer from one rectangle to the next.
+ * Hextile (RFC 6143 section 7.7.4) of pictures with few colours: tiles of one colour cost a byte, text a few
+ * bytes per stroke, and rectangles do not depend on each other.
  */
 import { Buffer } from 'node:buffer'
 import type { Canvas } from '../../../src/drawing/canvas.ts'
@@ -52,14 +52,14 @@ export function encodeHextile(canvas: Canvas, pixels: readonly Uint8Array[], for
       }
       parts.push(Uint8Array.of(RAW))
       for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) parts.push(pixels[at(x, y)]!)
-      // What was the background before a raw tile no longer counts.
+      // A raw tile resets the background.
       background = undefined
     }
   }
   return Buffer.concat(parts)
 }
 
-/** undefined: there are several. */
+/** Returns the only colour of a tile, or undefined if it has several. */
 function onlyColour(
   { pixels, width: stride }: Canvas,
   left: number,
@@ -83,7 +83,7 @@ function countsOf(width: number, height: number, at: (x: number, y: number) => n
   return counts
 }
 
-/** All that is not background: runs of a row, as far down as the rows below have the same. */
+/** Returns boxes for everything but the background: runs of a row, extended down over equal rows. */
 function boxesOf(
   width: number,
   height: number,
@@ -120,7 +120,7 @@ function isRun(
   return true
 }
 
-/** Longer than any raw one where there are more boxes than a tile can name. */
+/** Returns a tile that is longer than any raw one if it has too many boxes. */
 function encodeTile(
   boxes: readonly Box[],
   colour: number,

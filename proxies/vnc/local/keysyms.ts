@@ -1,8 +1,8 @@
-/** What a keysym (X11's keysymdef.h, which RFC 6143 section 7.5.4 refers to) writes, and which key it is. */
+/** Maps keysyms (X11's keysymdef.h, which RFC 6143 section 7.5.4 refers to) to text and keys. */
 import { MARKS } from '../../desktop/screens/accents.ts'
 import type { KeyPress, NamedKey } from '../../desktop/screens/screen.ts'
 
-/** Return, and what the keypad has. */
+/** The named keys, those of the keypad included. */
 const NAMED: Readonly<Record<number, NamedKey>> = {
   65288: 'Backspace',
   65289: 'Tab',
@@ -29,20 +29,22 @@ const NAMED: Readonly<Record<number, NamedKey>> = {
   65367: 'End',
   65436: 'End',
 }
-/** Tab with Shift, on X11. */
+/** Shift+Tab on X11. */
 const LEFT_TAB = 0xfe20
 
-/** The keypad's, from 0xff80 and 0xffaa on. */
+/** The keypad's characters, from 0xff80 and 0xffaa on. */
 const KEYPAD_SPACE = 0xff80
 const KEYPAD_FROM = 0xffaa
 const KEYPAD = '*+,-./0123456789'
 const KEYPAD_EQUAL = 0xffbd
 
-/** Keysyms that are a code point and this. */
+/** Added to a code point, makes a keysym. */
 const UNICODE = 0x01000000
 const LAST_CODE_POINT = 0x10ffff
 
-/** A keysym's upper byte names a table, its lower byte a place in it: most are character sets of their time. */
+/**
+ * A keysym's upper byte selects a table, its lower byte an index: most tables are historical character sets.
+ */
 const TABLES: Readonly<Record<number, string>> = {
   1: 'iso-8859-2',
   2: 'iso-8859-3',
@@ -54,23 +56,23 @@ const TABLES: Readonly<Record<number, string>> = {
   13: 'windows-874',
   19: 'iso-8859-15',
 }
-/** Greek letters where keysyms are not ISO 8859-7: the accented ones, and sigma. */
+/** Greek letters whose keysyms differ from ISO 8859-7: the accented ones, and sigma. */
 const GREEK: Readonly<Record<number, string>> = Object.fromEntries([
   ...[...'ΆΈΉΊΪ'].map((letter, index) => [0x7a1 + index, letter]),
   ...Object.entries({ 1959: 'Ό', 1960: 'Ύ', 1961: 'Ϋ', 1963: 'Ώ', 1966: '΅', 1967: '―' }),
   ...[...'άέήίϊΐόύϋΰώ'].map((letter, index) => [0x7b1 + index, letter]),
   ...Object.entries({ 2002: 'Σ', 2034: 'σ', 2035: 'ς' }),
 ])
-/** Cyrillic letters beside Russian: Serbian, Macedonian, Ukrainian, Belarusian; the capital is 16 further. */
+/** Cyrillic letters beyond Russian: Serbian, Macedonian, Ukrainian, Belarusian; the capital is 16 further. */
 const CYRILLIC = 'ђѓёєѕіїјљњћќґўџ'
 const NUMERO = 0x6b0
 const FIRST_RUSSIAN = 0x6c0
 const EURO = 0x20ac
 
-/** Of the dead keys, in the order of MARKS. */
+/** The first dead key, in the order of MARKS. */
 const DEAD_FROM = 0xfe50
 
-/** What the keysym writes; undefined: nothing. */
+/** Returns the text of the keysym, or undefined if it has none. */
 function textOf(keysym: number): string | undefined {
   if ((keysym >= 0x20 && keysym <= 0x7e) || (keysym >= 0xa0 && keysym <= 0xff)) {
     return String.fromCharCode(keysym)
@@ -96,12 +98,12 @@ function tabled(keysym: number): string | undefined {
   return text === '\ufffd' ? undefined : text
 }
 
-/** A dead key's mark, which goes over the next letter; undefined: it is none. */
+/** Returns a dead key's mark, which combines with the next letter, or undefined if it is no dead key. */
 export function markOf(keysym: number): string | undefined {
   return MARKS[keysym - DEAD_FROM]
 }
 
-/** undefined: a key of which the bastion's screens make nothing. */
+/** Returns the key press, or undefined if the bastion's screens do not use the key. */
 export function pressOf(keysym: number, shift: boolean): KeyPress | undefined {
   if (keysym === LEFT_TAB) return { key: 'Tab', shift: true }
   const key = NAMED[keysym]

@@ -1,4 +1,4 @@
-/** Parts of a screen as rectangles in a viewer's pixel format. */
+/** Encodes parts of a screen as rectangles in a viewer's pixel format. */
 import { Buffer } from 'node:buffer'
 import type { Canvas } from '../../../src/drawing/canvas.ts'
 import { COLOUR, PALETTE } from '../../desktop/screens/palette.ts'
@@ -9,7 +9,7 @@ import { encodeColourMap, encodeRectangleHeader } from '../codec/server-encoder.
 import { encodeArrow } from './cursor.ts'
 import { encodeHextile } from './hextile.ts'
 
-/** What a viewer wants its pixels to be. */
+/** Encodes in one pixel format. */
 export class PixelEncoder {
   readonly format: PixelFormat
   /** The bytes of each colour of the screens. */
@@ -26,7 +26,7 @@ export class PixelEncoder {
     })
   }
 
-  /** A message, for a viewer whose pixels are places in a colour map. */
+  /** Encodes the message for a viewer whose pixels are indices into a colour map. */
   colourMap(): Buffer {
     const parts = Array.from({ length: PALETTE.length / 3 }, (_, colour) => {
       const [red, green, blue] = PALETTE.subarray(3 * colour)
@@ -35,7 +35,7 @@ export class PixelEncoder {
     return encodeColourMap(0, parts)
   }
 
-  /** A rectangle whose upper left corner stands there: Hextile where the viewer knows it, else Raw. */
+  /** Encodes a rectangle with its upper left corner there: Hextile if the viewer supports it, else Raw. */
   rectangle(left: number, top: number, canvas: Canvas, knowsHextile: boolean): Buffer {
     const area = { x: left, y: top, width: canvas.width, height: canvas.height }
     return Buffer.concat([

@@ -1,4 +1,4 @@
-/** Keys and the pointer of a viewer, as RFB tells of them, for the bastion's own screens. */
+/** Converts a viewer's key and pointer events (RFB) for the bastion's own screens. */
 import { marked } from '../../desktop/screens/accents.ts'
 import type { KeyPress, PointerState } from '../../desktop/screens/screen.ts'
 import { markOf, pressOf } from './keysyms.ts'
@@ -23,16 +23,16 @@ const WHEEL_DOWN = 16
 export class ViewerInput {
   /** Keysyms of the modifiers that are held. */
   readonly #held = new Set<number>()
-  /** Of a dead key that was pressed. */
+  /** The mark of a dead key that was pressed. */
   #mark: string | undefined
   #buttons = 0
 
-  /** Another screen is shown. */
+  /** Called when another screen is shown. */
   begin(): void {
     this.#mark = undefined
   }
 
-  /** undefined: nothing for a screen. */
+  /** Returns the key press, or undefined if a screen does not use it. */
   key(isDown: boolean, keysym: number): KeyPress | undefined {
     if (keysym in MODIFIERS) {
       if (isDown) this.#held.add(keysym)

@@ -1,6 +1,7 @@
 /**
- * The clipboard between viewer and target: what each right lets through, in events and in the recording. Of the extended
- * clipboard only texts pass, which the recording can show; its messages are built anew, so that nothing rides along.
+ * The clipboard between viewer and target: forwards the data that the rights allow, and logs and records it.
+ * Of the extended clipboard only texts are forwarded, because the recording can show them; its messages are
+ * rebuilt, so that they carry nothing else.
  */
 import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
@@ -27,7 +28,7 @@ import { CLIPBOARD_BYTES, CLIPBOARD_BYTES_PER_SECOND, CLIPBOARD_REPEATED } from 
 
 const RIGHTS: Readonly<Record<Direction, Right>> = { up: 'VNC_CLIPBOARD_UP', down: 'VNC_CLIPBOARD_DOWN' }
 
-/** Pictures and files are not texts: no right is about them here, and no recording could show them. */
+/** Pictures and files are excluded: no right covers them here, and no recording could show them. */
 const PASSED = FORMAT.TEXT | FORMAT.RTF | FORMAT.HTML
 const NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries(FORMAT).map(([name, format]) => [format, name.toLowerCase()]),
@@ -38,21 +39,24 @@ export type ExtendedText = ReturnType<typeof encodeClipboard>
 
 export interface ClipboardOptions extends Omit<ClipboardAccountOptions, 'needs'> {
   rights: ReadonlySet<Right>
-  /** Nothing goes up, whatever the rights. */
+  /** Blocks everything toward the target, whatever the rights. */
   isViewOnly: boolean
 }
 
 export class ClipboardGuard {
   readonly #options: ClipboardOptions
   readonly #account: ClipboardAccount
-  /** Of what is inflated: a message of some KiB can be a thousand times that. */
+  /** Limits inflated data: a message of some KiB can grow a thousandfold. */
   readonly #inflated: Readonly<Record<Direction, Bucket>>
-  /** What went by last: its digest, and of the extended clipboard what became of it, where that is small. */
+  /**
+   * The last content forwarded: its digest, and the message rebuilt from an extended cut text if that is
+   * small.
+   */
   readonly #last: Record<Direction, { digest: string; built?: ExtendedText | undefined }> = {
     up: { digest: '' },
     down: { digest: '' },
   }
-  /** Formats that the audit log knows to be refused. */
+  /** Formats whose refusal is in the audit log. */
   readonly #refused = new Set<string>()
 
   constructor(options: ClipboardOptions) {
@@ -62,12 +66,12 @@ export class ClipboardGuard {
     this.#inflated = { up: bytes(), down: bytes() }
   }
 
-  /** Something may pass, so that the extended clipboard is of use. */
+  /** True if any direction is allowed, so that the extended clipboard is of use. */
   get isOpen(): boolean {
     return this.#may('up') || this.#may('down')
   }
 
-  /** Whether a classic cut text goes on. */
+  /** Returns true if a classic cut text is forwarded. */
   passesText(direction: Direction, text: Uint8Array): boolean {
     if (!this.#allows(direction)) return false
     const digest = digestOf(text)
@@ -78,30 +82,30 @@ export class ClipboardGuard {
   }
 
   /**
-   * What goes on of an extended cut text that the viewer (`up`) or the target (`down`) has sent; undefined: nothing. Throws
-   * MalformedError for one that cannot be read.
+   * Returns the message to forward for an extended cut text of the viewer (`up`) or the target (`down`), or
+   * undefined if it is dropped. Throws MalformedError for an invalid one.
    */
   extended(sender: Direction, flags: number, body: Uint8Array): ExtendedText | undefined {
     if (isProvided(flags)) return this.#provided(sender, flags, body)
     const message = parseClipboard(flags, body)
     const direction = directionOf(sender, message)
-    // Nobody is told what was refused but where data was to go.
+    // A refusal is logged only for data.
     if (direction !== undefined && !this.#may(direction)) return undefined
     if (message.action === 'notify') this.#refuseOthers(sender, flags)
     const left = onlyFormats(message, PASSED)
     return left && encodeClipboard(left)
   }
 
-  /** Nothing is inflated that does not go on. */
+  /** Inflates only data that will be forwarded. */
   #provided(direction: Direction, flags: number, body: Uint8Array): ExtendedText | undefined {
     if (!this.#allows(direction)) return undefined
     this.#refuseOthers(direction, flags)
     const digest = `${flags} ${digestOf(body)}`
     const isNew = digest !== this.#last[direction].digest
-    // Viewers and targets say again what has not changed.
+    // Viewers and targets send unchanged content again.
     if (!isNew && this.#last[direction].built) return this.#last[direction].built
     if (this.#inflated[direction].isEmpty) {
-      // Not passed on, so it has not gone by.
+      // Dropped, so the same data counts as new next time.
       this.#last[direction] = { digest: '' }
       this.#account.deny(direction, 'too much data in too short a time')
       return undefined
@@ -131,7 +135,7 @@ export class ClipboardGuard {
     return false
   }
 
-  /** What is offered or sent beside texts is told of, each format once. */
+  /** Logs formats beside texts, each once. */
   #refuseOthers(direction: Direction, flags: number): void {
     for (const format of formatsOf(flags & ~PASSED)) {
       const name = nameOf(format)
@@ -142,18 +146,20 @@ export class ClipboardGuard {
   }
 }
 
-/** Where the data goes that a message offers, asks for or has; undefined: it says nothing of any. */
+/**
+ * Returns the direction of the data that a message offers, requests or has, or undefined if it concerns none.
+ */
 function directionOf(sender: Direction, { action }: ClipboardMessage): Direction | undefined {
   if (action === 'caps') return undefined
   if (action === 'notify') return sender
   return sender === 'up' ? 'down' : 'up'
 }
 
-/** As people read it: without the zero byte, and with ends of lines of one character. */
+/** Returns a text for people: without the zero byte, and with line ends of one character. */
 function copiedItem([format, data]: [number, Uint8Array]): Copied {
   const text = displayText(data).replace(/\0$/, '').replaceAll('\r\n', '\n')
   const copied = copiedText(nameOf(format), text)
-  // What is no UTF-8 would have the digest of other such bytes.
+  // Bytes that are invalid UTF-8 are hashed as they are: decoded, different ones would have the same digest.
   return isUtf8(data) ? copied : { ...copied, size: data.length, sha256: hash('sha256', data) }
 }
 

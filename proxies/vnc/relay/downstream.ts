@@ -1,4 +1,6 @@
-/** The target's way to the viewer: its very bytes, recorded as they pass; what is not theirs to see stays behind. */
+/**
+ * Forwards the target's exact bytes to the viewer and records them; drops those that the viewer may not see.
+ */
 import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -24,7 +26,7 @@ import type { VncRecorder } from './recorder.ts'
 import { Run } from './run.ts'
 import { desktopName } from './texts.ts'
 
-/** What a target knows of only once it has said so. */
+/** Extensions that a target supports once it has confirmed them. */
 export type Extension =
   | 'extended-clipboard'
   | 'extended-buttons'
@@ -39,67 +41,73 @@ const EXTENSIONS: ReadonlyMap<number, Extension> = new Map([
 ])
 
 export interface DownstreamOptions {
-  /** Views, valid during the call. */
+  /** Sends views, valid during the call. */
   send: (bytes: Uint8Array) => void
   recorder: VncRecorder
   clipboard: ClipboardGuard
   isRecorded: boolean
-  /** The target has said that it knows this extension. */
+  /** Called when the target has confirmed this extension. */
   onExtension: (extension: Extension) => void
-  /** An update is complete. */
+  /** Called when an update is complete. */
   onUpdate: () => void
   watch: PictureWatch
-  /** The desktop has another size; false: the viewer cannot follow, and what tells it does not go on. */
+  /**
+   * Called when the desktop's size changes. False if the viewer cannot follow: the rectangle is not forwarded
+   * then.
+   */
   onResized: (isFollowed: boolean) => void
-  /** A fence of the bastion's own, or an answer to the target's. */
+  /** Sends a fence of the bastion's own, or the reply to the target's. */
   sendFence: (flags: number, payload: Uint8Array) => void
 }
 
-/** A rectangle of no pixels, in the place of one that the viewer does not know. */
+/** A rectangle without pixels, in place of one that the viewer does not support. */
 const NO_PIXELS = encodeRectangleHeader({ x: 0, y: 0, width: 0, height: 0 }, ENCODING.RAW)
 
 const FENCE_BODY = 9
 const OWN_FENCE_BYTES = 16
-/** Changes of the pixel format that the target has not answered for. */
+/** Changes of the pixel format that may wait for the target's reply. */
 const MAX_FORMATS = 32
 
 /** Where an extended cut text's data begins. */
 const EXTENDED_BODY = 12
 const CLASSIC_BODY = 8
 
-/** Of an ExtendedDesktopSize: whose wish it is, and what came of it. */
+/** ExtendedDesktopSize: the requester of a size, and the result. */
 const BY_SERVER = 0
 const BY_VIEWER = 1
 const GRANTED = 0
 const PROHIBITED = 1
 
 export class Downstream implements ServerVisitor {
-  /** While there are guests: what is recorded goes there, too. */
+  /** Set while there are guests: receives the recorded bytes, too. */
   tap: GraphicsTap | undefined
   readonly #options: DownstreamOptions
   readonly #stream: ServerStream
   readonly #toViewer: Run
   readonly #toRecording: Run
   #unit: ServerUnit = { kind: 'bell' }
-  /** Recorded from the end of the update on that is under way. */
+  /** The format to record after the end of the current update. */
   #nextFormat: PixelFormat | undefined
-  /** Holds from the end of continuous updates on. */
+  /** The format that holds from the end of continuous updates. */
   #formatAtStop: PixelFormat | undefined
   #isStopping = false
   #format: PixelFormat
-  /** The bastion's own messages, which wait for the end of an update: of each kind the last. */
+  /** The bastion's own messages, which wait for the end of an update: the last of each kind. */
   readonly #own = new Map<string, Buffer>()
   #isInMessage = false
   readonly #known = new Set<Extension>()
   #knowsFences = false
-  /** Else fences are between the target and the bastion alone. */
+  /** If false, fences are between the target and the bastion alone. */
   viewerKnowsFences = false
-  /** It has asked for news of the desktop's size that stand alone. */
+  /** Set if the viewer accepts DesktopSize rectangles. */
   viewerKnowsSizes = false
-  /** Those that the viewer is asked for. */
+  /** The fences that the viewer has to answer. */
   readonly fences: Fences
   #lastSize: { width: number; height: number }
-  /** Formats that hold from the target's answer to a fence on, whose payload nobody can guess. */
+  /**
+   * Formats that hold from the target's reply to a fence on. Its payload is random, so that no other reply
+   * matches.
+   */
   readonly #awaited: { payload: Buffer; format: PixelFormat }[] = []
 
   constructor(init: ServerInit, options: DownstreamOptions) {
@@ -120,22 +128,22 @@ export class Downstream implements ServerVisitor {
     return this.#stream.height
   }
 
-  /** That the target was asked for last. */
+  /** The format last requested from the target. */
   get format(): PixelFormat {
     return this.#format
   }
 
-  /** An update has begun to come and has not ended. */
+  /** True from the beginning of an update to its end. */
   get isInUpdate(): boolean {
     return this.#stream.isInUpdate
   }
 
-  /** The target has begun something and owes the rest of it. */
+  /** True from the beginning of a message to its end. */
   get isInMessage(): boolean {
     return this.#isInMessage || this.#stream.isInUpdate
   }
 
-  /** Throws MalformedError. What came before the fault has been passed on and recorded. */
+  /** Throws MalformedError. Bytes before the fault have been forwarded and recorded. */
   receive(chunk: Uint8Array): void {
     try {
       this.#stream.feed(chunk)
@@ -146,12 +154,12 @@ export class Downstream implements ServerVisitor {
     }
   }
 
-  /** Where its pixel format changes can be seen in what the target sends. */
+  /** True if the target's messages mark a change of its pixel format. */
   get tellsFormats(): boolean {
     return this.#knowsFences || this.#isStopping
   }
 
-  /** The target has said that it knows it. */
+  /** Returns true if the target has confirmed the extension. */
   knows(extension: Extension): boolean {
     return this.#known.has(extension)
   }
@@ -162,22 +170,24 @@ export class Downstream implements ServerVisitor {
     this.#options.onExtension(extension)
   }
 
-  /** From now on the target may send these. */
+  /** Allows these encodings from the target. */
   ask(encodings: readonly number[]): void {
     this.#stream.ask(encodings)
   }
 
   /**
-   * The viewer has asked for another format, and its message goes to the target next. A target that knows fences answers one
-   * where the format changes. Others are told when no update is under way but one that has begun to come, and that one
-   * still has the old format; of continuous updates it is taken that viewers stop those first, and the format changes with
-   * the answer to that.
+   * Called before the viewer's request for another format is sent to the target. If the target supports
+   * fences, its reply to one marks the change. Otherwise the caller waits until no update is due except one
+   * that has begun, which still has the old format. With continuous updates, viewers are expected to stop
+   * those first: the target's confirmation of that marks the change.
    */
   setPixelFormat(format: PixelFormat): void {
     this.#format = format
     if (this.#knowsFences) {
       if (this.#awaited.length === MAX_FORMATS)
-        throw new MalformedError('vnc: a pixel format was expected now and then, found one after the other')
+        throw new MalformedError(
+          `vnc: at most ${MAX_FORMATS} pending changes of the pixel format were expected, found more`,
+        )
       const payload = randomBytes(OWN_FENCE_BYTES)
       this.#awaited.push({ payload, format })
       this.#options.sendFence(FENCE.REQUEST | FENCE.BLOCK_BEFORE | FENCE.SYNC_NEXT, payload)
@@ -185,7 +195,7 @@ export class Downstream implements ServerVisitor {
     else this.#change(format)
   }
 
-  /** The viewer has asked the target to send updates of its own accord, or to stop that. */
+  /** Called when the viewer starts or stops continuous updates. */
   continuousUpdates(isEnabled: boolean): void {
     this.#isStopping = !isEnabled
   }
@@ -196,9 +206,9 @@ export class Downstream implements ServerVisitor {
     else this.#formatFrom(format)
   }
 
-  /** From the next update on. */
+  /** Records the format, which holds from the next update on. */
   #formatFrom(format: PixelFormat): void {
-    // An update that came in the same piece is recorded first: it has the format before.
+    // An update in the same chunk is recorded first, because it has the old format.
     this.#toRecording.end()
     this.#options.recorder.pixelFormat(format)
     this.tap?.pixelFormat(format)
@@ -264,7 +274,7 @@ export class Downstream implements ServerVisitor {
       if (isRequest) this.fences.asked(flags, payload)
       this.#toViewer.add(piece)
     } else if (isRequest) {
-      // All before it has been dealt with here.
+      // All earlier messages have been handled.
       this.#options.sendFence(flags & (FENCE.BLOCK_BEFORE | FENCE.BLOCK_AFTER), payload)
     }
   }
@@ -307,7 +317,7 @@ export class Downstream implements ServerVisitor {
     if (format) this.#change(format)
   }
 
-  /** A message of the bastion's own, now or after the update that is under way. */
+  /** Sends a message of the bastion's own, now or after the current update. */
   #sendOwn(kind: string, message: Buffer): void {
     if (this.#stream.isInUpdate) this.#own.set(kind, message)
     else this.#sendNow(message)
@@ -318,12 +328,12 @@ export class Downstream implements ServerVisitor {
     this.#options.send(bytes)
   }
 
-  /** Shows the viewer a line in the title of its window, where it takes one; a bell goes with it. */
+  /** Shows a line in the title of the viewer's window, if the viewer supports it, and rings a bell. */
   title(text: string): void {
     this.#sendOwn('title', Buffer.concat([encodeUpdateHeader(1), encodeDesktopName(text), encodeBell()]))
   }
 
-  /** Tells the viewer the size of the target's desktop, which has asked for such news with these encodings. */
+  /** Sends the size of the target's desktop to a viewer that has requested it by these encodings. */
   tellSize(encodings: readonly number[]): void {
     const { width, height } = this.#stream
     const rectangle = encodings.includes(ENCODING.EXTENDED_DESKTOP_SIZE)
@@ -332,7 +342,7 @@ export class Downstream implements ServerVisitor {
     this.#sendOwn('size', Buffer.concat([encodeUpdateHeader(1), rectangle]))
   }
 
-  /** Tells a viewer that its wish for another size is not granted. */
+  /** Refuses a viewer's request for another size. */
   refuseSize(): void {
     this.#sendOwn('size', Buffer.concat([encodeUpdateHeader(1), this.#size(BY_VIEWER, PROHIBITED)]))
   }

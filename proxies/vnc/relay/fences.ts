@@ -1,6 +1,6 @@
 /**
- * Fences that the target has asked the viewer for. Targets send no more pictures than their fences have come back for: who
- * keeps one would keep the desktop from being seen, so after a while it is answered here.
+ * Fences that the target has sent to the viewer. Targets stop drawing while their fences are unanswered, so a
+ * viewer could hide the desktop by holding one: after a while the bastion answers it.
  */
 import { Buffer } from 'node:buffer'
 import { UNSEEN_MS } from './limits.ts'
@@ -8,7 +8,7 @@ import { UNSEEN_MS } from './limits.ts'
 /** Community specification, ClientFence. */
 export const FENCE = { BLOCK_BEFORE: 1, BLOCK_AFTER: 2, SYNC_NEXT: 4, REQUEST: 0x80000000 } as const
 
-/** Fences that a viewer may owe: a target has one for each update under way. */
+/** Unanswered fences of a viewer: a target has one for each pending update. */
 const MAX_OWED = 64
 
 interface Owed {
@@ -18,7 +18,7 @@ interface Owed {
 }
 
 export interface FencesOptions {
-  /** To the target, what was held back here. */
+  /** Sends the reply to a fence that the viewer has held. */
   answer: (flags: number, payload: Uint8Array) => void
   /** Milliseconds, never decreasing. */
   now?: () => number
@@ -35,14 +35,14 @@ export class Fences {
     this.#now = options.now ?? (() => performance.now())
   }
 
-  /** The target has asked, and the viewer is asked next. */
+  /** Notes a fence that is forwarded to the viewer next. */
   asked(flags: number, payload: Uint8Array): void {
     if (this.#owed.length === MAX_OWED) this.#answer(this.#owed.shift()!)
     this.#owed.push({ flags, payload: Buffer.from(payload), since: this.#now() })
     this.#timer ??= setTimeout(() => this.#look(), UNSEEN_MS)
   }
 
-  /** Whether the viewer's answer goes on: somebody has asked, and nobody answered. */
+  /** Returns true if the viewer's reply is to be forwarded: the fence exists and has no reply yet. */
   answers(payload: Uint8Array): boolean {
     const index = this.#owed.findIndex((owed) => owed.payload.equals(payload))
     if (index >= 0) this.#owed.splice(index, 1)

@@ -1,15 +1,15 @@
 /**
- * Nothing is done unseen: knows whether the recording gets to see what is done on the desktop. A target draws for who
- * asks, and is read while somebody takes it: so whatever the viewer asks for, the target is asked for its whole screen
- * again within UNSEEN_MS of each update, and who has kept it from being read for so long does nothing until the picture has
- * come through.
+ * Makes sure that the recording shows the activity on the desktop. A target draws only on request, and is
+ * read only while the viewer accepts data. So the target is asked for its whole screen within UNSEEN_MS of
+ * each update, whatever the viewer requests, and a viewer that has blocked reads for that long may do nothing
+ * until the picture has arrived.
  */
 import { UNSEEN_MS } from './limits.ts'
 
 export interface PictureWatchOptions {
-  /** The target is to be asked for its whole screen. */
+  /** Requests the whole screen from the target. */
   ask: () => void
-  /** `isUnseen` has changed. */
+  /** Called when `isUnseen` has changed. */
   onChange: () => void
   /** Milliseconds, never decreasing. */
   now?: () => number
@@ -18,24 +18,24 @@ export interface PictureWatchOptions {
 export class PictureWatch {
   readonly #options: PictureWatchOptions
   readonly #now: () => number
-  /** The target was asked for its whole screen since its last update began. */
+  /** Set while the target has a request for its whole screen and has not begun an update. */
   #isAsked = false
-  /** It sends its whole screen of its own accord. */
+  /** Set while the target sends its whole screen without requests. */
   #isContinuous = false
   #isInUpdate = false
-  /** Nobody asks yet: the viewer is not ready for a picture, and has done nothing. */
+  /** False before the first request: the viewer is not ready for a picture, and has done nothing. */
   #isBegun = false
-  /** Since then nothing has been asked. */
+  /** When the last update ended without another request. */
   #idleSince = 0
   #askTimer: NodeJS.Timeout | undefined
-  /** Since then the target is not read. */
+  /** Since when reads from the target are blocked. */
   #withheldSince: number | undefined
-  /** Before that, since the picture was last as it should be. */
+  /** Milliseconds of earlier blocks since the picture was last current. */
   #withheldMs = 0
   #holdTimer: NodeJS.Timeout | undefined
   #isUnseen = false
   #lastAct = Number.NEGATIVE_INFINITY
-  /** The session ends, and its last picture is waited for. */
+  /** Set at the end of the session, while its last picture is awaited. */
   #isEager = false
 
   constructor(options: PictureWatchOptions) {
@@ -43,35 +43,38 @@ export class PictureWatch {
     this.#now = options.now ?? (() => performance.now())
   }
 
-  /** The viewer has kept the picture back for too long: nothing may be done until it has come through. */
+  /** True if the viewer has blocked the picture for too long: no input is allowed until it has arrived. */
   get isUnseen(): boolean {
     return this.#isUnseen
   }
 
-  /** The target has been asked, and has not begun to answer. */
+  /** True if the target has a request, and has not begun to answer it. */
   get isAwaited(): boolean {
     return this.#isAsked
   }
 
-  /** Milliseconds until what was done last has had its time to be seen; 0: it has. */
+  /** Returns the milliseconds until the last activity has had its time to be seen, or 0 if it has. */
   get lookLeft(): number {
     return Math.max(0, this.#lastAct + UNSEEN_MS - this.#now())
   }
 
-  /** Something is passed on that may change the desktop: before that the target has been asked for its picture once. */
+  /**
+   * Called before input that may change the desktop is forwarded. Requests the picture if it has never been
+   * requested.
+   */
   acts(): void {
     if (!this.#isBegun) this.#options.ask()
     this.#lastAct = this.#now()
   }
 
-  /** The target is asked for its whole screen. */
+  /** Called when the target's whole screen is requested. */
   asked(): void {
     this.#isBegun = true
     this.#isAsked = true
     this.#settle()
   }
 
-  /** The target is told to send its whole screen of its own accord, or not to any more. */
+  /** Called when continuous updates of the whole screen are switched on or off. */
   continuous(isOn: boolean): void {
     this.#isContinuous = isOn
     this.#settle()
@@ -89,7 +92,7 @@ export class PictureWatch {
     this.#await()
   }
 
-  /** The target is not read, or is read again. */
+  /** Called when reads from the target are blocked or resumed. */
   withheld(isWithheld: boolean): void {
     if (isWithheld === (this.#withheldSince !== undefined)) return
     if (isWithheld) {
@@ -102,7 +105,7 @@ export class PictureWatch {
     this.#settle()
   }
 
-  /** From now on the target is asked whenever it has sent what it was asked for: the viewer asks no more. */
+  /** From now on requests the next update as soon as one has ended, because the viewer no longer does. */
   hurry(): void {
     this.#isEager = true
     this.#await()
@@ -113,7 +116,7 @@ export class PictureWatch {
     clearTimeout(this.#holdTimer)
   }
 
-  /** Whatever the target draws next comes at once. */
+  /** True if any drawing of the target arrives at once. */
   get #isWatched(): boolean {
     return (this.#isAsked || this.#isContinuous) && !this.#isInUpdate && this.#withheldSince === undefined
   }
@@ -126,7 +129,7 @@ export class PictureWatch {
     this.#options.onChange()
   }
 
-  /** The target is not read for long: once in that time at most. */
+  /** Checks how long reads have been blocked, at most once in that time. */
   #look(): void {
     this.#holdTimer = undefined
     if (this.#withheldSince === undefined) return
@@ -140,7 +143,7 @@ export class PictureWatch {
     this.#options.onChange()
   }
 
-  /** An update has ended: the viewer has its time to ask for the next. */
+  /** Gives the viewer its time to request the next update. */
   #await(): void {
     if (!this.#isBegun || this.#isAsked || this.#isContinuous || this.#isInUpdate) return
     if (this.#isEager || this.#isUnseen) {

@@ -1,4 +1,4 @@
-/** What of a VNC desktop goes into the recording: the target's own bytes, and what its users do. */
+/** Records a VNC desktop: the target's own bytes, and its users' actions. */
 import { type ChannelOpen, FRAME, type Participant } from '../../../recordings/container/frames.ts'
 import { DesktopRecorder } from '../../desktop/recorder.ts'
 import { encodePixelFormat, type PixelFormat } from '../codec/pixel-format.ts'
@@ -11,12 +11,12 @@ export class VncRecorder extends DesktopRecorder {
     this.pixelFormat(format)
   }
 
-  /** From the next message of `graphics` on. */
+  /** Records the format, which holds from the next `graphics` frame on. */
   pixelFormat(format: PixelFormat): void {
     this.write(FRAME.pixelFormat, encodePixelFormat(format))
   }
 
-  /** Of those who take part, who comes, goes, and may do what. */
+  /** Records a participant's arrival, leaving, or change of rights. */
   participant(entry: Participant): void {
     this.json(FRAME.participant, entry)
   }

@@ -1,7 +1,4 @@
-/**
- * What happens between the viewer and the target: both ways of the bytes, the back-pressure between them and the
- * recording, the time limits, and the end.
- */
+/** Relays between viewer and target: both directions, back-pressure, the time limits, and the end. */
 import { Buffer } from 'node:buffer'
 import { encodePointer } from '../../../recordings/decode/graphics/events.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -28,7 +25,7 @@ import { desktopName } from './texts.ts'
 import { Upstream } from './upstream.ts'
 import type { Viewer } from './viewer.ts'
 
-/** What is known of a viewer whose session has ended. */
+/** The state of a viewer whose session has ended. */
 export interface LastWords {
   size: { width: number; height: number }
   format: PixelFormat
@@ -37,38 +34,42 @@ export interface LastWords {
 
 export interface RelayOptions {
   viewer: Viewer
-  /** How far the viewer has come before. */
+  /** The viewer's state before the relay. */
   state: ViewerState
   target: { stream: ByteStream; init: ServerInit }
   session: VncSession
-  /** The session has ended for this reason, and the viewer can be shown it. It is whoever takes this that closes. */
+  /**
+   * Called when the session has ended and the viewer can show the reason. The callee closes its connection.
+   */
   onLastWords: (viewer: LastWords, reason: string) => void
-  /** Both ends are closed, and the session is sealed and accounted for. */
+  /** Called when both connections are closed, and the session is sealed and reported. */
   onClosed: () => void
 }
 
 export class VncRelay {
-  /** Where guests are let in. */
+  /** The session that guests join. */
   readonly room: SharedSession
   readonly #options: RelayOptions
   readonly #viewer: ByteStream
   readonly #target: ByteStream
   readonly #session: VncSession
-  /** What the desktop is called, with who is in. */
+  /** The desktop's name, with its guests. */
   #name: string
   readonly #downstream: Downstream
   readonly #upstream: Upstream
   readonly #limits: TimeLimits
   readonly #stall: StallWatch
   readonly #watch: PictureWatch
-  /** Where output waits for its recording. */
+  /** Present if output waits for its recording. */
   readonly #proven: ProvenOutput | undefined
   #ended = false
-  /** The session is to end, and its last picture is waited for: ends it when that is there, or at once. */
+  /**
+   * Set while the end waits for the last picture. `look` ends the session if it is complete, `close` at once.
+   */
   #ending: { look(): void; close(): void } | undefined
-  /** The viewer has gone, or does not take that picture: it is for the recording alone. */
+  /** Set if the viewer has gone, or rejects the last picture: it is for the recording alone. */
   #isAlone = false
-  /** The viewer has asked for it, and the target was not. */
+  /** A format that the viewer has requested, and the target was not asked for. */
   #unseenIn: PixelFormat | undefined
 
   constructor(options: RelayOptions) {
@@ -108,7 +109,7 @@ export class VncRelay {
       onUpdate: () => {
         this.#stall.updated()
         this.#upstream.updateEnded()
-        // The last bytes of it are still to be passed on.
+        // The update's last bytes are forwarded first.
         if (this.#ending) queueMicrotask(this.#ending.look)
       },
     })
@@ -206,14 +207,17 @@ export class VncRelay {
     this.#upstream.flush()
   }
 
-  /** A guest's, of whom nothing waits: what comes while the target or the recording takes no more is left out. */
+  /** Handles a guest's input: never queued, but dropped while the target or the recording is congested. */
   #guestInput(participant: number, message: InputMessage): void {
     if (this.#ended || this.#ending || this.#target.congested || this.#session.isFull) return
     if (this.#watch.isUnseen) return
     this.#upstream.input(participant, message)
   }
 
-  /** The recording can be read in that format, or the target has no better; else the session ends. */
+  /**
+   * Returns true if the recording is legible in that format, or the target has no better one; else ends the
+   * session.
+   */
   #isSeenIn(format: PixelFormat): boolean {
     if (!this.#session.isRecorded || isReadable(format)) return true
     if (samePixelFormat(format, this.#options.target.init.format)) return true
@@ -225,12 +229,12 @@ export class VncRelay {
     return false
   }
 
-  /** The viewer has broken the protocol. */
+  /** Called when the viewer has violated the protocol. */
   broken({ message }: Error): void {
     this.#over('failure', message)
   }
 
-  /** The target learns what the viewer has asked for so far. */
+  /** Sends the viewer's earlier requests to the target. */
   #begin({ size, format, encodings, request, wish, cutText }: ViewerState, init: ServerInit): void {
     const { stopped } = this.#session
     if (stopped) this.#over(stopped.result, stopped.reason)
@@ -253,7 +257,7 @@ export class VncRelay {
     try {
       this.#downstream.receive(chunk)
     } catch (error) {
-      // Nothing more of it can be followed.
+      // The stream cannot be read any further.
       if (error instanceof MalformedError)
         this.#closeNow(`the target broke the RFB protocol: ${error.message}`)
       else this.#closeNow('internal error')
@@ -263,14 +267,14 @@ export class VncRelay {
     this.#balance()
   }
 
-  /** A line of the bastion's own, in the title of the viewer's window. */
+  /** Shows a line of the bastion's own in the title of the viewer's window. */
   #tell(text: string): void {
     if (!this.#ended && this.#upstream.takesName) this.#downstream.title(`${this.#name}: ${text}`)
   }
 
   /**
-   * Each side is read only while the other, and the recording, take what it sends; the viewer also only while what it does
-   * is seen.
+   * Reads each side only while the other and the recording accept data, the viewer only while its activity is
+   * seen.
    */
   #balance(): void {
     if (this.#ended) return
@@ -294,14 +298,14 @@ export class VncRelay {
   }
 
   /**
-   * By somebody's word, who is not the target: where an update has begun to come, its rest is let through first, or
-   * nothing could be shown to the viewer any more.
+   * Stops the session on a request from anyone but the target. An update in progress is completed first,
+   * since nothing else can be drawn inside it.
    */
   #stop(result: SessionResult, reason: string): void {
     this.#over(result, reason, this.#downstream.isInUpdate ? LAST_UPDATE_MS : 0)
   }
 
-  /** Once what was done last has had its time to be seen, or so many milliseconds later. */
+  /** Ends the session when the last activity has had its time to be seen, or `rest` milliseconds later. */
   #over(result: SessionResult, reason?: string, rest = 0): void {
     if (this.#ended) return
     if (this.#ending) {
@@ -326,13 +330,13 @@ export class VncRelay {
     this.#watch.hurry()
   }
 
-  /** There is nothing more to be seen of the target. */
+  /** Ends the session now, because the target sends nothing more. */
   #closeNow(reason: string): void {
     if (this.#ending) this.#ending.close()
     else this.#close('failure', reason)
   }
 
-  /** The viewer can be shown nothing any more, as was found in the middle of what is passed on. */
+  /** Ends the session because the viewer cannot show anything more. Called in the middle of a message. */
   #lost(reason: string): void {
     this.#isAlone = true
     queueMicrotask(() => this.#over('failure', reason))
@@ -362,7 +366,7 @@ export class VncRelay {
     Promise.allSettled([this.#session.close(result, reason), viewerClosed]).then(this.#options.onClosed)
   }
 
-  /** In the middle of an update nothing else can be shown: the rest of it does not come any more. */
+  /** Shows the reason to the viewer. Impossible inside an update, because its rest will not arrive. */
   #leave(reason: string | undefined): void {
     const { width, height, isInUpdate } = this.#downstream
     const format = this.#unseenIn ?? this.#upstream.viewerFormat
@@ -378,7 +382,7 @@ export class VncRelay {
   }
 }
 
-/** The viewer as what waits for its recording writes to it. */
+/** Returns the viewer as the output that waits for its recording. */
 function provenClient(stream: ByteStream) {
   const client = {
     onSend: undefined as ((payload: Uint8Array) => void) | undefined,

@@ -1,4 +1,4 @@
-/** Views of one buffer that follow each other, put together again: a chunk of many rectangles is one piece of output. */
+/** Joins consecutive views of one buffer: a chunk of many rectangles becomes one piece of output. */
 
 export class Run {
   readonly #take: (bytes: Uint8Array) => void
@@ -6,7 +6,7 @@ export class Run {
   #from = 0
   #to = 0
 
-  /** `take` gets what belongs together, as a view. */
+  /** `take` receives each joined piece, as a view. */
   constructor(take: (bytes: Uint8Array) => void) {
     this.#take = take
   }
@@ -20,7 +20,7 @@ export class Run {
     this.#to += piece.length
   }
 
-  /** Nothing more belongs to it: before the buffer is written anew, and before anything else is taken. */
+  /** Ends the piece: called before the buffer is overwritten, and before other bytes are sent. */
   end(): void {
     if (this.#buffer && this.#from < this.#to) {
       const bytes = new Uint8Array(this.#buffer, this.#from, this.#to - this.#from)

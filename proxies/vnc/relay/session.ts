@@ -20,7 +20,7 @@ export class VncSession extends ProxySession {
     this.vnc = opened.vncOptions
     this.isRecorded = opened.recording !== undefined
     const { desktopQuota, maskKeys, viewOnly } = this.vnc
-    // Not in the middle of what uses the quota up.
+    // Deferred, since the quota is used up in the middle of a message.
     const full = () =>
       queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
     this.recorder = new VncRecorder({
@@ -39,7 +39,7 @@ export class VncSession extends ProxySession {
     })
   }
 
-  /** Takes over what the gate has opened. @throws TargetError when it cannot be recorded */
+  /** Begins the session that the gate has opened. Throws TargetError if it cannot be recorded. */
   static async of(opened: OpenSession, gate: Gate): Promise<VncSession> {
     const session = new VncSession(opened, gate)
     await session.begin(opened)

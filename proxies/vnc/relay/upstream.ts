@@ -1,4 +1,4 @@
-/** The viewer's way to the target: message by message, held to what the session may do. */
+/** Forwards the viewer's messages to the target, within the session's rights. */
 
 import {
   encodeClientCutText,
@@ -29,22 +29,22 @@ import type { PictureWatch } from './picture-watch.ts'
 import type { VncRecorder } from './recorder.ts'
 
 export interface UpstreamOptions {
-  /** Views, valid during the call. */
+  /** Sends views, valid during the call. */
   send: (bytes: Uint8Array) => void
   downstream: Downstream
   recorder: VncRecorder
   clipboard: ClipboardGuard
   isViewOnly: boolean
-  /** The pointer was moved, by the session's user (0) or a guest. */
+  /** Called when the session's user (0) or a guest has moved the pointer. */
   onPointer: (participant: number, x: number, y: number, buttons: number) => void
-  /** The target was asked for all of its picture. */
+  /** Called when the target was asked for its whole picture. */
   onAsked: () => void
   watch: PictureWatch
-  /** The user has done something. */
+  /** Called for each action of the user. */
   onSign: () => void
 }
 
-/** A target that changes its size says so, whether the viewer can follow it or not. */
+/** Requested for the bastion: the target reports a new size, whether or not the viewer can follow. */
 const OWN_ENCODINGS = [ENCODING.FENCE, ENCODING.DESKTOP_SIZE]
 
 /** Left, middle, right and the wheel's four. */
@@ -52,25 +52,28 @@ const GUEST_BUTTONS = 0x7f
 
 export class Upstream {
   readonly #options: UpstreamOptions
-  /** The viewer has nothing of the target's picture: its next request is for all of it. */
+  /** Set while the viewer has nothing of the target's picture: its next request is for everything. */
   #needsAll = true
   #encodings: readonly number[] = []
-  /** The viewer has asked for it, while the target could have begun to draw in the one before. */
+  /** A format that the viewer has requested while the target might still draw in the old one. */
   #nextFormat: { format: PixelFormat; timer: NodeJS.Timeout } | undefined
-  /** The viewer has asked for continuous updates. */
+  /** Set while the viewer requests continuous updates. */
   #isContinuous = false
-  /** Others see what the target sends as well, and have not seen what came before. */
+  /** Set while guests see the target's updates too: they have not seen earlier ones. */
   #isShared = false
-  /** The viewer has asked for pointer events with more buttons at any time. */
+  /** Set once the viewer has requested pointer events with more buttons. */
   #hasAskedForButtons = false
-  /** For the target, until all is taken that the viewer has sent in one piece. */
+  /** Messages for the target, gathered until a chunk from the viewer has been handled. */
   readonly #gathered = new PendingBytes()
 
   constructor(options: UpstreamOptions) {
     this.#options = options
   }
 
-  /** Sends what `take` has gathered: a flood of small messages is one write, and one frame of what encrypts it. */
+  /**
+   * Sends the messages that `take` has gathered: a flood of small ones becomes one write, and one encrypted
+   * frame.
+   */
   flush(): void {
     if (this.#gathered.length === 0) return
     this.#options.send(this.#gathered.bytes)
@@ -81,28 +84,28 @@ export class Upstream {
     this.#gathered.append(bytes, 0, bytes.length)
   }
 
-  /** At once, and behind what was gathered. */
+  /** Sends at once, after the gathered messages. */
   #send(bytes: Uint8Array): void {
     this.#gather(bytes)
     this.flush()
   }
 
-  /** The viewer shows a title that changes. */
+  /** True if the viewer shows a changing title. */
   get takesName(): boolean {
     return this.#encodings.includes(ENCODING.DESKTOP_NAME)
   }
 
-  /** What the viewer has asked for last, as it was passed on. */
+  /** The viewer's last encodings, as forwarded. */
   get encodings(): readonly number[] {
     return this.#encodings
   }
 
-  /** What the viewer takes its pixels for. */
+  /** The viewer's pixel format. */
   get viewerFormat(): PixelFormat {
     return this.#nextFormat?.format ?? this.#options.downstream.format
   }
 
-  /** What the viewer asks for, as far as it is passed on. */
+  /** Forwards the viewer's encodings, as far as allowed. */
   setEncodings(encodings: readonly number[]): void {
     const { clipboard, downstream } = this.#options
     const passed = encodings.filter(
@@ -110,21 +113,21 @@ export class Upstream {
     )
     this.#encodings = passed
     downstream.viewerKnowsFences ||= passed.includes(ENCODING.FENCE)
-    // Fences are the bastion's own as well: where pixels change their format, the target says by one.
+    // The bastion needs fences itself: they mark where the target changes its pixel format.
     downstream.ask([...passed, ...OWN_ENCODINGS])
     downstream.viewerKnowsSizes = passed.includes(ENCODING.DESKTOP_SIZE)
     this.#sendEncodings()
   }
 
-  /** For the downstream, which tells by it where a format changes, and answers the target's. */
+  /** Used by the downstream to mark a change of format, and to answer the target's fences. */
   sendFence(flags: number, payload: Uint8Array): void {
     this.#send(encodeClientFence(flags, payload))
   }
 
-  /** From now on the target sends what needs nothing of what came before, or what the viewer likes best again. */
+  /** Switches between stateless encodings, for guests, and the viewer's preferred ones. */
   share(isShared: boolean): void {
     this.#isShared = isShared
-    // A viewer that has asked for nothing gets Raw.
+    // A viewer without SetEncodings gets Raw.
     if (this.#encodings.length > 0) this.#sendEncodings()
     this.flush()
   }
@@ -132,19 +135,19 @@ export class Upstream {
   #sendEncodings(): void {
     const asked = this.#isShared ? this.#encodings.filter(isStateless) : this.#encodings
     this.#hasAskedForButtons ||= asked.includes(ENCODING.EXTENDED_MOUSE_BUTTONS)
-    // Servers read pointer events by the last SetEncodings: what the target has confirmed stays as it is.
+    // Servers read pointer events by the last SetEncodings, so a confirmed extension stays in the list.
     const more = this.#options.downstream.knows('extended-buttons') ? [ENCODING.EXTENDED_MOUSE_BUTTONS] : []
     this.#gather(encodeSetEncodings([...new Set([...asked, ...OWN_ENCODINGS, ...more])]))
   }
 
-  /** Asks for all of the picture, on the viewer's behalf. */
+  /** Requests the whole picture for the viewer. */
   requestAll(): void {
     this.#needsAll = false
     this.#request(false)
     this.#options.onAsked()
   }
 
-  /** Asks for what has changed anywhere, whether the viewer has or not. */
+  /** Requests all changes, whether or not the viewer has. */
   askAgain(): void {
     if (this.#nextFormat) return
     if (this.#needsAll) this.requestAll()
@@ -152,7 +155,7 @@ export class Upstream {
     this.flush()
   }
 
-  /** The desktop has another size: what was asked for is not all of it any more. */
+  /** Called when the desktop has another size: earlier requests no longer cover it. */
   resized(): void {
     this.#needsAll = true
     if (this.#isContinuous) this.#gather(encodeContinuousUpdates(true, this.#all))
@@ -168,9 +171,12 @@ export class Upstream {
     this.#options.watch.asked()
   }
 
-  /** The viewer's: of its own area it gets all if it wants, and what changes elsewhere is recorded with it. */
+  /**
+   * Handles the viewer's request: it may get its own area in full, and changes elsewhere are recorded with
+   * it.
+   */
   #requested(isIncremental: boolean, area: Area): void {
-    // With the other format all of it is asked for.
+    // The change of format will request everything.
     if (this.#nextFormat) return
     if (this.#needsAll) {
       this.requestAll()
@@ -187,8 +193,8 @@ export class Upstream {
   }
 
   /**
-   * The target draws in it from here on. One that cannot say where is asked nothing more until it has drawn what it was
-   * asked for, or has had nothing to draw for a while, and then for everything.
+   * Changes the target's pixel format. If the target cannot mark the change, waits until it has drawn the
+   * requested update, or has been quiet for a while, and then requests everything.
    */
   #setPixelFormat(format: PixelFormat): void {
     const { downstream, watch } = this.#options
@@ -204,7 +210,7 @@ export class Upstream {
 
   #changeFormat(): void {
     const { downstream } = this.#options
-    // It has begun to draw: its end is waited for.
+    // An update has begun: its end triggers the change.
     if (!this.#nextFormat || downstream.isInUpdate) return
     const { format, timer } = this.#nextFormat
     clearTimeout(timer)
@@ -215,19 +221,19 @@ export class Upstream {
     this.flush()
   }
 
-  /** The target has drawn what it was asked for. */
+  /** Called when the target has drawn the requested update. */
   updateEnded(): void {
     if (!this.#options.watch.isAwaited) this.#changeFormat()
   }
 
-  /** The session is over. */
+  /** Called at the end of the session. */
   stop(): void {
     clearTimeout(this.#nextFormat?.timer)
   }
 
   #continuous(isEnabled: boolean): void {
     const { downstream, watch } = this.#options
-    // A target that has not said that it knows this message need not do what it says.
+    // A target that has not confirmed this message may ignore it.
     if (!downstream.knows('continuous-updates')) return
     downstream.continuousUpdates(isEnabled)
     this.#isContinuous = isEnabled
@@ -235,7 +241,7 @@ export class Upstream {
     this.#gather(encodeContinuousUpdates(isEnabled, this.#all))
   }
 
-  /** Of a guest who works on the desktop. */
+  /** Forwards the input of a guest in control. */
   input(participant: number, message: InputMessage): void {
     const { recorder, isViewOnly, onSign, onPointer, watch } = this.#options
     if (isViewOnly) return
@@ -248,7 +254,7 @@ export class Upstream {
       return
     }
     const { x, y, buttons } = message
-    // Seven buttons: with the eighth bit a target may take the next message's first byte for more of them.
+    // Seven buttons: with the eighth bit a target may read the next message's first byte as further buttons.
     const pressed = buttons & GUEST_BUTTONS
     this.#send(encodePointer(x, y, pressed))
     recorder.pointer(x, y, pressed, participant)
@@ -256,8 +262,8 @@ export class Upstream {
   }
 
   /**
-   * A message of the viewer; `flush` sends what comes of it. It is built anew, so that the target reads what was read here,
-   * whatever it makes of the bits that mean nothing. Throws MalformedError.
+   * Handles a message of the viewer; `flush` sends the result. Messages are rebuilt, so that the target reads
+   * the same content as the bastion, whatever it makes of unused bits. Throws MalformedError.
    */
   take(message: ClientMessage): void {
     const { downstream, recorder, clipboard, isViewOnly, onSign, onPointer, watch } = this.#options
@@ -311,7 +317,7 @@ export class Upstream {
       case 'set-desktop-size': {
         const { width, height, screens } = message
         const isSeen = LEAST_WISH.width <= width && LEAST_WISH.height <= height
-        // A target that has not said that it knows this message breaks off at it.
+        // A target that has not confirmed this message disconnects on it.
         if (!isViewOnly && isSeen && downstream.knows('desktop-size')) {
           watch.acts()
           this.#gather(encodeSetDesktopSize(width, height, screens))
@@ -329,7 +335,7 @@ export class Upstream {
     this.#options.recorder.key(isDown, keysym, keycode)
   }
 
-  /** Bit 7 is a button, or says that another byte follows: never both. */
+  /** Bit 7 is either a button or the mark of another byte, never both. */
   #pointer(x: number, y: number, buttons: number): Uint8Array {
     if (this.#options.downstream.knows('extended-buttons'))
       return buttons < 0x80 ? encodePointer(x, y, buttons) : encodeExtendedPointer(x, y, buttons)

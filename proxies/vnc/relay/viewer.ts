@@ -1,4 +1,6 @@
-/** The viewer's connection from its ServerInit on: its messages go to whoever shows it something just now. */
+/**
+ * The viewer's connection from its ServerInit on: its messages go to the present display, or to the relay.
+ */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import type { ByteStream } from '../../net/byte-stream.ts'
@@ -9,9 +11,9 @@ export class Viewer {
   readonly stream: ByteStream
   /** Bytes in a message are valid during the call only; it may throw MalformedError. */
   onMessage: ((message: ClientMessage) => void) | undefined
-  /** It has broken the protocol, and nothing more is read of it. */
+  /** Called when the viewer has violated the protocol; nothing more is read. */
   onBroken: ((error: Error) => void) | undefined
-  /** All of what came together has been taken. */
+  /** Called after all messages of a chunk. */
   onRead: (() => void) | undefined
   readonly #reader: ClientMessageReader
   #isBroken = false
@@ -22,13 +24,13 @@ export class Viewer {
     stream.onData = (chunk) => this.#receive(chunk)
   }
 
-  /** Sends the ServerInit: from here on it is read. */
+  /** Sends the ServerInit, and starts reading. */
   begin(serverInit: Buffer): void {
     this.stream.write(serverInit)
     this.stream.paused = false
   }
 
-  /** Target and viewer have both said that they know it. */
+  /** Called when target and viewer have both confirmed an extension. */
   extended(extension: Extension): void {
     if (extension === 'extended-clipboard') this.#reader.hasExtendedClipboard = true
     if (extension === 'extended-buttons') this.#reader.hasExtendedButtons = true

@@ -1,26 +1,29 @@
-/** The connection as a handshake sees it, whoever carries it. */
+/** The connection as a handshake sees it, independent of its transport. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import type { FrameOpener, FrameSealer } from './frames.ts'
 
-/** What TLS shows of the server: nothing (anonymous Diffie-Hellman), or a certificate. */
+/** The server's identity in TLS: none (anonymous Diffie-Hellman), or a certificate. */
 export type TlsIdentity = 'anonymous' | 'certificate'
 
 export interface Channel {
-  /** Exactly so many bytes, which are the caller's. Rejects with EndedError when the peer goes before. */
+  /**
+   * Returns exactly so many bytes, which belong to the caller. Rejects with EndedError if the peer closes
+   * before.
+   */
   read(bytes: number): Promise<Buffer>
   write(bytes: Uint8Array): void
-  /** From now on all is in frames of RA2, both ways. */
+  /** Puts all further bytes in frames of RA2, in both directions. */
   startFrames(sealer: FrameSealer, opener: FrameOpener): void
 }
 
 export interface ServerChannel extends Channel {
-  /** Resolves when the TLS handshake is over; rejects with EndedError. */
+  /** Resolves after the TLS handshake; rejects with EndedError. */
   startTls(identity: TlsIdentity): Promise<unknown>
 }
 
 export interface ClientChannel extends Channel {
-  /** Resolves to the server's certificate (DER), which nobody has judged yet; undefined: it showed none. */
+  /** Returns the server's certificate (DER), unchecked, or undefined if it has shown none. */
   startTls(identity: TlsIdentity): Promise<Uint8Array | undefined>
 }
 
@@ -36,7 +39,7 @@ export async function readUint32(channel: Channel): Promise<number> {
   return (await channel.read(4)).readUInt32BE()
 }
 
-/** A length in four bytes, and so many bytes. `what` is for the error. Throws MalformedError. */
+/** Reads a length of four bytes, and as many bytes. `what` is for the error. Throws MalformedError. */
 export async function readString(channel: Channel, maximum: number, what: string): Promise<Buffer> {
   return await channel.read(bounded(await readUint32(channel), maximum, what))
 }

@@ -1,7 +1,7 @@
 /**
- * The client's side of the handshake (RFC 6143 section 7.1, VeNCrypt 0.2, Tight), up to the server's ServerInit: the
- * first of the allowed types that the server has and the credential fits. Nothing secret is sent before `judge` has
- * taken the server's certificate or key, where the type shows one.
+ * The client's side of the handshake (RFC 6143 section 7.1, VeNCrypt 0.2, Tight), up to the server's
+ * ServerInit. Uses the first allowed type that the server offers and the credential fits. If the type shows
+ * the server's certificate or key, `judge` accepts that before any secret is sent.
  */
 import { Buffer } from 'node:buffer'
 import { VNC_CHALLENGE_BYTES, vncAuthResponse } from '../../../src/model/vnc-auth.ts'
@@ -16,37 +16,40 @@ import { RA2_256_KIND, RA2_KIND, sendRsaAes } from './rsa-aes.ts'
 import { readTightTypes } from './tight.ts'
 import { parseVersion, VERSION_BYTES, type Version, versionBytes } from './version.ts'
 
-/** Types that hold others: who has chosen one sees what is in it, and cannot go back. */
+/** Types that contain others: a client that has chosen one sees its contents, and cannot choose again. */
 export type Container = 'vencrypt' | 'tight'
 
 export interface SignInOptions {
-  /** In the order of preference. */
+  /** In order of preference. */
   allowed: readonly VncSecurityType[]
-  /** Containers that had nothing for us: another connection does without them. */
+  /** Containers without a usable type: another connection avoids them. */
   without: ReadonlySet<Container>
-  /** Empty: there is none. */
+  /** Empty if there is none. */
   user: string
   password: string | undefined
   isShared: boolean
-  /** Refuses the server by rejecting. `key`: a certificate (X.509, DER), or a bare RSA key (SPKI, DER). */
+  /** Rejects to refuse the server. `key`: a certificate (X.509, DER), or a bare RSA key (SPKI, DER). */
   judge: (kind: 'x509' | 'rsa', key: Uint8Array) => Promise<void>
 }
 
 export interface SecurityResult {
   security: VncSecurityType
   version: Version
-  /** ServerInit is followed by what Tight adds to it. */
+  /** Set if Tight's additions follow ServerInit. */
   isTight: boolean
 }
 
-/** Why the server does not let us in. */
+/** The reason for a failed sign-in. */
 export type Refusal =
-  /** Before anybody was asked for anything: it takes nobody now. */
+  /** The server accepts no clients now, and has requested no credential. */
   | { kind: 'busy'; reason: string | undefined }
   | { kind: 'credential'; security: VncSecurityType; isTooMany: boolean; reason: string | undefined }
-  /** Nothing that it has is allowed and fits; `within`: of those in here, others may fit. */
+  /**
+   * No offered type is allowed and fits; `within`: the container of the offered types, outside of which
+   * others may fit.
+   */
   | { kind: 'no-type'; offered: string[]; within?: Container }
-  /** It has offered TLS, and has no certificate for it or cannot begin for another reason. */
+  /** The server has offered TLS, and has no certificate for it or cannot start it. */
   | { kind: 'no-tls'; security: VncSecurityType }
 
 export class RefusedError extends Error {
@@ -85,13 +88,16 @@ const WITHIN_TIGHT: Readonly<Record<number, VncSecurityType>> = {
   [TIGHT_AUTH.VNC]: 'vncauth',
   [TIGHT_AUTH.UNIX_LOGIN]: 'plain',
 }
-/** What can be in each container. */
+/** The types that each container may have. */
 const CONTENTS: Readonly<Record<Container, ReadonlySet<VncSecurityType>>> = {
   vencrypt: new Set(Object.values(WITHIN_VENCRYPT)),
   tight: new Set(Object.values(WITHIN_TIGHT)),
 }
 
-/** Resolves when ClientInit is sent. Rejects with RefusedError, MalformedError, EndedError, or what `judge` throws. */
+/**
+ * Resolves when ClientInit is sent. Rejects with RefusedError, MalformedError, EndedError, or the error of
+ * `judge`.
+ */
 export async function signIn(channel: ClientChannel, options: SignInOptions): Promise<SecurityResult> {
   const version = parseVersion(await channel.read(VERSION_BYTES))
   channel.write(versionBytes(version))
@@ -100,14 +106,14 @@ export async function signIn(channel: ClientChannel, options: SignInOptions): Pr
     version === 3.3 ? await decided(channel, fitting) : await choose(channel, fitting, options.without)
   const { security } = chosen
   await prove(channel, security, options)
-  // Before 3.8 nobody who asks for nothing says that all is well.
+  // Before 3.8, servers without authentication send no SecurityResult.
   const isSilent = security === 'none' && version !== 3.8
   if (!isSilent) await readResult(channel, version, security)
   channel.write(Buffer.from([options.isShared ? 1 : 0]))
   return { ...chosen, version }
 }
 
-/** Whether there is what the type sends. RA2 says late whether it wants a user name, too. */
+/** Returns true if the type's credential is present. RA2 decides late whether it needs a user name, too. */
 function fits(type: VncSecurityType, { user, password }: SignInOptions): boolean {
   switch (type) {
     case 'none':

@@ -1,4 +1,4 @@
-/** User name and password as the types that have both carry them. */
+/** User name and password as sent by the types with both. */
 import { Buffer } from 'node:buffer'
 import { MAX_TYPED_PASSWORD_BYTES } from '../../../src/model/logon.ts'
 import { bounded, type Channel, readUint32, uint32 } from './channel.ts'
@@ -8,15 +8,15 @@ export interface UserPassword {
   password: string
 }
 
-/** Bytes of a user name: more than any login string has, so that one that is too long is told so. */
+/** Bytes of a user name: more than any login string has, so that a longer one gets a proper error. */
 export const MAX_USER_BYTES = 1024
-/** Likewise. */
+/** One more than the limit, so that a longer one gets a proper error. */
 export const MAX_PASSWORD_BYTES = MAX_TYPED_PASSWORD_BYTES + 1
 
 /** Plain, and Tight's Unix login: two lengths of four bytes, then both. Throws MalformedError. */
 export async function readPlain(channel: Channel): Promise<UserPassword> {
-  const userLength = bounded(await readUint32(channel), MAX_USER_BYTES, 'a user name of bytes')
-  const passwordLength = bounded(await readUint32(channel), MAX_PASSWORD_BYTES, 'a password of bytes')
+  const userLength = bounded(await readUint32(channel), MAX_USER_BYTES, 'a length of the user name')
+  const passwordLength = bounded(await readUint32(channel), MAX_PASSWORD_BYTES, 'a length of the password')
   const user = textOf(await channel.read(userLength))
   return { user, password: textOf(await channel.read(passwordLength)) }
 }
@@ -26,7 +26,7 @@ export function plainBytes({ user, password }: UserPassword): Buffer {
   return Buffer.concat([uint32(userBytes.length), uint32(passwordBytes.length), userBytes, passwordBytes])
 }
 
-/** UTF-8; what is none is Latin-1, as older viewers send it. */
+/** Decodes UTF-8, or Latin-1 if that is invalid, as older viewers send it. */
 export function textOf(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -35,7 +35,7 @@ export function textOf(bytes: Uint8Array): string {
   }
 }
 
-/** Text in a field of fixed size that a zero ends; what follows is as in `padding`. */
+/** Returns a field of fixed size with the text and a zero; the rest is from `padding`. */
 export function fieldOf(text: string, padding: Uint8Array): Buffer {
   const field = Buffer.from(padding)
   const bytes = Buffer.from(text, 'utf8').subarray(0, field.length - 1)
@@ -44,7 +44,7 @@ export function fieldOf(text: string, padding: Uint8Array): Buffer {
   return field
 }
 
-/** What stands before the zero; all of it where there is none. */
+/** Returns the text before the zero, or all of it if there is none. */
 export function textOfField(field: Uint8Array): string {
   const end = field.indexOf(0)
   return textOf(end === -1 ? field : field.subarray(0, end))

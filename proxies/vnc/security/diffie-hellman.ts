@@ -1,7 +1,7 @@
 /**
- * User name and password under a key that Diffie-Hellman has made: Apple's type 30 (128-bit AES in ECB under the MD5 of
- * the secret), and UltraVNC's MSLogonII (DES under a secret of 64 bits, which anybody on the way can find out). What
- * follows the sign-in is in clear text in both.
+ * User name and password under a Diffie-Hellman key: Apple's type 30 (128-bit AES in ECB under the MD5 of the
+ * secret), and UltraVNC's MSLogonII (DES under a secret of 64 bits, which any eavesdropper can compute). In
+ * both, everything after the sign-in is in clear text.
  */
 import { Buffer } from 'node:buffer'
 import { createCipheriv, createDecipheriv, createHash, getDiffieHellman, randomBytes } from 'node:crypto'
@@ -12,10 +12,10 @@ import { fieldOf, textOfField, type UserPassword } from './credentials.ts'
 
 /** Bytes of each of Apple's two fields. */
 const APPLE_FIELD = 64
-/** Bytes of a prime that a target may ask for: below 1024 bits it protects from nobody, above 4096 it takes long. */
+/** Bytes of a target's prime: below 1024 bits it protects nothing, above 4096 it takes long. */
 const MIN_PRIME = 128
 const MAX_PRIME = 512
-/** Bytes of our exponent: twice what any of these groups is worth. */
+/** Bytes of the bastion's exponent: twice the strength of any of these groups. */
 const EXPONENT = 64
 /** MSLogonII: bytes of its numbers, of the user name and of the password. */
 const MS_NUMBER = 8
@@ -87,9 +87,9 @@ export async function sendMsLogon(channel: Channel, { user, password }: UserPass
 }
 
 /**
- * A key for this connection of so many bytes, and the secret with theirs. Node's own would spend half a second on whether
- * the prime is one; nothing depends on it here, where the secret protects what the other side is told anyway. Throws
- * MalformedError.
+ * Returns a public key for this connection, from an exponent of so many bytes, and the shared secret. Node's
+ * own function would spend half a second on a primality test. That is not needed here: the secret protects
+ * only data for the peer itself. Throws MalformedError.
  */
 function exchanged(
   { generator, prime, theirs }: { generator: bigint; prime: bigint; theirs: bigint },
@@ -102,7 +102,7 @@ function exchanged(
   return { publicKey: power(generator, exponent, prime), secret: power(theirs, exponent, prime) }
 }
 
-/** false: whatever the exponent is, everybody knows the power. */
+/** Returns false if the power is known for every exponent. */
 function hides(number: bigint, prime: bigint): boolean {
   return 1n < number && number < prime - 1n
 }
@@ -123,7 +123,7 @@ function bytesOf(number: bigint, size: number): Buffer {
   return Buffer.from(number.toString(16).padStart(2 * size, '0'), 'hex')
 }
 
-/** Square and multiply. */
+/** Computes a power by square and multiply. */
 function power(base: bigint, exponent: bigint, modulus: bigint): bigint {
   let result = 1n
   let square = base % modulus

@@ -1,7 +1,7 @@
 /**
- * The encryption of RA2: each frame is its length in two bytes, which are authenticated with it, the message in AES-EAX
- * and a tag of 16 bytes; the nonce is the number of the frame, little-endian. EAX (Bellare, Rogaway, Wagner) is CTR and
- * CMAC (RFC 4493), which OpenSSL does not have as one.
+ * The encryption of RA2: each frame has its length in two bytes, which are authenticated with it, the message
+ * in AES-EAX and a tag of 16 bytes; the nonce is the number of the frame, little-endian. EAX (Bellare,
+ * Rogaway, Wagner) is CTR and CMAC (RFC 4493), which OpenSSL does not combine.
  */
 import { Buffer } from 'node:buffer'
 import { type Cipheriv, createCipheriv, timingSafeEqual } from 'node:crypto'
@@ -11,21 +11,23 @@ const BLOCK = 16
 const ZERO = Buffer.alloc(BLOCK)
 const TAG = 16
 const HEADER = 2
-/** Bytes in one frame that are sent: what TigerVNC sends at most. */
+/** Bytes in one sent frame, the maximum of TigerVNC. */
 export const SENT_FRAME = 8192
 
 const NONCE = 0
 const ASSOCIATED = 1
 const MESSAGE = 2
 
-/** Bytes up to which blocks are put through one cipher that stays: to make a cipher costs as much as 4 KiB of them. */
+/**
+ * Bytes up to which blocks share one permanent cipher: creating a cipher costs as much as 4 KiB of blocks.
+ */
 const SHORT = 256
 
-/** AES-128 or AES-256 by the key's length. */
+/** AES-128 or AES-256, by the key's length. */
 export class Eax {
   readonly #key: Uint8Array
   readonly #bits: number
-  /** One block at a time: without a chain it has no state. */
+  /** Encrypts single blocks: without a chain it has no state. */
   readonly #block: Cipheriv
   readonly #whole: Buffer
   readonly #padded: Buffer
@@ -38,14 +40,14 @@ export class Eax {
     this.#padded = doubled(this.#whole)
   }
 
-  /** The message encrypted, and its tag. */
+  /** Returns the encrypted message, and its tag. */
   seal(nonce: Uint8Array, associated: Uint8Array, message: Uint8Array): [sealed: Buffer, tag: Buffer] {
     const start = this.#mac(NONCE, nonce)
     const sealed = this.#counted(start, message)
     return [sealed, this.#tag(start, associated, sealed)]
   }
 
-  /** undefined: somebody has changed it, or it is under another key. */
+  /** Returns the message, or undefined if it was altered or is under another key. */
   open(nonce: Uint8Array, associated: Uint8Array, sealed: Uint8Array, tag: Uint8Array): Buffer | undefined {
     const start = this.#mac(NONCE, nonce)
     if (!timingSafeEqual(this.#tag(start, associated, sealed), tag)) return undefined
@@ -75,7 +77,7 @@ export class Eax {
     return sealed
   }
 
-  /** CMAC of a block that tells what it is of, and the data. */
+  /** Returns the CMAC of a block that names the purpose, and of the data. */
   #mac(of: number, data: Uint8Array): Buffer {
     const padding = data.length === 0 ? 0 : (BLOCK - (data.length % BLOCK)) % BLOCK
     const blocks = Buffer.alloc(BLOCK + data.length + padding)
@@ -96,7 +98,7 @@ export class Eax {
   }
 }
 
-/** The bytes as a polynomial over two, times x (RFC 4493 section 2.3). */
+/** Returns the bytes as a polynomial over GF(2), times x (RFC 4493 section 2.3). */
 function doubled(bytes: Buffer): Buffer {
   const result = Buffer.alloc(BLOCK)
   for (let at = 0; at < BLOCK; at++) result[at] = (bytes[at]! << 1) | ((bytes[at + 1] ?? 0) >> 7)
@@ -108,7 +110,7 @@ function xorInto(target: Uint8Array, other: Uint8Array): void {
   for (let at = 0; at < target.length; at++) target[at]! ^= other[at]!
 }
 
-/** The number of the next frame. */
+/** Counts frames for their nonces. */
 class FrameCount {
   readonly nonce = Buffer.alloc(BLOCK)
 
@@ -120,7 +122,7 @@ class FrameCount {
   }
 }
 
-/** One direction of a connection, toward the peer. */
+/** Frames toward the peer. */
 export class FrameSealer {
   readonly #eax: Eax
   readonly #count = new FrameCount()
@@ -129,7 +131,7 @@ export class FrameSealer {
     this.#eax = new Eax(key)
   }
 
-  /** As many frames as it takes. */
+  /** Returns as many frames as needed. */
   seal(bytes: Uint8Array): Buffer {
     const pieces: Buffer[] = []
     for (let at = 0; at < bytes.length; at += SENT_FRAME) {
@@ -142,18 +144,18 @@ export class FrameSealer {
   }
 }
 
-/** One direction of a connection, from the peer. */
+/** Frames from the peer. */
 export class FrameOpener {
   readonly #eax: Eax
   readonly #count = new FrameCount()
-  /** The begin of a frame whose end has not come yet: under 64 KiB. */
+  /** The beginning of an incomplete frame: under 64 KiB. */
   #pending: Buffer = Buffer.alloc(0)
 
   constructor(key: Uint8Array) {
     this.#eax = new Eax(key)
   }
 
-  /** What the frames hold that are whole now. Throws MalformedError. */
+  /** Returns the contents of the complete frames. Throws MalformedError. */
   open(bytes: Uint8Array): Buffer {
     const all = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes])
     const opened: Buffer[] = []
@@ -161,7 +163,7 @@ export class FrameOpener {
     while (all.length - at >= HEADER) {
       const header = all.subarray(at, at + HEADER)
       const length = (header[0]! << 8) | header[1]!
-      // Nobody has to say nothing, and to open it costs as much as to open something.
+      // No peer needs empty frames, and opening one costs as much as opening a full one.
       if (length === 0) throw new MalformedError('vnc: a frame came without a message')
       const end = at + HEADER + length + TAG
       if (all.length < end) break

@@ -1,4 +1,4 @@
-/** Numbers of the handshake: RFC 6143 section 7.1, and the community's specification for what came later. */
+/** Numbers of the handshake: RFC 6143 section 7.1, and the community specification for later ones. */
 
 /** Security types, as both sides list them. */
 export const SECURITY = {
@@ -26,8 +26,8 @@ export const VENCRYPT = {
 /** Authentication within Tight. */
 export const TIGHT_AUTH = { NONE: 1, VNC: 2, UNIX_LOGIN: 129 } as const
 
-/** The word that ends the handshake. */
+/** The result at the end of the handshake. */
 export const RESULT = { OK: 0, FAILED: 1, TOO_MANY: 2 } as const
 
-/** VeNCrypt's version that is spoken: 0.2. */
+/** The version of VeNCrypt in use: 0.2. */
 export const VENCRYPT_VERSION = [0, 2] as const

@@ -1,4 +1,4 @@
-/** The end of the handshake (RFC 6143 section 7.1.3), and the words of who does not go on. */
+/** The end of the handshake (RFC 6143 section 7.1.3), and the reasons of failures. */
 import { Buffer } from 'node:buffer'
 import { EndedError } from '../../bytes/ended.ts'
 import { type Channel, readUint32, uint32 } from './channel.ts'
@@ -14,24 +14,26 @@ export function reasonBytes(reason: string): Buffer {
   return Buffer.concat([uint32(text.length), text])
 }
 
-/** SecurityResult of somebody who has not signed in: only 3.8 has words for it. */
+/** Encodes the SecurityResult of a failed sign-in: only 3.8 has a reason. */
 export function failureBytes(version: Version, reason: string): Buffer {
   const failed = uint32(RESULT.FAILED)
   return version === 3.8 ? Buffer.concat([failed, reasonBytes(reason)]) : failed
 }
 
-/** Instead of a list of security types: the connection fails. */
+/** Encodes a refused connection, in place of a list of security types. */
 export function noTypesBytes(version: Version, reason: string): Buffer {
   return Buffer.concat([version === 3.3 ? uint32(0) : Buffer.from([0]), reasonBytes(reason)])
 }
 
-/** What a server says of why it ends; undefined: it says nothing. A reason that is too long is cut. */
+/**
+ * Returns the server's reason for closing, or undefined if it sends none. A reason that is too long is cut.
+ */
 export async function readReason(channel: Channel): Promise<string | undefined> {
   try {
     const length = await readUint32(channel)
     return length === 0 ? undefined : textOf(await channel.read(Math.min(length, MAX_REASON_BYTES)))
   } catch (error) {
-    // Some close without the reason that the version promises.
+    // Some servers close without the reason that the version requires.
     if (error instanceof EndedError) return undefined
     throw error
   }

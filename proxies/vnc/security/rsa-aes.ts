@@ -1,7 +1,7 @@
 /**
- * RA2 and RA2_256 (RealVNC's types 5 and 129): both sides show an RSA key, send each other a random number under it, and
- * go on in frames of AES-EAX (frames.ts), the sign-in and all that follows. The community's specification, "RSA-AES
- * Security Type".
+ * RA2 and RA2_256 (RealVNC's types 5 and 129): both sides show an RSA key, send each other a random number
+ * under it, and continue in frames of AES-EAX (frames.ts), for the sign-in and everything after it. Community
+ * specification, "RSA-AES Security Type".
  */
 import { Buffer } from 'node:buffer'
 import {
@@ -34,15 +34,15 @@ import { FrameOpener, FrameSealer } from './frames.ts'
 const RANDOM = 16
 const MIN_BITS = 1024
 const MAX_BITS = 8192
-/** Of the bastion's own keys toward targets: each is used once. */
+/** Bits of the bastion's own keys toward targets: each is used once. */
 const OWN_BITS = 2048
-/** Bytes of a field, whose length stands in one byte. */
+/** Bytes of a field, whose length has one byte. */
 const MAX_FIELD = 255
 
-/** What the client is to send. */
+/** The credential that the client has to send. */
 const ASKS = { USER_AND_PASSWORD: 1, PASSWORD: 2 } as const
 
-/** The one of the two types: what it hashes with, and how much of a hash is a key. */
+/** The variant: its hash function, and how much of a hash is the key. */
 export interface RsaAesKind {
   hash: 'sha1' | 'sha256'
   keyBytes: 16 | 32
@@ -51,7 +51,7 @@ export interface RsaAesKind {
 export const RA2_KIND: RsaAesKind = { hash: 'sha1', keyBytes: 16 }
 export const RA2_256_KIND: RsaAesKind = { hash: 'sha256', keyBytes: 32 }
 
-/** The server's side; what follows is in frames. `privateKey` is one of RSA. Throws MalformedError. */
+/** The server's side; everything after it is in frames. `privateKey` is an RSA key. Throws MalformedError. */
 export async function receiveRsaAes(
   channel: Channel,
   kind: RsaAesKind,
@@ -76,13 +76,13 @@ export async function receiveRsaAes(
 
 export interface RsaAesClientOptions {
   kind: RsaAesKind
-  /** Refuses the server's key (SPKI, DER) by rejecting. */
+  /** Rejects to refuse the server's key (SPKI, DER). */
   judge: (key: Uint8Array) => Promise<void>
-  /** What is to be sent; throws where it is not what the server asks for. */
+  /** Returns the credential to send; throws if it is not the one that the server requests. */
   credential: (needs: { user: boolean }) => UserPassword
 }
 
-/** The client's side; what follows is in frames. Throws MalformedError. */
+/** The client's side; everything after it is in frames. Throws MalformedError. */
 export async function sendRsaAes(
   channel: ClientChannel,
   { kind, judge, credential }: RsaAesClientOptions,
@@ -107,14 +107,14 @@ export async function sendRsaAes(
   const { user, password } = credential({ user: asks === ASKS.USER_AND_PASSWORD })
   const fields = [asks === ASKS.PASSWORD ? '' : user, password].map((text) => {
     const bytes = Buffer.from(text, 'utf8')
-    bounded(bytes.length, MAX_FIELD, 'a field of bytes')
+    bounded(bytes.length, MAX_FIELD, 'a length of a field')
     return Buffer.concat([Buffer.from([bytes.length]), bytes])
   })
   channel.write(Buffer.concat(fields))
 }
 
 interface TheirKey {
-  /** As it was sent: bits, modulus, exponent. */
+  /** The wire form: bits, modulus, exponent. */
   shown: Buffer
   key: KeyObject
 }
@@ -143,7 +143,7 @@ function keyOf(modulus: Buffer, exponent: Buffer): KeyObject | undefined {
   }
 }
 
-/** As it goes over the wire: bits, modulus and exponent in fields of one size. */
+/** Returns the wire form: bits, and modulus and exponent in fields of equal size. */
 function shownKey(key: KeyObject): Buffer {
   const { n = '', e = '' } = key.export({ format: 'jwk' })
   const [modulus, exponent] = [Buffer.from(n, 'base64url'), Buffer.from(e, 'base64url')]
@@ -160,7 +160,7 @@ function sealedRandom(random: Buffer, key: KeyObject): Buffer {
   }
 }
 
-/** `own`: the key that it was encrypted for, as it was shown. */
+/** `own`: the wire form of the key that it was encrypted for. */
 async function readRandom(channel: Channel, own: Buffer, privateKey: KeyObject): Promise<Buffer> {
   const size = (own.length - 4) / 2
   const length = await readUint16(channel)
@@ -171,7 +171,7 @@ async function readRandom(channel: Channel, own: Buffer, privateKey: KeyObject):
   try {
     return privateDecrypt({ key: privateKey, padding: constants.RSA_PKCS1_PADDING }, sealed)
   } catch {
-    // Nobody is told that it was not encrypted in order: the first frame is what does not fit.
+    // An invalid ciphertext is not reported: the first frame fails instead.
     return randomBytes(RANDOM)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The server's side of the handshake (RFC 6143 section 7.1, VeNCrypt 0.2): version, security type, credential, result,
- * up to the client's ClientInit. It judges nobody: what the client has proved goes to `judge`.
+ * The server's side of the handshake (RFC 6143 section 7.1, VeNCrypt 0.2): version, security type,
+ * credential, result, up to the client's ClientInit. `judge` alone decides on the client's proof.
  */
 import { Buffer } from 'node:buffer'
 import { type KeyObject, randomBytes } from 'node:crypto'
@@ -15,16 +15,16 @@ import { failureBytes, noTypesBytes } from './result.ts'
 import { RA2_256_KIND, RA2_KIND, receiveRsaAes } from './rsa-aes.ts'
 import { parseVersion, VERSION_BYTES, type Version, versionBytes } from './version.ts'
 
-/** What a client has proved: it knows a password, or has answered a challenge with one (VncAuth). */
+/** The client's proof: a password, or the response to a challenge (VncAuth). */
 export type Proof = UserPassword | { challenge: Buffer; response: Buffer }
 
-/** `refused` is for the person. */
+/** `refused` is a text for the user. */
 export type Judgement<Accepted> = { accepted: Accepted } | { refused: string }
 
 export interface WelcomeOptions<Accepted> {
-  /** To this client, in the order of preference. */
+  /** The types for this client, in order of preference. */
   offers: readonly VncOfferedType[]
-  /** The server's key of RA2; without it that is not offered. */
+  /** The server's key of RA2. Absent if RA2 is not offered. */
   rsaKey?: KeyObject | undefined
   judge: (proof: Proof) => Promise<Judgement<Accepted>>
 }
@@ -33,7 +33,7 @@ export interface Welcomed<Accepted> {
   accepted: Accepted
   version: Version
   security: VncOfferedType
-  /** The client would share the desktop with others. */
+  /** Set if the client shares the desktop with others. */
   isShared: boolean
 }
 
@@ -63,8 +63,8 @@ const ONLY_TICKETS =
   'this version of the protocol can only sign in with a one-time ticket, which is not offered here'
 
 /**
- * Resolves when somebody has signed in and sent ClientInit; undefined: nobody, and the client has been told why where
- * its version has words for it. Rejects with MalformedError, or EndedError.
+ * Returns the result when a client has signed in and sent ClientInit, or undefined if it was refused, with
+ * the reason if its version allows one. Rejects with MalformedError or EndedError.
  */
 export async function welcome<Accepted>(
   channel: ServerChannel,
@@ -90,7 +90,7 @@ export async function welcome<Accepted>(
   return { accepted: judgement.accepted, version, security, isShared }
 }
 
-/** Version 3.3: the server says what it will be, and there is only one type with a credential. */
+/** Version 3.3: the server decides, and there is only one type with a credential. */
 function decide(channel: ServerChannel, offers: readonly VncOfferedType[]): VncOfferedType | undefined {
   if (!offers.includes('vncauth')) {
     channel.write(noTypesBytes(3.3, ONLY_TICKETS))

@@ -1,4 +1,4 @@
-/** The begin of Tight's security type toward a server: no tunnel, and one of its ways to sign in. */
+/** The beginning of Tight's security type toward a server: no tunnel, and one of its authentication types. */
 import { MalformedError } from '../../bytes/malformed.ts'
 import { latin1 } from '../../bytes/text.ts'
 import { bounded, type Channel, readUint32, uint32 } from './channel.ts'
@@ -9,7 +9,7 @@ const CAPABILITY_BYTES = 16
 const MAX_CAPABILITIES = 256
 const NO_TUNNEL = { code: 0, name: 'TGHTNOTUNNEL' }
 
-/** Who and what it is: the code alone says too little. */
+/** Vendor and name of each code: the code alone is ambiguous. */
 const NAMES: Readonly<Record<number, string>> = {
   [TIGHT_AUTH.NONE]: 'STDVNOAUTH__',
   [TIGHT_AUTH.VNC]: 'STDVVNCAUTH_',
@@ -22,14 +22,16 @@ interface Capability {
 }
 
 /**
- * Asks for no tunnel, and resolves to what the server takes then, as numbers of TIGHT_AUTH; none: it asks for nothing.
- * Throws MalformedError.
+ * Requests no tunnel, and returns the server's authentication types, as numbers of TIGHT_AUTH, or 'none' if
+ * it requires no authentication. Throws MalformedError.
  */
 export async function readTightTypes(channel: Channel): Promise<number[] | 'none'> {
   const tunnels = await readCapabilities(channel)
   if (tunnels.length > 0) {
     if (!tunnels.some(({ code, name }) => code === NO_TUNNEL.code && name === NO_TUNNEL.name)) {
-      throw new MalformedError('vnc: no tunnel was expected among those of Tight, found others only')
+      throw new MalformedError(
+        'vnc: a tunnel type of none was expected in the list of Tight, found others only',
+      )
     }
     channel.write(uint32(NO_TUNNEL.code))
   }
@@ -48,7 +50,10 @@ async function readCapabilities(channel: Channel): Promise<Capability[]> {
   return list
 }
 
-/** What Tight adds to ServerInit: three lists of capabilities, which nothing here needs. Throws MalformedError. */
+/**
+ * Skips Tight's additions to ServerInit: three lists of capabilities, none of which is needed. Throws
+ * MalformedError.
+ */
 export async function skipTightInit(channel: Channel): Promise<void> {
   const counts = await channel.read(8)
   for (const at of [0, 2, 4]) {

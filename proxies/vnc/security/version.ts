@@ -1,9 +1,9 @@
-/** ProtocolVersion (RFC 6143 section 7.1.1): the first that either side says. */
+/** ProtocolVersion (RFC 6143 section 7.1.1): the first message of either side. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { latin1 } from '../../bytes/text.ts'
 
-/** The published ones. */
+/** The published versions. */
 export type Version = 3.3 | 3.7 | 3.8
 
 export const VERSION_BYTES = 12
@@ -13,8 +13,8 @@ export function versionBytes(version: Version): Buffer {
 }
 
 /**
- * The highest published version that the peer takes: numbers of others (Apple's 3.889, RealVNC's 4 and 5, UltraVNC's
- * 3.6) are taken for the one below them. Throws MalformedError.
+ * Returns the highest published version that the peer supports: others (Apple's 3.889, RealVNC's 4 and 5,
+ * UltraVNC's 3.6) count as the next lower one. Throws MalformedError.
  */
 export function parseVersion(bytes: Uint8Array): Version {
   const [, major, minor] = /^RFB (\d{3})\.(\d{3})\n$/.exec(latin1(bytes)) ?? []

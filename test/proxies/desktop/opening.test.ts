@@ -1,4 +1,4 @@
-/** Sessions with a desktop, while they are being opened. */
+/** The opening of sessions with a desktop. */
 import { expect, test } from 'vitest'
 import { openDesktop } from '../../../proxies/desktop/opening.ts'
 import { Connections } from '../../../proxies/session/connections.ts'

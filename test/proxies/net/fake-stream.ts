@@ -26,14 +26,14 @@ export class FakeStream {
     this.closed = true
   }
 
-  /** The peer sends this; where it came from is written anew afterwards. */
+  /** Delivers the peer's messages, and overwrites their buffer afterwards. */
   say(...messages: Uint8Array[]): void {
     const chunk = Buffer.concat(messages)
     this.onData?.(chunk)
     chunk.fill(0xee)
   }
 
-  /** All that the peer was sent since the last time. */
+  /** Returns everything sent to the peer since the last call. */
   take(): Buffer {
     const sent = Buffer.concat(this.#sent)
     this.#sent = []

@@ -1,4 +1,4 @@
-/** An RDP proxy in this process, with a gate that is the test's, and people who come to it over TLS. */
+/** An RDP proxy in this process, with the test's gate, and users that connect over TLS. */
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -28,7 +28,7 @@ import { clientCore } from './connection/target.ts'
 import { FakeClient } from './local/client.ts'
 
 export const SIZE = { width: 640, height: 480 }
-/** Scan codes. */
+/** Scancodes. */
 export const KEY = { enter: 0x1c, escape: 0x01, tab: 0x0f, down: 0x50 } as const
 
 export interface WorldOptions extends Partial<Pick<RdpProxyOptions, 'motd' | 'loginGraceMs'>> {
@@ -42,10 +42,10 @@ export interface WorldOptions extends Partial<Pick<RdpProxyOptions, 'motd' | 'lo
 export interface World {
   connections: Connections
   proxy: RdpProxy
-  /** What the gate was asked. */
+  /** Requests to the gate. */
   authenticated: AuthenticateRequest[]
   opened: OpenRequest[]
-  /** Tokens of identities, and ids of challenges, that are over. */
+  /** Tokens of identities, and ids of challenges, that were released. */
   left: string[]
   visit(info?: Partial<ClientInfo>): Promise<Person>
   stop(): void
@@ -118,10 +118,10 @@ const INFO: ClientInfo = {
   extended: new Uint8Array(0),
 }
 
-/** Somebody at a client that takes what desktops it is offered: what they see and type. */
+/** A user at a client that accepts every desktop offered: reads its screen and types. */
 export class Person {
   readonly client = new FakeClient({ size: SIZE })
-  /** The server has said that the connection ends. */
+  /** Reasons of the server's disconnect messages. */
   disconnects: number[] = []
   isGone = false
   readonly #socket: TLSSocket
@@ -167,7 +167,7 @@ export class Person {
     return new Person(socket, info)
   }
 
-  /** Waits until this text is to be read, and answers with all that is. */
+  /** Waits until this text is on the screen, and returns all text on it. */
   sees(text: string): Promise<string> {
     return until(`"${text}" on the screen`, () => {
       const shown = this.#shown()
@@ -175,7 +175,7 @@ export class Person {
     })
   }
 
-  /** By Unicode events. */
+  /** Types by Unicode events. */
   type(text: string): void {
     this.client.type(text)
   }
@@ -184,7 +184,7 @@ export class Person {
     this.client.key(code, code === KEY.down ? 1 : 0)
   }
 
-  /** Waits until the connection is over. */
+  /** Waits until the connection has closed. */
   async over(): Promise<void> {
     await until('the end of the connection', () => this.isGone || undefined)
   }
@@ -208,7 +208,7 @@ export class Person {
 const COLOURS = PALETTE.length / 3
 const known = new Map<number, number>()
 
-/** The palette's colour for one that has five or six bits left of each part. */
+/** Returns the palette's nearest colour, for colours with five or six bits per part. */
 function nearest(bytes: Uint8Array, at: number): number {
   const colour = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
   const found = known.get(colour)

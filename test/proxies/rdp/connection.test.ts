@@ -1,4 +1,4 @@
-/** What somebody meets at the RDP front before a session: the sign-in, questions, the list, reasons, and how it all ends. */
+/** The RDP proxy before a session: sign-in, questions, list of targets, refusals, and every end. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ERROR_INFO } from '../../../proxies/rdp/codec/session-pdus.ts'
 import { DATA_PDU } from '../../../proxies/rdp/codec/share.ts'
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterEach(() => world?.stop())
 afterAll(() => certificate?.remove())
 
-/** One person with one password, who has a target where the login has a separator. */
+/** Accepts one user with one password, and a target if the login has a separator. */
 async function judge({ login, proof }: AuthenticateRequest): Promise<AuthenticateAnswer> {
   if (!('password' in proof) || proof.password !== PASSWORD || !login.startsWith('ops1')) {
     return { result: 'rejected' }

@@ -1,4 +1,4 @@
-/** An RDP front in this process, and a gate that knows one person and one ticket. */
+/** An RDP front in this process, and a gate that knows one user and one ticket. */
 import { X509Certificate } from 'node:crypto'
 import { serverContext } from '../../../proxies/net/tls.ts'
 import { type RdpArrival, RdpFront } from '../../../proxies/rdp/front/front.ts'
@@ -19,11 +19,11 @@ export interface FrontWorldOptions {
 export interface FrontWorld {
   port: number
   front: RdpFront
-  /** Who has come as far as the Client Info, oldest first. */
+  /** Clients after their Client Info, oldest first. */
   arrivals: RdpArrival[]
-  /** What the gate was asked. */
+  /** Requests to the gate. */
   asked: AuthenticateRequest[]
-  /** Tokens of identities that are over. */
+  /** Tokens of released identities. */
   left: string[]
   stop(): void
 }

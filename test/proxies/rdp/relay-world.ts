@@ -1,4 +1,4 @@
-/** A relay between a client and a target of ours, in memory and byte by byte, with a session that may what a test says. */
+/** A relay between a test client and a test target, in memory, with a session of given rights. */
 import { Buffer } from 'node:buffer'
 import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import type { LogonWatch } from '../../../proxies/rdp/back/logon-watch.ts'
@@ -45,14 +45,14 @@ const INFO: ClientInfo = {
   extended: new Uint8Array(0),
 }
 
-/** One end of the session, which is the test's. */
+/** The test's end of one side. */
 export interface End {
   stream: FakeStream
   io(data: Uint8Array): void
   fastPath(pdu: Uint8Array): void
-  /** A whole message on the channel of this name, where it has one. */
+  /** Sends a whole message on the channel of this name, if there is one. */
   channel(name: string, message: Uint8Array): void
-  /** What it got on the I/O channel, on the fast path, and of whole messages by channel, since the last time. */
+  /** Returns the data received since the last call: I/O channel, fast path, and messages by channel. */
   heard(): { io: Buffer[]; fastPath: Buffer[]; channels: [name: string, message: Buffer][] }
   disconnects: number[]
 }
@@ -66,13 +66,13 @@ export interface TargetEnd extends End {
 export interface World {
   client: End & { input(...events: InputEvent[]): void; confirm(desktop?: Desktop): void }
   target: TargetEnd
-  /** Where a session may be sent on to. */
+  /** Creates a target for a redirection. */
   another(): { target: RdpTarget; end: TargetEnd }
   session: RdpSession
   relay: RdpRelay
   events: [code: string, fields: object][]
   frames: [type: FrameType, payload: Buffer][]
-  /** What of the graphics was recorded, in one. */
+  /** The recorded graphics, joined. */
   graphics(): Buffer
   told: string[]
   lastWords: { desktop: Desktop | undefined; reason: string; code: number }[]
@@ -86,9 +86,9 @@ export interface WorldOptions {
   opened?: Partial<OpenSession>
   watch?: LogonWatch
   channels?: string[]
-  /** Of the Client Info. */
+  /** Flags of the Client Info. */
   flags?: number
-  /** The target has drawn nothing of its desktop. */
+  /** The target has drawn nothing on its desktop. */
   isBlank?: boolean
   redirect?: (world: World, redirection: Redirection) => Promise<RdpTarget>
 }
@@ -96,7 +96,7 @@ export interface WorldOptions {
 const definitions = (names: readonly string[]): ChannelDefinition[] =>
   names.map((name) => ({ name, options: 0xc0a00000 }))
 
-/** Bytes of either side go on until there are none. */
+/** Carries bytes between both sides until neither sends any. */
 function settle(pairs: [FakeStream, { receive(bytes: Uint8Array): void }, () => Buffer][]): void {
   for (let isQuiet = false; !isQuiet; ) {
     isQuiet = true
@@ -304,13 +304,13 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
   })
 }
 
-/** All of a desktop in one bitmap, without a pixel: nobody here draws it. */
+/** One bitmap over the whole desktop, without pixels, since no test draws it. */
 export function wholeOf({ width, height }: { width: number; height: number }): Update {
   const numbers = [1, 1, 0, 0, width - 1, height - 1, width, height, 32, 0x401, 0]
   return { code: UPDATE.bitmap, data: Buffer.from(Uint16Array.from(numbers).buffer) }
 }
 
-/** A world whose client has the target's desktop, all of it where it is not blank, and in which nothing has been heard or recorded yet. */
+/** A world whose client has the target's desktop, drawn unless `isBlank`, with nothing heard or recorded. */
 export async function newWorldWithDesktop(given?: WorldOptions): Promise<World> {
   const world = await newWorld(given)
   world.target.offer()

@@ -1,4 +1,4 @@
-/** What an RDP back gets of the gate and of a client, for tests without either. */
+/** Sessions and options for an RDP back in tests, without a gate or a client. */
 import { openRdpTarget, type RdpBackOptions } from '../../../proxies/rdp/back/back.ts'
 import type { LogonJudgement } from '../../../proxies/rdp/back/logon-watch.ts'
 import type { RdpTarget } from '../../../proxies/rdp/back/target.ts'
@@ -55,7 +55,7 @@ export function rdpSession({ port, login = 'root', password, rdp }: SessionOptio
   }
 }
 
-/** Of a client that has typed something else than the account of the target. */
+/** Client Info with a login other than the target's account. */
 const INFO: ClientInfo = {
   codePage: 0,
   flags: INFO_FLAG.mouse | INFO_FLAG.compression,
@@ -64,11 +64,11 @@ const INFO: ClientInfo = {
   password: '',
   alternateShell: '/bin/false',
   workingFolder: '',
-  // IPv4, no address and no folder, no time zone, no session and no cookie.
+  // IPv4; no address, folder, time zone, session or cookie.
   extended: Buffer.concat([Buffer.from([2, 0, 2, 0, 0, 0, 2, 0, 0, 0]), Buffer.alloc(172 + 4 + 4 + 2)]),
 }
 
-/** As a client of 800x600 would come; `keys`: the certificates that the gate was asked about. */
+/** Opens a target for a client of 800x600; `keys` collects the certificates shown to the gate. */
 export async function openTarget(
   session: SessionOptions,
   options: Partial<RdpBackOptions> & { keys?: Uint8Array[] } = {},
@@ -90,19 +90,19 @@ export async function openTarget(
   })
 }
 
-/** What a target that has let the bastion in shows to a client of bitmaps. */
+/** A target's desktop as shown to a client of bitmaps. */
 export interface Desktop {
   size?: Size
   updates: Update[]
   errorInfo: number[]
-  /** Of a target whose logon is watched. */
+  /** Set if the target's logon is watched. */
   judgement?: LogonJudgement
   isClosed: boolean
   error?: unknown
   close(): void
 }
 
-/** Takes the desktop that the target offers, as a relay does with a client. */
+/** Accepts the target's desktop, as a relay and its client do. */
 export function takeDesktop(target: RdpTarget): Desktop {
   const { stream, connection, watch } = target
   const seen: Desktop = {

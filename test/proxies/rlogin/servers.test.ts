@@ -27,7 +27,7 @@ afterAll(async () => {
 })
 afterEach(() => socket?.destroy())
 
-/** rlogind takes connections from ports below 1024 only. */
+/** Connects from a port below 1024: rlogind accepts no others. */
 async function connectFromPrivilegedPort(): Promise<Socket> {
   for (let localPort = 1023; localPort >= 512; localPort--) {
     const made = await new Promise<Socket | undefined>((resolve, reject) => {
@@ -93,7 +93,7 @@ describeWithPeers('rsh-redone’s rlogind', canCreateUsers() ? INETD_PEERS : [],
       await shows('\rnow 50 255\r\n')
       connection.write('exit\r')
       await until('the end', () => connection.destroyed || undefined)
-      // Nothing of the control bytes was shown.
+      // None of the control bytes was shown.
       expect(shown).not.toContain('\x80')
     },
   )

@@ -1,4 +1,4 @@
-/** Rlogin toward a target: what is said when, without a socket. */
+/** Rlogin toward a target: the order of its messages, without a socket. */
 import { Buffer } from 'node:buffer'
 import { beforeEach, expect, test } from 'vitest'
 import { RloginWire } from '../../../proxies/rlogin/wire.ts'

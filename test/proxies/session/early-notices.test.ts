@@ -1,4 +1,4 @@
-/** What the gate says of a session before its proxy knows it. */
+/** Notices of the gate for a session that its proxy does not know yet. */
 import { expect, test } from 'vitest'
 import { EarlyNotices, type SessionNotice } from '../../../proxies/session/early-notices.ts'
 import { MAX_EARLY_NOTICES } from '../../../proxies/session/limits.ts'

@@ -27,12 +27,12 @@ beforeEach(() => {
   })
 })
 
-/** As Transport.send does. */
+/** Like Transport.send. */
 const send = (text: string) => {
   const payload = Buffer.from(text)
   if (client.onSend) client.onSend(payload)
   else client.sendNow(payload)
-  // The caller reads into it again.
+  // The caller reuses its buffer.
   payload.fill(0)
 }
 const settle = () => new Promise((resolve) => setImmediate(resolve))
@@ -40,7 +40,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve))
 describe('output of a strict session', () => {
   test('waits for a flush that was asked for after it, in order, one flush at a time', async () => {
     send('a')
-    // What is recorded in the same turn belongs to it.
+    // A frame recorded in the same turn belongs to it.
     expect(flushes).toHaveLength(0)
     send('b')
     await settle()

@@ -80,7 +80,7 @@ for (const { program, args, type, resizes } of CLIENTS) {
       expect(server.typed()).toBe(Buffer.from('one\rzwölf\rÿ\x01\r').toString('latin1'))
     })
 
-    // busybox tells the size once only.
+    // busybox sends the size only once.
     if (!resizes) return
     test('tells a new size of its window', async () => {
       const client = start(program, ...args(server.port))
@@ -118,7 +118,7 @@ describeWithPeers('inetutils-telnet', ['inetutils-telnet', 'python3'], () => {
     await typed('x\r')
     const commands = server.events.flatMap(([kind, code]) => (kind === 'command' ? [code] : []))
     expect(commands).toEqual(expect.arrayContaining([COMMAND.IP, COMMAND.BRK, COMMAND.AYT, COMMAND.DM]))
-    // Of a Synch whose IAC is lost only the 0xF2 stays, as a character.
+    // If the IAC of a Synch is lost, the 0xF2 stays, as a character.
     expect(server.typed()).not.toContain('\xf2')
   })
 

@@ -1,4 +1,7 @@
-/** Telnet's server end behind the listener of a front, for real clients: it echoes what is typed, and keeps what it is told. */
+/**
+ * Telnet's server end behind the listener of a front, for real clients: it echoes the input, and keeps the
+ * events.
+ */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { Listener } from '../../../proxies/net/listener.ts'
@@ -9,11 +12,11 @@ import { type Event, keep } from '../stream-events.ts'
 
 export interface EchoServer {
   port: number
-  /** Of all connections. */
+  /** The events of all connections. */
   events: Event[]
-  /** All that was typed, one character for each byte. */
+  /** Returns all input, one character for each byte. */
   typed(): string
-  /** Of the connection that came last. */
+  /** Returns the endpoint of the latest connection. */
   endpoint(): TelnetEndpoint
   close(): void
 }

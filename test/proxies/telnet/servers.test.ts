@@ -1,4 +1,4 @@
-/** The client's end of the protocol against a real telnetd, over a connection made as a session's is. */
+/** The client's end of the protocol against a real telnetd, over a connection made like a session's. */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
@@ -16,7 +16,7 @@ let inetd: Inetd
 let user: SystemUser
 let socket: Socket | undefined
 let endpoint: TelnetEndpoint
-/** Since the last match, and from the start. */
+/** The output since the last match, and from the start. */
 let shown: string
 let all: string
 
@@ -67,7 +67,7 @@ async function login(): Promise<void> {
 }
 
 const type = (text: string) => endpoint.send(Buffer.from(text))
-/** Waits for it, and forgets all up to its end. */
+/** Waits for the text, and forgets the output up to its end. */
 const shows = (text: string) =>
   until(
     () => `${JSON.stringify(text)}; came: ${JSON.stringify(shown.slice(-200))}`,
@@ -115,7 +115,7 @@ describeWithPeers('inetutils telnetd', canCreateUsers() ? INETD_PEERS : [], () =
     await shows(user.prompt)
     type('echo rest\r')
     await shows('\rrest\r\n')
-    // What stays of IAC DM when its urgent byte is lost.
+    // The rest of IAC DM when its urgent byte is lost.
     expect(all).not.toContain('\xf2')
   })
 

@@ -1,11 +1,11 @@
-/** What is typed at which prompt, and how a login is told to have gone, without a socket and without a clock. */
+/** The input at each prompt, and the reported result of a login, without a socket and without a clock. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { LoginDialog, type LoginStep } from '../../../proxies/terminal/login-dialog.ts'
 import { HEARD_LIMIT } from '../../../proxies/terminal/prompts.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
 
-/** A policy that says what the prompt looks like: it may come first. */
+/** A policy with a pattern for the prompt, which may come first then. */
 const OWN_PROMPT = { ...LOGIN_OPTIONS, passwordPrompt: `(?:${LOGIN_OPTIONS.passwordPrompt})` }
 
 const PASSWORD = 'Sec-ret1'
@@ -17,7 +17,7 @@ const given = {
   options: OWN_PROMPT,
 }
 
-/** A dialog, all that was shown, and what it does when the target falls silent after some output. */
+/** Returns a dialog, its shown output, and its step when the target is silent after some output. */
 function dialogue(more: Partial<ConstructorParameters<typeof LoginDialog>[0]> = {}) {
   const dialog = new LoginDialog({ ...given, ...more })
   let shown = ''

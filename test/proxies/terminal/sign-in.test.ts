@@ -1,4 +1,4 @@
-/** The sign-in at a terminal: what is asked, what the gate is asked, and who never gets further. */
+/** The sign-in at a terminal: its questions, its requests to the gate, and its refusals. */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -45,7 +45,7 @@ class FakeClient {
   type(text: string | Uint8Array): void {
     this.onTyped?.(Buffer.from(text as Uint8Array))
   }
-  /** The connection is gone. */
+  /** Closes the connection. */
   vanish(): void {
     this.closed = true
     this.onClosed?.()
@@ -54,7 +54,9 @@ class FakeClient {
 
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A sign-in of which nobody has typed yet; the gate answers with these in turn, and refuses what is beyond them. */
+/**
+ * Begins a sign-in without input; the gate returns these answers in turn, and refuses any further request.
+ */
 async function begin(answers: (AuthenticateAnswer | Error)[], user?: string) {
   const client = new FakeClient()
   const asked: AuthenticateRequest[] = []
@@ -233,7 +235,7 @@ test('what is typed while nothing is asked is not read beyond a bound', async ()
   expect(client.paused).toBe(false)
   client.type('x')
   expect(client.paused).toBe(true)
-  // The next question takes it.
+  // The next question reads it.
   await type('')
   expect(client.paused).toBe(false)
 })
@@ -248,7 +250,7 @@ test('whatever is typed in whatever pieces: the same questions, the same answers
   const results = new Set<string>()
   const outcome = async (answers: (AuthenticateAnswer | Error)[], pieces: Uint8Array[]) => {
     const { client, asked, left, state, run } = await begin([...answers])
-    // What comes after the sign-in is the session's.
+    // The bytes after the sign-in belong to the session.
     const later: Uint8Array[] = []
     for (const piece of pieces) {
       if (state.result) later.push(piece)

@@ -1,4 +1,4 @@
-/** A VNC front in this process, and a gate that knows one person. */
+/** A VNC front in this process, and a gate that knows one user. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { type SignedInViewer, VncFront } from '../../../proxies/vnc/front.ts'
 import { anonymousContext, certificateContext } from '../../../proxies/vnc/tls.ts'
@@ -21,11 +21,11 @@ export interface FrontWorldOptions {
 export interface FrontWorld {
   port: number
   front: VncFront
-  /** Who has come in, oldest first. */
+  /** The signed-in viewers, oldest first. */
   viewers: SignedInViewer[]
-  /** What the gate was asked. */
+  /** The requests to the gate. */
   asked: AuthenticateRequest[]
-  /** Tokens of identities, and ids of challenges, that are over. */
+  /** Tokens of identities, and ids of challenges, that were given back to the gate. */
   left: string[]
   stop(): void
 }

@@ -1,4 +1,4 @@
-/** The front with viewers that do not keep to anything: who is offered what, who is cut off, and what is left of them. */
+/** The front with viewers that break every rule: its offers, its disconnects, and the state that remains. */
 import { randomBytes } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -34,9 +34,9 @@ async function start(options: Partial<FrontWorldOptions> = {}): Promise<void> {
 interface Raw {
   socket: Socket
   received(): Buffer
-  /** Waits until so many bytes have come, and takes them. */
+  /** Waits until so many bytes have arrived, and returns them. */
   take(bytes: number): Promise<Buffer>
-  /** Waits for the end. */
+  /** Waits for the end of the connection. */
   over(): Promise<void>
 }
 
@@ -70,7 +70,7 @@ function raw(socket: Socket = connect(world.port, '127.0.0.1')): Raw {
   }
 }
 
-/** Goes on to what comes after the list of security types. */
+/** Continues up to the list of security types, and returns it. */
 async function listed(viewer: Raw): Promise<number[]> {
   await viewer.take(12)
   viewer.socket.write('RFB 003.008\n')
@@ -177,7 +177,8 @@ describe('TLS', () => {
     await start()
     const viewer = raw()
     await vencrypt(viewer)
-    // The begin of Plain in clear text, behind the choice of TLS: whoever is in between could have put it there.
+    // The beginning of Plain in clear text, behind the choice of TLS: an attacker on the path could have
+    // inserted it.
     viewer.socket.write(Buffer.from([0, 0, 1, 6, 0, 0, 0, 4, 0, 0, 0, 4]))
     await viewer.over()
     expect(world.asked).toEqual([])
@@ -232,7 +233,7 @@ describe('TLS', () => {
   })
 })
 
-/** Signs in as a target would be signed in at: with the client's side of the handshake. */
+/** Signs in with the client's side of the handshake, as at a target. */
 async function signedIn(type: VncSecurityType, port = world.port): Promise<VncTarget> {
   const session = vncSession({ port, login: LOGIN, password: PASSWORD, types: [type] })
   const signal = AbortSignal.timeout(10_000)

@@ -1,4 +1,4 @@
-/** A relay between two ends that are only bytes, with a session that may what a test says. */
+/** A relay between two ends in memory, with a session whose rights the test sets. */
 import { Buffer } from 'node:buffer'
 import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
@@ -22,11 +22,11 @@ export interface World {
   viewer: FakeStream
   target: FakeStream
   session: VncSession
-  /** Where its guests are. */
+  /** The session for its guests. */
   room: SharedSession
   events: [code: string, fields: object][]
   frames: [type: FrameType, payload: Buffer][]
-  /** What of the graphics was recorded, in one. */
+  /** Returns the recorded graphics, joined. */
   graphics(): Buffer
   lastWords: [LastWords, string][]
   closed: { result: string; reason?: string }[]
@@ -83,7 +83,7 @@ export async function newWorld(
     onLastWords: (last, reason) => void lastWords.push([last, reason]),
     onClosed: () => undefined,
   })
-  // Where the viewer has asked for nothing the target is told what the bastion asks for.
+  // Without a viewer's SetEncodings the target gets the bastion's own.
   if ((state.encodings ?? []).length === 0) target.take()
   connected.onBroken = (error) => relay.broken(error)
   const graphics = () =>

@@ -1,4 +1,4 @@
-/** The back against real servers: every security type that Xtigervnc has, and x11vnc. */
+/** The back against real servers: every security type of Xtigervnc, and x11vnc. */
 import { X509Certificate } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openVncTarget, type VncTarget } from '../../../proxies/vnc/back.ts'
@@ -47,7 +47,7 @@ async function open(options: SessionOptions, gate = trustingGate()): Promise<Vnc
   return await openVncTarget(vncSession(options), { gate, signal, isShared: true })
 }
 
-/** Asks for the whole desktop in the server's own format, and waits for the first bytes of the picture. */
+/** Requests the whole desktop in the server's own format, and waits for the first bytes of the picture. */
 async function sees({ stream, init }: VncTarget): Promise<void> {
   const request = Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0, 0])
   request.writeUInt16BE(init.width, 6)
@@ -84,7 +84,7 @@ describeWithPeers('Xtigervnc', XVNC_PEERS, () => {
       expect(gate.asked).toEqual(
         type.startsWith('X509') ? [{ session: 'session', kind: 'x509', key: shown }] : [],
       )
-      // The system takes seconds for a password that is wrong.
+      // The system delays a wrong password by seconds.
       if (type.endsWith('None') || type === 'Plain' || type === 'X509Plain') return
       const wrong = await open({ port, types: [name], ...right, password: 'wrong' }).catch((error) => error)
       expect(wrong).toBeInstanceOf(CredentialRefusedError)

@@ -1,4 +1,4 @@
-/** What the gate hands to a VNC back, for tests without a gate. */
+/** Sessions for a VNC back, for tests without a gate. */
 import type { HostKeyRequest, OpenSession } from '../../../src/contract/gate.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
 import { RDP_OPTIONS } from '../../../src/model/rdp-options.ts'
@@ -36,7 +36,7 @@ export function vncSession({ port, login = '', password, types = [] }: SessionOp
   }
 }
 
-/** Takes every key, and keeps what it was asked. */
+/** Accepts every key, and keeps the requests. */
 export function trustingGate(): {
   asked: HostKeyRequest[]
   hostKey(request: HostKeyRequest): Promise<{ result: 'accepted' }>

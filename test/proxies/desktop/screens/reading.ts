@@ -1,4 +1,4 @@
-/** Reads what is drawn: pixels back to characters, by the font that they were drawn with. */
+/** Reads pixels back to characters, by the font that drew them. */
 import type { Screen } from '../../../../proxies/desktop/screens/screen.ts'
 import type { Canvas } from '../../../../src/drawing/canvas.ts'
 import { GLYPH_HEIGHT, GLYPH_WIDTH, glyphOf } from '../../../../src/drawing/font.ts'
@@ -8,13 +8,16 @@ const FACTOR = 0x01000193
 let oldest = 1
 for (let y = 0; y < GLYPH_HEIGHT; y++) oldest = Math.imul(oldest, FACTOR)
 
-/** The hash of a cell's rows so far, with one more below, and the one at its top gone. 0: blank. */
+/**
+ * Returns the hash of a cell one row further down: adds a row at the bottom, removes one at the top. 0:
+ * blank.
+ */
 const rolled = (hash: number, row: number, gone: number): number =>
   (Math.imul(hash, FACTOR) + row - Math.imul(gone, oldest)) | 0
 
 const hashOf = (rows: Uint8Array): number => rows.reduce((hash, row) => rolled(hash, row, 0), 0)
 
-/** What the screens are written in, plain and bold: without lines and blocks, which boxes look like. */
+/** The characters of the screens, plain and bold, without lines and blocks, which look like boxes. */
 const READABLE = `${Array.from({ length: 0x17f }, (_, code) => String.fromCodePoint(code)).join('')}•…`
 const characters = new Map<number, string>()
 for (const character of READABLE) {
@@ -23,16 +26,16 @@ for (const character of READABLE) {
     if (hash !== 0 && !characters.has(hash)) characters.set(hash, character)
   }
 }
-// What an edge looks like in the middle of a panel.
+// Characters that look like an edge in the middle of a panel.
 for (const edge of '|¦-­¯_') {
   for (const [hash, character] of characters) if (character === edge && edge !== '-') characters.delete(hash)
 }
 
-/** By the lower bits of a hash: 0 where there is no such character. */
+/** Indexed by the lower bits of a hash: 0 if no character has them. */
 const maybe = new Uint8Array(0x10000)
 for (const hash of characters.keys()) maybe[hash & 0xffff] = 1
 
-/** For each place the hash of the cell that begins there, of the pixels of one colour. */
+/** Returns for each place the hash of the cell that begins there, of the pixels of one colour. */
 function hashesOf(pixels: Uint8Array, width: number, height: number, colour: number): Int32Array {
   // Eight pixels from each place on, as the bits of a glyph's row.
   const bits = new Uint8Array(pixels.length)
@@ -57,16 +60,16 @@ function hashesOf(pixels: Uint8Array, width: number, height: number, colour: num
 
 export interface Found {
   text: string
-  /** Pixels, of its first character. */
+  /** The pixel of its first character. */
   left: number
   top: number
-  /** A place in the palette. */
+  /** An index into the palette. */
   colour: number
 }
 
 /**
- * All lines of text, from the top, then from the left. `scale`: of the characters. Words of a line are one space apart;
- * more begins another line.
+ * Returns all lines of text, from the top, then from the left. `scale`: of the characters. Words of a line
+ * are one space apart; a wider gap begins another line.
  */
 export function readText(
   { width: pixelWidth, height: pixelHeight, pixels }: Pick<Canvas, 'width' | 'height' | 'pixels'>,
@@ -95,7 +98,8 @@ export function readText(
       runs.push({ text: text.trimEnd(), left: x * scale, top: Math.floor(at / width) * scale, colour })
     }
   }
-  // A cell that is read at a wrong place (half of a colon is a full stop) is shorter than what really stands there.
+  // A cell that is read at a wrong place (half of a colon is a full stop) is shorter than the real text
+  // there.
   const kept: Found[] = []
   for (const run of runs.sort((a, b) => b.text.length - a.text.length)) {
     const overlaps = kept.some(
@@ -109,7 +113,7 @@ export function readText(
   return kept.sort((a, b) => a.top - b.top || a.left - b.left)
 }
 
-/** What somebody who looks at the screen reads; `scale` as it is drawn. */
+/** Returns the text of the screen, drawn at `scale`. */
 export function shownText(screen: Screen, scale = 1): string[] {
   screen.takeDamage()
   const whole = { left: 0, top: 0, width: screen.width, height: screen.height }

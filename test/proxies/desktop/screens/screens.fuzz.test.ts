@@ -1,4 +1,7 @@
-/** Any events in any order, on any size: nothing throws, what is drawn is what changed, a choice is one of the list. */
+/**
+ * Any events in any order, on any size: nothing throws, the drawn parts are the changed ones, a choice is one
+ * of the list.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FormScreen } from '../../../../proxies/desktop/screens/form.ts'
@@ -49,7 +52,7 @@ type Picture = { width: number; height: number; pixels: Uint8Array }
 const whole = (screen: Screen): Picture =>
   screen.paint({ left: 0, top: 0, width: screen.width, height: screen.height })
 
-/** The picture of somebody who is sent the changes only. */
+/** Returns the picture of a viewer that receives the changes only. */
 function follow(screen: Screen, before: Picture | undefined): Picture {
   const damage = screen.takeDamage()
   expect(damage.length).toBeLessThanOrEqual(MAX_CHANGES)
@@ -93,7 +96,7 @@ describe('any sequence of events', () => {
         const { outcome } = list
         if (typeof outcome === 'object') expect(entries).toContain(outcome.choice)
         else if (outcome === undefined && entries.length > 0) {
-          // Whatever was searched for: taken back, there is a line to choose.
+          // After the search is cleared, there is a line to choose.
           list.key({ key: 'Escape' })
           list.key({ key: 'Enter' })
           if (typeof list.outcome === 'object') expect(entries).toContain(list.outcome.choice)

@@ -1,4 +1,4 @@
-/** What the bastion's own screens show, read from their pixels, and what keys and clicks do to them. */
+/** The bastion's own screens, read from their pixels, and the effects of keys and clicks on them. */
 import { describe, expect, test } from 'vitest'
 import { challengeForm, FormScreen, logonForm, logonOf } from '../../../../proxies/desktop/screens/form.ts'
 import { failureMessage, recordedNotice } from '../../../../proxies/desktop/screens/message.ts'
@@ -28,7 +28,7 @@ const press = (screen: Screen, ...keys: NamedKey[]) => {
   for (const key of keys) screen.key({ key })
 }
 
-/** Pixels of the middle of a text. */
+/** Returns the pixel in the middle of a text. */
 function placeOf(screen: Screen, text: string, scale = 1): { x: number; y: number } {
   screen.takeDamage()
   const canvas = screen.paint({ left: 0, top: 0, width: screen.width, height: screen.height })
@@ -251,7 +251,7 @@ describe('messages', () => {
     expect(shownText(notice)).toEqual(expect.arrayContaining(['This session is recorded', 'goes on in 3 s']))
     notice.tick(1200)
     expect(shownText(notice)).toContain('goes on in 2 s')
-    // The countdown is all that changes.
+    // Only the countdown changes.
     notice.tick(2200)
     const damage = notice.takeDamage()
     expect(damage).toHaveLength(1)
@@ -330,7 +330,7 @@ describe('forms', () => {
     click(form, { ...placeOf(form, 'Password'), y: placeOf(form, 'Password').y + 20 })
     type(form, 'pw')
     click(form, placeOf(form, 'Sign in', 1))
-    // The heading has the same words; the button is what is below.
+    // The heading has the same words; the button is the lower one.
     const canvas = form.paint({ left: 0, top: 0, ...SMALL })
     const button = readText(canvas, 1).filter(({ text }) => text === 'Sign in')[1]!
     click(form, { x: button.left, y: button.top })

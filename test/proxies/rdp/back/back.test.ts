@@ -1,4 +1,4 @@
-/** The back against targets that refuse, lie, fall silent or send what no target sends. */
+/** The back against targets that refuse, lie, stop responding or send invalid data. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
@@ -41,14 +41,14 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-/** A target that gets as far as TLS, and says that it wants CredSSP. */
+/** A target that completes TLS and chooses CredSSP. */
 async function nlaTarget(serve: (socket: TLSSocket) => Promise<void>): Promise<number> {
   const target = await listen(identity, serve)
   closing.push(target.close)
   return target.port
 }
 
-/** A target that answers the first bytes by these, and says nothing more. */
+/** A target that responds to the first bytes with `answer`, and sends nothing more. */
 async function rawTarget(answer: Uint8Array, isOver = false): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -104,7 +104,7 @@ describe('a sign-in by NLA', () => {
     expect(error instanceof CredentialRefusedError).toBe(isAboutAccount)
   })
 
-  /** Takes the password, and then answers by these bytes, or closes. */
+  /** Accepts the credentials, then sends `answer` or closes. */
   const takesAnd = (answer?: Uint8Array) =>
     nlaTarget(async (socket) => {
       await serveCredSsp(socket, identity, { [LOGIN.login]: LOGIN.password })
@@ -171,7 +171,7 @@ describe('a sign-in by NLA', () => {
 })
 
 test.each([
-  ['no password', {}, 'lets nobody in without a password'],
+  ['no password', {}, 'requires a password'],
   ['a password that RDP has no room for', { password: 'x'.repeat(256) }, 'at most 255 characters'],
 ])('%s: nobody is dialled', async (_, credential, words) => {
   const error = await openTarget({ login: LOGIN.login, port: 1, ...credential }).catch((error) => error)
@@ -248,7 +248,7 @@ describe('the first answer', () => {
 })
 
 describe('what follows TLS', () => {
-  /** A target whose messages after TLS pass through this; undefined: it closes. */
+  /** A target whose messages after TLS are changed by `through`; it closes if that returns undefined. */
   const target = async (
     through: (bytes: Buffer) => Uint8Array | undefined,
     licenses?: LicenseServer,

@@ -1,4 +1,4 @@
-/** Where a target may send a session. */
+/** Redirections that a target may and may not make. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { destinationOf } from '../../../../proxies/rdp/back/destination.ts'

@@ -1,4 +1,4 @@
-/** What tells a logon that has gone well from one that has not, where there was no NLA. */
+/** Signs of a successful and of a failed logon without NLA. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type LogonJudgement, LogonWatch } from '../../../../proxies/rdp/back/logon-watch.ts'
 import { ERROR_INFO, LOGON_ERROR, LOGON_NOTIFICATION } from '../../../../proxies/rdp/codec/session-pdus.ts'
@@ -19,7 +19,7 @@ function watch(): { watch: LogonWatch; judged: LogonJudgement[] } {
   return { watch, judged }
 }
 
-/** Bitmaps without pixels at these places. */
+/** Bitmaps without pixels at these positions. */
 function bitmaps(...places: [left: number, top: number, right: number, bottom: number][]): Buffer {
   const words = places.flatMap((place) => [...place, 1, 1, 32, 0, 0])
   return Buffer.from(Uint16Array.of(UPDATE.bitmap, places.length, ...words).buffer)
@@ -39,7 +39,7 @@ test.each<[string, (watch: LogonWatch) => void]>([
   expect(watched.isIn).toBe(false)
   tell(watched)
   expect(watched.isIn).toBe(true)
-  // What comes later is no judgement of the logon any more.
+  // Later signs do not change the judgement.
   watched.errorInfo(ERROR_INFO.insufficientPrivileges)
   vi.advanceTimersByTime(60_000)
   expect(judged).toEqual(['in'])
@@ -76,9 +76,13 @@ test.each<[string, (watch: LogonWatch) => void, string]>([
   [
     'error information',
     (watch) => watch.errorInfo(ERROR_INFO.serverDenied),
-    'refused the logon: it takes no connections now',
+    'refused the logon: it accepts no connections now',
   ],
-  ['time', () => vi.advanceTimersByTime(30_000), 'has not said within 30 s that the account is logged in'],
+  [
+    'time',
+    () => vi.advanceTimersByTime(30_000),
+    'has not reported within 30 s that the account is logged in',
+  ],
   [
     'the connection log of xrdp, in pieces',
     (watch) => {
@@ -107,7 +111,7 @@ test('what goes on is no judgement', () => {
   watched.sessionInfo({ kind: 'logon-error', type: LOGON_NOTIFICATION.continueLogon, data: failed })
   watched.sessionInfo({ kind: 'logon-error', type: 0xc0000071, data: LOGON_ERROR.warning })
   watched.errorInfo(ERROR_INFO.none)
-  // A desktop has more than that window, and begins with something else.
+  // A desktop is larger than the log's window, and begins elsewhere.
   watched.update({ code: UPDATE.bitmap, data: bitmaps([10, 10, 73, 73]) })
   watched.update({ code: UPDATE.bitmap, data: bitmaps([0, 0, 799, 31]) })
   watched.update({ code: UPDATE.bitmap, data: bitmaps([10, 10, 409, 409]) })

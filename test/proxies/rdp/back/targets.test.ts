@@ -1,4 +1,4 @@
-/** The back against real targets: how they let in, and how they do not. */
+/** The back against real targets: accepted and refused logons. */
 import { X509Certificate } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
@@ -18,7 +18,7 @@ afterEach(() => {
   for (const desktop of desktops.splice(0)) desktop.close()
 })
 
-/** The desktop of a target that has let us in, once something of it is drawn. */
+/** The target's desktop, once it has drawn. */
 async function drawn(target: Awaited<ReturnType<typeof openTarget>>): Promise<Desktop> {
   const desktop = takeDesktop(target)
   desktops.push(desktop)
@@ -82,7 +82,7 @@ describeWithPeers('weston', WESTON_PEERS, () => {
       const desktop = takeDesktop(target)
       desktops.push(desktop)
       await until('the end of the connection', () => desktop.isClosed || undefined)
-      // It is told from one whose connection breaks.
+      // An orderly close is not reported as a broken connection.
       expect(target.stream.failure).toBeUndefined()
       expect(desktop).toMatchObject({ size: { width: 800, height: 600 }, updates: [], errorInfo: [] })
       expect(weston.log()).toContain("client doesn't support required SurfaceCommands")
@@ -150,7 +150,7 @@ describeWithPeers('FreeRDP’s shadow', [...SHADOW_PEERS, ...SCREEN_PEERS], () =
     const watched = await openTarget({ port, ...login, rdp: { logonWait: 1 } })
     const desktop = await drawn(watched)
     expect(await judged(desktop)).toEqual({
-      refused: expect.stringContaining('has not said within 1 s that the account is logged in'),
+      refused: expect.stringContaining('has not reported within 1 s that the account is logged in'),
     })
   })
 })

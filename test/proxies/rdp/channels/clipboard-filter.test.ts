@@ -1,4 +1,4 @@
-/** The clipboard, held to rights. */
+/** The clipboard, filtered by rights. */
 import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
@@ -104,7 +104,7 @@ describe.each([
     const files = Buffer.concat([Buffer.from([1, 0, 0, 0]), descriptor])
     say(giver, buildClipboard(formatDataResponse, CLIPBOARD_FLAG.ok, files))
     expect(say(taker, part(7, 0))[giver]).toEqual([hex(part(7, 0))])
-    // Another file is in no list.
+    // File 1 is in no list.
     expect(say(taker, part(8, 1))).toEqual({ ...nothing, [taker]: ['090002000400000008000000'] })
     const contents = given(7, Buffer.alloc(70_000, 7))
     expect(say(giver, contents)[taker]).toEqual([hex(contents)])

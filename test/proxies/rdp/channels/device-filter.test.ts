@@ -1,4 +1,4 @@
-/** Shared devices, held to rights. */
+/** Shared devices, filtered by rights. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import {
@@ -238,7 +238,7 @@ describe('what passes is counted by what it carries', () => {
   const opened = (file: number) => new ByteWriter().uint32(file).uint8(0).finish()
   const isRefused = ({ client, target }: { client: string[]; target: string[] }): boolean =>
     client.length === 0 && target.length === 1
-  /** With a file of that name open as 77 on the drive. */
+  /** Both ends, with a file of that name open as 77 on the drive. */
   function file(name = '\\plan.txt'): Ends {
     const ends = open(ALL)
     ends.say('client', announce())
@@ -292,7 +292,7 @@ describe('what passes is counted by what it carries', () => {
     close()
     expect(heard).toEqual([
       ['transferred', drive, '\\plan.txt', 'up', 300],
-      // The names of both, of which nothing was told when they were closed.
+      // The names of both files, which no event had shown when they were closed.
       ['transferred', drive, '', 'down', 40],
     ])
   })

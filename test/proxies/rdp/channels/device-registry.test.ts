@@ -1,4 +1,4 @@
-/** Devices that a client would share, where the target does not have the channel. */
+/** Devices of a client whose target does not have the channel. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import type { DeviceVisitor } from '../../../../proxies/rdp/channels/device-filter.ts'

@@ -1,4 +1,4 @@
-/** Dynamic channels, held to a list of names. */
+/** Dynamic channels, filtered by name. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'

@@ -1,18 +1,18 @@
-/** A channel's filter between two ends that send whole messages and keep what they get. */
+/** A channel's filter between two ends that send whole messages and keep those they receive. */
 
 import type { SendChunk, Side } from '../../../../proxies/rdp/channels/direction.ts'
 import { buildChunks, ChannelAssembler } from '../../../../proxies/rdp/codec/virtual-channel.ts'
 import { type Event, hex, keep } from '../../stream-events.ts'
 
 export interface Ends {
-  /** Sends a message in chunks through the filter, and returns what each side gets for it, in hex. */
+  /** Sends a message in chunks through the filter, and returns each side's messages in hex. */
   say(from: Side, message: Uint8Array): { client: string[]; target: string[] }
-  /** The same of chunks, which need not be a whole message. */
+  /** As `say`, for chunks that need not form a whole message. */
   sayChunks(from: Side, chunks: readonly Uint8Array[]): { client: string[]; target: string[] }
-  /** What each side gets for something else. */
+  /** Returns each side's messages sent during `act`. */
   during(act: () => void): { client: string[]; target: string[] }
   heard: Event[]
-  /** Nothing more comes. */
+  /** Closes the filter. */
   close(): void
 }
 
@@ -21,7 +21,7 @@ interface Filter {
   close?(): void
 }
 
-/** `visitor` notes what it is told under the names of its methods. */
+/** `visitor` notes its calls under the names of its methods. */
 export function betweenEnds<T>(
   kinds: readonly (keyof T & string)[],
   create: (options: { visitor: T; send: SendChunk }) => Filter,

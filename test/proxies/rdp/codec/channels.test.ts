@@ -1,4 +1,4 @@
-/** Messages of the channels that rights are about, from the examples of their specifications where those have some. */
+/** Messages of the filtered channels, from the examples of their specifications if there are any. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'

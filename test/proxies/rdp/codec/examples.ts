@@ -1,4 +1,4 @@
-/** Messages of MS-RDPBCGR's own examples (section 4), where TLS leaves RDP's security out of them. */
+/** MS-RDPBCGR's own examples (section 4), those without RDP's own security. */
 import { Buffer } from 'node:buffer'
 
 const bytes = (hex: string) => Buffer.from(hex.replace(/\s+/g, ''), 'hex')
@@ -38,7 +38,7 @@ export const CONNECT_INITIAL = bytes(
     CLIENT_BLOCKS,
 )
 
-/** As 4.1.4, with security data as for TLS (2.2.1.4.3), and with the example's length of 42, which is wrong. */
+/** As 4.1.4, with security data for TLS (2.2.1.4.3), and with the example's wrong length of 42. */
 export const CONNECT_RESPONSE = bytes(
   '03 00 00 6b 02 f0 80 7f 66 62 0a 01 00 02 01 00' +
     '30 1a 02 01 22 02 01 03 02 01 00 02 01 01 02 01 00 02 01 01 02 03 00 ff f8 02 01 02' +
@@ -75,7 +75,7 @@ export const CLIENT_INFO = bytes(
 /** 4.1.11, with the security header. */
 export const VALID_CLIENT = bytes('80 00 00 00 ff 03 10 00 07 00 00 00 02 00 00 00 04 00 00 00')
 
-/** 4.1.13, capability sets of the client, of which the orders and the glyphs have something to strip. */
+/** 4.1.13, capability sets of the client; orders and glyphs have bits to strip. */
 export const CLIENT_SETS = bytes(
   '12 00 00 00 01 00 18 00 01 00 03 00 00 02 00 00 00 00 1d 04 00 00 00 00 00 00 00 00' +
     '02 00 1c 00 18 00 01 00 01 00 01 00 00 05 00 04 00 00 01 00 01 00 00 00 01 00 00 00' +

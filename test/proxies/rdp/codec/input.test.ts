@@ -1,4 +1,4 @@
-/** Input as clients send it, on both paths alike. */
+/** Input from clients, on both paths. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import {

@@ -1,4 +1,4 @@
-/** The codec against the examples of MS-RDPBCGR: read as they mean, and written as they stand. */
+/** The codec against the examples of MS-RDPBCGR: parsed by their meaning, and written byte by byte. */
 import { describe, expect, test } from 'vitest'
 import { parseConfirmActive } from '../../../../proxies/rdp/codec/active.ts'
 import {

@@ -41,7 +41,7 @@ const rdesktop = (...more: string[]) => [
   `127.0.0.1:${door.port}`,
 ]
 
-/** A screen with text on it, whose size is no multiple of anything. */
+/** A screen with text on it, whose size is a multiple of nothing. */
 function drawScreen(): Canvas {
   const canvas = new Canvas(SIZE.width, SIZE.height)
   canvas.fill(0, 0, SIZE.width, SIZE.height, COLOUR.backdrop)
@@ -54,14 +54,14 @@ function drawScreen(): Canvas {
 }
 const SCREEN = encodeCanvas(0, 0, drawScreen(), 16)
 
-/** The same as the decoder of recordings has it. */
+/** The same screen, drawn by the decoder of recordings. */
 function drawn(): Picture {
   const desktop = new RdpDesktop(SIZE)
   for (const { code, data } of SCREEN) for (const _pause of desktop.update(code, data));
   return pictureFrom(desktop)
 }
 
-/** FreeRDP 2 makes eight bits of six as `(green << 2) + (green >> 3)`, which is up to four more than others do. */
+/** FreeRDP 2 extends six bits to eight by `(green << 2) + (green >> 3)`, up to four more than others. */
 function isNearly(one: Picture, other: Picture): boolean {
   return (
     one.rgb.length === other.rgb.length && one.rgb.every((part, at) => Math.abs(part - other.rgb[at]!) <= 4)
@@ -108,7 +108,7 @@ for (const { program, args, tls, input } of CLIENTS) {
       expect(visit?.core).toMatchObject({ ...SIZE, keyboardLayout: 0x409, selectedProtocol: 1 })
       expect(visit?.channels?.map(({ name }) => name)).toEqual(expect.arrayContaining(['cliprdr', 'rdpdr']))
       expect(visit?.painted).toBe(1)
-      // Both end with the reason that they were told as their exit code.
+      // Both programs exit with the reason sent to them as their exit code.
       expect(done.code).toBe(ERROR_INFO.serverDenied)
     })
 

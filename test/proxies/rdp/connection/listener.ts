@@ -1,4 +1,4 @@
-/** A server of the front's end of RDP on loopback, behind TLS, with a desktop of its own for who signs in. */
+/** An RDP server on loopback, made of the front's end behind TLS, with a desktop of its own. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createSecureContext, TLSSocket } from 'node:tls'
@@ -16,17 +16,17 @@ import {
 import { type Outcome, serveCredSsp } from '../credssp/connections.ts'
 
 export interface DoorOptions {
-  /** Who may sign in by NLA, and their passwords; without it there is none. */
+  /** Users for NLA, and their passwords. Without it there is no NLA. */
   users?: Readonly<Record<string, string>>
-  /** Serves a client that has come as far as TLS, in place of the desktop. */
+  /** Serves a client after TLS, in place of the desktop. */
   serve?: (tls: TLSSocket, requestedProtocols: number) => void
-  /** Told to the client once it has the desktop, and then the connection ends (ERROR_INFO). */
+  /** Code of ERROR_INFO that is sent once the client has the desktop, before the connection ends. */
   refusal?: number
-  /** Draws on the desktop. */
-  /** Hears what comes on the I/O channel. */
+  /** Receives the data of the I/O channel. */
   io?: (data: Uint8Array) => void
-  /** Does something for input. */
+  /** Handles input. */
   input?: (desktop: FrontDesktop, events: readonly InputEvent[], tls: TLSSocket) => void
+  /** Draws on the desktop. */
   paint?: (desktop: FrontDesktop, size: { width: number; height: number }, tls: TLSSocket) => void
 }
 
@@ -35,11 +35,11 @@ export interface Visit {
   core?: ClientData['core']
   channels?: ClientData['channels']
   info?: ClientInfo
-  /** By NLA. */
+  /** Result of NLA. */
   outcome?: Outcome
   input: InputEvent[]
   painted: number
-  /** What the connection ended by, when it was no ordinary end. */
+  /** The error that ended the connection, unless it ended normally. */
   error?: unknown
   ended: boolean
 }

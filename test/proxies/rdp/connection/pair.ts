@@ -1,4 +1,4 @@
-/** The front's and the back's end of RDP joined in memory: the bastion as a client of itself. */
+/** The front's and the back's end of RDP, joined in memory: the bastion as its own client. */
 import { parseClientData } from '../../../../proxies/rdp/codec/client-data.ts'
 import { type ClientInfo, forTarget, INFO_FLAG } from '../../../../proxies/rdp/codec/client-info.ts'
 import { BLOCK } from '../../../../proxies/rdp/codec/data-blocks.ts'
@@ -28,21 +28,21 @@ const INFO: ClientInfo = {
   extended: new Uint8Array(0),
 }
 
-/** Has no license, and asks for none. */
+/** Has no license, and requests none. */
 export const WITHOUT_LICENSE: Licensee = { answer: () => buildNoLicense() }
 
 export interface Pair {
   front: FrontConnection
   back: BackConnection
-  /** What each end has been told, as it came; `info` without what does not matter. */
+  /** Events of each end, in order; `info` without its irrelevant fields. */
   heard: { front: Event[]; back: Event[] }
-  /** Carries bytes to and fro until neither end has any; `through` may change them. */
+  /** Carries bytes between the ends until neither sends any; `through` may change them. */
   run(through?: (to: 'front' | 'back', bytes: Uint8Array) => Uint8Array): void
 }
 
 export interface PairOptions {
   licensing?: BackConnectionOptions['licensing']
-  /** Called when the front has login and password; default: `licensed`. */
+  /** Called when the front has login and password. Default: calls `licensed`. */
   logon?: (front: FrontConnection) => void
 }
 

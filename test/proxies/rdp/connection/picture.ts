@@ -1,4 +1,4 @@
-/** What the decoder of recordings has drawn, to be compared with what a client shows. */
+/** The picture drawn by the decoder of recordings, to compare with a client's. */
 import { Buffer } from 'node:buffer'
 import type { Framebuffer } from '../../../../recordings/decode/graphics/framebuffer.ts'
 import type { Picture } from '../../../peers/screen.ts'

@@ -1,4 +1,4 @@
-/** Front and back of RDP joined by the filter, on loopback: what the bastion is without rights, recording and words. */
+/** Front and back of RDP joined by the filter on loopback: the bastion without rights and recording. */
 import type { TLSSocket } from 'node:tls'
 import type { SendChunk, Side } from '../../../../proxies/rdp/channels/direction.ts'
 import type { Desktop } from '../../../../proxies/rdp/codec/capabilities.ts'
@@ -15,23 +15,23 @@ import { type Door, openDoor } from './listener.ts'
 
 export interface Relay extends Door {
   desktops: Desktop[]
-  /** What the updates so far draw, as a replay does: a desktop for each in `desktops`. */
+  /** Pictures of the updates so far, as in a replay: one for each in `desktops`. */
   drawn: RdpPainter[]
-  /** Codes of updates, and kinds of input, in their order. */
+  /** Codes of updates, and kinds of input, in order. */
   updates: number[]
   input: string[]
-  /** Bytes that the client was sent. */
+  /** Bytes sent to the client. */
   down: Buffer[]
   errors: unknown[]
 }
 
 export interface RelayOptions {
-  /** A connection to the target as far as TLS, or as far as CredSSP within it. */
+  /** Connects to the target, up to TLS or CredSSP. */
   dial: () => Promise<TLSSocket>
   selectedProtocol: number
   logon: TargetLogon
   depth: 16 | 32
-  /** Of static channels by name; the others pass as they are. */
+  /** Filters of static channels by name; other channels are forwarded unchanged. */
   filters?: Record<string, (send: SendChunk) => ChannelFilter>
 }
 

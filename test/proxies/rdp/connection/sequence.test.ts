@@ -1,4 +1,4 @@
-/** The connection sequence from end to end, and what neither end takes. */
+/** The connection sequence from end to end, and the data that each end rejects. */
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { buildNoLicense, buildValidClient, LICENSE_MESSAGE } from '../../../../proxies/rdp/codec/licensing.ts'

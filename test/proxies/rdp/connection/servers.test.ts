@@ -63,7 +63,7 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
     await screen.stop()
   })
 
-  /** What the target's desktop has written into a file of the user's. */
+  /** Contents of a file that the target's desktop has written to the user's folder. */
   const written = (name: string) =>
     until(
       () => `${name}; came: ${JSON.stringify(relay?.errors)} ${xrdp.log()}`,
@@ -85,7 +85,7 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
       () => updates.includes(UPDATE.bitmap),
       { env: { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display }, timeout: 20_000 },
     )
-    // The white of xterm.
+    // xterm's white background.
     await shows(screen.display, ({ rgb }) => rgb.readUIntBE((300 * 800 + 200) * 3, 3) === 0xffffff)
     const xdotool = (...words: string[]) =>
       run(findProgram('xdotool'), words, { env: { ...process.env, DISPLAY: screen.display } })
@@ -237,16 +237,16 @@ describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_
         { flaws: 0, stopped: undefined },
       ])
       expect(errors).toEqual([])
-      // FIRST in the header of an update, which its bitmaps have that are longer than a fragment.
+      // Checks for FIRST in an update's header, set for bitmaps longer than one fragment.
       expect(down.some((pdu) => pdu[0] === 0 && ((pdu[3]! >> 4) & 3) === 2)).toBe(true)
     },
   )
 })
 
-/** What a replay shows of the last desktop. */
+/** The last desktop, as in a replay. */
 const drawnBy = ({ drawn }: Pick<Relay, 'drawn'>): Picture => pictureFrom(drawn.at(-1)!)
 
-/** Every pixel another one, of colours that 16 bits have. */
+/** Different pixels, in colours that 16 bits can hold. */
 function colours(depth: 16 | 32): Picture {
   const rgb = Buffer.alloc(800 * 600 * 3)
   for (let at = 0; at < rgb.length; at++) rgb[at] = (at * 7 + (at >> 8) * 13) & 0xff

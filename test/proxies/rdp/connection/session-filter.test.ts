@@ -1,4 +1,4 @@
-/** What passes between a client and a target, changed or not at all. */
+/** Data between a client and a target: forwarded, changed or dropped. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
@@ -68,7 +68,7 @@ test('of two sets of one type nobody takes the first and nobody the last', () =>
   expect(heard).toEqual([])
 })
 
-/** With a desktop that both have agreed to, and nothing heard yet. */
+/** A filter with a confirmed desktop, and nothing heard yet. */
 function openInSession(passes = true): ReturnType<typeof open> {
   const { filter, heard } = open(passes)
   filter.fromTarget(offer)
@@ -307,7 +307,7 @@ test('a client is never sent elsewhere', () => {
     filter.fromTarget(buildShare(CONTROL_PDU.serverRedirection, 1002, packet(flags)))
   expect(sends(0x3)).toEqual([])
   expect(heard).toEqual([['redirected', { session: 5, address: '192.0.2.7', routingToken: 'tok\r\n' }]])
-  // What is said for later only.
+  // An informational redirection.
   expect(sends(0x83)).toEqual([])
   expect(heard).toHaveLength(1)
 })

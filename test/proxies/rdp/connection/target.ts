@@ -1,4 +1,4 @@
-/** What a client of ours is toward a target, and the way to one as far as TLS. */
+/** A test client for targets: its settings and capabilities, and its connection up to TLS. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
@@ -6,7 +6,7 @@ import type { Capability } from '../../../../proxies/rdp/codec/active.ts'
 import { CAPABILITY, type Desktop } from '../../../../proxies/rdp/codec/capabilities.ts'
 import { BackNegotiation } from '../../../../proxies/rdp/connection/back-negotiation.ts'
 
-/** What a client of ours would say of itself. */
+/** The test client's core data. */
 export function clientCore(width: number, height: number): Buffer {
   const core = Buffer.alloc(212)
   core.writeUInt32LE(0x00080004, 0)
@@ -26,7 +26,7 @@ export function clientCore(width: number, height: number): Buffer {
   return core
 }
 
-/** What a client of ours can: bitmaps only. */
+/** The test client's capabilities: bitmaps only. */
 export function clientCapabilities({ width, height, depth }: Desktop): Capability[] {
   const words = (...numbers: number[]) => Buffer.from(Uint16Array.from(numbers).buffer)
   const order = Buffer.alloc(84)
@@ -51,7 +51,7 @@ export function clientCapabilities({ width, height, depth }: Desktop): Capabilit
   ]
 }
 
-/** A connection to a target as far as TLS. */
+/** Connects to a target, up to TLS. */
 export async function dial(port: number, login: string): Promise<TLSSocket> {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')

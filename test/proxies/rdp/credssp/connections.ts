@@ -1,4 +1,4 @@
-/** Connections over which real programs and our machines speak CredSSP: X.224, TLS, and then TSRequests. */
+/** CredSSP connections to real programs and to our own state machines: X.224, TLS, then TSRequests. */
 import type { Buffer } from 'node:buffer'
 import { randomBytes, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -55,7 +55,7 @@ async function readTpkt(socket: Socket): Promise<void> {
   }
 }
 
-/** TLS to a target that wants CredSSP. */
+/** Connects by TLS to a target that requires CredSSP. */
 export async function connectTarget(port: number): Promise<TLSSocket> {
   const tcp = connectTcp(port, '127.0.0.1')
   await once(tcp, 'connect')
@@ -67,7 +67,7 @@ export async function connectTarget(port: number): Promise<TLSSocket> {
   return socket
 }
 
-/** A server that gets as far as TLS with each client, having chosen this protocol. */
+/** A server that chooses this protocol, completes TLS and calls `serve`. */
 export async function listen(
   identity: Identity,
   serve: (socket: TLSSocket) => Promise<void>,
@@ -98,12 +98,12 @@ export async function listen(
 
 export interface Between {
   port: number
-  /** What clients have sent through it. */
+  /** TSRequests sent by clients through it. */
   seen: TsRequest[]
   close(): void
 }
 
-/** Somebody in between who passes everything on to a target, behind a TLS key of their own. */
+/** A man in the middle that forwards everything to a target, with a TLS key of its own. */
 export async function listenBetween(target: number): Promise<Between> {
   const seen: TsRequest[] = []
   const { port, close } = await listen(await createIdentity(), async (socket) => {
@@ -121,7 +121,7 @@ export async function listenBetween(target: number): Promise<Between> {
   return { port, seen, close }
 }
 
-/** TSRequests as they come, until the peer ends. */
+/** Yields TSRequests until the peer ends. */
 async function* messages(socket: TLSSocket): AsyncGenerator<Buffer> {
   const splitter = new TsRequestSplitter()
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
@@ -136,11 +136,11 @@ export interface TargetLogin {
   password: string
   domain?: string
   isSpnego?: boolean
-  /** What is taken for the target's certificate (DER) instead of the one that TLS shows. */
+  /** Used in place of the target's TLS certificate (DER). */
   certificate?: Buffer
 }
 
-/** Signs in at a target; resolves with the connection when the password was handed over, rejects with why not. */
+/** Signs in at a target. Resolves with the connection once the password is sent. */
 export async function signIn(login: TargetLogin): Promise<TLSSocket> {
   const { port, user, password, domain = '', isSpnego = false } = login
   const socket = await connectTarget(port)
@@ -175,7 +175,7 @@ export async function signIn(login: TargetLogin): Promise<TLSSocket> {
   throw client.brokenOff
 }
 
-/** How a client's sign-in went. */
+/** Result of a client's sign-in. */
 export type Outcome = { credentials: TsCredentials; proof: NtlmProof } | { error: Error }
 
 /** Serves CredSSP to a client, for users and their passwords. */

@@ -1,4 +1,4 @@
-/** CredSSP from the first token to the password, and everything that ends it before. */
+/** CredSSP from the first token to the password, and every error that ends it earlier. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
@@ -19,10 +19,10 @@ import {
 } from './pair.ts'
 
 const BOUND = { version: 6, publicKey: PUBLIC_KEY }
-/** The AV pair by which a client says that it sends a MIC. */
+/** The AV pair by which a client announces a MIC. */
 const SAYS_MIC = Buffer.from('0600040002000000', 'hex')
 
-/** The reason by which the client ends it. */
+/** Returns the error that ends the exchange. */
 function clientError(work: () => unknown): CredSspError {
   try {
     work()
@@ -128,7 +128,7 @@ describe.each([false, true])('SPNEGO: %s', (isSpnego) => {
 })
 
 describe('versions', () => {
-  /** As an older peer would write it. */
+  /** Changes a message to an older peer's version. */
   const older = (version: number) => (message: Buffer) => {
     const request = parseTsRequest(message)
     return buildTsRequest({
@@ -150,7 +150,7 @@ describe('versions', () => {
   test.each([2, 3, 4])('%i is refused by default on both sides', (version) => {
     const onServer = answer(createServer(), older(version)(createClient().start()))
     expect(onServer).toMatchObject({ kind: 'refused', error: { reason: 'weak' } })
-    // Version 2 has no field for it.
+    // Version 2 has no field for the error.
     expect('send' in onServer).toBe(version > 2)
     const challenge = answer(createServer(), createClient().start())
     if (challenge.kind !== 'more') throw new Error(challenge.kind)
@@ -246,10 +246,10 @@ describe('a client that', () => {
     const changes: [string, (token: Buffer) => void][] = [
       ['NTLMv1', (token) => token.writeUInt16LE(24, 20)],
       ['MIC', (token) => token.writeUInt32LE(64, 12 + 4)],
-      // Its MIC is there, and the part that the password signs does not announce it.
+      // The MIC is present, and the data that the password signs does not announce it.
       ['MIC', (token) => token.writeUInt32LE(0, token.indexOf(SAYS_MIC) + 4)],
-      ['protects', (token) => token.writeUInt32LE((token.readUInt32LE(60) & ~FLAG.SEAL) >>> 0, 60)],
-      ['protects', (token) => token.writeUInt16LE(0, 52)],
+      ['protect', (token) => token.writeUInt32LE((token.readUInt32LE(60) & ~FLAG.SEAL) >>> 0, 60)],
+      ['protect', (token) => token.writeUInt16LE(0, 52)],
     ]
     for (const [words, change] of changes) {
       const server = createServer()

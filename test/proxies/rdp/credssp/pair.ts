@@ -16,7 +16,7 @@ export const BINDINGS = Buffer.alloc(16, 7)
 /** Milliseconds since 1970. */
 const NOW = 1_700_000_000_000
 
-/** The same bytes in each run. */
+/** Random bytes that are the same in each run. */
 export function counter(): (length: number) => Uint8Array {
   let next = 0
   return (length) => Uint8Array.from({ length }, () => next++ & 0xff)
@@ -24,12 +24,12 @@ export function counter(): (length: number) => Uint8Array {
 
 export interface PairOptions {
   password?: string
-  /** What the client sees on its TLS connection. */
+  /** The public key in the client's view of TLS. */
   clientKey?: Uint8Array
   clientBindings?: Uint8Array
   isSpnego?: boolean
   minimumVersion?: number
-  /** Returns the bytes that the server seals instead of the right ones. */
+  /** Changes the bytes that the server seals. */
   seal?: (right: Uint8Array) => Uint8Array
 }
 
@@ -89,18 +89,18 @@ function sealing(acceptor: Acceptor, seal: (right: Uint8Array) => Uint8Array): A
   }
 }
 
-/** Whoever knows that Alice's password is PASSWORD. */
+/** Judges with the knowledge of Alice's PASSWORD. */
 export function judge(proof: NtlmProof): Buffer | undefined {
   return proof.user === 'Alice' ? judgeProof(ntHash(PASSWORD), proof) : undefined
 }
 
-/** A step of the server's, and what comes of its question. */
+/** Runs a step of the server, including its question. */
 export function answer(server: CredSspServer, message: Uint8Array): ServerStep {
   const step = server.receive(message)
   return step.kind === 'judge' ? server.judged(judge(step.proof)) : step
 }
 
-/** Lets them talk to the end; `between` may change what one says. Throws what either throws. */
+/** Runs both sides to the end; `between` may change messages. Throws the errors of both. */
 export function talk(
   client: CredSspClient,
   server: CredSspServer,

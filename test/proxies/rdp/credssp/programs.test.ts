@@ -56,7 +56,7 @@ describeWithPeers('the client, toward freerdp-shadow', SHADOW_PEERS, () => {
     const login = { port: between.port, user: USER, password: PASSWORD }
     await expect(signIn(login)).rejects.toMatchObject({ reason: 'ended' })
     expect(between.seen.map(({ authInfo }) => authInfo)).toEqual([undefined, undefined])
-    // It was the key: who takes the target's for the one that TLS has shown comes in by the same way.
+    // Proves that the key was the cause: with the target's certificate the same login succeeds.
     const direct = await connectTarget(shadow.port)
     const certificate = direct.getPeerCertificate().raw
     direct.destroy()

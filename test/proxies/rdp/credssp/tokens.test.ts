@@ -1,4 +1,4 @@
-/** DER, TSRequests cut out of a stream, certificates, and SPNEGO's choice of a mechanism. */
+/** DER, TSRequests split from a stream, certificates, and SPNEGO's choice of a mechanism. */
 import { Buffer } from 'node:buffer'
 import { createHash, X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
@@ -122,7 +122,7 @@ test('what is taken from a certificate is what Node and OpenSSL take', async () 
   const spki = publicKey.export({ type: 'spki', format: 'der' })
   const key = Buffer.from(subjectPublicKey(raw))
   expect(spki.subarray(-key.length)).toEqual(key)
-  // An RSA key: its own DER begins here.
+  // An RSA key's own DER begins here.
   expect(key[0]).toBe(TAG.SEQUENCE)
   const hash = createHash('sha256').update(raw).digest()
   expect(channelBindings(raw)).toEqual(channelBindingsHash(hash))
@@ -132,7 +132,7 @@ test('what is taken from a certificate is what Node and OpenSSL take', async () 
 describe('SPNEGO', () => {
   const OTHER_OID = bytes('06092a864886f712010202')
 
-  /** A mechanism that says one thing and never comes to an end. */
+  /** A mechanism that never completes. */
   const other = (): Initiator => ({
     oid: OTHER_OID,
     context: undefined,
@@ -141,7 +141,7 @@ describe('SPNEGO', () => {
     step: () => bytes('ab'),
   })
 
-  /** To the end: what the server says of NTLM behind another mechanism. */
+  /** Runs SPNEGO to the end, and returns the server's result for NTLM after another mechanism. */
   function talk(initiator: Initiator, acceptor: Acceptor, between = (token: Uint8Array) => token): string {
     let token: Uint8Array | undefined = between(initiator.start())
     for (;;) {

@@ -1,4 +1,4 @@
-/** The front with clients that do not keep to anything, and with real ones: who comes as far as the Client Info, and how. */
+/** The front with misbehaving clients and with real ones, up to their Client Info. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -71,7 +71,7 @@ interface Wish {
   cookie?: string
 }
 
-/** Says what it wants in clear text; what the answer is. */
+/** Sends a negotiation request, and returns the response. */
 async function ask(socket: Socket, { protocols = TLS | CREDSSP, flags = 0, cookie }: Wish = {}) {
   socket.write(
     buildConnectionRequest({ ...(cookie !== undefined && { cookie }), negotiation: { flags, protocols } }),
@@ -98,7 +98,7 @@ const INFO: ClientInfo = {
   extended: new Uint8Array(0),
 }
 
-/** Our own client's end, up to the Client Info, with somebody's login in it. */
+/** Runs our own client's end up to the Client Info. */
 function introduce(secured: TLSSocket, info: Partial<ClientInfo> = {}): BackConnection {
   const back = new BackConnection({
     client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]),
@@ -265,7 +265,7 @@ describe('a client past TLS', () => {
     expect((await broken).message).toContain('no input was expected')
   })
 
-  /** A client without channels is the first user behind the I/O channel. */
+  /** Without channels, the client's user id follows the I/O channel's id. */
   const allAtOnce = Buffer.concat([
     buildConnectInitial(
       buildBlocks(
@@ -373,7 +373,7 @@ describeWithPeers('NLA by real clients', [...SCREEN_PEERS, ...GSSAPI_PEERS, 'xfr
     expect(await gssapiClient(world.port, { ...login, password: 'another' })).toMatchObject({
       result: 'refused',
     })
-    // It goes away after the sign-in, and nobody stays signed in for it.
+    // The client disconnects after the sign-in, and its identity is released.
     await until('the identity to be left', () => world.left.includes('token') || undefined)
   })
 

@@ -1,4 +1,4 @@
-/** Licensing toward hosts of Remote Desktop Services: its keys by known values, and a server that issues licenses. */
+/** Licensing by Remote Desktop Session Hosts: its keys by known values, and a server that issues licenses. */
 import { createPublicKey, generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import fc from 'fast-check'
 import { generate } from 'selfsigned'

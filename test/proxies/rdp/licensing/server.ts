@@ -1,4 +1,4 @@
-/** A licensing server of Remote Desktop Services, as MS-RDPELE 3.3 has it: it issues a license to whoever answers it. */
+/** A licensing server of Remote Desktop Services (MS-RDPELE 3.3), which issues a license to every client. */
 import { constants, createHash, generateKeyPairSync, type KeyObject, privateDecrypt } from 'node:crypto'
 import {
   buildLicense,
@@ -20,14 +20,14 @@ const name = (text: string) => {
   return Buffer.concat([u32(bytes.length), bytes])
 }
 
-/** What it has learned of its client. */
+/** Data received from the client. */
 export interface Issued {
   userName: string
   machineName: string
   hardwareId: string
 }
 
-/** A license request with this SERVER_CERTIFICATE. */
+/** Builds a license request with this SERVER_CERTIFICATE. */
 export function licenseRequest(certificate: Uint8Array): Buffer {
   const product = [u32(0x60000), name('Microsoft Corporation'), name('A02')]
   const scopes = Buffer.concat([u32(1), blob(0xe, Buffer.from('microsoft.com\0'))])
@@ -35,7 +35,7 @@ export function licenseRequest(certificate: Uint8Array): Buffer {
   return buildLicense(LICENSE_MESSAGE.request, body)
 }
 
-/** Of Terminal Services' own form. */
+/** Builds a proprietary certificate of Terminal Services. */
 export function proprietaryCertificate(key: KeyObject): Buffer {
   const { n, e } = key.export({ format: 'jwk' })
   const modulus = Buffer.from(n!, 'base64url').reverse()
@@ -53,7 +53,7 @@ export function proprietaryCertificate(key: KeyObject): Buffer {
   return Buffer.concat([u32(1), u32(1), u32(1), blob(6, rsa), blob(8, Buffer.alloc(72))])
 }
 
-/** A chain whose last certificate (DER) is the server's. */
+/** Builds a chain whose last certificate (DER) is the server's. */
 export function certificateChain(...certificates: Uint8Array[]): Buffer {
   const each = certificates.map((certificate) => Buffer.concat([u32(certificate.length), certificate]))
   return Buffer.concat([u32(0x80000002), u32(certificates.length), ...each, Buffer.alloc(16)])
@@ -66,7 +66,7 @@ export class LicenseServer {
   #keys: LicensingKeys | undefined
   #client: Pick<Issued, 'userName' | 'machineName'> | undefined
 
-  /** Default: a key of 512 bits in a certificate of its own form, as most have. */
+  /** Default: a key of 512 bits in a proprietary certificate, the most common form. */
   constructor(identity?: { privateKey: KeyObject; certificate: Uint8Array }) {
     if (identity) {
       this.#privateKey = identity.privateKey
@@ -78,7 +78,7 @@ export class LicenseServer {
     }
   }
 
-  /** The answer to a client's message, each with its security header; the last one ends licensing. */
+  /** Returns the response to a client's message, with its security header; the last one ends licensing. */
   answer(data: Uint8Array): Buffer {
     const { type, body } = parseLicense(parseSecured(data).body)
     const bytes = Buffer.from(body)

@@ -1,4 +1,4 @@
-/** Own screens as bitmaps: what the decoder of recordings makes of them is what was drawn. */
+/** The bastion's screens as bitmaps: the decoder of recordings must restore the original. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { COLOUR, PALETTE } from '../../../../proxies/desktop/screens/palette.ts'
@@ -11,7 +11,7 @@ import { decodePlanar } from '../../../../recordings/decode/graphics/rdp/planar.
 import { Canvas } from '../../../../src/drawing/canvas.ts'
 
 const COLOURS = PALETTE.length / 3
-/** As many as there can be, of all bits. */
+/** The most colours possible, using all bits. */
 const MANY = Uint32Array.from({ length: 256 }, (_, at) => Math.imul(at + 1, 0x9e3779) & 0xffffff)
 
 function expectRead(pixels: Uint8Array, depth: 15 | 16 | 24): void {
@@ -36,7 +36,7 @@ test.each([15, 16, 24] as const)('runs and pixels of %d bits are read as they we
     }),
     { numRuns: 100 },
   )
-  // What costs the most: no run, and the shortest runs between pixels alone.
+  // The worst cases: no runs, and the shortest runs between single pixels.
   expectRead(
     Uint8Array.from({ length: 4096 }, (_, at) => at & 0xff),
     depth,
@@ -108,7 +108,7 @@ test('a canvas of any size is drawn where it belongs, and nothing beside it', ()
             for (const part of [0, 1, 2]) {
               const wanted = colour === undefined ? 0 : PALETTE[colour * 3 + part]!
               const found = bytes[(y * 200 + x) * 4 + part]!
-              // Five bits of each are left.
+              // Five bits per part are left.
               if (Math.abs(found - wanted) > (depth < 24 ? 7 : 0))
                 expect([x, y, part, found]).toEqual([x, y, part, wanted])
             }

@@ -1,4 +1,4 @@
-/** A client that takes the bastion's desktops, on the fast or the slow path, and keeps what they show. */
+/** A client that accepts the bastion's desktops, on the fast or the slow path, and keeps their pictures. */
 
 import { buildConfirmActive, parseDemandActive } from '../../../../proxies/rdp/codec/active.ts'
 import {
@@ -34,28 +34,28 @@ export interface FakeClientOptions {
   size?: { width: number; height: number }
   keyboardLayout?: number
   colourDepth?: number
-  /** It has no fast path. */
+  /** Has no fast path. */
   isOld?: boolean
-  /** It does nothing with a desktop that it is offered until `confirm`. */
+  /** Confirms an offered desktop only on `confirm`. */
   isSlow?: boolean
 }
 
-/** What LocalDisplay has for a client, and what stands at the other end at once. */
+/** LocalDisplay's view of a client, and the test's end of it. */
 export class FakeClient {
   readonly stream = { congested: false }
   readonly user = USER
   readonly settings
   isLicensed = false
-  /** Who has the client now. */
+  /** Receives the client's messages. */
   display: LocalDisplay | undefined
   desktop: Desktop | undefined
   picture: RdpDesktop | undefined
-  /** Codes of updates, in their order. */
+  /** Codes of updates, in order. */
   updates: number[] = []
   errors: number[] = []
   deactivations = 0
   bytes = 0
-  /** Called for each thing that is written. */
+  /** Called for each write. */
   onWrite: (() => void) | undefined
   readonly #assembler = new UpdateAssembler()
   readonly #isOld: boolean
@@ -113,12 +113,12 @@ export class FakeClient {
     for (const _pause of this.picture!.update(code, data));
   }
 
-  /** Share data on the slow path. */
+  /** Sends share data on the slow path. */
   data(type: number, body: Uint8Array): void {
     this.display?.io(buildShareData({ shareId: this.#shareId, type, body }, this.user))
   }
 
-  /** Takes the desktop that it is offered. */
+  /** Confirms the offered desktop. */
   confirm(shareId: number = this.#shareId): void {
     const general = Buffer.alloc(20)
     if (!this.#isOld) general.writeUInt16LE(GENERAL_FLAG.fastPathOutput, 10)
@@ -138,13 +138,13 @@ export class FakeClient {
     this.display?.fastPath(buildFastPathInput(events))
   }
 
-  /** Goes down and up again; `extended` for those after E0. */
+  /** Presses and releases a key; `extended` is 1 for keys after E0. */
   key(code: number, extended: 0 | 1 = 0): void {
     const key = { kind: 'key', code, extended } as const
     this.input({ ...key, isDown: true }, { ...key, isDown: false })
   }
 
-  /** By Unicode events. */
+  /** Types by Unicode events. */
   type(text: string): void {
     for (let at = 0; at < text.length; at++) {
       const character = { kind: 'character', code: text.charCodeAt(at) } as const

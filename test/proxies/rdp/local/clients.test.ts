@@ -1,4 +1,4 @@
-/** The bastion's own screens as real clients of RDP show them, and what is typed at them on keyboards of several countries. */
+/** The bastion's own screens in real RDP clients, and text typed there on keyboards of several countries. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ interface Visit {
   display: LocalDisplay
 }
 
-/** A bastion that has nothing but a screen, for whoever comes. */
+/** Serves a single screen to every client. */
 async function serve(show: (display: LocalDisplay) => void) {
   const visits: Visit[] = []
   const door = await openDoor({
@@ -125,8 +125,8 @@ const CLIENTS = {
 const PEERS = [...SCREEN_PEERS, 'xdotool', 'setxkbmap'] as const
 
 /**
- * Five or six bits of each colour are left at 15 and 16 bits, which FreeRDP 2 makes eight of as `(six << 2) + (six >> 3)`:
- * up to four more than others do.
+ * Five or six bits of each colour are left at 15 and 16 bits. FreeRDP 2 extends them to eight by `(six << 2)
+ * + (six >> 3)`, up to four more than others.
  */
 const toleranceOf = (depth: number) => (depth < 24 ? 7 + 4 : 0)
 
@@ -139,7 +139,7 @@ const shown = (own: OwnScreen, depth: number) => (picture: Picture) => {
   )
 }
 
-/** A client with the sign-in form before it. */
+/** A client that shows the sign-in form. */
 async function atForm(client: keyof typeof CLIENTS, args: readonly string[], depth = 16) {
   let answered: FormOutcome | undefined
   let form: FormScreen | undefined
@@ -160,7 +160,7 @@ async function atForm(client: keyof typeof CLIENTS, args: readonly string[], dep
   return { visit: visits[0]!, form: form!, answers }
 }
 
-/** What is typed, and then Enter, at a form with one client on one keyboard. */
+/** Returns the text typed into a form, ended by Enter, with one client and keyboard layout. */
 async function typedAt(
   client: keyof typeof CLIENTS,
   { layout, args, depth }: { layout: string; args: readonly string[]; depth: number },
@@ -184,13 +184,13 @@ const withScreen = () => {
 
 const type = (text: string) => ['type', '--delay', '4', text]
 const press = (...keys: string[]) => ['key', '--delay', '4', ...keys]
-/** Who asks for 8 bits gets 16. */
+/** Clients that ask for 8 bits get 16. */
 const given = (wished: number) => Math.max(15, wished === 8 ? 16 : wished)
 
 describeWithPeers("FreeRDP's client", [...PEERS, 'xfreerdp'], () => {
   withScreen()
 
-  // X11's layouts have more on AltGr than Windows', which xdotool then presses: those keys are pressed by their places.
+  // xdotool presses AltGr keys that X11's layouts have and Windows' lack; those keys are pressed by position.
   test.each([
     ['us', 0x409, 15, '+fast-path', `aZ09~!@#$%^&*()_+{}|:"<>?\`-=[]\\;',./`, ['34'], '['],
     [

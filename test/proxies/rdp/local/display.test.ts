@@ -1,4 +1,4 @@
-/** Own screens as a client of RDP gets them: the desktop, pixels, keys and the pointer, back-pressure, the hand-over. */
+/** The bastion's screens at an RDP client: desktop, pixels, keys, pointer, back-pressure and hand-over. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
@@ -57,10 +57,10 @@ function setting(options: FakeClientOptions & { own?: Size } = {}) {
   return { client, display }
 }
 
-/** All that is due, and that can be drawn. */
+/** Runs everything that is due and can be drawn. */
 const settled = () => vi.advanceTimersByTimeAsync(UPDATE_INTERVAL_MS)
 
-/** How many pixels of the client are not the screen's: in five bits of each colour. */
+/** Counts the client's pixels that differ from the screen's in five bits of each colour. */
 function wrongPixels({ picture }: FakeClient, screen: Screen): number {
   const { framebuffer } = picture!
   expect([framebuffer.width, framebuffer.height]).toEqual([screen.width, screen.height])
@@ -246,7 +246,7 @@ describe('back-pressure', () => {
         client.stream.congested = false
         display.drained()
         await vi.advanceTimersByTimeAsync(200)
-        // One band of the screen a turn, which is one or a few updates.
+        // One band of the screen per turn, in one or a few updates.
         expect(writes).toBeLessThanOrEqual(last + 2 * perTurn + 8)
       }
       expect(wrongPixels(client, screen)).toBe(0)
@@ -443,7 +443,7 @@ describe('outcomes and the hand-over', () => {
     expect(released).toHaveBeenCalledOnce()
     expect(one.client.deactivations).toBe(1)
     const other = setting({ isSlow: true })
-    const late = expect(other.display.release()).rejects.toThrow('does not take the desktop')
+    const late = expect(other.display.release()).rejects.toThrow('does not confirm the desktop')
     await vi.advanceTimersByTimeAsync(RELEASE_MS)
     await late
     const gone = setting({ isSlow: true })

@@ -1,4 +1,4 @@
-/** What keys write on the layouts of those who have no US keyboard, key by key. */
+/** Text of each key on layouts other than US. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { KeyPress } from '../../../../proxies/desktop/screens/screen.ts'
@@ -11,7 +11,7 @@ const ALT = 0x38
 const CAPS = 0x3a
 const NUM = 0x45
 
-/** A keyboard, and what has been typed on it. Keys after E0 are negative. */
+/** A keyboard, and its typed text. Keys after E0 are negative. */
 function typing(layout: number) {
   const keyboard = new Keyboard(layout)
   const event = (scancode: number, isDown: boolean) =>
@@ -28,7 +28,7 @@ function typing(layout: number) {
     keyboard,
     press,
     type: (...scancodes: number[]) => textOf(press(...scancodes)),
-    /** With these held. */
+    /** Types with these modifiers held. */
     held: (modifiers: readonly number[], ...scancodes: number[]) => {
       for (const modifier of modifiers) event(modifier, true)
       const typed = textOf(press(...scancodes))
@@ -71,7 +71,7 @@ describe('rows', () => {
     expect(held([0x36], ...ALL)).toBe(shifted)
   })
 
-  /** Dead keys write nothing by themselves: each is followed by a space. */
+  /** Inserts a space after dead keys, which write nothing by themselves. */
   const spaced = (scancodes: readonly number[], dead: readonly number[]) =>
     scancodes.flatMap((scancode) => (dead.includes(scancode) ? [scancode, 0x39] : [scancode]))
 

@@ -1,4 +1,4 @@
-/** Lines of the bastion's own over a target's desktop: when they are drawn, where, and that what was there comes back. */
+/** The bastion's lines over a target's desktop: time and place of drawing, and the redraw afterwards. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { COLOUR, PALETTE } from '../../../../proxies/desktop/screens/palette.ts'
@@ -33,7 +33,7 @@ function setting(desktop = DESKTOP) {
   return { overlay, state, picture }
 }
 
-/** What is to be read in the lines' own colours. */
+/** Returns the text in the lines' own colours. */
 function shownOn({ framebuffer }: RdpDesktop): string[] {
   const { width, height, bytes } = framebuffer
   const [red, green] = PALETTE.subarray(3 * COLOUR.barText)

@@ -1,4 +1,4 @@
-/** What a screen of the bastion's own looks like to somebody who has all colours. */
+/** A screen of the bastion in full colours. */
 import { Buffer } from 'node:buffer'
 import { PALETTE } from '../../../../proxies/desktop/screens/palette.ts'
 import type { Screen } from '../../../../proxies/desktop/screens/screen.ts'

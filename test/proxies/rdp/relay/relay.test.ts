@@ -1,4 +1,4 @@
-/** The relay of RDP between a client and a target of ours. */
+/** The RDP relay between a test client and a test target. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { FIRST_UPDATE_MS, STALL_LOOK_MS } from '../../../../proxies/desktop/limits.ts'
@@ -41,7 +41,7 @@ const SLOW_A = '0100000000000000040000001e000000'
 const bitmap = (length = 20) => {
   const data = Buffer.alloc(length, 7)
   data.writeUInt16LE(UPDATE.bitmap)
-  // Without a bitmap in it, what follows is nobody's.
+  // With no bitmaps, the bytes after the count are ignored.
   data.writeUInt16LE(0, 2)
   return { code: UPDATE.bitmap, data }
 }
@@ -50,7 +50,7 @@ const frames = (world: World, type: number) =>
   world.frames.filter(([one]) => one === type).map(([, payload]) => payload)
 const json = (world: World, type: number) =>
   frames(world, type).map((payload) => JSON.parse(payload.toString()))
-/** Why the session has ended, as the client is shown it. */
+/** The end of the session as shown to the client. */
 const lastWords = async (world: World) => {
   await vi.waitFor(() => expect(world.lastWords).toHaveLength(1))
   return world.lastWords[0]!
@@ -571,7 +571,7 @@ describe('time', () => {
     const world = await newWorld()
     world.target.offer()
     await vi.advanceTimersByTimeAsync(CONFIRM_MS)
-    expect(world.closed[0]?.reason).toContain('the client did not take the desktop')
+    expect(world.closed[0]?.reason).toContain('the client did not confirm the desktop')
     await vi.advanceTimersByTimeAsync(1_000)
     world.client.heard()
     expect(world.client.disconnects).toHaveLength(1)
@@ -629,7 +629,7 @@ describe('time', () => {
       vi.advanceTimersByTime(500)
     }
     expect(target.heard().fastPath).toEqual([])
-    // The target goes on, because it is not for want of a client that reads.
+    // The target is still read: the client is not the cause of the wait.
     expect(target.stream.paused).toBe(false)
     client.stream.queued = 0
     client.stream.onDrain?.()

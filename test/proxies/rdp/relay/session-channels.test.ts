@@ -1,4 +1,4 @@
-/** Virtual channels of a session, by its rights: what passes, and what the audit log, the recording and the user are told. */
+/** A session's virtual channels, by rights: forwarded data, audit log, recording and notices. */
 import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
@@ -81,7 +81,7 @@ describe('static channels', () => {
       { subprotocol: 'RDP_AUDIO_OUTPUT', reason: 'the right is missing', destination: 'rdpsnd' },
       { subprotocol: 'rail', reason: 'the channel is not relayed' },
     ])
-    // of devices the client has not said yet whether there are any
+    // the client has not announced its devices yet
     expect(world.told).toEqual([
       'not possible on desk1, for want of the rights: RDP_CLIPBOARD_UP, RDP_AUDIO_OUTPUT',
     ])
@@ -429,7 +429,7 @@ describe('dynamic channels', () => {
     world.target.channel('drdynvc', data(3, Buffer.concat([limits, Buffer.from('a file')])))
     world.target.channel('drdynvc', data(3, Buffer.from('a file, twenty bytes')))
     expect(world.client.heard().channels).toEqual([['drdynvc', data(3, limits)]])
-    // Twelve bytes at a time are a way, too.
+    // Even twelve bytes at a time could carry data.
     for (let one = 0; one < 100; one++) world.target.channel('drdynvc', data(3, limits))
     const others = new ByteWriter().uint32(5).uint32(20).uint32(17).uint32(8192).uint32(8192).finish()
     world.target.channel('drdynvc', data(3, others))

@@ -58,7 +58,7 @@ test('keys are not held, but for what may begin a message', () => {
 test('what is sent is read, wherever chunks end', () => {
   const uint16 = fc.nat(0xffff)
   const size = fc.record({ columns: uint16, rows: uint16, pixelWidth: uint16, pixelHeight: uint16 })
-  // Without 0xFF: text that ends in one, with a message after it, is read as it has to be (see above).
+  // Without 0xFF: text that ends in one, with a message after it, is ambiguous (see above).
   const text = fc.array(fc.nat(0xfe), { minLength: 1, maxLength: 20 }).map((all) => Buffer.from(all))
   fc.assert(
     fc.property(

@@ -26,7 +26,7 @@ describe('streams that are hashed by the thread', () => {
           const bytes = new Uint8Array(length).fill(value)
           hashes[stream]!.update(bytes)
           given[stream]!.push(new Uint8Array(bytes))
-          // The caller uses its buffer again.
+          // The caller reuses its buffer.
           bytes.fill(0)
         }
         hashes[dropped]!.drop()

@@ -133,7 +133,7 @@ describe('limits', () => {
   })
 })
 
-/** What can be said, as event and as bytes. */
+/** Any message, as event and as bytes. */
 const said = fc.oneof(
   fc
     .uint8Array({ minLength: 1, maxLength: 20 })

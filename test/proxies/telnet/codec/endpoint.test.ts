@@ -38,7 +38,7 @@ describe('a server and a client', () => {
     const client = createEndpoint('client')
     server.endpoint.start()
     settle(server, client)
-    // What a person types is never LF.
+    // Typed input never has LF.
     const keys = latin1(
       String.fromCharCode(...Array.from({ length: 256 }, (_, i) => i).filter((i) => i !== 10)),
     )

@@ -53,7 +53,7 @@ describe('the Q method', () => {
 })
 
 test('two ends that change their wishes at any time come to rest, and agree', () => {
-  /** A wish of one end, or a message on the way to it that arrives. */
+  /** A request of one end, or the arrival of a message on the way to it. */
   const event = fc.record({ end: fc.nat(1), wish: fc.option(fc.boolean()) })
   fc.assert(
     fc.property(fc.array(event, { maxLength: 30 }), (events) => {

@@ -1,4 +1,4 @@
-/** An endpoint whose events and bytes are kept, and two that talk to each other. */
+/** An endpoint whose events and bytes are kept, and two that are connected. */
 import { Buffer } from 'node:buffer'
 import { type EndpointOptions, TelnetEndpoint } from '../../../../proxies/telnet/codec/endpoint.ts'
 import { type Event, hex, keep } from '../../stream-events.ts'
@@ -6,7 +6,7 @@ import { type Event, hex, keep } from '../../stream-events.ts'
 export interface Kept {
   endpoint: TelnetEndpoint
   events: Event[]
-  /** What it has written since the last call. */
+  /** Returns the bytes written since the last call. */
   written(): Buffer
 }
 
@@ -45,7 +45,7 @@ export function createEndpoint(
   }
 }
 
-/** Carries what both have to say to the other until both are silent; returns how many rounds that took. */
+/** Delivers the bytes of each to the other until both are silent; returns how many rounds that took. */
 export function settle(one: Kept, other: Kept): number {
   for (let round = 0; ; round++) {
     const fromOne = one.written()

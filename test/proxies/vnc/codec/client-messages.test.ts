@@ -21,7 +21,7 @@ import { RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'
 function read(chunks: readonly Uint8Array[], hasBoth = false): [ClientMessage, string][] {
   const read: [ClientMessage, string][] = []
   const reader = new ClientMessageReader((message, bytes) => {
-    // Views end with the call.
+    // Views are valid during the call only.
     read.push([structuredClone(message), Buffer.from(bytes).toString('hex')])
   })
   reader.hasExtendedButtons = hasBoth
@@ -66,7 +66,7 @@ const MESSAGES: [ClientMessage, Buffer][] = [
   ],
 ]
 
-/** Buffers and arrays of bytes alike. */
+/** Makes buffers and arrays of bytes equal. */
 const plain = (messages: [ClientMessage, string | Buffer][]) =>
   messages.map(([message, bytes]) => [
     JSON.stringify(message, (_key, value) =>

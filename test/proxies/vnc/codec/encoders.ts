@@ -1,9 +1,9 @@
-/** What only peers send: messages of a server that the bastion has no reason for. */
+/** Encodes messages of a server that the bastion never sends. */
 import { Buffer } from 'node:buffer'
 import { encodeClientCutText, encodeClientFence } from '../../../../proxies/vnc/codec/client-encoder.ts'
 import { SERVER_MESSAGE } from '../../../../proxies/vnc/codec/server-encoder.ts'
 
-/** Servers have the same messages as viewers, of other types. */
+/** Servers have the same messages as viewers, with other types. */
 function ofServer(type: number, message: Buffer): Buffer {
   message[0] = type
   return message

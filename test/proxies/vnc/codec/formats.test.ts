@@ -16,7 +16,7 @@ import { encodeServerInit, parseServerInit } from '../../../../proxies/vnc/codec
 import * as drawing from '../../../../recordings/decode/graphics/rfb/pixel-format.ts'
 
 test('a pixel format of RFC 6143 7.4', () => {
-  // TigerVNC's Xvnc of depth 24.
+  // From TigerVNC's Xvnc at depth 24.
   const bytes = Buffer.from('20180001 00ff00ff00ff 100800 000000'.replaceAll(' ', ''), 'hex')
   expect(parsePixelFormat(bytes)).toEqual(RGB888)
   expect(encodePixelFormat(RGB888).toString('hex')).toBe(bytes.toString('hex'))
@@ -113,7 +113,7 @@ test('ServerInit past the limits', () => {
 test('encodings', () => {
   expect(ENCODING.EXTENDED_CLIPBOARD).toBe(-1063131698)
   expect([7, -32, -247, -412, -768].every(isPassed)).toBe(true)
-  // CoRRE, H.264, QEMU's audio, xvp, gii: nothing draws or filters them.
+  // CoRRE, H.264, QEMU's audio, xvp, gii: none of them can be drawn or filtered.
   expect([4, 50, -259, -309, -305, -260, 0x574d5664].some(isPassed)).toBe(false)
   expect([ENCODING.ZRLE, ENCODING.CURSOR].map(isPixelEncoding)).toEqual([true, false])
   expect([encodingName(-308), encodingName(99)]).toEqual(['extended-desktop-size', '99'])

@@ -41,7 +41,7 @@ const RGB332: PixelFormat = {
 const area = { x: 2, y: 3, width: 20, height: 17 }
 const filled = (length: number) => Buffer.alloc(length, 0xa5)
 
-/** Each is one rectangle's data, and a bell behind it shows that its end was found. */
+/** Each is one rectangle's data; a bell behind it shows that its end was found. */
 const RECTANGLES: [name: string, encoding: number, format: PixelFormat, data: Buffer][] = [
   ['raw', ENCODING.RAW, RGB888, filled(20 * 17 * 4)],
   ['raw of 16 bits', ENCODING.RAW, RGB565, filled(20 * 17 * 2)],
@@ -58,7 +58,7 @@ const RECTANGLES: [name: string, encoding: number, format: PixelFormat, data: Bu
       filled(8),
       Buffer.of(2),
       filled(4),
-      // 4 × 16, raw: the other bits mean nothing.
+      // 4 × 16, raw: the other bits are ignored.
       Buffer.of(0x1f),
       filled(4 * 16 * 4),
       // 16 × 1, of three colours.
@@ -178,7 +178,7 @@ test('rectangles without pixels', () => {
     rectangle(none, ENCODING.QEMU_LED, Buffer.of(5)),
     rectangle(none, ENCODING.QEMU_KEY),
     rectangle(none, ENCODING.EXTENDED_MOUSE_BUTTONS),
-    // A refused wish changes nothing, whatever it says.
+    // A refused request changes nothing, whatever size it has.
     encodeExtendedDesktopSize(1, 3, 0, 0, []),
     encodeExtendedDesktopSize(0, 0, 50, 40, screens),
   ]

@@ -1,4 +1,4 @@
-/** What becomes of a server's stream, and pieces of one to put it together from. */
+/** Reads a server's stream to a list of events, and builds pieces of such a stream. */
 import { Buffer } from 'node:buffer'
 import type { Area } from '../../../../proxies/vnc/codec/client-messages.ts'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
@@ -9,12 +9,15 @@ import { type Event, hex } from '../../stream-events.ts'
 
 export interface Told {
   events: Event[]
-  /** How many pieces the unit that came in most of them came in. */
+  /** The most pieces in which any unit came. */
   pieces: number
   stream: ServerStream
 }
 
-/** Feeds all of it: units with all their bytes, and ends of updates. Throws what the stream throws. */
+/**
+ * Feeds all chunks: returns units with all their bytes, and the ends of updates. Throws the errors of the
+ * stream.
+ */
 export function tell(
   chunks: readonly Uint8Array[],
   init: { width: number; height: number; format?: PixelFormat },
@@ -62,7 +65,7 @@ export const uint32 = (number: number): Buffer => {
   return bytes
 }
 
-/** Tight's lengths of one to three bytes. */
+/** Encodes Tight's lengths of one to three bytes. */
 export function compactLength(length: number): Buffer {
   if (length < 0x80) return Buffer.of(length)
   if (length < 0x4000) return Buffer.of((length & 0x7f) | 0x80, length >> 7)

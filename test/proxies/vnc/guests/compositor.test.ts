@@ -1,4 +1,7 @@
-/** What guests see: drawn from recorded frames, sent in each viewer's own format, and drawn back here by the painter. */
+/**
+ * The guests' pictures: drawn from recorded frames, sent in each viewer's own format, and drawn back here by
+ * the painter.
+ */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -42,7 +45,7 @@ const FORMATS: Record<string, PixelFormat> = {
   'a colour map': { ...RGB888, bitsPerPixel: 8, depth: 8, isTrueColour: false },
 }
 
-/** One update of Raw in RGB888. */
+/** Returns one update of Raw in RGB888. */
 function raw(x: number, y: number, width: number, height: number, colour: (at: number) => number): Buffer {
   const pixels = Buffer.alloc(4 * width * height)
   for (let at = 0; at < width * height; at++) pixels.writeUInt32LE(colour(at), 4 * at)
@@ -53,7 +56,7 @@ function raw(x: number, y: number, width: number, height: number, colour: (at: n
   ])
 }
 
-/** A desk whose clock a test holds, and guests who take what they are sent. */
+/** A compositor whose clock the test sets, and guests that read their updates. */
 function setting(size = SIZE) {
   let now = 0
   const due: { at: number; call: () => void }[] = []
@@ -94,7 +97,7 @@ function setting(size = SIZE) {
   }
 }
 
-/** The nearest that the format has, of each part 8 bits. */
+/** Returns the nearest colour of the format, of 8 bits per part. */
 function shownAs(colour: number, format: PixelFormat): number {
   const maxima = format.isTrueColour ? [format.redMax, format.greenMax, format.blueMax] : [7, 7, 3]
   const part = (shift: number, max: number) =>
@@ -102,7 +105,7 @@ function shownAs(colour: number, format: PixelFormat): number {
   return part(16, maxima[0]!) | (part(8, maxima[1]!) << 8) | (part(0, maxima[2]!) << 16)
 }
 
-/** But for how a part of few bits is rounded. */
+/** Equal but for the rounding of a part with few bits. */
 const isNear = (one: number, other: number) =>
   [0, 8, 16].every((shift) => Math.abs(((one >> shift) & 255) - ((other >> shift) & 255)) <= 1)
 

@@ -1,4 +1,4 @@
-/** What a guest does, on its way to the target. */
+/** A guest's input on its way to the target. */
 import { expect, test } from 'vitest'
 import { Upstream, type UpstreamOptions } from '../../../../proxies/vnc/relay/upstream.ts'
 

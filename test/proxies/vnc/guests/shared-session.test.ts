@@ -1,4 +1,4 @@
-/** Who is in a session, with the thread that draws for them, and viewers that ask for too much. */
+/** The guests of a session, with the thread that draws for them, and viewers that send too many requests. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
 import { encodePixelFormat, RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'

@@ -1,4 +1,6 @@
-/** Own screens as a viewer gets them: pixels, sizes, keys, back-pressure, and the end for the relay to go on from. */
+/**
+ * The bastion's own screens in a viewer: pixels, sizes, keys, back-pressure, and the release for the relay.
+ */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MessageScreen } from '../../../../proxies/desktop/screens/message.ts'
@@ -66,7 +68,7 @@ const entries = Array.from({ length: 100 }, (_, n) => ({
 const list = (size: Size = SIZE) =>
   new TargetList({ bastion: 'Sallyport', user: 'alice', targets: entries, total: entries.length }, size)
 
-/** A display and who looks at it. `congested`: nothing is read of what was written since. */
+/** A display and its viewer. `congested`: the viewer has read nothing since. */
 function setting({ size = SIZE, mayResize = true, format = RGB888 } = {}) {
   const viewer = new FakeViewer(size.width, size.height, format)
   const stream = {
@@ -98,12 +100,12 @@ function setting({ size = SIZE, mayResize = true, format = RGB888 } = {}) {
   }
 }
 
-/** All that is due, and that can be sent. */
+/** Waits until everything that is due and can be sent has been sent. */
 async function settled(): Promise<void> {
   await vi.advanceTimersByTimeAsync(UPDATE_INTERVAL_MS)
 }
 
-/** What the viewer is to see of the screen: its colours as near as the format has them. */
+/** Returns the expected picture of the screen: its colours as near as the format has them. */
 function wanted(screen: Screen, format: PixelFormat): Uint32Array {
   const whole = { left: 0, top: 0, width: screen.width, height: screen.height }
   const colours = Array.from({ length: PALETTE.length / 3 }, (_, colour) => {
@@ -539,7 +541,7 @@ test('a viewer that does not take the rest of an update is not waited for', asyn
   }
   request(false)
   await settled()
-  const released = expect(display.release()).rejects.toThrow('does not take')
+  const released = expect(display.release()).rejects.toThrow('has not read its screen')
   await vi.advanceTimersByTimeAsync(RELEASE_MS)
   await released
   display.close()

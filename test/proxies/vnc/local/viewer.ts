@@ -1,4 +1,4 @@
-/** A viewer that takes updates in Raw and Hextile, and keeps the picture as 0xRRGGBB a pixel. */
+/** A viewer that reads updates in Raw and Hextile, and keeps the picture as 0xRRGGBB per pixel. */
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
 import { bytesPerPixel, type PixelFormat } from '../../../../proxies/vnc/codec/pixel-format.ts'
 
@@ -25,7 +25,7 @@ export class FakeViewer {
     this.pixels = new Uint32Array(width * height)
   }
 
-  /** Between two messages. */
+  /** True between two messages. */
   get isWhole(): boolean {
     return this.#bytes.length === 0 && this.#left === 0
   }

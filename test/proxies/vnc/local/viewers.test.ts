@@ -1,4 +1,4 @@
-/** The same screens, as real viewers show them. */
+/** The same screens, in real viewers. */
 import { createServer, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { PALETTE } from '../../../../proxies/desktop/screens/palette.ts'
@@ -27,7 +27,7 @@ const entries = Array.from({ length: 300 }, (_, n) => ({
   description: `Desk ${n}`,
 }))
 
-/** A server without security that shows the list to whoever comes (RFC 6143 section 7.1 to 7.3). */
+/** Starts a server without security that shows the list to every viewer (RFC 6143 section 7.1 to 7.3). */
 async function serve(size: Size = SIZE, mayResize = true) {
   let onChosen: (target: string) => void
   const chosen = new Promise<string>((resolve) => (onChosen = resolve))
@@ -39,7 +39,7 @@ async function serve(size: Size = SIZE, mayResize = true) {
       mayResize,
     })
     const reader = new ClientMessageReader((message) => display.message(message))
-    // Version, the security type, ClientInit: then the reader.
+    // Version, the security type, ClientInit: then the messages.
     const waiting = [12, 1, 1]
     const answers = [
       Buffer.of(1, 1),
@@ -69,7 +69,7 @@ async function serve(size: Size = SIZE, mayResize = true) {
   return { port: (server.address() as { port: number }).port, chosen }
 }
 
-/** Text on a picture: its pixels as the places of the palette's nearest colours. */
+/** Reads the text of a picture: its pixels as indices of the palette's nearest colours. */
 function textOf({ width, height, rgb }: Picture, scale = 1): string[] {
   const places = new Map<number, number>()
   const nearest = (colour: number): number => {
@@ -109,7 +109,7 @@ describeWithPeers("TigerVNC's viewer", [...SCREEN_PEERS, ...TIGER_VIEWER_PEERS, 
     const viewer = await tigerViewer({ display } as Screen, { port, types: ['None'], args })
     closing.push(() => viewer.stop())
     await shows(display, has('root@local:web-3:vnc'))
-    // There is no window manager that would say where keys go.
+    // There is no window manager that would set the focus.
     await xdotool(
       display,
       'search',

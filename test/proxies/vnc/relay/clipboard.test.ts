@@ -75,7 +75,7 @@ describe('data of the extended clipboard', () => {
     expect([1, 2, 3, 4, 5].map(passes)).toEqual([true, true, true, false, false])
     expect(seen.recorded.map((copied) => copied.size)).toEqual([size, size, size])
     expect(seen.denied).toEqual(['VNC_CLIPBOARD_DOWN: too much data in too short a time'])
-    // The other direction has its own, and time gives more of it.
+    // The other direction has its own bucket, and time refills it.
     expect(guard.extended('up', flags, provided('text').body)).toBeDefined()
     seen.time += 4_000
     expect(passes(5)).toBe(false)

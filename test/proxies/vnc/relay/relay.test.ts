@@ -65,10 +65,10 @@ test('the first request is for everything, whatever the viewer has of its own sc
   )
 })
 
-/** What the bastion asks a target for, whatever the viewer asks for. */
+/** The encodings that the bastion requests from every target. */
 const OWN = [ENCODING.FENCE, ENCODING.DESKTOP_SIZE]
 
-/** A viewer that has asked for its picture. */
+/** A viewer that has requested its picture. */
 async function newWorldWithPicture(...of: Parameters<typeof newWorld>) {
   const world = await newWorld(...of)
   world.viewer.say(encodeUpdateRequest(false, ALL))
@@ -101,7 +101,7 @@ test('what the viewer has asked for before the relay is asked of the target', as
 
 test('encodings that the recording cannot be drawn from are not asked for', async () => {
   const { viewer, target } = await newWorld([])
-  // CoRRE, H.264, QEMU's audio, and the clipboard, which nobody may use here.
+  // CoRRE, H.264, QEMU's audio, and the clipboard, which is not allowed here.
   viewer.say(encodeSetEncodings([ENCODING.TIGHT, 4, 50, -259, ENCODING.EXTENDED_CLIPBOARD, -32]))
   expect(target.take()).toEqual(encodeSetEncodings([ENCODING.TIGHT, -32, ...OWN]))
 })
@@ -114,7 +114,7 @@ describe('another pixel format', () => {
     viewer.say(encodeSetPixelFormat(BGR16))
     target.say(old.subarray(6), pixel(2), encodeBell())
     expect(frames.slice(2).map(([type, payload]) => [type, payload.length])).toEqual([
-      // The rest of a header's begin comes with its end.
+      // A header that was split comes with its end.
       [FRAME.graphics, 4],
       [FRAME.graphics, 2],
       [FRAME.graphics, old.length - 6],
@@ -163,7 +163,7 @@ describe('another pixel format, of a target that may do anything', () => {
     const { viewer, target, frames } = await newWorld([])
     viewer.say(encodeSetEncodings([ENCODING.RAW]))
     target.take()
-    // It says that it knows them: this viewer does not, so the bastion answers.
+    // The target confirms fences: this viewer does not support them, so the bastion replies.
     target.say(fence(0x80000003, Buffer.from('hello')))
     expect(target.take()).toEqual(encodeClientFence(3, Buffer.from('hello')))
     viewer.say(encodeUpdateRequest(true, ALL), encodeSetPixelFormat(BGR16))
@@ -256,7 +256,7 @@ describe('keys and the pointer', () => {
     expect(target.take()).toHaveLength(0)
     const screen = { id: 0, x: 0, y: 0, width: 100, height: 80, flags: 0 }
     expect(viewer.take()).toEqual(update(encodeExtendedDesktopSize(1, 1, 100, 80, [screen])))
-    // The same after the target has announced that it knows such wishes.
+    // The same after the target has confirmed such requests.
     target.say(update(encodeExtendedDesktopSize(0, 0, 100, 80, [screen])))
     target.take()
     viewer.take()
@@ -426,7 +426,7 @@ test('in a strict session what the viewer gets is on the disk first', async () =
   target.say(pixel(), encodeBell())
   viewer.say(encodeKey(true, 0x61))
   expect(graphics()).toEqual(pixel())
-  // What is typed goes on at once.
+  // Typed input is forwarded at once.
   expect(target.take()).toHaveLength(8)
   await vi.waitFor(() => expect(proofs).toHaveLength(1))
   expect(viewer.take()).toHaveLength(0)

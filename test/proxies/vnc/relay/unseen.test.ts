@@ -1,4 +1,4 @@
-/** Nothing is done unseen: what of a viewer's wishes the target hears, and when what is done has to wait. */
+/** Activity must be seen: which requests of a viewer reach the target, and when input has to wait. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
@@ -40,7 +40,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A viewer that has its picture and has asked for nothing more. */
+/** A viewer that has its picture and has requested nothing more. */
 async function shown(...of: Parameters<typeof newWorld>) {
   const world = await newWorld(...of)
   world.viewer.say(ASK_ALL)
@@ -125,7 +125,7 @@ describe('the target is asked for its whole screen', () => {
 })
 
 describe('what a viewer does that keeps the target from being read', () => {
-  /** It takes nothing more of a picture that has begun to come. */
+  /** The viewer accepts nothing more of a picture in progress. */
   async function blocked() {
     const world = await shown([])
     const { viewer, target } = world
@@ -277,7 +277,7 @@ describe('another pixel format that is asked for while a request is open', () =>
     expect(target.take()).toEqual(Buffer.concat([other, ASK_ALL]))
     target.say(update(rectangle(ONE, ENCODING.RAW, Buffer.alloc(2))))
     expect(frames.slice(before).map(([type]) => type)).toEqual([
-      // The rest of a header's begin comes with its end.
+      // A header that was split comes with its end.
       FRAME.graphics,
       FRAME.graphics,
       FRAME.pixelFormat,
@@ -376,7 +376,7 @@ describe('at the end', () => {
     const before = graphics().length
     target.say(PICTURE.subarray(10))
     expect(graphics().length).toBeGreaterThan(before)
-    // Nothing more is done.
+    // No more input is forwarded.
     target.take()
     viewer.say(KEY)
     expect(target.take()).toHaveLength(0)

@@ -1,4 +1,4 @@
-/** The arithmetic of the security types, held to what others have computed. */
+/** The arithmetic of the security types, checked against results of others. */
 import { createDecipheriv } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { Eax, FrameOpener, FrameSealer, SENT_FRAME } from '../../../../proxies/vnc/security/frames.ts'
@@ -109,7 +109,7 @@ describe('frames', () => {
       const message = Buffer.alloc(length, 'm')
       const nonce = Buffer.alloc(16, 0xff)
       const [bytes, tag] = eax.seal(nonce, Buffer.of(0, 1), message)
-      // A counter whose bytes all overflow, by OpenSSL.
+      // A counter whose bytes all overflow, computed by OpenSSL.
       const [zeros] = eax.seal(nonce, Buffer.of(0, 1), Buffer.alloc(4096))
       const expected = message.map((byte, at) => byte ^ zeros[at]!)
       expect(bytes, `${length}`).toEqual(Buffer.from(expected))

@@ -1,4 +1,4 @@
-/** Both sides of the handshake against each other, and what each says where they do not come together. */
+/** Both sides of the handshake against each other, and the errors of each where they do not match. */
 import { createDecipheriv, generateKeyPairSync } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -47,7 +47,7 @@ const client = (options: Partial<SignInOptions> = {}): SignInOptions => ({
   ...options,
 })
 
-/** Both to their ends, errors as results. */
+/** Runs both sides to their ends, and returns errors as results. */
 async function meet(
   offers: readonly VncOfferedType[],
   options: Partial<SignInOptions>,
@@ -83,7 +83,7 @@ describe.each(OFFERS)('%s', (type) => {
   })
 })
 
-/** A server that has said this and no more. */
+/** A server that has sent these bytes and no more. */
 function said(...pieces: (string | number[] | Uint8Array)[]): {
   channel: MemoryChannel
   wrote: () => Buffer
@@ -310,7 +310,7 @@ describe('the client', () => {
 })
 
 describe('MSLogonII', () => {
-  /** UltraVNC's side of it: a prime of 64 bits, and DES under the secret. */
+  /** UltraVNC's side: a prime of 64 bits, and DES under the secret. */
   test('says both fields under the secret', async () => {
     const prime = 0xffffffffffffffc5n
     const field = (number: bigint): Buffer => Buffer.from(number.toString(16).padStart(16, '0'), 'hex')

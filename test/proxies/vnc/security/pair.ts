@@ -1,15 +1,15 @@
-/** The two ends of a connection in memory, as handshakes see it. TLS is asked for and left out. */
+/** The two ends of a connection in memory, for handshakes. TLS is requested and omitted. */
 import { EndedError } from '../../../../proxies/bytes/ended.ts'
 import type { ClientChannel, ServerChannel, TlsIdentity } from '../../../../proxies/vnc/security/channel.ts'
 import type { FrameOpener, FrameSealer } from '../../../../proxies/vnc/security/frames.ts'
 
-/** What the server shows where a certificate is asked for. */
+/** The server's certificate. */
 export const CERTIFICATE = Buffer.from('a certificate')
 
 export class MemoryChannel implements ServerChannel, ClientChannel {
-  /** How TLS was begun, when it was. */
+  /** The identity with which TLS was started, if it was. */
   tls: TlsIdentity | undefined
-  /** The largest number of bytes that were asked for at once. */
+  /** The largest number of bytes requested at once. */
   largestRead = 0
   written = 0
   onWrite: ((bytes: Uint8Array) => void) | undefined
@@ -73,7 +73,7 @@ export class MemoryChannel implements ServerChannel, ClientChannel {
   }
 }
 
-/** What one writes the other receives. */
+/** Connects two channels. */
 export function channelPair(): { server: MemoryChannel; client: MemoryChannel } {
   const [server, client] = [new MemoryChannel(), new MemoryChannel()]
   server.onWrite = (bytes) => client.receive(bytes)
