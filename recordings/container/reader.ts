@@ -88,6 +88,12 @@ export class RecordingReader {
     return new RecordingReader(header, RecordParser.resume(header, place), chunks, key, place.group)
   }
 
+  /** The place where reading goes on. */
+  get place(): GroupPlace {
+    const { offset, sequence, head } = this.#parser
+    return { offset, sequence, head, group: this.#groups }
+  }
+
   /** How the file ends, once `frames` has come to its end. */
   get ending(): Exclude<CheckpointKind, 'interim'> | 'open' {
     return this.#ending

@@ -78,7 +78,7 @@ function without(parts: Buffer[], count: number): Buffer[] {
 }
 
 /** Large pieces, so that most groups lie in one of them and need not be put together. */
-const PIECE_LENGTH = 1024 * 1024
+export const PIECE_LENGTH = 1024 * 1024
 
 /** The bytes of a recording's file from an offset on, for readers and verifiers. */
 export function readPieces(path: string, start = 0): ReadStream {
