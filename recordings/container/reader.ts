@@ -88,6 +88,12 @@ export class RecordingReader {
     return new RecordingReader(header, RecordParser.resume(header, place), chunks, key, place.group)
   }
 
+  /** Returns the place where reading continues. */
+  get place(): GroupPlace {
+    const { offset, sequence, head } = this.#parser
+    return { offset, sequence, head, group: this.#groups }
+  }
+
   /** The kind of the file's ending, valid after `frames` has finished. */
   get ending(): Exclude<CheckpointKind, 'interim'> | 'open' {
     return this.#ending

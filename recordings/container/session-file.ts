@@ -80,7 +80,7 @@ function without(parts: Buffer[], count: number): Buffer[] {
 }
 
 /** Large pieces, so that most groups lie in one piece and need not be joined. */
-const PIECE_LENGTH = 1024 * 1024
+export const PIECE_LENGTH = 1024 * 1024
 
 /** Reads the bytes of a recording's file from an offset on, for readers and verifiers. */
 export function readPieces(path: string, start = 0): ReadStream {

@@ -1,10 +1,8 @@
 /** The formats of a recording's export. */
-import { join } from 'node:path'
+
 import { Readable } from 'node:stream'
 import { encodeColourPng, encodePng, titled } from '../../../src/drawing/png.ts'
-import { FILE_NAME } from '../../container/format/limits.ts'
-import { RecordingReader } from '../../container/reader.ts'
-import { readPieces } from '../../container/session-file.ts'
+import { OpenedRecording } from '../../container/opened.ts'
 import { leftOut, mainChannel, type Shown, type Survey, surveyOf } from '../../decode/frames/channel.ts'
 import { exportBytes, exportText } from '../../decode/text/text.ts'
 import type { CatalogEntry } from '../../storage/catalog-entry.ts'
@@ -120,6 +118,7 @@ interface Pieces {
 
 /** Formats that are drawn, or shown with chapters: both need the index. */
 type ReplayedFormat = 'html' | 'png' | VideoFormat
+type StreamedFormat = Exclude<ExportFormat, ReplayedFormat>
 
 export function isReplayed(format: ExportFormat): format is ReplayedFormat {
   return format === 'html' || format === 'png' || format === 'mp4' || format === 'webm'
@@ -128,19 +127,32 @@ export function isReplayed(format: ExportFormat): format is ReplayedFormat {
 async function streamed(
   entry: CatalogEntry,
   key: Uint8Array,
-  { channel: chosen, raw: isRaw = false }: ExportChoice,
-  format: Exclude<ExportFormat, ReplayedFormat>,
+  choice: ExportChoice,
+  format: StreamedFormat,
 ): Promise<Pieces> {
-  const open = () => RecordingReader.open(readPieces(join(entry.directory, FILE_NAME)), key)
-  const survey = await surveyOf((await open()).frames())
-  const shown = shownOf(entry.session, survey, chosen ?? (format === 'json' ? 'all' : undefined))
+  const recording = await OpenedRecording.open(entry.directory, key)
+  try {
+    const { pieces, shown } = await passOver(recording, choice, format)
+    return { shown, pieces: closing(pieces, recording) }
+  } catch (error) {
+    await recording.close()
+    throw error
+  }
+}
+
+async function passOver(
+  recording: OpenedRecording,
+  { channel: chosen, raw: isRaw = false }: ExportChoice,
+  format: StreamedFormat,
+): Promise<Pieces> {
+  const { session, metadata } = recording.header
+  const survey = await surveyOf(recording.reader().frames())
+  const shown = shownOf(session, survey, chosen ?? (format === 'json' ? 'all' : undefined))
   const isGraphic = survey.channels.some(
     (one) => one.isGraphic && (shown.channel === 'all' || shown.channel === one.channel),
   )
   if (!GRAPHIC_FORMATS.includes(format) && isGraphic) throw new GraphicSession()
-  const reader = await open()
-  const { metadata } = reader.header
-  const frames = reader.frames()
+  const frames = recording.reader().frames()
   const cast = { version: format === 'cast3' ? 3 : 2, isRaw } as const
   if (format === 'json') return { shown, pieces: exportJson(frames, shown.channel) }
   if (format === 'txt')
@@ -235,10 +247,13 @@ async function* exportPng(
   yield titled(encodePng(canvas, PALETTE), titleOf(replay, shown))
 }
 
-async function* closing<T>(pieces: AsyncIterable<T>, replay: Replay): AsyncGenerator<T> {
+async function* closing<T>(
+  pieces: AsyncIterable<T>,
+  source: Pick<Replay | OpenedRecording, 'close'>,
+): AsyncGenerator<T> {
   try {
     yield* pieces
   } finally {
-    await replay.close()
+    await source.close()
   }
 }

@@ -7,11 +7,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { INDEX_FILE_NAME, SALT_LENGTH } from '../../container/format/index.ts'
-import { FILE_NAME } from '../../container/format/limits.ts'
 import { FRAME, type Frame } from '../../container/frames.ts'
+import { OpenedRecording } from '../../container/opened.ts'
 import { runPass } from '../../container/pass.ts'
-import { type PlacedGroup, RecordingReader } from '../../container/reader.ts'
-import { readPieces } from '../../container/session-file.ts'
+import type { PlacedGroup } from '../../container/reader.ts'
 import { painterOf } from '../../decode/open-graphics.ts'
 import { Screen } from '../../decode/terminal/screen.ts'
 import type { CatalogEntry } from '../../storage/catalog-entry.ts'
@@ -31,30 +30,27 @@ import { Playhead } from './playhead.ts'
 const NO_DIGEST = '0'.repeat(64)
 
 export class Replay {
-  readonly header: RecordingReader['header']
+  readonly #recording: OpenedRecording
   readonly #index: RecordingIndex
-  readonly #path: string
-  readonly #key: Uint8Array
 
-  private constructor(
-    path: string,
-    key: Uint8Array,
-    header: RecordingReader['header'],
-    index: RecordingIndex,
-  ) {
-    this.#path = path
-    this.#key = key
-    this.header = header
+  private constructor(recording: OpenedRecording, index: RecordingIndex) {
+    this.#recording = recording
     this.#index = index
   }
 
   /** Opens a recording; of a running session, the part on the disk at this moment. Throws RecordingError. */
   static async open(entry: CatalogEntry, key: Uint8Array): Promise<Replay> {
-    const path = join(entry.directory, FILE_NAME)
-    const reader = await RecordingReader.open(readPieces(path), key)
-    const { header } = reader
-    await reader.close()
-    return new Replay(path, key, header, await indexOf(entry, key))
+    const recording = await OpenedRecording.open(entry.directory, key)
+    try {
+      return new Replay(recording, await indexOf(recording, entry, key))
+    } catch (error) {
+      await recording.close()
+      throw error
+    }
+  }
+
+  get header(): OpenedRecording['header'] {
+    return this.#recording.header
   }
 
   get directory(): Directory {
@@ -115,27 +111,23 @@ export class Replay {
   }
 
   /** Yields all groups from the beginning. */
-  async *groups(): AsyncGenerator<PlacedGroup> {
-    yield* (await RecordingReader.open(readPieces(this.#path), this.#key)).groups()
-  }
+  groups(): AsyncGenerator<PlacedGroup> 
+    return this.#recording.reader().groups()
 
   /** Returns a keyframe's snapshot, or undefined if it is damaged. */
-  snapshot(keyframe: Keyframe): Promise<string | undefined> {
+  snapshot(keyframe: Keyframe): Promise<string | undefined> 
     return this.#index.snapshot(keyframe)
-  }
 
   /** Yields all frames of a channel. */
-  frames(channel: Channel): AsyncGenerator<Frame> {
+  frames(channel: Channel): AsyncGenerator<Frame> 
     return ofChannel(this.#framesFrom(channel.place), channel, true)
-  }
 
-  close(): Promise<void> {
-    return this.#index.close()
-  }
+  async close(): Promise<void> 
+    await this.#index.close()
+    await this.#recording.close()
 
   #framesFrom(place: Channel['place']): AsyncGenerator<Frame> {
-    const source = readPieces(this.#path, place.offset)
-    return RecordingReader.resume(source, this.#key, this.header, unpackPlace(place)).frames()
+    return this.#recording.reader(unpackPlace(place)).frames()
   }
 }
 
@@ -179,14 +171,18 @@ function lastBefore(keyframes: readonly { time: number }[], time: number): numbe
   return keyframes.findLastIndex((keyframe) => keyframe.time <= time)
 }
 
-async function indexOf(entry: CatalogEntry, key: Uint8Array): Promise<RecordingIndex> {
+async function indexOf(
+  opened: OpenedRecording,
+  entry: CatalogEntry,
+  key: Uint8Array,
+): Promise<RecordingIndex> {
   const recording = { size: entry.size, digest: entry.digest ?? NO_DIGEST }
   const beside = join(entry.directory, INDEX_FILE_NAME)
   if (entry.digest !== undefined) {
     const there = await RecordingIndex.open(beside, key, recording)
     if (there) return there
     try {
-      return await make(beside, entry, key, recording)
+      return await make(opened, beside, key, recording)
     } catch (error) {
       // A folder that is not writable can still be replayed.
       if (!(error instanceof Error && 'syscall' in error)) throw error
@@ -194,7 +190,7 @@ async function indexOf(entry: CatalogEntry, key: Uint8Array): Promise<RecordingI
   }
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-index-'))
   try {
-    return await make(join(folder, INDEX_FILE_NAME), entry, key, recording)
+    return await make(opened, join(folder, INDEX_FILE_NAME), key, recording)
   } finally {
     // The open file stays readable until it is closed.
     await rm(folder, { recursive: true, force: true })
@@ -202,14 +198,17 @@ async function indexOf(entry: CatalogEntry, key: Uint8Array): Promise<RecordingI
 }
 
 async function make(
+  opened: OpenedRecording,
   path: string,
-  entry: CatalogEntry,
   key: Uint8Array,
   recording: { size: number; digest: string },
 ): Promise<RecordingIndex> {
-  const reader = await RecordingReader.open(readPieces(join(entry.directory, FILE_NAME)), key)
-  await runPass(reader, [await IndexBuilder.create({ path, key, recording, salt: randomBytes(SALT_LENGTH) })])
+  await runPass(opened.reader(), [
+    await IndexBuilder.create({ path, key, recording, salt: randomBytes(SALT_LENGTH) }),
+  ])
   const made = await RecordingIndex.open(path, key, recording)
   if (made) return made
-  throw new Error(`the index of session ${entry.session} was made and cannot be read: is the disk in order?`)
+  throw new Error(
+    `the index of session ${opened.header.session} was made and cannot be read: is the disk in order?`,
+  )
 }
