@@ -29,7 +29,9 @@ export const backup: Command = {
     setPriority(PRIORITY)
     const stop = new AbortController()
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.once(name, () => stop.abort(new Error(`interrupted by ${name}: the incomplete backup is removed`)))
+      process.once(name, () =>
+        stop.abort(new Error(`interrupted by ${name}: the incomplete backup is removed`)),
+      )
     }
     const manifest = await besideBroker(invocation, ({ config, recordingService, audit }) =>
       makeBackup({
