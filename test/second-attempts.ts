@@ -55,8 +55,7 @@ export default class SecondAttempts implements Reporter {
       if (Object.keys(tests).length > 0) console.log('\nnot counted: the machine was busy when the run began')
       return
     }
-    const folder = process.env['SALLYPORT_TEST_HISTORY'] ?? join(homedir(), '.cache', 'sallyport', 'tests')
-    for (const { test, runs } of repeated(addRun(folder, { date: new Date().toISOString(), tests }))) {
+    for (const { test, runs } of repeated(history({ date: new Date().toISOString(), tests }))) {
       console.log(`\nneeded a second attempt in ${runs.length} of the last ${RUNS} runs: ${test}`)
       for (const run of runs) console.log(`  ${run.date}: ${run.tests[test]}`)
       process.exitCode = 1
@@ -67,6 +66,17 @@ export default class SecondAttempts implements Reporter {
     const entry = known.find((one) => one.test === test)
     const note = entry ? `known since ${entry.seen}: ${entry.reason}` : 'not yet in test/second-attempts.json'
     console.log(`\npassed at the second attempt: ${test} (${note})\n  ${reason}`)
+  }
+}
+
+/** Adds the run to the history, and returns all of that. Where it cannot be kept, returns nothing. */
+function history(run: Run): Run[] {
+  const folder = process.env['SALLYPORT_TEST_HISTORY'] ?? join(homedir(), '.cache', 'sallyport', 'tests')
+  try {
+    return addRun(folder, run)
+  } catch (error) {
+    console.log(`\nno history of runs is kept: ${error instanceof Error ? error.message : error}`)
+    return []
   }
 }
 

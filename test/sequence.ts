@@ -2,7 +2,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { ORDER, type ProjectName } from './projects.ts'
 
-/** Sorts by project, the slow ones first, and then by the size of the file. */
+/** Sorts by project, slow ones first, and within each by the size of the file. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)

@@ -1,24 +1,24 @@
-/** Those whose sessions go by SSH's connection layer, once they have signed in: at the SSH front, or with a terminal. */
+/** Starts connections that use SSH's connection layer, after sign-in at the SSH front or on a terminal. */
 import type { Gate } from '../../src/contract/gate.ts'
 import type { Connections } from '../session/connections.ts'
 import type { TerminalBacks } from '../terminal/back.ts'
 import { type ConnectionOptions, SshConnection } from './connection.ts'
 
-/** Says what it is and not which version. */
+/** Names the product but not its version. */
 export const IDENT = 'Sallyport'
 
 export interface SignedInOptions {
   gate: Gate
   connections: Connections
-  /** The ways to targets that do not speak SSH. */
+  /** Connectors for targets that do not speak SSH. */
   backs: TerminalBacks
-  /** What a terminal is shown once after the sign-in. */
+  /** Shown to a terminal once, after sign-in. */
   motd?: string
 }
 
 export class SshConnections {
   readonly #options: SignedInOptions
-  /** For connections from now on. */
+  /** Applies to new connections. */
   motd: string | undefined
 
   constructor(options: SignedInOptions) {
@@ -26,7 +26,7 @@ export class SshConnections {
     this.motd = options.motd
   }
 
-  /** Somebody has signed in. */
+  /** Starts the connection of a user that has signed in. */
   begin(signedIn: Pick<ConnectionOptions, 'identity' | 'source' | 'protocol' | 'client'>): void {
     const { gate, backs, connections } = this.#options
     const connection: SshConnection = new SshConnection({

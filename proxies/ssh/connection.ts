@@ -1,6 +1,4 @@
-/**
- * One client's connection from sign-in to the end: the lobby first, then the target, then the relay.
- */
+/** One client's connection from sign-in to close: the lobby, the target, the relay. */
 import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/contract/gate.ts'
 import { formatLogin } from '../../src/model/login.ts'
 import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
@@ -20,30 +18,30 @@ import type { ClientLeg } from './transport/leg.ts'
 
 export interface ConnectionOptions {
   gate: Gate
-  /** Has the session once it has begun, so that the gate's notices reach it. */
+  /** Registers the session once it has begun, so that the gate's notices reach it. */
   connections: Connections
   identity: Identity
   source: Source
-  /** Of the front. */
+  /** The protocol of the front. */
   protocol: Protocol
   client: ClientLeg
-  /** Software version toward the target, `SSH-2.0-` excluded. */
+  /** Software version sent to the target, without `SSH-2.0-`. */
   ident: string
   backs: TerminalBacks
-  /** What a terminal is shown once, at the beginning of a shell or of the menu. */
+  /** Shown to a terminal once, before the shell or the menu. */
   motd: string | undefined
-  /** Nothing is left of the connection. */
+  /** Called when the connection is fully closed. */
   onClosed: () => void
 }
 
-/** What a login without target is told where there is no terminal to choose in. */
+/** Reply to a login without target where there is no terminal for a menu. */
 const SYNTAX =
   'no target in the login: use USER+ACCOUNT@DEVICE, for example ssh ops1+root@srv1@bastion, or a terminal for the menu'
 
-/** What of a request to open a session the client may choose. */
+/** The fields of an open request that the client may choose. */
 type Choice = Pick<OpenRequest, 'target' | 'logon'>
 
-/** Why there is no session. `question`: the user may try again with another answer to it. */
+/** Why there is no session. `question` is set if the user may try again with another login. */
 interface Refusal {
   message: string
   question?: LogonQuestion
@@ -55,11 +53,14 @@ export class SshConnection {
   readonly #abandon = new AbortController()
   readonly #takeMotd: () => string | undefined
   #session: SshSession | undefined
-  /** The way to the target, while it is being made. */
+  /** Set while the target is being connected. */
   #connecting: Promise<void> | undefined
-  /** The target that was chosen in the menu by the channel that is asked for a login there; none: the named one. */
+  /**
+   * The target chosen in the menu, by the channel that prompts for a login there. Without an entry, the login
+   * string names the target.
+   */
   readonly #chosen = new WeakMap<LocalChannel, string>()
-  /** Logins at targets that were refused. */
+  /** Number of refused logins at targets. */
   #refusals = 0
 
   constructor(options: ConnectionOptions) {
@@ -100,7 +101,7 @@ export class SshConnection {
             what,
             reason: 'not allowed here',
           }
-          // What cannot be audited does not go on.
+          // A denial that cannot be audited ends the connection.
           gate.denied(request).catch(() => client.destroy())
         },
         jumpHint: (device) =>
@@ -112,7 +113,7 @@ export class SshConnection {
     )
   }
 
-  /** The broker is stopping. */
+  /** Called when the broker stops. */
   stop(result: SessionResult, reason: string): void {
     if (this.#session) {
       this.#session.stop(result, reason)
@@ -123,7 +124,7 @@ export class SshConnection {
     disconnect(this.#options.client)
   }
 
-  /** The target of the login string. */
+  /** Connects the target of the login string. */
   async #toTarget(): Promise<void> {
     const relay = await this.#connect({}, this.#abandon.signal, undefined)
     if (!(relay instanceof Relay)) {
@@ -135,7 +136,10 @@ export class SshConnection {
     this.#handOver(relay)
   }
 
-  /** The target that was chosen in a terminal, or asked for a login there: the channel goes on as the target's. */
+  /**
+   * Connects a target that was chosen on a terminal, or that prompted for a login there. The channel then
+   * continues at the target.
+   */
   async #toChosen(channel: LocalChannel, choice: Choice): Promise<void> {
     const interrupt = new AbortController()
     const where = choice.target === undefined ? '' : ` to ${choice.target}`
@@ -159,7 +163,7 @@ export class SshConnection {
     else channel.resume(`sallyport: ${message}`)
   }
 
-  /** Ends the connection of somebody whose login at targets was refused again and again. */
+  /** Ends the connection after too many refused logins at targets. */
   #isTooOften({ message }: Refusal): boolean {
     if (this.#refusals < MAX_LOGON_REFUSALS) return false
     this.stop('failure', message)
@@ -170,7 +174,7 @@ export class SshConnection {
     for (const message of this.#lobby.takeWaiting()) relay.replay(message)
   }
 
-  /** The relay to the target, or why there is none. Never rejects. */
+  /** Returns the relay to the target, or the reason why there is none. Never rejects. */
   async #connect(
     choice: Choice,
     signal: AbortSignal,
@@ -187,7 +191,7 @@ export class SshConnection {
       session = await SshSession.of(answer.session, gate)
       this.#session = session
       session.onStop = (_result, reason) => this.#abandon.abort(reason)
-      // Somebody may have ended it already.
+      // The session may already have been stopped.
       connections.begun(session)
       const { rights, limits } = session
       const may = { has: (right: Right) => rights.has(right), terminal: limits?.noTerminal !== true }
@@ -221,14 +225,14 @@ export class SshConnection {
     }
   }
 
-  /** An answer that cannot be one counts like one that was refused. */
+  /** Counts invalid typed credentials like refused ones. */
   #toAsk(question: LogonQuestion, typed: Logon | undefined): Refusal {
     if (typed) this.#refusals++
     const what = question.login === undefined ? 'login and password' : `password of ${question.login}`
     return { message: question.flaw ?? `${question.target} asks for the ${what}`, question }
   }
 
-  /** After the client has gone, or the relay has ended. Never rejects. */
+  /** Call when the client has left or the relay has ended. Never rejects. */
   async #leave(): Promise<void> {
     const { gate, identity, connections, onClosed: onGone } = this.#options
     try {
@@ -239,7 +243,7 @@ export class SshConnection {
       }
       await gate.leave({ identity: identity.token })
     } catch {
-      // The broker has gone away: there is nobody left to tell.
+      // The broker is gone: there is no receiver for an error.
     } finally {
       onGone()
     }

@@ -1,4 +1,4 @@
-/** The SSH proxy as the broker starts it: one listener and its front. */
+/** The SSH proxy that the broker starts: one listener and its front. */
 import type { Gate } from '../../src/contract/gate.ts'
 import { Listener } from '../net/listener.ts'
 import { IDENT, type SshConnections } from './begin.ts'
@@ -6,15 +6,15 @@ import { type HostCertificate, SshFront } from './front/front.ts'
 
 export interface SshProxyOptions {
   gate: Gate
-  /** Where those who have signed in go on. */
+  /** Serves clients after sign-in. */
   signedIn: SshConnections
-  /** Private host keys in OpenSSH's PEM form, one of a type, in the order of preference. */
+  /** Private host keys in OpenSSH's PEM form, one per type, in order of preference. */
   hostKeys: string[]
-  /** Keys that clients are told of before they are used. */
+  /** Future host keys, announced to clients before they are used. */
   nextHostKeys?: string[]
-  /** Certificates about some of `hostKeys`. */
+  /** Certificates for some of `hostKeys`. */
   hostCertificates?: readonly HostCertificate[]
-  /** What every client is shown before it signs in. */
+  /** Shown to every client before sign-in. */
   banner?: string
   loginGraceMs: number
 }
@@ -47,22 +47,22 @@ export class SshProxy {
     return this.#listener.listen(host, port)
   }
 
-  /** For connections from now on. */
+  /** Applies to new connections. */
   set hostCertificates(certificates: readonly HostCertificate[]) {
     this.#front.hostCertificates = certificates
   }
 
-  /** For connections from now on. */
+  /** Applies to new connections. */
   set banner(banner: string | undefined) {
     this.#front.banner = banner
   }
 
-  /** Takes no more connections, and drops those that have not signed in. */
+  /** Accepts no more connections, and destroys those that have not signed in. */
   close(): void {
     this.#listener.close()
   }
 
-  /** Drops every connection that is left. */
+  /** Destroys all remaining connections. */
   destroy(): void {
     this.#listener.destroy()
   }

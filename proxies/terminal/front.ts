@@ -6,10 +6,10 @@ import type { Socket } from 'node:net'
 import { type SecureContext, TLSSocket } from 'node:tls'
 import type { Gate, Identity, Source } from '../../src/contract/gate.ts'
 import type { UrgentData } from '../../src/contract/urgent-data.ts'
-import { isFrom, plainAddress } from '../../src/model/networks.ts'
+import { isFrom } from '../../src/model/networks.ts'
 import type { TerminalProtocol } from '../../src/model/rights.ts'
+import { Front } from '../net/front.ts'
 import { LINGER_MS } from '../net/limits.ts'
-import { Listener } from '../net/listener.ts'
 import { TerminalClient } from './client.ts'
 import type { ClientProtocol } from './client-wire.ts'
 import { TerminalSignIn } from './sign-in.ts'
@@ -35,42 +35,17 @@ export interface TerminalFrontOptions {
 /** Clear text from these networks only, at least one; or TLS. */
 export type Security = { allow: readonly string[] } | { tls: SecureContext }
 
-export class TerminalFront {
+export class TerminalFront extends Front<Security> {
   readonly #options: TerminalFrontOptions
-  readonly #listener: Listener
-  /** Applies to new connections. */
-  security: Security
   banner: string | undefined
 
   constructor(options: TerminalFrontOptions) {
+    super(options)
     this.#options = options
     this.banner = options.banner
-    this.security = options.security
-    this.#listener = new Listener({
-      graceMs: options.loginGraceMs,
-      urgent: options.urgent,
-      onSocket: (socket) => this.#welcome(socket),
-    })
   }
 
-  /** Resolves when the port is bound; rejects with the system's error. */
-  listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#listener.listen(host, port)
-  }
-
-  /** Accepts no more connections, and drops those that have not signed in. */
-  close(): void {
-    this.#listener.close()
-  }
-
-  /** Drops every remaining connection. */
-  destroy(): void {
-    this.#listener.destroy()
-  }
-
-  #welcome(socket: Socket): void {
-    const { remoteAddress = '', remotePort = 0 } = socket
-    const source = { address: plainAddress(remoteAddress), port: remotePort }
+  protected welcome(socket: Socket, source: Source): void {
     const { security } = this
     if ('allow' in security && !isFrom(source.address, security.allow)) {
       this.#turnAway(socket)
@@ -91,7 +66,7 @@ export class TerminalFront {
     client.show(`${this.banner ?? ''}${isClear ? CLEAR_TEXT : ''}`)
     const signedIn = await signIn.run(user)
     if (!signedIn) return
-    this.#listener.signedIn(socket)
+    this.signedIn(socket)
     client.paused = true
     client.signedIn()
     onSignedIn(signedIn.identity, source, client, signedIn.ahead)

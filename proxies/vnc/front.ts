@@ -6,12 +6,12 @@ import type { KeyObject } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import type { AuthenticateRequest, Gate, Identity, Source } from '../../src/contract/gate.ts'
-import { isFrom, plainAddress } from '../../src/model/networks.ts'
+import { isFrom } from '../../src/model/networks.ts'
 import type { VncOfferedType } from '../../src/model/vnc-options.ts'
 import { EndedError } from '../bytes/ended.ts'
 import { MalformedError } from '../bytes/malformed.ts'
 import { ByteStream } from '../net/byte-stream.ts'
-import { Listener } from '../net/listener.ts'
+import { Front } from '../net/front.ts'
 import { INTERNAL } from '../wording/errors.ts'
 import type { ServerChannel } from './security/channel.ts'
 import { type Judgement, type Proof, welcome } from './security/server.ts'
@@ -52,40 +52,20 @@ export interface SignedInViewer {
   isShared: boolean
 }
 
-export class VncFront {
+export class VncFront extends Front<VncFrontSecurity> {
   readonly #options: VncFrontOptions
-  readonly #listener: Listener
-  /** Applies to new connections. */
-  security: VncFrontSecurity
 
   constructor(options: VncFrontOptions) {
+    super(options)
     this.#options = options
-    this.security = options.security
-    this.#listener = new Listener({
-      graceMs: options.loginGraceMs,
-      onSocket: (socket) => void this.#welcome(socket),
-    })
   }
 
-  /** Resolves when the port is bound; rejects with the system's error. */
-  listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#listener.listen(host, port)
+  protected welcome(socket: Socket, source: Source): void {
+    void this.#serve(socket, source)
   }
 
-  /** Accepts no more connections, and drops those that have not signed in. */
-  close(): void {
-    this.#listener.close()
-  }
-
-  /** Drops every remaining connection. */
-  destroy(): void {
-    this.#listener.destroy()
-  }
-
-  async #welcome(socket: Socket): Promise<void> {
+  async #serve(socket: Socket, source: Source): Promise<void> {
     const { security } = this
-    const { remoteAddress = '', remotePort = 0 } = socket
-    const source = { address: plainAddress(remoteAddress), port: remotePort }
     // `isFrom` reads an empty list as all networks; here it means none.
     const mayBeClear = security.allowClear.length > 0 && isFrom(source.address, security.allowClear)
     const stream = new ByteStream(socket)
@@ -102,7 +82,7 @@ export class VncFront {
       })
       if (welcomed) {
         const { accepted, ...how } = welcomed
-        this.#listener.signedIn(socket)
+        this.signedIn(socket)
         this.#options.onSignedIn({ ...how, identity: accepted, source, stream })
       } else stream.close()
     } catch (error) {

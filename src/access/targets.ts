@@ -1,18 +1,18 @@
 /**
- * Which target a user means, and what they may do there: the rules of contract.md (Login string, Rights) over
- * the rows that the store's joins gave for this user. Pure.
+ * Resolves the target that a user means, and the user's rights there: the rules of contract.md (Login string,
+ * Rights) over the rows that the store's joins return for this user. Pure.
  */
 import { formatCanonical, formatTarget, type WantedTarget } from '../model/login.ts'
 import { nameKey } from '../model/names.ts'
 import { grantedRights, type Protocol, type Right } from '../model/rights.ts'
 import type { TargetRow } from '../store/store.ts'
 
-/** How many candidates an answer names. */
+/** Number of candidates that an ambiguous answer names. */
 export const MAX_CANDIDATES = 10
 
 /**
- * One account through one service of one device, over all authorizations that grant it. Of an interactive login the
- * account is empty until the person has named one.
+ * One account through one service of one device, over all authorizations that grant it. For interactive login
+ * the account is empty until the user has named one.
  */
 export interface Target
   extends Omit<
@@ -26,13 +26,13 @@ export interface Target
   > {
   rights: Right[]
   isRecorded: boolean
-  /** Recorded, and strictly. */
+  /** Recorded strictly: output waits for its recording. */
   isStrict: boolean
   authorizationIds: string[]
   authorizationNames: string[]
 }
 
-/** What each front can lead to: where there is a terminal, terminals of every kind; a screen to screens of its kind. */
+/** Protocols that each front can lead to: a terminal to all terminal protocols, a screen to its own kind. */
 const REACHED_BY: Readonly<Record<Protocol, readonly Protocol[]>> = {
   SSH: ['SSH', 'TELNET', 'RLOGIN'],
   TELNET: ['SSH', 'TELNET', 'RLOGIN'],
@@ -43,9 +43,9 @@ const REACHED_BY: Readonly<Record<Protocol, readonly Protocol[]>> = {
 
 export type Resolution =
   | { result: 'found'; target: Target }
-  /** Does not exist or is not allowed: one answer for both (invariant 7). For the user. */
+  /** Does not exist or is not allowed: one answer for both (invariant 7). `message` is for the user. */
   | { result: 'unknown'; message: string }
-  /** More than one is meant; `message` names the candidates. For the user. */
+  /** Several targets match; `message` names the candidates and is for the user. */
   | { result: 'ambiguous'; message: string; candidates: string[] }
 
 /** `ACCOUNT@DOMAIN:DEVICE:SERVICE`; without a stored account `ACCOUNT@DEVICE:SERVICE` or `@DEVICE:SERVICE`. */
@@ -60,7 +60,7 @@ export function canonicalName(
   })
 }
 
-/** The targets that a front of the protocol leads to, each once, in the rows' order. */
+/** Lists the targets that a front of this protocol leads to, each once, in the rows' order. */
 export function targetsOf(rows: readonly TargetRow[], front: Protocol): Target[] {
   const byTarget = new Map<string, TargetRow[]>()
   for (const row of rows) {
@@ -74,12 +74,12 @@ export function targetsOf(rows: readonly TargetRow[], front: Protocol): Target[]
 }
 
 /**
- * The one target that `wanted` means among the user's rows.
+ * Returns the one target among the user's rows that `wanted` names, by these defaults:
  *
- * - No account: where the user may name one (interactive login) just that, for it has no other name; else the only
- *   one there. No domain: the device's own account first, else the only stored one, else the user's own name (account
- *   mapping), else that login, for interactive login. An empty domain: no stored account.
- * - No service: the only one of the front's own protocol, else the only one that it leads to.
+ * - No account: the interactive login if the user has one there, since it has no other name; else the only account.
+ * - No domain: the device's own account, else the only stored account, else the user's own name (account mapping),
+ *   else that login by interactive login. An empty domain means no stored account.
+ * - No service: the only one of the front's own protocol, else the only one that the front leads to.
  */
 export function resolveTarget(rows: readonly TargetRow[], wanted: WantedTarget, front: Protocol): Resolution {
   const there = targetsOf(rows, front).filter(
@@ -101,7 +101,7 @@ export function resolveTarget(rows: readonly TargetRow[], wanted: WantedTarget, 
   return { result: 'ambiguous', message, candidates }
 }
 
-/** Those of the targets there that are meant, before others that might be. */
+/** Returns the targets that match best, in the order of preference above. */
 function preferred(there: readonly Target[], { account, domain }: WantedTarget): readonly Target[] {
   const interactive = there.filter(({ kind }) => kind === 'interactive')
   if (account === '') return interactive
@@ -139,7 +139,7 @@ function merged(rows: readonly TargetRow[]): Target {
   return {
     ...target,
     rights: grantedRights(target.protocol, granted, serviceSubprotocols),
-    // one authorization that wants the record is enough
+    // One authorization that requires recording is enough.
     isRecorded: rows.some((row) => row.isRecorded),
     isStrict: rows.some((row) => row.isRecorded && row.recordingMode === 'strict'),
     authorizationIds: rows.map((row) => row.authorizationId),

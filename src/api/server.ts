@@ -1,4 +1,7 @@
-/** Builds the HTTPS server of the API: transport limits, sign-in and guard before any body, then the resources. */
+/**
+ * Builds the HTTPS server of the API: transport limits, sign-in and guard before any body, then the
+ * resources.
+ */
 
 import { createServer, type Server } from 'node:https'
 import cookie from '@fastify/cookie'
@@ -68,7 +71,7 @@ import { registerUserGroups } from './resources/user-groups.ts'
 import { registerUsers } from './resources/users.ts'
 import { validatorCompiler, withQuery } from './schema/validation.ts'
 
-/** Forward secrecy and authenticated encryption only; TLS 1.3 has nothing else (RFC 9325 4.2). */
+/** Only forward secrecy and authenticated encryption; TLS 1.3 has nothing else (RFC 9325 4.2). */
 const CIPHERS = [
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',
@@ -114,7 +117,7 @@ const RESOURCES = [
 
 const READING = ['GET', 'HEAD']
 
-/** The API, not yet listening: `await api.listen({ host, port })`. */
+/** Returns the API, not yet listening: `await api.listen({ host, port })`. */
 export async function createApi(deps: ApiDeps): Promise<Api> {
   const context: Context = {
     deps,
@@ -153,7 +156,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   context.webSockets.attach(app, (socket) => requests.leave(socket))
 
   app.setValidatorCompiler(validatorCompiler)
-  // what a handler may answer is settled by its types; a schema compiled into a serializer would be a second truth
+  // Types settle what a handler may return; a schema compiled into a serializer would be a second source of
+  // truth.
   app.setSerializerCompiler(() => jsonText)
   app.setReplySerializer(jsonText)
   const count = (request: FastifyRequest, reply: FastifyReply) => {
@@ -167,7 +171,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.setErrorHandler((error, request, reply) => {
     if (!request.caller && connections.refused(request.socket)) endWith(request, reply)
     answerError(error, request, reply)
-    // an answer that cannot be sent is none to Fastify
+    // Fastify does not report an answer that cannot be sent: count it here.
     if (isGone(request)) count(request, reply)
   })
   app.setNotFoundHandler((request, reply) => answerError(new ApiError('not_found'), request, reply))
@@ -186,7 +190,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     refuseAmbiguous(request.raw, request.originalUrl)
     if (request.is404) return
     const need = needOf(request.method, request.routeOptions.url ?? '')
-    // a link from elsewhere may lead to the reference, and to nothing else
+    // A link from another site may open the reference, and nothing else.
     if (need !== 'public' || !READING.includes(request.method)) refuseCrossSite(request)
     if (need === 'public') return
     request.caller = await authenticate(context, request)
@@ -213,7 +217,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   return app
 }
 
-/** The server below Fastify. */
+/** Makes the server below Fastify. */
 function serverOf({ tls }: ApiDeps, requests: OneByOne): Server {
   const server = createServer(
     {
@@ -228,7 +232,7 @@ function serverOf({ tls }: ApiDeps, requests: OneByOne): Server {
       keepAliveTimeout: KEEP_ALIVE,
       connectionsCheckingInterval: 5000,
       maxHeaderSize: MAX_HEADERS,
-      // so that the answer says why
+      // Left to `refuseAmbiguous`, whose error explains it.
       requireHostHeader: false,
       shouldUpgradeCallback: isWebSocketRequest,
     },
@@ -238,7 +242,7 @@ function serverOf({ tls }: ApiDeps, requests: OneByOne): Server {
   return server
 }
 
-/** Only JSON, and no body where a client sends the content type of none. */
+/** Accepts only JSON bodies, and an empty body even if the client sends a content type. */
 function acceptJsonOnly(app: Api): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()

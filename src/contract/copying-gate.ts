@@ -1,10 +1,11 @@
 /**
- * The gate as a proxy in another process will see it: every question, answer and notice goes through structuredClone,
- * so that a message that is not plain data fails. Tests put it between the broker and its proxies.
+ * Wraps the gate as a proxy in another process will see it: every request, answer and notice goes through
+ * structuredClone, so that a message that is not plain data fails. Tests put this gate between the broker and
+ * its proxies.
  */
 import type { Gate } from './gate.ts'
 
-/** Environment variable with which the tests ask a broker for it: `1`. */
+/** Environment variable that makes the broker use the copying gate if set to `1`. For tests. */
 export const GATE_COPIES = 'SALLYPORT_GATE_COPIES'
 
 export function copyingGate(gate: Gate): Gate {

@@ -1,10 +1,10 @@
 /**
- * The gate in the form of its messages: everything that a proxy may ask of the broker, and everything it is
- * told (invariant 1). All of it is plain data that `structuredClone` takes, both ways, because a proxy runs in
+ * The gate as messages: all requests of a proxy to the broker, and all answers and notices of the broker
+ * (invariant 1). Messages are plain data that `structuredClone` copies, because a proxy is written to run in
  * a process of its own; a function, a class or a socket never crosses.
  *
- * A proxy never decides who somebody is: it passes on what the client proved, and holds an opaque identity
- * token afterwards. It does apply the rights of the session that `open` answered, message by message.
+ * A proxy never decides who a client is: it forwards the client's proof, and afterwards holds an opaque
+ * identity token. It does apply the session's rights, which `open` returns, message by message.
  */
 
 import type { FrameType } from '../../recordings/container/frames.ts'
@@ -17,7 +17,7 @@ import type { Protocol, Right } from '../model/rights.ts'
 import type { SshOptions } from '../model/ssh-options.ts'
 import type { VncOptions } from '../model/vnc-options.ts'
 
-/** Where a client comes from, as the accepting socket saw it. */
+/** Address of a client as the accepting socket reports it. */
 export interface Source {
   address: string
   port: number
@@ -31,7 +31,10 @@ export interface AuthenticateRequest {
   proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof | TicketProof | NtlmProof
 }
 
-/** The client asks which methods there are (RFC 4252 5.2). Never signs in; a malformed login string is answered as such. */
+/**
+ * A request for the available methods (RFC 4252 5.2). Never signs in. A malformed login string gets
+ * `malformed`.
+ */
 export interface NoProof {
   method: 'none'
 }
@@ -41,36 +44,39 @@ export interface PasswordProof {
   password: string
 }
 
-/** What the person said to a challenge, in the order of its prompts. */
+/** The user's answers to a challenge, in the order of its prompts. */
 export interface AnswersProof {
   method: 'keyboard-interactive'
-  /** The challenge's id. */
+  /** Id of the challenge. */
   challenge: string
   answers: string[]
 }
 
 export interface PublicKeyProof {
   method: 'publickey'
-  /** The blob as offered: of a public key (RFC 4253 6.6) or of an OpenSSH certificate. */
+  /** Blob of a public key (RFC 4253 6.6) or of an OpenSSH certificate, as the client offered it. */
   key: Uint8Array
   /**
-   * What the client signed (RFC 4252 7) and the signature field as it came. Absent: the client only asks whether the
-   * key would do; such a question never authenticates.
+   * The signed data (RFC 4252 7) and the signature field, unchanged. Absent if the client only queries
+   * whether the key is acceptable; such a query never authenticates.
    */
   signed?: { data: Uint8Array; signature: Uint8Array }
 }
 
-/** A one-time ticket as the password of VNC authentication (RFC 6143 7.2.2): there is no name, so the login is not read. */
+/**
+ * A one-time ticket as the password of VNC authentication (RFC 6143 7.2.2). It carries no name, so `login` is
+ * ignored.
+ */
 export interface TicketProof {
   method: 'ticket'
-  /** 16 bytes each: what the front has sent, and what came back. */
+  /** 16 bytes each: the front's challenge and the client's response. */
   challenge: Uint8Array
   response: Uint8Array
 }
 
 /**
- * A one-time ticket as the password of NTLM (MS-NLMP 3.3.2), which proves it for the user name in the proof itself: that is
- * the login string, and `login` is not read.
+ * A one-time ticket as the password of NTLM (MS-NLMP 3.3.2). The user name inside the proof is the login
+ * string; `login` is ignored.
  */
 export interface NtlmProof {
   method: 'ntlm'
@@ -78,41 +84,44 @@ export interface NtlmProof {
 }
 
 export type AuthenticateAnswer =
-  /** `key`: of a proof by NTLM, the session's base key (MS-NLMP 3.4.5.1). */
+  /** `key`: the session base key (MS-NLMP 3.4.5.1) of an NTLM proof. */
   | { result: 'accepted'; identity: Identity; key?: Uint8Array }
-  /** The key is one of the user's: the client may go on and sign. */
+  /** The key belongs to the user: the client may send a signature. */
   | { result: 'key_acceptable' }
-  /** There is more to ask before it is decided; a front that cannot ask refuses. */
+  /** More answers are needed first; a front that cannot prompt rejects. */
   | { result: 'challenge'; challenge: Challenge }
-  /** Wrong, unknown, disabled, locked, expired: one answer for all of them (invariant 7). */
+  /** Wrong, unknown, disabled, locked or expired: the same answer for all (invariant 7). */
   | { result: 'rejected' }
-  /** The login string itself is malformed; `message` shows the syntax and is for the user. */
+  /** The login string is malformed; `message` shows the user the syntax. */
   | { result: 'malformed'; message: string }
 
-/** One round of questions. */
+/** One round of prompts. */
 export interface Challenge {
-  /** Opaque: the answers name it. */
+  /** Opaque id that the answers repeat. */
   id: string
   title: string
   instructions: string
   prompts: { text: string; echo: boolean }[]
 }
 
-/** A signed-in person. `token` is what later requests show; it dies with `leave`. */
+/** A signed-in user or guest. Later requests carry `token`, which is valid until `leave`. */
 export interface Identity {
   token: string
   user: string
   displayName: string
-  /** The login string asks for a target, or the ticket is for one; false: offer a menu, or an error text where there is no terminal. */
+  /**
+   * Whether the login string names a target, or the ticket is for one. If not: offer a menu, or an error text
+   * if there is no terminal.
+   */
   hasTarget: boolean
-  /** No user, but the guest of a running session: nothing else is open to them. */
+  /** Set for a guest of a running session, which is no user and can do nothing else. */
   guest?: GuestIdentity
 }
 
 export interface GuestIdentity {
   session: string
   invitation: string
-  /** How the others see them. */
+  /** The guest's name as the other participants see it. */
   name: string
   mode: 'view' | 'control'
 }
@@ -122,7 +131,7 @@ export interface TargetsRequest {
   protocol: Protocol
 }
 
-/** One line of the menu. `target` is the canonical name: `ACCOUNT@DOMAIN:DEVICE:SERVICE` (contract.md). */
+/** One line of the menu. `target` is the canonical name `ACCOUNT@DOMAIN:DEVICE:SERVICE` (contract.md). */
 export interface TargetEntry {
   target: string
   description: string
@@ -130,7 +139,7 @@ export interface TargetEntry {
 
 export interface TargetsAnswer {
   targets: TargetEntry[]
-  /** How many there are in all, when the list was cut at `MAX_TARGETS`. */
+  /** Number of all targets, even if `targets` was cut at `MAX_TARGETS`. */
   total: number
 }
 
@@ -138,15 +147,17 @@ export interface OpenRequest {
   identity: string
   protocol: Protocol
   source: Source
-  /** The canonical name that the user chose from the menu; absent: the target in the login string. */
+  /** Canonical name of the target chosen from the menu. Absent for the target in the login string. */
   target?: string
-  /** What the person typed, after the answer `logon_needed`. */
+  /** The user's input after the answer `logon_needed`. */
   logon?: Logon
 }
 
-/** Where no stored account is used: what somebody logs in with at the target. It goes there and nowhere else. */
+/**
+ * Credentials that the user types because the target has no stored account. They are sent to the target only.
+ */
 export interface Logon {
-  /** Absent: the gate knows it already. */
+  /** Absent if the gate knows the login already. */
   login?: string
   password: string
 }
@@ -154,15 +165,15 @@ export interface Logon {
 export type OpenAnswer =
   | { result: 'opened'; session: OpenSession }
   | { result: 'denied'; message: string }
-  /** Nothing is open: the person has to say more, where there is somebody to ask. */
+  /** No session is open: the user has to enter credentials, if the front can prompt. */
   | { result: 'logon_needed'; question: LogonQuestion }
 
 export interface LogonQuestion {
-  /** The target's name as the person reads it. */
+  /** Name of the target as shown to the user. */
   target: string
-  /** Known already: only the password is asked. */
+  /** A login that is known already: only the password is prompted for. */
   login?: string
-  /** What was wrong with the last answer. */
+  /** Error in the previous answer. */
   flaw?: string
 }
 
@@ -174,39 +185,44 @@ export interface OpenSession {
     protocol: Protocol
     host: string
     port: number
-    /** Empty: the person types it at the target. */
+    /** Empty if the user types the login at the target. */
     login: string
     device: string
     service: string
   }
-  /** Of the methods in `options.authenticationMethods`, in the order to try them. */
+  /** Credentials for `options.authenticationMethods`, in the order to try them. */
   credentials: SessionCredential[]
-  /** The person types at the target what it asks for (TELNET, RLOGIN). */
+  /** The user logs in at the target's own prompts (TELNET, RLOGIN). */
   isPersonal?: true
-  /** They are the person's own, who may be asked again when the target refuses them. */
+  /** Set if the credentials are the user's own: the user may be prompted again if the target rejects them. */
   question?: LogonQuestion
-  /** Types of the target's host keys that are accepted (`ssh-ed25519`, …, `x509`): one of these is what it is asked to show. */
+  /**
+   * Accepted types of the target's host key (`ssh-ed25519`, …, `x509`); the target is asked for one of these.
+   */
   hostKeyTypes: string[]
-  /** It is to show a certificate about its host key; only then may it be asked for one. */
+  /**
+   * Whether the target has to show a certificate for its host key. If false, the handshake must not offer
+   * certificate types.
+   */
   wantsHostCertificate: boolean
   rights: Right[]
-  /** Of a sign-in by certificate. */
+  /** Limits set by the certificate of the sign-in. */
   limits?: SessionLimits
   options: SshOptions
-  /** Of TELNET and RLOGIN. */
+  /** Options for TELNET and RLOGIN. */
   loginOptions: LoginOptions
-  /** Of VNC; `securityTypes` has those only that may be used with this target and these credentials. */
+  /** Options for VNC; `securityTypes` holds only those usable with this target and these credentials. */
   vncOptions: VncOptions
   rdpOptions: RdpOptions
-  /** undefined: the authorization says that this session is not recorded. */
+  /** Absent if the authorization says that this session is not recorded. */
   recording?: RecordingGrant
-  /** Nothing goes to the client before what was recorded of it is on the disk under a checkpoint. */
+  /** Output is held back from the client until its recording is on the disk under a checkpoint. */
   isStrict?: true
 }
 
-/** What the certificate of the sign-in holds a session to, beside the rights that it withholds. */
+/** Limits that the certificate of the sign-in sets for a session, besides the rights that it withholds. */
 export interface SessionLimits {
-  /** Runs instead of any shell, command or subsystem that the client asks for: exact bytes. */
+  /** Command, as exact bytes, that replaces any shell, command or subsystem requested by the client. */
   forcedCommand?: Uint8Array
   noTerminal: boolean
 }
@@ -215,22 +231,22 @@ export type SessionCredential =
   | { type: 'password'; password: string }
   | { type: 'enable'; password: string }
   | { type: 'ssh_key'; privateKey: string; passphrase?: string }
-  /** A key that was made for this session, PKCS#8 in PEM, and the certificate about it (PROTOCOL.certkeys). */
+  /** A private key made for this session (PKCS#8 in PEM) and its certificate (PROTOCOL.certkeys). */
   | { type: 'ssh_certificate'; privateKey: string; certificate: Uint8Array }
 
 export interface HostKeyRequest {
   session: string
-  /** What the target has proved to hold, or is about to by what is encrypted to it. */
+  /** Key that the target has proved to hold, or will prove by decrypting what is sent next. */
   key: Uint8Array
   /**
-   * What `key` is. `ssh`, the default: the blob of a host key (RFC 4253 6.6), or of a certificate about it. `x509`: the
-   * certificate (RFC 5280 4.1) of TLS, in DER. `rsa`: a SubjectPublicKeyInfo, in DER.
+   * Form of `key`. `ssh`, the default: blob of a host key (RFC 4253 6.6), or of its certificate. `x509`: TLS
+   * certificate (RFC 5280 4.1), in DER. `rsa`: SubjectPublicKeyInfo, in DER.
    */
   kind?: 'ssh' | 'x509' | 'rsa'
 }
 export type HostKeyAnswer = { result: 'accepted' } | { result: 'refused'; message: string }
 
-/** What a proxy reports: the broker tells the rest. */
+/** Events that a proxy reports; the broker writes all others. */
 export type ProxyEventCode = Extract<
   EventCode,
   | 'session.redirect'
@@ -244,7 +260,9 @@ export type ProxyEventCode = Extract<
   | 'session.kill'
 >
 
-/** What a proxy says of what passes. Who acted, from where and upon what is the broker's to say, in every event. */
+/**
+ * Fields that a proxy may set. The broker sets the actor, the client's address and the target in every event.
+ */
 export type ProxyField =
   | 'subprotocol'
   | 'result'
@@ -259,12 +277,12 @@ export type ProxyField =
   | 'confidence'
   | 'rule'
 
-/** The fields that a proxy may set in an event of the code. */
+/** Fields that a proxy may set in an event of this code. */
 export type ProxyFields<C extends ProxyEventCode> = Pick<FieldsOf<C>, Extract<keyof FieldsOf<C>, ProxyField>>
 
 /**
- * Resolves when the event is in the audit log: until then the action that it tells of has to wait. A code or a field
- * that is not the proxy's to tell rejects, and ends the session.
+ * Resolves when the event is in the audit log; the action that it reports has to wait until then. Rejects a
+ * code or a field that proxies may not set, and ends the session.
  */
 export interface EventRequest<C extends ProxyEventCode = ProxyEventCode> {
   session: string
@@ -272,16 +290,16 @@ export interface EventRequest<C extends ProxyEventCode = ProxyEventCode> {
   fields: ProxyFields<C>
 }
 
-/** Something that a signed-in client asked for without a session, and that was refused. */
+/** A refused request of a signed-in client that has no session. */
 export interface DeniedRequest {
   identity: string
   protocol: Protocol
-  /** A channel's type or a request's name. */
+  /** Type of a channel or name of a request. */
   what: string
   reason: string
 }
 
-/** A recording's checkpoint to be signed: the bytes are defined in docs/recording-format.md. */
+/** A statement of a recording's checkpoint to be signed; docs/recording-format.md defines its bytes. */
 export interface SignRequest {
   session: string
   statement: Uint8Array
@@ -291,50 +309,61 @@ export interface CloseRequest {
   session: string
   result: 'success' | 'failure' | 'killed'
   reason?: string
-  /** Bytes of channel data: from the client toward the target, and back. */
+  /** Bytes of channel data from the client to the target. */
   bytesIn: number
   bytesOut: number
   rightsUsed: Right[]
 }
 
-/** A frame of a recording (recordings/container/frames.ts) as those who watch the session get it. */
+/** A frame of a recording (recordings/container/frames.ts) as watchers get it. */
 export interface LiveFrame {
   type: FrameType
   channel: number
-  /** Microseconds since the recording began. */
+  /** Microseconds since the start of the recording. */
   time: number
   payload: Uint8Array
-  /** Frames in the recording, this one included. */
+  /** Number of frames in the recording, this one included. */
   after: number
 }
 
-/** What somebody watches: sent only after a `watch` notice. */
+/** Frames for watchers; sent only after a `watch` notice. */
 export interface LiveRequest {
   session: string
-  /** In order, those since the request before. */
+  /** Frames since the previous request, in order. */
   frames: LiveFrame[]
-  /** The notice `sync` has come: the recording on the disk has all frames up to this number, and later ones follow here. */
+  /**
+   * Acknowledges the notice `sync`: the recording on the disk has all frames up to number `frames`, and later
+   * frames follow here.
+   */
   synced?: { sync: number; frames: number }
-  /** Frames after the ones here were left out, and no more come until the next notice: it was too much. */
+  /** Later frames were dropped because there were too many; none follow until the next notice. */
   lost?: true
 }
 
-/** false: nobody watches any more, so nothing more is to be sent. */
+/** `watched` is false if no watcher is left: the proxy stops sending frames. */
 export interface LiveAnswer {
   watched: boolean
 }
 
-/** What the broker tells a proxy on its own account. */
+/** Messages that the broker sends to a proxy without a request. */
 export type GateNotice =
   /** End the session now and show the reason to the user. */
   | { type: 'stop'; session: string; reason: string }
-  /** Somebody is signed in no longer: end their connection, and show the reason. `identity` is their token. */
+  /**
+   * The user's sign-in is no longer valid: end the connection and show the reason. `identity` is the token.
+   */
   | { type: 'leave'; identity: string; reason: string }
-  /** Show this line in the user's terminals, where there are any. */
+  /** Show this line in the user's terminals, if there are any. */
   | { type: 'tell'; session: string; text: string }
-  /** Somebody watches: send the frames from now on, and say where the recording is (`LiveRequest.synced`). */
+  /**
+   * A watcher has come: send frames from now on, and report the state of the recording
+   * (`LiveRequest.synced`).
+   */
   | { type: 'watch'; session: string; sync: number }
-  /** What the guest of an invitation may do from now on, or that they have to leave, and why; `by`: who says so. */
+  /**
+   * Changes the rights of an invitation's guest, or makes the guest leave for the reason `out`; `by` is the
+   * actor.
+   */
   | {
       type: 'guest'
       session: string
@@ -349,13 +378,13 @@ export interface Gate {
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
   event<C extends ProxyEventCode>(request: EventRequest<C>): Promise<void>
   denied(request: DeniedRequest): Promise<void>
-  /** Answers with the Ed25519 signature over the statement. */
+  /** Returns the Ed25519 signature of the statement. */
   sign(request: SignRequest): Promise<Uint8Array>
   close(request: CloseRequest): Promise<void>
   live(request: LiveRequest): Promise<LiveAnswer>
-  /** The connection is gone: its identity, or the challenge that it has not answered, is no longer valid. */
+  /** Reports that the connection is closed: its identity, or its unanswered challenge, is no longer valid. */
   leave(request: { identity: string }): Promise<void>
-  /** One listener a proxy; a notice for a session that it does not know is ignored. */
+  /** Adds a proxy's only listener. A proxy ignores a notice for a session that it does not know. */
   onNotice(listener: (notice: GateNotice) => void): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * A session's own certificate: where the account's domain has a certificate authority, the session signs in at the
- * target with a key that was made for it alone. The authority's key stays in the broker.
+ * Session certificates: if the account's domain has a certificate authority, the session signs in at the
+ * target with a key made for it alone. The authority's key stays in the broker.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { canonicalName, type Target } from '../access/targets.ts'
@@ -10,13 +10,15 @@ import { authorityOf } from '../vault/authority.ts'
 import { certify, NONCE_BYTES, principalFlaw } from '../vault/certificate.ts'
 import type { Vault } from '../vault/credentials.ts'
 
-/** Clocks of targets that are slow. */
+/** Allows for targets whose clock is behind. */
 export const VALID_BEFORE_NOW_S = 60
-/** From the session's opening to the sign-in at the target; afterwards nobody asks for the certificate any more. */
+/**
+ * Covers the time from opening the session to the sign-in at the target; the certificate is not needed later.
+ */
 export const VALID_FROM_NOW_S = 300
 const ED25519_KEY_BYTES = 32
 
-/** What a target allows only to certificates that say so, and the rights that need it. */
+/** Extensions without which a target refuses an action, and the rights that need them. */
 const EXTENSIONS: readonly (readonly [name: string, rights: readonly Right[]])[] = [
   ['permit-X11-forwarding', ['SSH_X11']],
   ['permit-agent-forwarding', ['SSH_AUTH_AGENT']],
@@ -37,12 +39,12 @@ export interface CertifiedSession {
 
 export type SessionCertificate =
   | { result: 'made'; credential: SessionCredential; serial: bigint }
-  /** The domain has no authority. */
+  /** The domain has no certificate authority. */
   | { result: 'none' }
-  /** For the user. */
+  /** `message` is for the user. */
   | { result: 'refused'; message: string }
 
-/** A key and its certificate for the session. */
+/** Makes a key and its certificate for the session. */
 export async function certificateFor(vault: Vault, session: CertifiedSession): Promise<SessionCertificate> {
   const { target, begin } = session
   const pkcs8 = target.domainId === undefined ? undefined : await vault.authorityKey(target.domainId)
@@ -75,7 +77,7 @@ export async function certificateFor(vault: Vault, session: CertifiedSession): P
   }
 }
 
-/** The session stands first: no name can pass for it. */
+/** Puts the session's id first, so that no name can be mistaken for it. */
 function keyIdOf({ id, user, target }: CertifiedSession): string {
   return `sallyport session=${id} user=${user} account=${canonicalName(target)}`
 }

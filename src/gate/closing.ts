@@ -1,6 +1,6 @@
 /**
- * The end of a session: what the audit and the store are told of how it went. Of its recording they are told what was
- * signed and stands on the disk, not what the process says that wrote it.
+ * The end of a session: its audit events and its row in the store. Size and frames of the recording come from
+ * its signed statements on the disk, not from the process that wrote it.
  */
 import type { Audit } from '../audit/events/catalogue.ts'
 import { cleanValue } from '../audit/events/clean.ts'
@@ -15,8 +15,9 @@ import { type RunningSession, sessionFields } from './running.ts'
 const RESULTS: readonly CloseRequest['result'][] = ['success', 'failure', 'killed']
 
 /**
- * The proxy's account, bounded. Who ended the session, where somebody did, is known here: a proxy's words are none of
- * theirs. What it cannot have meant fails the session and not its account, which there has to be.
+ * Checks and bounds the proxy's report. The actor that ended the session, if any, is known here; a proxy
+ * cannot name it. An impossible value makes the session a failure or becomes 0, but never prevents the
+ * closing.
  */
 export function accountOf(session: RunningSession, said: CloseRequest): CloseRequest {
   const { result, reason, rightsUsed, bytesIn, bytesOut } = said
@@ -33,7 +34,7 @@ export function accountOf(session: RunningSession, said: CloseRequest): CloseReq
   }
 }
 
-/** Bytes, as a number that can be one. */
+/** Returns the number if it is a possible count of bytes, or 0 if not. */
 function count(bytes: number): number {
   return Number.isSafeInteger(bytes) && bytes >= 0 ? bytes : 0
 }
@@ -44,7 +45,7 @@ export interface ClosingDeps {
   recordings: Pick<RecordingService, 'ended'>
 }
 
-/** Accounts for a session that ended at `end`, in milliseconds since the epoch. */
+/** Writes the end of a session that closed at `end`, in milliseconds since the epoch. */
 export async function accountFor(
   session: RunningSession,
   request: CloseRequest,
@@ -52,7 +53,7 @@ export async function accountFor(
   { store, audit, recordings }: ClosingDeps,
 ): Promise<void> {
   const recording = session.isRecorded ? await recordings.ended(session.id) : undefined
-  // The audit first: what a crash leaves in between is closed once more at the next start, and not never.
+  // Audit first: if a crash comes in between, the next start closes the session once more instead of never.
   await auditRecording(session, recording, request, audit)
   await audit.record('session.close', {
     ...sessionFields(session),

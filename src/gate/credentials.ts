@@ -1,4 +1,4 @@
-/** What a session signs in with at its target, in the form in which it is given it. */
+/** Collects the credentials for the sign-in at the target, in the form that the proxy needs. */
 import { canonicalName } from '../access/targets.ts'
 import type { SessionCredential } from '../contract/gate.ts'
 import type { AuthenticationMethod } from '../model/authentication-methods.ts'
@@ -9,14 +9,15 @@ import { type Credential as Stored, type Vault, wipe } from '../vault/credential
 import { type CertifiedSession, certificateFor } from './certificates.ts'
 
 export type SessionCredentials =
-  /** `serial`: of the certificate among them. */
+  /** `serial`: serial number of the certificate, if there is one. */
   | { result: 'found'; credentials: SessionCredential[]; serial?: bigint }
-  /** For the user. */
+  /** `message` is for the user. */
   | { result: 'refused'; message: string }
 
 /**
- * Only what the methods name leaves the vault, in their order; the domain's certificate before the account's key. Where
- * no stored account is used it is the password of `logon`. `isOptional`: there may be none.
+ * Returns the credentials in the order of the methods; only those that a method names leave the vault. A
+ * certificate by the domain's authority precedes the account's key. Without a stored account it is the
+ * password of `logon`. `isOptional` allows an empty result.
  */
 export async function credentialsFor(
   vault: Vault,
@@ -66,7 +67,7 @@ export function isCredentialOptional(
   { securityTypes }: Pick<VncOptions, 'securityTypes'>,
 ): boolean {
   if (protocol === 'VNC') return securityTypes.some(needsNoCredential)
-  // Some gear asks for no password, and some servers trust hosts.
+  // Some network devices need no password, and some servers trust hosts.
   return isTerminalProtocol(protocol) || methods.includes('PUBKEY_AGENT_FORWARDING')
 }
 
@@ -75,13 +76,13 @@ const PERSONAL: Readonly<Record<Exclude<TargetKind, 'account'>, AuthenticationMe
   interactive: 'PASSWORD_INTERACTIVE',
 }
 
-/** Those of a policy's methods by which such a target is signed in to, in their order. */
+/** Returns the methods of a policy that apply to such a target, in their order. */
 export function methodsFor(
   { kind, protocol }: { kind: TargetKind; protocol: Protocol },
   methods: readonly AuthenticationMethod[],
 ): readonly AuthenticationMethod[] {
   if (kind !== 'account') return methods.filter((one) => one === PERSONAL[kind])
-  // The others take no keys.
+  // Only SSH uses keys.
   if (protocol !== 'SSH') return methods.filter((one) => one === 'PASSWORD_VAULT')
   const personal = Object.values(PERSONAL)
   return methods.filter((one) => !personal.includes(one))

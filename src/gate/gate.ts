@@ -1,7 +1,7 @@
 /**
- * The gate: the only way in. Proxies ask here, in plain data (messages.ts), and everything that a session needs
- * comes together: identity, rights, credential, recording, audit. Fail closed: what cannot be audited or
- * recorded does not happen.
+ * The gate: the only way in. Proxies send their requests here as plain data (contract/gate.ts), and all that
+ * a session needs comes together: identity, rights, credential, recording, audit. It fails closed: an action
+ * that cannot be audited or recorded does not happen.
  */
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
@@ -59,9 +59,9 @@ export interface GateOptions {
   vault: Vault
   audit: Audit
   recordings: RecordingService
-  /** A session is over and accounted for, and its recording closed. */
+  /** Called when a session has ended, its end is written, and its recording is closed. */
   onRecorded?: (session: Id) => void
-  /** Draws what those who watch see first. */
+  /** Draws the keyframes for watchers. */
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
   now: () => number
@@ -78,7 +78,7 @@ export class BrokerGate implements Gate {
   readonly #tickets: Tickets
   readonly #invitations: Invitations
   readonly #listeners: ((notice: GateNotice) => void)[] = []
-  /** Where one-time tickets are had. */
+  /** Hands out one-time tickets. */
   readonly tickets: TicketOffice
 
   constructor(options: GateOptions) {
@@ -115,7 +115,7 @@ export class BrokerGate implements Gate {
   async targets({ identity, protocol }: TargetsRequest): Promise<TargetsAnswer> {
     const signedIn = this.#signIns.get(identity, protocol)
     const { userId, isBound } = signedIn
-    // who came with a ticket has chosen
+    // The ticket names the target already.
     const rows = isBound ? [] : await this.#options.store.access.sessionTargets(userId)
     const targets = targetsOf(rows, protocol).filter((target) => target.rights.length > 0)
     if (targets.length > 0) signedIn.hasTargets = true
@@ -131,7 +131,7 @@ export class BrokerGate implements Gate {
     const answer = await this.#opening.open(this.#signIns.get(request.identity, request.protocol), request)
     if (answer.result !== 'opened') return answer
     const running = this.#running.get(answer.session.id)
-    // What was taken away while it was being opened: the review has not known it yet.
+    // Covers rights that were removed while the session was being opened, before a review could see it.
     const flaw = await this.#review.flawOf(running)
     if (flaw === undefined) return answer
     await this.#end(running, flaw)
@@ -140,10 +140,10 @@ export class BrokerGate implements Gate {
 
   async hostKey({ session, key, kind }: HostKeyRequest): Promise<HostKeyAnswer> {
     const running = this.#running.get(session)
-    // A right that went while the session was being opened.
+    // Covers rights that were removed while the session was being opened.
     const flaw = await this.#review.flawOf(running)
     if (flaw !== undefined) await this.#end(running, flaw)
-    // Ended before its proxy could hear of it: no credential goes out any more.
+    // The session ended before its proxy got the notice: release no credential.
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
     return await this.#hostKeys.judge(running, key, kind)
   }
@@ -154,7 +154,7 @@ export class BrokerGate implements Gate {
     try {
       said = proxyFields(code, fields)
     } catch (error) {
-      // What it says of this session is not to be believed any more.
+      // Nothing else that this proxy reports of the session can be trusted.
       await this.#end(running, `the session's proxy was refused an event: ${(error as Error).message}`)
       throw error
     }
@@ -205,20 +205,25 @@ export class BrokerGate implements Gate {
     this.#listeners.push(listener)
   }
 
-  /** Why nobody can watch the session now; undefined: somebody can. */
+  /** Returns why the session cannot be watched now, or undefined if it can. */
   watchRefusal(id: string): Exclude<Watching['result'], 'watching'> | undefined {
     const session = this.#running.find(id)
     return session ? this.#live.refusal(session) : 'not_running'
   }
 
-  /** Shows a running session to somebody until the answer's `stop`, or until the watcher is told its end. */
+  /**
+   * Shows a running session to the watcher until the caller calls the answer's `stop` or the session ends.
+   */
   watch(id: string, watcher: Watcher): Watching {
     const session = this.#running.find(id)
     if (!session) return { result: 'not_running' }
     return this.#live.watch(session, watcher)
   }
 
-  /** Ends a running session; `by` asked for it, with `apiKey` where it was by one. False: there is none of that id. */
+  /**
+   * Ends a running session on the request of `by`, made with `apiKey` if set. Returns false if no such
+   * session runs.
+   */
   async kill(id: string, reason: string, by: string, apiKey?: string): Promise<boolean> {
     const session = this.#running.find(id)
     if (!session) return false
@@ -233,7 +238,7 @@ export class BrokerGate implements Gate {
     return true
   }
 
-  /** Lets somebody into a running session; the password is for this once. */
+  /** Invites a guest to a running session. The password is returned only once. */
   invite(id: string, request: InviteRequest): InviteAnswer {
     const session = this.#running.find(id)
     if (!session || session.stopped !== undefined) return { result: 'not_running' }
@@ -242,35 +247,36 @@ export class BrokerGate implements Gate {
     return invited ? { result: 'invited', ...invited } : { result: 'too_many' }
   }
 
-  /** Of a session: those that wait, and those whose guest is in. */
+  /** Lists a session's invitations: those that wait, and those whose guest is connected. */
   invitations(id: string): Invitation[] {
     return this.#invitations.ofSession(id)
   }
 
-  /** What the guest may do from now on; `by` has said so, upon `basis`. */
+  /** Sets the guest's rights on the request of `by`, whose sign-in rests on `basis`. */
   setGuestMode(invitation: string, mode: GuestMode, by: string, basis: Basis): void {
     this.#invitations.setMode(invitation, mode, by, basis)
   }
 
-  /** The invitation is no longer good, and its guest has to leave. */
+  /** Withdraws the invitation; its guest has to leave. */
   withdrawInvitation(invitation: string, reason: string, by?: string): void {
     this.#invitations.withdraw(invitation, reason, by)
   }
 
-  /** The user whose session it is; undefined: it does not run. */
+  /** Returns the user of a running session, or undefined if it does not run. */
   ownerOf(id: string): string | undefined {
     return this.#running.find(id)?.userId
   }
 
   /**
-   * Ends what may not go on after what was changed: sessions, connections without one, tickets, invitations. Resolves
-   * when the proxies were told and it is written; rejects when anything of it failed, and the rest is done.
+   * Ends all that a change no longer permits: sessions, connections without one, tickets, invitations.
+   * Resolves when the proxies have their notices and the events are written. Rejects if any of it failed,
+   * after the rest is done.
    */
   review(): Promise<void> {
     return this.#review.run()
   }
 
-  /** The same, if time or another process has changed anything; to be asked often. */
+  /** Runs a review if time or another process has changed anything. Cheap enough to be called often. */
   look(): Promise<void> {
     return this.#review.look()
   }
@@ -288,17 +294,20 @@ export class BrokerGate implements Gate {
     yield* this.#invitations.bases()
   }
 
-  /** Whether somebody else than this user has a session with the account. */
+  /** Whether another user has a session with the account. */
   holdFor(accountId: Id, otherThan: Id): boolean {
     return this.#running.holdFor(accountId, otherThan)
   }
 
-  /** Ends a session that has lost its right, whatever the audit says; who was told already is told again. */
+  /**
+   * Ends a session that has lost its right, even if the audit log fails. Sends the notice again to a session
+   * stopped before.
+   */
   async #end(session: RunningSession, reason: string): Promise<void> {
     await this.#stop(session, reason)?.()
   }
 
-  /** The same, and answers with what writes it; undefined: it was written before. */
+  /** Stops the session. Returns a function that writes the event, or undefined if it was written before. */
   #stop(session: RunningSession, reason: string): Telling | undefined {
     const isNew = session.stopped === undefined
     session.stopped ??= reason
@@ -307,7 +316,7 @@ export class BrokerGate implements Gate {
     return () => this.#options.audit.record('session.kill', { ...killFields(session), reason })
   }
 
-  /** From now on no session is opened; `reason` is what a user reads. */
+  /** Refuses new sessions from now on; `reason` is shown to users. */
   drain(reason: string): void {
     this.#opening.drain(reason)
   }
@@ -316,7 +325,7 @@ export class BrokerGate implements Gate {
     return this.#running.count
   }
 
-  /** Whom the broker believes about host keys, from now on. */
+  /** Replaces the trust settings for host keys. */
   set hostTrust(trust: HostTrust) {
     this.#hostKeys.trust = trust
   }

@@ -1,7 +1,7 @@
 /**
- * The judgement of a target's host key by the service's policy: somebody vouches for it (host-trust.ts), or it is
- * pinned, at first sight or by an administrator. A key that differs from the pinned ones is refused, until an
- * administrator forgets the old one or accepts the new.
+ * Judges a target's host key by the service's policy: vouched for by an authority or the DNS (host-trust.ts),
+ * or pinned, at first sight or by an administrator. A key that differs from the pinned ones is refused until
+ * an administrator removes the old one or accepts the new one.
  */
 import { Buffer } from 'node:buffer'
 import type { Target } from '../access/targets.ts'
@@ -24,15 +24,15 @@ import {
 import { type RunningSession, sessionFields } from './running.ts'
 import { type BareKind, publicKeyIn } from './target-keys.ts'
 
-/** Keys are under 2 KiB for RSA of 8192 bits; certificates have more to say. */
+/** RSA keys of 8192 bits have less than 2 KiB; certificates are longer. */
 const MAX_KEY = 16 * 1024
-/** Refused keys kept for an administrator to look at, a service. */
+/** Number of refused keys kept per service, for an administrator to accept. */
 const MAX_OFFERED = 5
-/** OpenSSH's own minimum for host keys; old gear has no longer ones. */
+/** OpenSSH's own minimum for host keys; old devices have no longer ones. */
 const MIN_RSA_BITS = 1024
 
 const UNASKED: Doubt = {
-  reason: 'it came with a certificate, which nobody asked for',
+  reason: 'it came with a certificate that was not requested',
   isContradiction: false,
 }
 
@@ -40,9 +40,9 @@ export class HostKeyJudge {
   readonly #repository: HostKeyRepository
   readonly #audit: Audit
   readonly #now: () => number
-  /** Two first sights of one service must not both be pinned. */
+  /** Serializes judgements of one service: two first sights must not both be pinned. */
   readonly #turns = new Map<Id, Promise<unknown>>()
-  /** For judgements from now on. */
+  /** Used for judgements from now on. */
   trust: HostTrust = {}
 
   constructor(repository: HostKeyRepository, audit: Audit, now: () => number) {
@@ -51,7 +51,7 @@ export class HostKeyJudge {
     this.#now = now
   }
 
-  /** The key, or the certificate about it, as the target showed it. */
+  /** Judges the key, or its certificate, as the target showed it. */
   async judge(
     session: RunningSession,
     key: Uint8Array,
@@ -60,7 +60,7 @@ export class HostKeyJudge {
     return kind === 'ssh' ? await this.#judgeSsh(session, key) : await this.#judgeBare(session, key, kind)
   }
 
-  /** A key by itself: nobody but an administrator can vouch for it. */
+  /** Judges a key without a certificate: only an administrator can vouch for it. */
   async #judgeBare(session: RunningSession, key: Uint8Array, kind: BareKind): Promise<HostKeyAnswer> {
     const { deviceName, hostKeyPolicy, protocol } = session.target
     const blob = publicKeyIn(key, kind)
@@ -72,7 +72,7 @@ export class HostKeyJudge {
     const revoked = doubtOfRevocation(this.trust, shown)
     if (revoked) return await this.#doubted(session, shown, revoked)
     if (!PINNING.includes(hostKeyPolicy)) {
-      const reason = `host_key_policy is ${hostKeyPolicy}, which says nothing of ${protocol}`
+      const reason = `host_key_policy is ${hostKeyPolicy}, which does not apply to ${protocol}`
       return await this.#doubted(session, shown, { reason, isContradiction: false })
     }
     return await this.#inTurn(session.target.serviceId, () => this.#judgePinned(session, shown))
@@ -84,7 +84,7 @@ export class HostKeyJudge {
     if (type === undefined) return { result: 'refused', message: `${deviceName} showed a malformed host key` }
     let shown: ShownKey = { type, blob: Buffer.from(key) }
     if (isCertificateType(type)) {
-      // nobody else asks for one; pinned, it would stand for its authority
+      // Only policy `ca` offers certificate types; a pinned certificate would stand for its authority.
       if (hostKeyPolicy !== 'ca') return await this.#doubted(session, shown, UNASKED)
       try {
         shown = certifiedKey(key)
@@ -108,7 +108,7 @@ export class HostKeyJudge {
     }
   }
 
-  /** Refuses, with an event, a key for which there is a doubt. */
+  /** Refuses a doubtful key and writes an event. */
   async #doubted(
     session: RunningSession,
     { type, blob, certificate }: ShownKey,
@@ -167,7 +167,7 @@ export class HostKeyJudge {
     return { result: 'accepted' }
   }
 
-  /** Keeps a refused key for an administrator to accept, the newest few of a service. */
+  /** Keeps a refused key for an administrator to accept; only the newest few of a service are kept. */
   async #offer(
     known: readonly HostKey[],
     session: RunningSession,
@@ -200,7 +200,7 @@ export class HostKeyJudge {
   }
 }
 
-/** The types of a service's accepted keys, where they count. */
+/** Returns the types of a service's accepted keys, if its policy uses them. */
 export async function knownTypes(
   keys: Pick<HostKeyRepository, 'ofService'>,
   { serviceId, hostKeyPolicy }: Pick<Target, 'serviceId' | 'hostKeyPolicy'>,
@@ -210,7 +210,7 @@ export async function knownTypes(
   return [...new Set(known.filter(({ state }) => state === 'accepted').map(({ keyType }) => keyType))]
 }
 
-/** The blob begins with the type's name as an SSH string (RFC 4253 6.6). */
+/** Reads the type's name, the SSH string at the start of the blob (RFC 4253 6.6). */
 function keyType(key: Uint8Array): string | undefined {
   if (key.length < 8 || key.length > MAX_KEY) return undefined
   const length = Buffer.from(key.buffer, key.byteOffset, key.length).readUInt32BE(0)
@@ -219,7 +219,10 @@ function keyType(key: Uint8Array): string | undefined {
   return /^[\x21-\x7e]+$/.test(name) ? name : undefined
 }
 
-/** What is wrong with an RSA key, `string type`, `mpint e`, `mpint n` (RFC 4253 6.6): it could be anybody's. */
+/**
+ * Returns why an RSA key (`string type`, `mpint e`, `mpint n`, RFC 4253 6.6) is too weak to prove who holds
+ * it, or undefined.
+ */
 function flawOf(key: Uint8Array): string | undefined {
   const malformed = 'the RSA key is malformed'
   try {

@@ -1,6 +1,6 @@
 /**
- * Whether somebody vouches for a target's host key: an authority by its certificate, or the DNS by SSHFP records.
- * And what holds for every key, however it is believed: it must not be revoked.
+ * Decides whether a target's host key is vouched for: by an authority's certificate, or by SSHFP records in
+ * the DNS. A revoked key is refused under every policy.
  */
 import { DnsError } from '../dns/error.ts'
 import type { SshfpAnswer } from '../dns/sshfp.ts'
@@ -13,14 +13,17 @@ import { RevocationListError } from '../identity/revocation.ts'
 import { flawOfSshfp, type SshfpFlaw } from '../identity/sshfp.ts'
 import type { RunningSession } from './running.ts'
 
-/** What the broker believes beside the store; of the configuration, so it may change while it runs. */
+/** Trust settings from the configuration, which may change while the broker runs. */
 export interface HostTrust {
   revokedKeys?: Pick<RevocationFile, 'current'>
-  /** The host's SSHFP records. Absent: no resolver is trusted. @throws DnsError */
+  /** Looks up the host's SSHFP records. Absent if no resolver is trusted. @throws DnsError */
   sshfp?: (host: string) => Promise<SshfpAnswer>
 }
 
-/** Why a host key is not believed. `isContradiction`: more than that nobody vouches for it, so it is an alert. */
+/**
+ * Why a host key is not trusted. `isContradiction`: there is evidence against it, not just none for it, so it
+ * raises an alert.
+ */
 export interface Doubt {
   reason: string
   isContradiction: boolean
@@ -29,21 +32,21 @@ export interface Doubt {
 const unknown = (reason: string): Doubt => ({ reason, isContradiction: false })
 const contradiction = (reason: string): Doubt => ({ reason, isContradiction: true })
 
-/** A key as it was shown. */
+/** A key as the target showed it. */
 export interface ShownKey {
   type: string
   blob: Buffer
-  /** A certificate about it was shown. */
+  /** Set if the target showed a certificate for the key. */
   certificate?: Certificate
 }
 
-/** Reads a certificate, and what it is about. @throws PublicKeyError */
+/** Reads a certificate and the key in it. @throws PublicKeyError */
 export function certifiedKey(blob: Uint8Array): ShownKey {
   const certificate = parseCertificate(blob)
   return { type: certificate.key.type, blob: certificate.key.blob, certificate }
 }
 
-/** While the list cannot be read, every key counts as revoked. */
+/** Checks the revocation list. If the list cannot be read, every key counts as revoked. */
 export function doubtOfRevocation({ revokedKeys }: HostTrust, { blob, certificate }: ShownKey) {
   try {
     const isRevoked = revokedKeys
@@ -67,7 +70,7 @@ const CERTIFICATE_FLAWS: Readonly<Record<HostCertificateFlaw, Doubt>> = {
   certificate_option: unknown('its certificate has a critical option, and none is known for hosts'),
 }
 
-/** Policy `ca`; `now` in milliseconds since the epoch. */
+/** Checks policy `ca`; `now` in milliseconds since the epoch. */
 export function doubtOfCertificate(
   { certificate }: ShownKey,
   { target, hostCaKeys }: RunningSession,
@@ -82,7 +85,7 @@ export function doubtOfCertificate(
   return flaw && CERTIFICATE_FLAWS[flaw]
 }
 
-/** Lines were checked when they were stored: one that cannot be read now certifies nobody. */
+/** Lines were checked when they were stored; one that cannot be read now certifies no key. */
 function readAuthority(line: string): PublicKey[] {
   try {
     return [parseAuthorizedKey(line)]
@@ -101,7 +104,7 @@ const SSHFP_FLAWS: Readonly<Record<SshfpFlaw, (host: string) => Doubt>> = {
   differs: (host) => contradiction(`it differs from the SSHFP records of ${host}`),
 }
 
-/** Policy `dns`. */
+/** Checks policy `dns`. */
 export async function doubtOfDns(
   { type, blob }: ShownKey,
   host: string,

@@ -1,6 +1,7 @@
 /**
- * Guests of running sessions: invitations, each with a ticket that signs in once, kept in memory only. The session's
- * proxy has the guests; here is who may come in, for how long, and what they may do.
+ * Guests of running sessions. Each invitation has a ticket that signs in once; invitations are kept in memory
+ * only. The session's proxy holds the guests' connections; this file decides who may enter, for how long, and
+ * with which rights.
  */
 import { ulid } from 'ulid'
 import type { Audit } from '../audit/events/catalogue.ts'
@@ -15,9 +16,9 @@ import { newTicketPassword, sameBytes } from './one-time.ts'
 import { type RunningSession, targetFields } from './running.ts'
 import type { Withdrawals } from './withdrawals.ts'
 
-/** Invitations of a session that wait, or whose guest is in. */
+/** Limit of invitations per session that wait or whose guest is connected. */
 export const MAX_INVITATIONS = 8
-/** Whom guests sign in as where their viewer asks for a user name. */
+/** User name for guests whose viewer requires one. */
 export const GUEST_USER = 'guest'
 
 export type GuestMode = 'view' | 'control'
@@ -25,16 +26,16 @@ export type GuestMode = 'view' | 'control'
 export interface Invitation {
   id: Id
   session: Id
-  /** How the others see the guest. */
+  /** The guest's name as the other participants see it. */
   name: string
   mode: GuestMode
-  /** Who has invited them. */
+  /** User that made the invitation. */
   by: string
-  /** Where their viewer has to come from. */
+  /** Address that the guest's viewer has to connect from. */
   address?: string
-  /** Milliseconds since the epoch: until then the ticket is good, and the guest may stay. */
+  /** Milliseconds since the epoch: end of the ticket's validity and of the guest's stay. */
   expires: number
-  /** The guest is in, or was let in just now: their viewer's address. */
+  /** Address of the guest's viewer, if the guest is connected or being let in. */
   guest?: Source
 }
 
@@ -42,12 +43,12 @@ interface Kept extends Invitation {
   session: Id
   running: RunningSession
   password: Secret
-  /** What those rest on who have said what the guest may do: who invited them comes first. */
+  /** Bases of the users that decided on the guest's rights; the inviter's comes first. */
   bases: [Basis, ...Basis[]]
   timer: NodeJS.Timeout
-  /** Of the guest's identity, once they have signed in. */
+  /** Token of the guest's identity, once signed in. */
   token?: string
-  /** It is no longer good, and its guest has been told to leave. */
+  /** The invitation is withdrawn, and its guest has been notified. */
   isWithdrawn?: true
 }
 
@@ -59,7 +60,7 @@ export interface InvitationsOptions {
 }
 
 export type InviteRequest = Pick<Invitation, 'name' | 'mode' | 'by' | 'address'> & {
-  /** What `by` has the right upon. */
+  /** Basis of the sign-in of `by`. */
   basis: Basis
   /** Milliseconds. */
   duration: number
@@ -68,7 +69,7 @@ export type InviteRequest = Pick<Invitation, 'name' | 'mode' | 'by' | 'address'>
 export type InviteAnswer =
   | { result: 'invited'; invitation: Invitation; password: Secret }
   | { result: 'not_running' }
-  /** It is no desktop, or nothing of it may be shown before its recording is on the disk. */
+  /** The session shows no desktop, or nothing of it may be shown before its recording is on the disk. */
   | { result: 'not_shareable' }
   | { result: 'too_many' }
 
@@ -80,7 +81,10 @@ export class Invitations {
     this.#options = options
   }
 
-  /** The password is for this once; undefined: the session has as many as it may have. */
+  /**
+   * Makes an invitation. The password is returned only once. Returns undefined if the session has as many as
+   * allowed.
+   */
   invite(
     running: RunningSession,
     request: InviteRequest,
@@ -106,7 +110,7 @@ export class Invitations {
     return { invitation: kept, password }
   }
 
-  /** Those that wait, and those whose guest is in. */
+  /** Lists a session's invitations: those that wait, and those whose guest is connected. */
   ofSession(session: Id): Invitation[] {
     return [...this.#kept.values()].filter((kept) => kept.session === session)
   }
@@ -116,7 +120,7 @@ export class Invitations {
     return kept?.session === session ? kept : undefined
   }
 
-  /** The invitation by whose password a VNC challenge was answered (RFC 6143 7.2.2), for `enter`. */
+  /** Finds the invitation whose password solves the VNC challenge (RFC 6143 7.2.2), for `enter`. */
   byResponse(source: Source, challenge: Uint8Array, response: Uint8Array): Id | undefined {
     return this.#match(source, ({ password }) =>
       sameBytes(vncAuthResponse(challenge, password.revealText()), response),
@@ -129,7 +133,9 @@ export class Invitations {
     return this.#match(source, (kept) => sameBytes(Buffer.from(kept.password.revealText()), given))
   }
 
-  /** Lets the guest in under this token; the ticket is used up. Rejects when the audit log cannot be written. */
+  /**
+   * Lets the guest in under this token and uses up the ticket. Rejects if the audit log cannot be written.
+   */
   async enter(id: Id, source: Source, token: string): Promise<GuestIdentity | undefined> {
     const kept = this.#kept.get(id)
     if (!kept || kept.guest) return undefined
@@ -149,7 +155,7 @@ export class Invitations {
     return { session, invitation: id, name, mode }
   }
 
-  /** The guest's connection is gone. */
+  /** Removes the invitation when the guest's connection has closed. */
   async onGuestClosed(token: string): Promise<void> {
     const kept = [...this.#kept.values()].find((one) => one.token === token)
     if (!kept) return
@@ -157,7 +163,7 @@ export class Invitations {
     await this.#record('session.guest_leave', kept, {})
   }
 
-  /** What the guest may do from now on; `by` has said so, upon `basis`. */
+  /** Sets the guest's rights on the request of `by`, whose sign-in rests on `basis`. */
   setMode(id: Id, mode: GuestMode, by: string, basis: Basis): void {
     const kept = this.#kept.get(id)
     if (!kept) return
@@ -167,17 +173,17 @@ export class Invitations {
     this.#notify(kept, { mode, by })
   }
 
-  /** It is no longer good; a guest who is in has to leave. */
+  /** Withdraws the invitation; a connected guest has to leave. */
   withdraw(id: Id, reason: string, by?: string): void {
     const kept = this.#kept.get(id)
     if (!kept) return
     kept.isWithdrawn = true
     if (kept.guest) this.#notify(kept, { out: reason, ...(by !== undefined && { by }) })
-    // A guest who is in is kept until their connection is gone.
+    // A connected guest is kept until the connection closes.
     else this.#forget(kept)
   }
 
-  /** Withdraws those that somebody has given who may not any more. */
+  /** Withdraws the invitations of users who may no longer invite. */
   async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
     await withdrawals.each(this.#kept.values(), async (kept) => {
       const reason = kept.isWithdrawn ? undefined : await flawOf(kept, grounds)
@@ -187,19 +193,19 @@ export class Invitations {
     })
   }
 
-  /** What all of them rest on. */
+  /** Yields the bases of all invitations. */
   *bases(): Iterable<Basis> {
     for (const { bases } of this.#kept.values()) yield* bases
   }
 
-  /** The session has ended: its proxy sends the guests away. */
+  /** Removes the session's waiting invitations; its proxy sends connected guests away. */
   onClosed(session: Id): void {
     for (const kept of this.#kept.values()) if (kept.session === session && !kept.guest) this.#forget(kept)
   }
 
   #match(source: Source, isIt: (kept: Kept) => boolean): Id | undefined {
     const from = plainAddress(source.address)
-    // Every one is looked at: the time must not tell which it was.
+    // Compares with each one, so that the time does not reveal which one matched.
     const found = [...this.#kept.values()].filter(
       (kept) =>
         isIt(kept) &&

@@ -1,10 +1,13 @@
-/** Frames of a desktop on their way to the thread that draws it, in the place of those who watch. */
+/**
+ * Frames of a desktop on their way to the thread that draws it; watchers get its pictures instead of the
+ * frames.
+ */
 import { isGraphics } from '../../recordings/container/frames.ts'
 import type { LiveFrame } from '../contract/gate.ts'
 
-/** Bytes of frames that wait while a keyframe is drawn. */
+/** Limit of bytes that wait while a keyframe is drawn. */
 export const MAX_HELD = 8 * 1024 * 1024
-/** What a frame counts for beside its payload. */
+/** Bytes counted per frame besides its payload. */
 const OVERHEAD = 64
 
 export class DesktopFeed {
@@ -17,7 +20,7 @@ export class DesktopFeed {
     this.#send = send
   }
 
-  /** A keyframe is being drawn: frames behind it wait. */
+  /** Holds frames back while a keyframe is drawn. */
   hold(): void {
     this.#isHeld = true
   }
@@ -27,7 +30,7 @@ export class DesktopFeed {
     this.#flush()
   }
 
-  /** False: there are too many, and those that waited are dropped. */
+  /** Adds frames. Returns false, and drops all held ones, if there are too many. */
   push(frames: readonly LiveFrame[]): boolean {
     this.#held.push(...frames)
     for (const { payload } of frames) this.#bytes += payload.length + OVERHEAD
@@ -48,7 +51,7 @@ export class DesktopFeed {
   }
 }
 
-/** Whether those who watch get the frame itself: pixels come to them as pictures. */
+/** Whether watchers get the frame itself; pixels reach them as pictures. */
 export function isTold({ type }: LiveFrame): boolean {
   return !isGraphics(type)
 }

@@ -1,4 +1,4 @@
-/** One session that somebody watches: who waits for a keyframe, who has one, and what goes to them. */
+/** One watched session: which watchers wait for a keyframe, which have one, and the messages sent to them. */
 import { Buffer } from 'node:buffer'
 import { isStream } from '../../recordings/container/frames.ts'
 import { fieldsOf, frameName } from '../../recordings/decode/describe.ts'
@@ -11,29 +11,33 @@ import type { GateNotice, LiveFrame, LiveRequest } from '../contract/gate.ts'
 import { jsonText } from '../model/json-text.ts'
 import { DesktopFeed, isTold } from './live-desktop.ts'
 
-/** Bytes that a watcher may be behind, beside the keyframe that it got. */
+/** Limit of a watcher's unsent bytes, besides its keyframe. */
 export const MAX_WATCHER_BACKLOG = 4 * 1024 * 1024
 /**
- * Characters of messages that wait for a keyframe; past that a later keyframe makes up for them. They are sent at
- * once behind it, so they have to leave room in the backlog of somebody who does read.
+ * Limit, in characters, of messages that wait for a keyframe; beyond it they are dropped and a later keyframe
+ * replaces them. They are sent right after the keyframe, so they must fit into the backlog of a watcher that
+ * does read.
  */
 export const MAX_WAITING = MAX_WATCHER_BACKLOG / 2
 /** Milliseconds from frames that were left out to the next keyframe. */
 export const RESYNC_MS = 500
-/** Bytes that a watcher may be behind and still gets what changes on a desktop; past that it gets the whole of it later. */
+/**
+ * Limit of a watcher's unsent bytes for pictures of changes; beyond it the watcher gets the whole desktop
+ * later.
+ */
 export const MAX_PICTURE_BACKLOG = 1024 * 1024
 
-/** Why a watcher gets no more: the session has ended, it does not take what it is sent, or nothing can be drawn. */
+/** Why a watcher gets no more: the session has ended, the watcher reads too slowly, or drawing failed. */
 export type WatchEnd = 'session_over' | 'too_slow' | 'failed'
 
-/** Somebody who watches. */
+/** A viewer of a session. */
 export interface Watcher {
   name: string
-  /** Takes a message: one JSON object. */
+  /** Sends a message: one JSON object. */
   send(message: string): void
-  /** Bytes of messages that are not with it yet. */
+  /** Bytes of messages not yet sent. */
   readonly backlog: number
-  /** There is nothing more to see. */
+  /** Ends the watching. */
   stop(why: WatchEnd): void
 }
 
@@ -43,39 +47,45 @@ export interface LiveSessionOptions {
   drawn: Drawn
   drawer: LiveDrawer
   notify: (notice: GateNotice) => void
-  /** A watcher is no longer there. */
+  /** Called when a watcher has been removed. */
   onLeft: (watcher: Watcher) => void
 }
 
 interface Place {
-  /** It waits for the keyframe of this notice, or a later one; undefined: it gets frames as they come. */
+  /**
+   * Notice whose keyframe, or a later one, the watcher waits for. Undefined if the watcher gets frames
+   * directly.
+   */
   sync: number | undefined
-  /** It had a keyframe before, and misses what came since. */
+  /** The watcher had a keyframe before, and has missed frames since. */
   isBehind: boolean
-  /** Length of its last keyframe: how much there is to draw is the target's doing, not the watcher's. */
+  /**
+   * Length of the watcher's last keyframe. It is not counted against the watcher, since the target decides
+   * how much there is to draw.
+   */
   keyframe: number
 }
 
 /** A keyframe that is being drawn. */
 interface Drawing {
   sync: number
-  /** Frames after it were left out: those who get it wait for the next one. */
+  /** Later frames were dropped: watchers that get this keyframe need another one. */
   isStale: boolean
 }
 
 export class LiveSession {
   readonly #options: LiveSessionOptions
   readonly #places = new Map<Watcher, Place>()
-  /** Notices so far. */
+  /** Number of notices sent. */
   #syncs = 0
-  /** Messages since the first of those who wait began to, each with the number of its frame. */
+  /** Messages since the first waiting watcher came, each with the number of its frame. */
   #waiting: { after: number; message: string }[] = []
   #waitingLength = 0
   #resync: NodeJS.Timeout | undefined
-  /** One at a time: a session that says too much must not make drawings wait for drawings. */
+  /** Only one at a time, so that drawings of a busy session do not queue up. */
   #drawing: Drawing | undefined
   #next: { sync: number; frames: number } | undefined
-  /** Of a session that shows a desktop. */
+  /** Set for a session with a desktop. */
   readonly #feed: DesktopFeed | undefined
 
   constructor(options: LiveSessionOptions) {
@@ -111,7 +121,7 @@ export class LiveSession {
       }
       for (const [watcher, { sync }] of this.#places) if (sync === undefined) this.#send(watcher, message)
     }
-    // The last one may just have been dropped.
+    // The loop above may have dropped the last watcher.
     if (this.#places.size === 0) return
     if (synced) {
       this.#next = synced
@@ -126,7 +136,7 @@ export class LiveSession {
     return false
   }
 
-  /** The session has ended; `message` says how. */
+  /** Reports the end of the session to the watchers with this message. */
   onClosed(message: string): void {
     for (const watcher of [...this.#places.keys()]) {
       watcher.send(message)
@@ -134,12 +144,12 @@ export class LiveSession {
     }
   }
 
-  /** Asks for the frames from now on, and for a keyframe for those who wait. */
+  /** Requests frames from now on, and a keyframe for the watchers that wait. */
   #ask(): void {
     this.#options.notify({ type: 'watch', session: this.#options.drawn.session, sync: ++this.#syncs })
   }
 
-  /** Frames are missing: all get a keyframe, a little later. */
+  /** Frames are missing: schedules a new keyframe for all watchers. */
   #fallBack(): void {
     for (const place of this.#places.values()) {
       place.isBehind ||= place.sync === undefined
@@ -160,13 +170,13 @@ export class LiveSession {
     }, RESYNC_MS)
   }
 
-  /** Nobody who waits for a keyframe of the desktop could take it. */
+  /** Whether all watchers that wait for a keyframe of the desktop are too slow to get one. */
   get #isHeldUp(): boolean {
     if (!this.#feed) return false
     return [...this.#places].every(([watcher, { sync }]) => sync === undefined || isSlow(watcher))
   }
 
-  /** What has changed on the desktop; undefined: that is not known. */
+  /** Sends changes of the desktop. Undefined if the changes are unknown. */
   #changed(changes: readonly PictureChange[] | undefined): void {
     if (!changes) {
       this.#fallBack()
@@ -256,7 +266,10 @@ const isSlow = ({ backlog }: Watcher) => backlog > MAX_PICTURE_BACKLOG
 
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 
-/** As in the JSON export of a recording, but that streams are bytes: a piece may end within a character. */
+/**
+ * Formats a frame as the JSON export of a recording does, except that streams are bytes: a piece may end
+ * within a character.
+ */
 function frameMessage(frame: LiveFrame): string {
   const { time, channel, type, payload } = frame
   const fields = isStream(type) ? undefined : fieldsOf(frame)

@@ -1,8 +1,8 @@
 /**
- * Sessions that somebody watches. The first thing that a watcher gets is a keyframe: the channels that are open and
- * their screens, drawn from the recording as it lies on the disk; then the frames that follow, as the proxy sends
- * them. Nobody waits for a watcher: one that does not take what it is sent is dropped, and when a session says more
- * than anybody can watch, frames are left out and a keyframe makes up for them.
+ * Watched sessions. A watcher first gets a keyframe: the open channels and their screens, drawn from the
+ * recording on the disk. Then it gets the frames as the proxy sends them. No session waits for a watcher: one
+ * that reads too slowly is dropped, and if a session sends more than can be watched, frames are left out and
+ * a new keyframe replaces them.
  */
 import { canonicalName } from '../access/targets.ts'
 import type { CloseRequest, GateNotice, LiveAnswer, LiveRequest } from '../contract/gate.ts'
@@ -12,7 +12,7 @@ import { isDesktopProtocol } from '../model/rights.ts'
 import { type LiveDrawer, LiveSession, type Watcher } from './live-session.ts'
 import type { RunningSession } from './running.ts'
 
-/** Watchers of one session, and of all. */
+/** Limits of watchers per session and in all. */
 export const MAX_WATCHERS_PER_SESSION = 16
 export const MAX_WATCHERS = 200
 
@@ -34,7 +34,7 @@ export class LiveSessions {
     this.#options = options
   }
 
-  /** Why nobody can watch the session now; undefined: somebody can. */
+  /** Returns why the session cannot be watched now, or undefined if it can. */
   refusal({ id, recording }: RunningSession): 'not_recorded' | 'too_many' | undefined {
     if (!recording) return 'not_recorded'
     const own = this.#sessions.get(id)?.size ?? 0
@@ -58,7 +58,7 @@ export class LiveSessions {
     return { watched: this.#sessions.has(request.session) }
   }
 
-  /** The session has ended. */
+  /** Reports the end of the session to its watchers. */
   onClosed(session: Id, { result, reason }: Pick<CloseRequest, 'result' | 'reason'>): void {
     const message = { type: 'end', result, ...(reason !== undefined && { reason }) }
     this.#sessions.get(session)?.onClosed(jsonText(message))

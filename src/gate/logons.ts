@@ -1,7 +1,7 @@
 /**
- * Logging in at a target where no stored account is used: by account mapping under the person's own name with the
- * password that they gave at the sign-in, and by interactive login with what they are asked for. Both live in memory
- * only, bound to the identity, and go to the target only.
+ * Logins at targets without a stored account: by account mapping, with the user's own name and sign-in
+ * password, or by interactive login, with credentials that the user types. Both are kept in memory only,
+ * bound to the identity, and sent to the target only.
  */
 import { resolveTarget, type Target } from '../access/targets.ts'
 import type { Challenge, Logon, LogonQuestion } from '../contract/gate.ts'
@@ -10,7 +10,7 @@ import { asksAtSignIn, isTerminalProtocol, type Protocol } from '../model/rights
 import type { AccessQueries } from '../store/store.ts'
 import type { KeptSecrets, SignedIn } from './signed-in.ts'
 
-/** Overwrites them. */
+/** Overwrites the kept secrets. */
 export function wipe(kept: KeptSecrets): void {
   kept.password?.wipe()
   kept.answered?.password.wipe()
@@ -18,7 +18,7 @@ export function wipe(kept: KeptSecrets): void {
   delete kept.answered
 }
 
-/** What is still to be asked at the sign-in, and whether its password has to be kept. */
+/** Returns what to prompt for during the sign-in, and whether to keep the sign-in's password. */
 export async function logonAhead(
   access: Pick<AccessQueries, 'sessionTargets' | 'hasMapping'>,
   { userId, login }: Pick<SignedIn, 'userId' | 'login'>,
@@ -29,27 +29,27 @@ export async function logonAhead(
   if (!wanted) return { keepsPassword: hasPassword && (await access.hasMapping(userId)) }
   const rows = await access.sessionTargets(userId, { device: wanted.device })
   const resolution = resolveTarget(rows, wanted, protocol)
-  // what is refused is refused when the session is opened, with its reason and its event
+  // A refusal is left to the opening of the session, which gives its reason and its event.
   if (resolution.result !== 'found' || resolution.target.rights.length === 0) return { keepsPassword: false }
   const { target } = resolution
   if (target.kind === 'account' || logsInItself(target)) return { keepsPassword: false }
   if (target.kind === 'mapping' && hasPassword) return { keepsPassword: true }
-  // what cannot be asked now is asked when the session is opened
+  // Other prompts come when the session is opened.
   if (!asksAtSignIn(protocol)) return { keepsPassword: false }
   return { keepsPassword: false, question: questionFor(target) }
 }
 
-/** Whether the person types what is asked for at the target itself: the terminal is all that there is. */
+/** Whether the user logs in at the target's own prompts: a terminal is all that there is. */
 export function logsInItself({ kind, protocol }: Pick<Target, 'kind' | 'protocol'>): boolean {
   return kind === 'interactive' && isTerminalProtocol(protocol)
 }
 
-/** What a person is asked who wants to open the target. */
+/** Returns the prompt for a user that opens the target. */
 function questionFor({ accountName, deviceName, serviceName }: Target): LogonQuestion {
   return { target: `${deviceName}:${serviceName}`, ...(accountName !== '' && { login: accountName }) }
 }
 
-/** The same as a round of questions at the sign-in. */
+/** Converts the question to a round of prompts during the sign-in. */
 export function challengeOf(id: string, { target, login, flaw }: LogonQuestion): Challenge {
   const password = {
     text: `Password ${login === undefined ? '' : `of ${login} `}at ${target}: `,
@@ -63,13 +63,13 @@ export function challengeOf(id: string, { target, login, flaw }: LogonQuestion):
   }
 }
 
-/** The answers to such a round. */
+/** Reads the answers to such a round. */
 export function logonOf(answers: readonly string[], { login }: LogonQuestion): Logon {
   const [first = '', second = ''] = answers
   return login === undefined ? { login: first, password: second } : { password: first }
 }
 
-/** The question again with what is wrong with the answer; undefined: nothing is. */
+/** Returns the question with the error in the answer, or undefined if the answer is valid. */
 export function askedAgain(question: LogonQuestion, { login, password }: Logon): LogonQuestion | undefined {
   const flaw =
     (question.login === undefined ? typedLoginFlaw(login ?? '') : undefined) ?? typedPasswordFlaw(password)
@@ -79,8 +79,8 @@ export function askedAgain(question: LogonQuestion, { login, password }: Logon):
 export type ReadyLogon = { login: string; password: string; question: LogonQuestion } | { ask: LogonQuestion }
 
 /**
- * What the person logs in with at the target, or what to ask them. `typed`: they were asked already. `isNamed`: the
- * target is the one of their login string, which they may have been asked for at the sign-in.
+ * Returns the user's credentials for the target, or the question to put. `typed`: the user was prompted
+ * already. `isNamed`: the target is the one of the login string, for which the sign-in may have prompted.
  */
 export function logonFor(
   target: Target,
@@ -93,7 +93,7 @@ export function logonFor(
   if (!logon) return { ask: question }
   const again = askedAgain(question, logon)
   if (again) return { ask: again }
-  // a login that is known already is not for the person to change
+  // The user cannot change a login that is known already.
   const login = (question.login ?? logon.login ?? '').normalize('NFC')
   return { login, password: logon.password, question }
 }

@@ -1,4 +1,7 @@
-/** Opening a session: is it allowed now, and all that it needs. What is denied is in the audit with its reason. */
+/**
+ * Opens a session: checks whether it is allowed now and collects all that it needs. A denial is audited with
+ * its reason.
+ */
 import { join } from 'node:path'
 import { ulid } from 'ulid'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
@@ -31,7 +34,9 @@ import {
 import { whoFields } from './sign-ins.ts'
 import type { SignedIn } from './signed-in.ts'
 
-/** Running sessions of one user, and of all: a connection costs memory, files and a place at the target. */
+/**
+ * Limits of running sessions per user and in all: a connection costs memory, files and a place at the target.
+ */
 export const MAX_SESSIONS_PER_USER = 500
 export const MAX_SESSIONS = 10_000
 
@@ -49,13 +54,13 @@ export interface OpeningOptions {
   now: () => number
 }
 
-/** What the user may open, within what their certificate says. */
+/** Target that the user may open, and the limits of the user's certificate. */
 interface Allowed {
   found: Target
   limits: CertificateLimits | undefined
 }
 
-/** Puts the reason into the audit; answers with the message, which is for the user. */
+/** Audits the reason. Returns the answer with the message, which is for the user. */
 type Deny = (reason: string, message?: string) => Promise<OpenAnswer>
 
 export class Opening {
@@ -66,7 +71,7 @@ export class Opening {
     this.#options = options
   }
 
-  /** From now on no session is opened; `reason` is what a user reads. */
+  /** Refuses new sessions from now on; `reason` is shown to users. */
   drain(reason: string): void {
     this.#draining = reason
   }
@@ -88,7 +93,7 @@ export class Opening {
       return { result: 'denied', message }
     }
     if (this.#draining !== undefined) return await deny(this.#draining)
-    // Rights may have gone since the sign-in.
+    // Rights may have been removed since the sign-in.
     const grounds = this.#options.grounds()
     const flaw = await grounds.flawOf(basis, source.address)
     const person = await grounds.user(signedIn.userId)
@@ -226,7 +231,7 @@ export class Opening {
       recordings.onClosed(session.id)
       throw error
     })
-    // Before it is listed, so that who finds it there can watch and end it.
+    // Added before it is listed, so that it can be watched and ended as soon as it is visible.
     running.add(session)
     try {
       await store.sessions.create(recordOf(session, authorization))

@@ -1,13 +1,13 @@
 /**
- * What proxies may say in events, by code. Who acted, from where and upon which target is set by the broker, from what
- * it knows of the session: a proxy that claims any of it has been taken over, or is wrong.
+ * Fields that proxies may set in events, by code. The broker sets the actor, the client's address and the
+ * target from what it knows of the session: a proxy that sends any of these is compromised or defective.
  */
 import { EVENTS } from '../audit/events/catalogue.ts'
 import { cleanValue } from '../audit/events/clean.ts'
 import { type EventField, type EventFields, NUMERIC_FIELDS } from '../audit/events/fields.ts'
 import type { ProxyEventCode, ProxyField } from '../contract/gate.ts'
 
-/** Exhaustive by its type. */
+/** Made exhaustive by its type. */
 const CODES: Readonly<Record<ProxyEventCode, true>> = {
   'session.redirect': true,
   'channel.open': true,
@@ -17,11 +17,11 @@ const CODES: Readonly<Record<ProxyEventCode, true>> = {
   'file.transfer': true,
   clipboard: true,
   'file.denied': true,
-  // By a rule of the session, which the proxy applies.
+  // Only by a rule of the session, which the proxy applies.
   'session.kill': true,
 }
 
-/** Exhaustive by its type. */
+/** Made exhaustive by its type. */
 const OF_PROXIES: Readonly<Record<ProxyField, true>> = {
   subprotocol: true,
   result: true,
@@ -37,7 +37,7 @@ const OF_PROXIES: Readonly<Record<ProxyField, true>> = {
   rule: true,
 }
 
-/** A proxy has said what is not its to say. */
+/** A proxy sent a code, a field or a type that it may not send. */
 export class ForeignFieldError extends Error {
   override readonly name = 'ForeignFieldError'
 }
@@ -49,8 +49,8 @@ export function fieldsOfProxy(code: ProxyEventCode): readonly EventField[] {
 }
 
 /**
- * What a proxy has said, bounded and clean.
- * @throws ForeignFieldError for a code or a field that is not its to tell, and for a value of another type
+ * Bounds and cleans the fields that a proxy sent.
+ * @throws ForeignFieldError for a code or a field that proxies may not set, and for a value of another type
  */
 export function proxyFields(code: string, fields: Readonly<Record<string, unknown>>): EventFields {
   if (!Object.hasOwn(CODES, code)) throw new ForeignFieldError(`a proxy does not report ${cleanValue(code)}`)

@@ -1,7 +1,8 @@
 /**
- * Whether what runs may go on: asked anew after every change of what it stands on, and once in a while, for time
- * passes too and another process may write to the store. Whoever is disabled, whoever lost the right, and whose
- * password, key or certificate is no longer theirs is out.
+ * Decides whether sessions and sign-ins may continue. Runs after every change of an object that they rest on,
+ * and periodically, because time passes and another process may write to the store. Ends those of disabled
+ * users, of users that have lost the right, and those whose password, key or certificate is no longer the
+ * user's.
  */
 import { type Target, targetsOf } from '../access/targets.ts'
 import { type Basis, flawOfKey, Grounds, type GroundsOptions, keyOf } from '../identity/basis.ts'
@@ -10,29 +11,29 @@ import type { Store } from '../store/store.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
 import { type Telling, Withdrawals } from './withdrawals.ts'
 
-/** Milliseconds between reviews of everything when nothing is known to have changed. */
+/** Milliseconds between full reviews if no change is known. */
 export const REVIEW_INTERVAL_MS = 5000
-/** Milliseconds between looks whether something has changed that only time or another process can change. */
+/** Milliseconds between checks for changes by time or by another process. */
 export const LOOK_INTERVAL_MS = 1000
 
 export interface ReviewOptions extends GroundsOptions {
   store: GroundsOptions['store'] & Pick<Store, 'access' | 'dataVersion'>
   running: RunningSessions
-  /** Ends the session, which may have been told before; answers with what writes so. */
+  /** Ends the session, even if it was stopped before. Returns a function that writes the event. */
   stop: (session: RunningSession, reason: string) => Telling | undefined
-  /** Reviews what else rests on sign-ins, after the sessions. */
+  /** Reviews all else that rests on sign-ins, after the sessions. */
   others: (grounds: Grounds, withdrawals: Withdrawals) => Promise<void>
-  /** All that rests on a sign-in, the sessions too. */
+  /** Yields the bases of all sign-ins, the sessions' too. */
   bases: () => Iterable<Basis>
 }
 
 export class Review {
   readonly #options: ReviewOptions
-  /** Of the round under way, when everybody was told. */
+  /** The round in progress; resolves when all notices are sent. */
   #current: Promise<Withdrawals> | undefined
   #next: Promise<void> | undefined
   #version: number | undefined
-  /** When the first of the users and API keys expires that were looked at since the last round began. */
+  /** Earliest expiry of the users and API keys looked at since the last round began. */
   #due = Number.POSITIVE_INFINITY
 
   constructor(options: ReviewOptions) {
@@ -40,9 +41,9 @@ export class Review {
   }
 
   /**
-   * Resolves when all that runs now was asked, after what has been written until now, and what ended stands in the
-   * audit log. Many who ask at once are served by one round. Rejects when somebody could not be judged, or something
-   * not be written: all others were told.
+   * Resolves when all that runs now has been judged by the store as written until now, and all that ended is
+   * in the audit log. Simultaneous calls share one round. Rejects if a session could not be judged or an
+   * event not be written; all others have been handled.
    */
   run(): Promise<void> {
     if (!this.#current) {
@@ -51,7 +52,7 @@ export class Review {
       })
       return this.#current.then((withdrawals) => withdrawals.tell())
     }
-    // the round under way may have passed what was changed since it began
+    // The round in progress may have passed over objects that changed since it began.
     this.#next ??= this.#current
       .catch(() => undefined)
       .then(() => {
@@ -61,7 +62,7 @@ export class Review {
     return this.#next
   }
 
-  /** For one look whether something still holds. */
+  /** Returns a cache for one check of what still holds. */
   grounds(): Grounds {
     const onExpiry = (time: number) => {
       this.#due = Math.min(this.#due, time)
@@ -69,7 +70,10 @@ export class Review {
     return new Grounds({ ...this.#options, onExpiry })
   }
 
-  /** Reviews when another process has written to the store, when somebody has expired, or a key was revoked. Cheap. */
+  /**
+   * Runs a review if another process has written to the store, a user or API key has expired, or a key was
+   * revoked. Cheap.
+   */
   async look(): Promise<void> {
     const { store, bases, now } = this.#options
     const version = await store.dataVersion()
@@ -86,7 +90,7 @@ export class Review {
     if (isChanged || isDue()) await this.run()
   }
 
-  /** Why this session has to end; undefined: it may go on. */
+  /** Returns why this session has to end, or undefined if it may continue. */
   async flawOf(session: RunningSession, grounds = this.grounds()): Promise<string | undefined> {
     return (
       (await grounds.flawOf(session.basis, session.source.address)) ??
@@ -100,7 +104,7 @@ export class Review {
     const grounds = this.grounds()
     const targets = new TargetLook(this.#options.store)
     const withdrawals = new Withdrawals()
-    // what people are comes first: it is asked of each once, and their targets take a query each
+    // Users first: one query for each user serves all their sessions, while each target takes its own.
     for (const flawOf of [
       ({ basis, source }: RunningSession) => grounds.flawOf(basis, source.address),
       (session: RunningSession) => targets.flawOf(session),
@@ -115,7 +119,10 @@ export class Review {
   }
 }
 
-/** Looks whether sessions may still have their targets. Asks for each user and target once: one is for one look. */
+/**
+ * Checks whether sessions may keep their targets. Caches each pair of user and target: use one object per
+ * check.
+ */
 class TargetLook {
   readonly #store: Pick<Store, 'access'>
   readonly #granted = new Map<string, Promise<Target[]>>()

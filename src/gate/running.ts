@@ -1,4 +1,4 @@
-/** The sessions that run now, and what of them stands in each of their events. */
+/** The running sessions, and the fields that each of their events carries. */
 
 import type { Target } from '../access/targets.ts'
 import type { EventFields } from '../audit/events/fields.ts'
@@ -16,28 +16,28 @@ export interface RunningSession {
   /** Milliseconds since the epoch. */
   begin: number
   isRecorded: boolean
-  /** What those who watch it get to see is read from its recording. */
+  /** The recording on the disk, from which watchers' keyframes are drawn. */
   recording?: { path: string; key: Secret }
-  /** Its user is told when somebody watches. */
+  /** Whether the user is notified when the session is watched. */
   tellsWatched: boolean
-  /** Authorities for the target's host key, as the connection policy has them. */
+  /** Authorities for the target's host key, from the connection policy. */
   hostCaKeys: readonly string[]
-  /** What its user's sign-in rests on. */
+  /** Basis of the user's sign-in. */
   basis: Basis
-  /** Why it has to end, once somebody has said so. */
+  /** Why the session has to end, once a stop has been requested. */
   stopped?: string
 }
 
 export class RunningSessions {
   readonly #sessions = new Map<Id, RunningSession>()
-  /** Of sessions that are being opened with an account that one user at a time may have. */
+  /** Accounts that only one user at a time may have, claimed by sessions that are being opened. */
   readonly #claims = new Set<{ accountId: Id; userId: Id }>()
 
   add(session: RunningSession): void {
     this.#sessions.set(session.id, session)
   }
 
-  /** Throws when a proxy names a session that does not run. */
+  /** @throws Error if a proxy names a session that does not run */
   get(id: Id): RunningSession {
     const session = this.#sessions.get(id)
     if (!session) throw new Error('there is no such session')
@@ -52,7 +52,7 @@ export class RunningSessions {
     this.#sessions.delete(id)
   }
 
-  /** How many of them are this user's. */
+  /** Counts this user's sessions. */
   ofUser(userId: Id): number {
     let count = 0
     for (const session of this.#sessions.values()) if (session.userId === userId) count++
@@ -63,7 +63,7 @@ export class RunningSessions {
     return this.#sessions.size
   }
 
-  /** Whether somebody else than this user has a session with the account, or is about to. */
+  /** Whether another user has a session with the account, or is opening one. */
   holdFor(accountId: Id, otherThan: Id): boolean {
     for (const claim of this.#claims) {
       if (claim.accountId === accountId && claim.userId !== otherThan) return true
@@ -74,7 +74,9 @@ export class RunningSessions {
     return false
   }
 
-  /** Keeps others away from the account until what it answers is called; undefined: somebody else has it. */
+  /**
+   * Claims the account and returns a function that releases it. Returns undefined if another user holds it.
+   */
   claim(accountId: Id, userId: Id): (() => void) | undefined {
     if (this.holdFor(accountId, userId)) return undefined
     const claim = { accountId, userId }
@@ -87,7 +89,7 @@ export class RunningSessions {
   }
 }
 
-/** The session at its beginning, for the store. */
+/** Returns the store's row of a session that begins. */
 export function recordOf(session: RunningSession, authorization: string): SessionRecord {
   const { id, begin, user, source, target, isRecorded, basis } = session
   const apiKey = apiKeyOf(basis)
@@ -112,7 +114,10 @@ export function recordOf(session: RunningSession, authorization: string): Sessio
   }
 }
 
-/** The fields that tell which target. There is no domain without a stored account, and no account before it is named. */
+/**
+ * Returns the fields of the target. The domain is absent without a stored account, the account until it is
+ * named.
+ */
 export function targetFields(target: Target): EventFields {
   return {
     protocol: target.protocol,
@@ -124,7 +129,7 @@ export function targetFields(target: Target): EventFields {
   }
 }
 
-/** The fields that tell which session an event belongs to. A proxy cannot overwrite them. */
+/** Returns the fields that identify the session of an event. A proxy cannot overwrite them. */
 export function sessionFields({ id, user, source, target, basis }: RunningSession): EventFields {
   const apiKey = apiKeyOf(basis)
   return {
@@ -137,7 +142,7 @@ export function sessionFields({ id, user, source, target, basis }: RunningSessio
   }
 }
 
-/** Whose the session is, and where from, says nothing of who ended it. */
+/** Omits user and client address: the actor that ended the session may be someone else. */
 export function killFields(session: RunningSession): EventFields {
   const { client_ip: _ip, client_port: _port, user: _user, api_key: _key, ...fields } = sessionFields(session)
   return fields

@@ -1,4 +1,4 @@
-/** Who has signed in, by which token: a proxy asks once, and holds the token afterwards. */
+/** Sign-ins and their tokens: a proxy authenticates once, and holds the token afterwards. */
 import { randomBytes } from 'node:crypto'
 import type { Audit, FieldsOf } from '../audit/events/catalogue.ts'
 import type {
@@ -25,7 +25,7 @@ import type { SignedIn } from './signed-in.ts'
 import type { Ticket, Tickets } from './tickets.ts'
 import type { Withdrawals } from './withdrawals.ts'
 
-/** Challenges that wait for their answers; fronts bound those of their clients long before. */
+/** Limit of challenges that wait for their answers; fronts limit those of their clients far below. */
 export const MAX_CHALLENGES = 10_000
 
 export interface SignInOptions {
@@ -35,13 +35,13 @@ export interface SignInOptions {
   invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
   grounds: () => Grounds
-  /** Somebody is signed in no longer: their connection has to end, and they read why. */
+  /** Called when a sign-in is no longer valid: the proxy ends the connection and shows the reason. */
   onWithdrawn: (token: string, reason: string) => void
   /** Milliseconds since the epoch. */
   now: () => number
 }
 
-/** The fields that tell who asks. */
+/** Returns the fields that identify the user. */
 export function whoFields({ user, source, basis }: SignedIn): FieldsOf<'session.denied'> {
   const apiKey = apiKeyOf(basis)
   return {
@@ -52,11 +52,11 @@ export function whoFields({ user, source, basis }: SignedIn): FieldsOf<'session.
   }
 }
 
-/** Somebody who has proved who they are, and is asked for their login at the target. */
+/** An authenticated user who is prompted for credentials at the target. */
 interface Asked {
   signedIn: SignedIn
   displayName: string
-  /** The login string as it came: answers under another one are nobody's. */
+  /** Login string as received: answers under another one are rejected. */
   login: string
   question: LogonQuestion
 }
@@ -81,7 +81,8 @@ export class SignIns {
     }
     if (proof.method === 'ntlm') return await this.#byNtlm(request, proof.proof)
     const parsed = parseLogin(login)
-    // while they are locked out it is a password like any other: the time must not tell that it is a good ticket
+    // While the user is locked out, a ticket is handled like any password: the time must not reveal that it
+    // is valid.
     const isLocked =
       !('malformed' in parsed) && identities.isLocked({ user: parsed.user, source: source.address })
     if (!('malformed' in parsed) && 'password' in proof && !isLocked) {
@@ -110,7 +111,7 @@ export class SignIns {
     })
     if (outcome.result === 'key_acceptable') return { result: 'key_acceptable' }
     if (outcome.result === 'rejected') {
-      // An offer of a key that is not the user's is no attempt: agents offer all they hold.
+      // Offering a key of another user is no attempt: agents offer all the keys they hold.
       if (proof.method !== 'publickey' || proof.signed) {
         await this.#failed({ ...fields, user: parsed.user }, outcome)
       }
@@ -141,7 +142,7 @@ export class SignIns {
     return await this.#welcome(signedIn, user.displayName)
   }
 
-  /** The name is the one that the proof is about, whatever else the client has called itself. */
+  /** Uses the name inside the proof, whatever other name the client has sent. */
   async #byNtlm(request: AuthenticateRequest, proof: NtlmProof): Promise<AuthenticateAnswer> {
     const { protocol, source } = request
     const { tickets, now } = this.#options
@@ -163,7 +164,7 @@ export class SignIns {
     return { result: 'malformed', message }
   }
 
-  /** `user`: the name that came with the ticket, or an empty one. `find` answers with the ticket's id. */
+  /** `user`: the name sent with the ticket, or empty. `find` returns the ticket's id. */
   async #byTicket(
     { protocol, source }: AuthenticateRequest,
     user: string,
@@ -203,7 +204,7 @@ export class SignIns {
     return await this.#welcome({ ...who, kept: {}, isBound: true }, displayName)
   }
 
-  /** Somebody who is no user, and who was invited to a running session. */
+  /** Signs in a guest: not a user, but invited to a running session. */
   async #asGuest(
     { protocol, source }: AuthenticateRequest,
     find: () => string | undefined,
@@ -235,7 +236,7 @@ export class SignIns {
     if (locks) await audit.record('auth.locked', { ...fields, reason, duration: LOCKOUT_LIMITS.lockMs })
   }
 
-  /** Unless what they have signed in upon was taken away meanwhile: no review has seen them yet. */
+  /** Completes the sign-in unless its basis was removed meanwhile: no review has seen it yet. */
   async #welcome(signedIn: SignedIn, displayName: string): Promise<AuthenticateAnswer> {
     const { user, login, source, basis } = signedIn
     const token = newToken()
@@ -251,8 +252,7 @@ export class SignIns {
   }
 
   /**
-   * Signs out those whose sign-in rests on what was taken away, and those who have chosen from a list of targets of
-   * which none is left.
+   * Ends the sign-ins that rest on a removed basis, and those that were shown targets of which none is left.
    */
   async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
     await withdrawals.each(this.#byToken, async ([token, signedIn]) => {
@@ -261,7 +261,7 @@ export class SignIns {
       const isNew = signedIn.withdrawn === undefined
       signedIn.withdrawn = reason
       if (isNew) wipe(signedIn.kept)
-      // who was told already is told again: the connection may not have been known yet
+      // Sends the notice again to those signed out before: their proxy may not have known the token yet.
       this.#options.onWithdrawn(token, reason)
       return isNew ? () => this.#tellWithdrawn(signedIn, reason) : undefined
     })
@@ -272,7 +272,7 @@ export class SignIns {
     })
   }
 
-  /** What all of them rest on. */
+  /** Yields the bases of all sign-ins. */
   *bases(): Iterable<Basis> {
     for (const { basis, withdrawn } of this.#byToken.values()) if (withdrawn === undefined) yield basis
   }
@@ -298,7 +298,7 @@ export class SignIns {
     return { result: 'challenge', challenge: challengeOf(id, asked.question) }
   }
 
-  /** Each challenge is answered once, on the connection that it was put to. */
+  /** Handles the answers to a challenge: once, and only on the connection that got it. */
   async #answered(
     { challenge, answers }: AnswersProof,
     login: string,
@@ -321,7 +321,7 @@ export class SignIns {
     return await this.#welcome(signedIn, displayName)
   }
 
-  /** Throws when a proxy shows a token that is not, or no longer, valid, or that is another front's. */
+  /** @throws Error for a token that is invalid, expired or another front's */
   get(token: string, protocol: Protocol): SignedIn {
     const signedIn = this.#byToken.get(token)
     if (signedIn && signedIn.protocol !== protocol) {
@@ -331,7 +331,7 @@ export class SignIns {
     return signedIn
   }
 
-  /** Forgets an identity, or a challenge that nobody answers any more. */
+  /** Removes an identity, or a challenge that will not be answered. */
   forget(token: string): void {
     const signedIn = this.#byToken.get(token)
     if (signedIn) wipe(signedIn.kept)
@@ -340,7 +340,7 @@ export class SignIns {
   }
 }
 
-/** Which key it was; of a certificate also whose word it is: key id, serial, and the authority's fingerprint. */
+/** Returns the key's fields; for a certificate also its key id, serial, and the authority's fingerprint. */
 function keyFields({ key, certificate }: OfferedKey): FieldsOf<'auth.success'> {
   const digest = fingerprintOf(key.blob)
   if (!certificate) return { digest }

@@ -1,4 +1,4 @@
-/** A person who has signed in, as the gate keeps them. */
+/** A signed-in user, as the gate keeps it. */
 import type { Source } from '../contract/gate.ts'
 import type { Basis } from '../identity/basis.ts'
 import type { Login } from '../model/login.ts'
@@ -6,28 +6,30 @@ import type { Id } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
 import type { Secret } from '../model/secret.ts'
 
-/** Somebody who has signed in on a connection that is still there. */
+/** A sign-in whose connection is still open. */
 export interface SignedIn {
   userId: Id
   user: string
   login: Login
-  /** Of the front. */
+  /** Protocol of the front. */
   protocol: Protocol
   source: Source
   basis: Basis
   kept: KeptSecrets
-  /** They came with a ticket: the target of `login` is the only one that they may open. */
+  /** Set for a sign-in by ticket: the target of `login` is the only one that may be opened. */
   isBound?: true
-  /** They were shown targets that they may choose from. */
+  /** The user was shown targets to choose from. */
   hasTargets?: true
-  /** Why they are signed in no longer. */
+  /** Why the sign-in is no longer valid. */
   withdrawn?: string
 }
 
-/** What a signed-in person's secrets are, until they leave. */
+/** Secrets of a signed-in user, kept until `leave`. */
 export interface KeptSecrets {
-  /** What they signed in with, when a target may be there that they are mapped to. */
+  /** Password of the sign-in, kept if the user has account mappings. */
   password?: Secret
-  /** What they answered at the sign-in for the target of their login string: taken by the first session. */
+  /**
+   * Credentials typed during the sign-in for the target of the login string; the first session uses them up.
+   */
   answered?: { login?: string; password: Secret }
 }

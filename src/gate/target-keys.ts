@@ -1,17 +1,17 @@
-/** The keys that targets show by other protocols than SSH, in the form in which they are pinned. */
+/** Keys that targets show in protocols other than SSH, in the form in which they are pinned. */
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { MAX_RSA_BITS } from '../identity/public-key.ts'
 
 export type BareKind = 'x509' | 'rsa'
 
-/** Certificates with many names are some KiB. */
+/** Certificates with many names have some KiB. */
 const MAX_LENGTH = 64 * 1024
 const MIN_RSA_BITS = 1024
 
 /**
- * The SubjectPublicKeyInfo (RFC 5280 4.1), in DER, of a certificate or of a bare RSA key: a certificate that is renewed
- * for the same key is the same target's. Who issued it, for whom and until when is not asked: it is pinned. undefined:
- * it is none, or its RSA key is one of a length that could be anybody's.
+ * Returns the SubjectPublicKeyInfo (RFC 5280 4.1), in DER, of a certificate or of a bare RSA key, so that a
+ * certificate renewed for the same key still matches. Issuer, subject and dates do not matter, because the
+ * key is pinned. Returns undefined if it is malformed or its RSA key is too short or too long.
  */
 export function publicKeyIn(der: Uint8Array, kind: BareKind): Buffer | undefined {
   if (der.length > MAX_LENGTH) return undefined

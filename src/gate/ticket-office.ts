@@ -1,4 +1,4 @@
-/** Who gets a one-time ticket, and whose tickets are taken back: by the same rules as a session that is opened. */
+/** Issues one-time tickets and withdraws them, by the same rules as for opening a session. */
 import { resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import { apiKeyOf, type Basis, type Grounds } from '../identity/basis.ts'
@@ -13,28 +13,28 @@ export const TICKET_LIFETIME_MS = 300_000
 
 export interface TicketRequest {
   user: Pick<User, 'id' | 'userName'>
-  /** What they have asked for it upon. */
+  /** Basis of the request for the ticket. */
   basis: Basis
-  /** A canonical name, or what stands behind the user in a login string. */
+  /** A canonical name, or the part of a login string after the user. */
   target: string
   protocol: TicketProtocol
-  /** The address that the viewer will come from. */
+  /** Address that the viewer will connect from. */
   address: string
 }
 
 export type TicketAnswer =
   | {
       result: 'issued'
-      /** Of the ticket, for `withdraw`. */
+      /** Id of the ticket, for `withdraw`. */
       id: string
       target: Target
-      /** The login string to show with the password, where a viewer takes both. */
+      /** Login string to show with the password, for viewers that accept both. */
       login: string
       password: Secret
       /** Milliseconds since the epoch. */
       expires: number
     }
-  /** There is none, or the user may not open it. */
+  /** There is no such target, or the user may not open it. */
   | { result: 'unknown' }
   | { result: 'ambiguous'; candidates: string[] }
   | { result: 'too_many' }
@@ -50,7 +50,7 @@ export interface TicketOfficeOptions {
 
 export class TicketOffice {
   readonly #options: TicketOfficeOptions
-  /** Milliseconds, of tickets from now on. */
+  /** Milliseconds; applies to new tickets. */
   lifetime = TICKET_LIFETIME_MS
 
   constructor(options: TicketOfficeOptions) {
@@ -80,7 +80,10 @@ export class TicketOffice {
     return { result: 'issued', ...issued, target, login, expires }
   }
 
-  /** What is meant and may be opened, or what may be meant; undefined: neither. */
+  /**
+   * Returns the one target that is meant and allowed, the candidates if it is ambiguous, or undefined if
+   * there is none.
+   */
   async #resolved(userId: Id, wanted: WantedTarget | undefined, protocol: TicketProtocol) {
     if (!wanted) return undefined
     const rows = await this.#options.store.access.sessionTargets(userId, { device: wanted.device })
@@ -89,12 +92,12 @@ export class TicketOffice {
     return resolution.result === 'unknown' ? undefined : resolution
   }
 
-  /** Nobody was told it, or it is not to be good any more. */
+  /** Withdraws a ticket that could not be delivered or is no longer to be valid. */
   withdraw(id: string): void {
     this.#options.tickets.take(id)
   }
 
-  /** Takes back the tickets of those who may not use them any more. */
+  /** Withdraws the tickets whose users may no longer use them. */
   async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
     const { tickets } = this.#options
     await withdrawals.each(tickets.waiting, async (ticket) => {

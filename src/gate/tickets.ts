@@ -1,7 +1,7 @@
 /**
- * One-time tickets, for viewers that cannot carry a name and a password: kept in memory only, each bound to the address
- * that its viewer comes from, used up by the sign-in that shows it. Whether its user may still do what it leads to is
- * asked when it is shown.
+ * One-time tickets, for viewers that cannot carry a name and a password. Kept in memory only, each bound to
+ * the address of its viewer, used up by the sign-in. The user's right to the target is checked when the
+ * ticket is used.
  */
 import { ulid } from 'ulid'
 import type { Basis } from '../identity/basis.ts'
@@ -15,28 +15,28 @@ import { Secret } from '../model/secret.ts'
 import { VNC_PASSWORD_BYTES, vncAuthResponse } from '../model/vnc-auth.ts'
 import { newTicketPassword, sameBytes } from './one-time.ts'
 
-/** Live tickets of one user, and of all: each is one more that a guess may hit. */
+/** Limits of valid tickets per user and in all: each more is one that a guess may hit. */
 export const MAX_TICKETS_PER_USER = 10
 export const MAX_TICKETS = 10_000
 
-/** Protocols with tickets. */
+/** Protocols that accept tickets. */
 export type TicketProtocol = 'VNC' | 'RDP'
 
-/** Characters: eight are all that VNC authentication looks at; what NTLM shows of a password can be tried out elsewhere. */
+/** Characters: VNC authentication looks at eight only; an NTLM proof can be attacked offline. */
 const PASSWORD_LENGTHS: Readonly<Record<TicketProtocol, number>> = { VNC: VNC_PASSWORD_BYTES, RDP: 24 }
 
 export interface Ticket {
-  /** Whose it is. */
+  /** Owner of the ticket. */
   userId: Id
-  /** What it was handed out upon. */
+  /** Basis of the request for the ticket. */
   basis: Basis
   user: string
   protocol: TicketProtocol
-  /** Where the viewer has to come from. */
+  /** Address that the viewer has to connect from. */
   address: string
   /** Milliseconds since the epoch. */
   expires: number
-  /** Where it leads, and nowhere else. */
+  /** The only target that the ticket opens. */
   target: Required<WantedTarget>
 }
 
@@ -45,7 +45,7 @@ interface Kept extends Ticket {
   password: Secret
 }
 
-/** How a viewer has come. */
+/** Protocol and source of a viewer's connection. */
 interface Arrival {
   protocol: Protocol
   address: string
@@ -54,7 +54,9 @@ interface Arrival {
 export class Tickets {
   readonly #kept = new Map<string, Kept>()
 
-  /** The password is the caller's to wipe; undefined: too many wait. */
+  /**
+   * Issues a ticket; the caller wipes the password. Returns undefined if there are too many valid tickets.
+   */
   issue(ticket: Ticket, now: number): { id: string; password: Secret } | undefined {
     this.#forgetOld(now)
     const own = [...this.#kept.values()].filter(({ userId }) => userId === ticket.userId)
@@ -66,7 +68,9 @@ export class Tickets {
     return { id, password: Secret.of(password.revealText()) }
   }
 
-  /** The ticket by whose password a VNC challenge was answered (RFC 6143 7.2.2); its id is what `take` wants. */
+  /**
+   * Finds the ticket whose password solves the VNC challenge (RFC 6143 7.2.2). Returns its id, for `take`.
+   */
   byResponse(
     arrival: Arrival,
     { challenge, response }: { challenge: Uint8Array; response: Uint8Array },
@@ -77,7 +81,7 @@ export class Tickets {
     )
   }
 
-  /** The ticket with that password of the user of the login string, and for its target where it names one. */
+  /** Finds the ticket by its password and the login string's user and target, if the string names one. */
   byPassword(arrival: Arrival, login: Login, password: string, now: number): string | undefined {
     const given = Buffer.from(password)
     return this.#find(
@@ -87,7 +91,10 @@ export class Tickets {
     )
   }
 
-  /** The ticket by whose password an NTLM challenge was answered, as by `byPassword`, and the session's base key. */
+  /**
+   * Finds the ticket whose password proves the NTLM response, matched as by `byPassword`. Returns the session
+   * base key too.
+   */
   byNtlm(
     arrival: Arrival,
     login: Login,
@@ -106,14 +113,14 @@ export class Tickets {
     return id !== undefined && key ? { id, key } : undefined
   }
 
-  /** Uses it up. */
+  /** Removes the ticket and returns it. */
   take(id: string): Ticket | undefined {
     const kept = this.#kept.get(id)
     if (kept) this.#drop(kept)
     return kept
   }
 
-  /** Those that wait now. */
+  /** The valid tickets. */
   get waiting(): readonly (Ticket & { id: string })[] {
     return [...this.#kept.values()]
   }
@@ -121,7 +128,7 @@ export class Tickets {
   #find({ protocol, address }: Arrival, now: number, matches: (kept: Kept) => boolean): string | undefined {
     this.#forgetOld(now)
     const from = sameAddress(address)
-    // every one is looked at: the time must not tell which it was
+    // Compares with each one, so that the time does not reveal which one matched.
     const found = [...this.#kept.values()].filter(
       (kept) => kept.protocol === protocol && kept.address === from && matches(kept),
     )
@@ -142,7 +149,7 @@ function isMeant({ user, target }: Ticket, login: Login): boolean {
   return nameKey(user) === nameKey(login.user) && leadsTo(target, login.target)
 }
 
-/** Whether all that the login string names is what the ticket is for. */
+/** Whether the ticket is for all that the login string names. */
 function leadsTo(target: Required<WantedTarget>, wanted: WantedTarget = target): boolean {
   const parts = ['account', 'domain', 'device', 'service'] as const
   return parts.every((part) => wanted[part] === undefined || nameKey(wanted[part]) === nameKey(target[part]))

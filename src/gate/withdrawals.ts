@@ -1,23 +1,27 @@
 /**
- * What one review takes away: everybody is told before anything is written about it, and nobody stays in because
- * somebody else could not be judged or an event not be written. What failed is thrown at the end.
+ * The withdrawals of one review. All notices are sent before any event is written, and an object that cannot
+ * be judged or an event that cannot be written does not keep any other alive. The first failure is thrown at
+ * the end.
  */
 import { setImmediate as aside } from 'node:timers/promises'
 
-/** Milliseconds that a review goes on before others have their turn. */
+/** Milliseconds that a review runs before it yields to other work. */
 const SLICE_MS = 2
-/** Events handed to the audit log at a time: it has others to store, and only so many may wait. */
+/** Events handed to the audit log at a time: it has others to store, and its queue is limited. */
 const TOGETHER = 500
 
-/** Writes the event of what was done already. */
+/** Writes the event of an action that was done already. */
 export type Telling = () => Promise<void>
 
 export class Withdrawals {
   readonly #tellings: Telling[] = []
-  /** The first one. */
+  /** First failure. */
   #failure: { error: unknown } | undefined
 
-  /** Judges one after the other; `judge` answers with what is to be written, undefined: nothing was taken away. */
+  /**
+   * Judges one after the other; `judge` returns the function that writes the event, or undefined if the
+   * object may stay.
+   */
   async each<T>(all: Iterable<T>, judge: (one: T) => Promise<Telling | undefined>): Promise<void> {
     let since = performance.now()
     for (const one of [...all]) {
@@ -34,7 +38,7 @@ export class Withdrawals {
     }
   }
 
-  /** Writes the events. @throws the first thing that failed, when all the others are done */
+  /** Writes the events. @throws the first failure, after all the others are done */
   async tell(): Promise<void> {
     for (let at = 0; at < this.#tellings.length; at += TOGETHER) {
       const some = this.#tellings.slice(at, at + TOGETHER)

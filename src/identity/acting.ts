@@ -1,11 +1,11 @@
-/** Whom an API key may act for, by X-Auth-User. */
+/** Users that an API key may act for, by X-Auth-User. */
 import type { ApiKey, User } from '../model/objects.ts'
 import type { ProfileRights } from '../model/profile-rights.ts'
 import { covers } from '../model/profiles.ts'
 
 /**
- * Whether the key may act for this user, whose profile has `rights`: it names them or one of their groups, or names
- * nobody, and nobody goes beyond who has said so.
+ * Whether the key may act for this user, whose profile has `rights`. The key names the user or one of the
+ * user's groups, or has no such list; the user's rights must not exceed the key's `reach`.
  */
 export function mayActFor(
   { actsFor, reach }: Pick<ApiKey, 'actsFor' | 'reach'>,

@@ -1,6 +1,7 @@
 /**
- * Who may certify users' keys, and what has been revoked: from files that an administrator keeps. The authorities are
- * read once; the revocation list whenever it has changed, because a revocation must not wait for anybody.
+ * Authorities for users' certificates, and revoked keys, from files that an administrator maintains.
+ * Authorities are read once; the revocation list is read again whenever its file changes, because a
+ * revocation must take effect at once.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { flawOfCertificate, isValidAt, type OfferedKey } from './certificate.ts'
@@ -19,14 +20,14 @@ const MAX_AUTHORITIES = 256
 const MAX_FILE = 1024 * 1024
 
 export interface AuthorityFiles {
-  /** Public keys of authorities, one a line. */
+  /** Public keys of authorities, one per line. */
   userCa: readonly string[]
   revokedKeys?: string
 }
 
 export type AuthorityFlaw = CertificateFlaw | 'revoked' | 'revocation_list'
 
-/** What can become of a key after somebody has signed in with it. */
+/** Reasons for which a key may become invalid after a sign-in. */
 export type LaterFlaw = 'revoked' | 'certificate_authority' | 'certificate_validity'
 
 export class Authorities {
@@ -38,7 +39,10 @@ export class Authorities {
     this.#revokedKeys = revokedKeys
   }
 
-  /** Why this key does not let this user in, as far as authorities have a say; undefined: they have none against it. */
+  /**
+   * Returns why this key is refused for this user, or undefined if neither the authorities nor the list
+   * object.
+   */
   flawOf(offered: OfferedKey, use: { user: string; source: string; now: number }): AuthorityFlaw | undefined {
     try {
       if (this.#revokedKeys?.current().revokes(offered)) return 'revoked'
@@ -51,8 +55,9 @@ export class Authorities {
   }
 
   /**
-   * Why who has signed in with this key may not go on; undefined: they may. A revocation list that cannot be read lets
-   * nobody in, but ends nothing: the file may be in the middle of being written. `now`: milliseconds since the epoch.
+   * Returns why a sign-in with this key may not continue, or undefined if it may. An unreadable revocation
+   * list refuses new sign-ins but ends none: the file may be in the middle of a write. `now`: milliseconds
+   * since the epoch.
    */
   flawSince(offered: OfferedKey, now: number): LaterFlaw | undefined {
     try {
@@ -67,13 +72,13 @@ export class Authorities {
     return isValidAt(certificate, now) ? undefined : 'certificate_validity'
   }
 
-  /** What the certificate asks of the signature itself. */
+  /** Checks what the certificate requires of the signature itself. */
   flawOfSignature(certificate: Certificate, signature: Signature): CertificateFlaw | undefined {
     return mustVerifyUser(certificate) && !signature.userVerified ? 'certificate_option' : undefined
   }
 }
 
-/** Reads the files. Throws, with the file's name, when one cannot be read or holds something else. */
+/** Reads the files. @throws Error with the file's name if one is unreadable or malformed */
 export function openAuthorities({ userCa, revokedKeys }: AuthorityFiles): Authorities {
   const list = revokedKeys === undefined ? undefined : new RevocationFile(revokedKeys)
   list?.current()
@@ -106,19 +111,19 @@ function readBounded(file: string, limit: number): Buffer {
   return readFileSync(file)
 }
 
-/** A revocation list in a file, read anew when the file is another than before. */
+/** A revocation list in a file, read again if the file has changed. */
 export class RevocationFile {
   readonly #file: string
   #stamp = ''
   #list: RevocationList | undefined
-  /** Why there is none in the file of this stamp: anybody who offers a key would have it read again. */
+  /** Error for the file of this stamp, kept so that not every offered key causes another read. */
   #fault: RevocationListError | undefined
 
   constructor(file: string) {
     this.#file = file
   }
 
-  /** @throws RevocationListError when the file cannot be read, or is no list */
+  /** @throws RevocationListError if the file is unreadable or no list */
   current(): RevocationList {
     try {
       const { mtimeNs, size, ino } = statSync(this.#file, { bigint: true })

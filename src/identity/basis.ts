@@ -1,7 +1,6 @@
 /**
- * What somebody's being signed in rests on: who they are, by what they have proved it, and by which right they were
- * given more than that. Whatever is made of a sign-in (a session, a ticket, an invitation) keeps it, and ends when a
- * part of it is taken away.
+ * The basis of a sign-in: the user, the proof, and the API right it used, if any. Each session, ticket or
+ * invitation that results from a sign-in keeps it, and ends when any part of it is removed.
  */
 import { isFrom } from '../model/networks.ts'
 import type { ApiKey, Id, User, UserAuth } from '../model/objects.ts'
@@ -16,32 +15,32 @@ import { isKeyOf } from './public-key.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
 
 export interface Basis {
-  /** undefined: an API key that acts for nobody. */
+  /** Undefined for an API key that acts for no user. */
   userId: Id | undefined
-  /** Where it was proved from. */
+  /** Address from which the proof came. */
   address: string
   proof: BasisProof
-  /** The right over the API by which it was given. */
+  /** API right that was needed. */
   needs?: { feature: Feature; level: Level }
 }
 
 export type BasisProof =
-  /** `revision`: of the password, which the store counts. */
+  /** `revision`: number of the password's revision, counted by the store. */
   | { method: 'password'; revision: number }
   | { method: 'key'; key: OfferedKey }
   | { method: 'api_key'; id: Id; name: string }
 
-/** The password that a user has signed in with. */
+/** Returns the proof for a sign-in with the user's current password. */
 export function passwordProof({ secretRevision }: Pick<User, 'secretRevision'>): BasisProof {
   return { method: 'password', revision: secretRevision ?? 0 }
 }
 
-/** The key, or the certificate, of the sign-in; undefined: it was something else. */
+/** Returns the key or certificate of the sign-in, or undefined if it used another method. */
 export function keyOf({ proof }: Basis): OfferedKey | undefined {
   return proof.method === 'key' ? proof.key : undefined
 }
 
-/** Name of the API key that it came from; undefined: none. */
+/** Returns the name of the API key that signed in, or undefined if none did. */
 export function apiKeyOf({ proof }: Basis): string | undefined {
   return proof.method === 'api_key' ? proof.name : undefined
 }
@@ -68,11 +67,11 @@ export interface GroundsOptions {
   identities: Pick<Identities, 'authorities'>
   /** Milliseconds since the epoch. */
   now: () => number
-  /** Hears of users and API keys that will expire, and when (milliseconds). */
+  /** Called with the expiry, in milliseconds, of each user and API key that will expire. */
   onExpiry?: (time: number) => void
 }
 
-/** Looks whether bases still hold. Reads each user, key and profile once: one is for one look. */
+/** Checks whether bases still hold. Reads each user, key and profile once: use one object per check. */
 export class Grounds {
   readonly #options: GroundsOptions
   readonly #users = new Map<Id, Promise<User | undefined>>()
@@ -83,7 +82,10 @@ export class Grounds {
     this.#options = options
   }
 
-  /** Returns why it no longer holds for somebody who is at `address`, for that person to read; undefined: it does. */
+  /**
+   * Returns why the basis no longer holds for a client at `address`, as text for the user, or undefined if it
+   * does.
+   */
   async flawOf({ userId, address: from, proof, needs }: Basis, address: string): Promise<string | undefined> {
     if (proof.method === 'key') {
       const flaw = flawOfKey(proof.key, this.#options)
@@ -96,10 +98,10 @@ export class Grounds {
     if (flaw) return STANDING[flaw]
     if (proof.method === 'api_key') return await this.#flawOfApiKey(proof.id, from, user, needs)
     if (!user) return 'nobody has signed in'
-    // a certificate came from there, as its user does
+    // The address of the proof must still be allowed, not just the client's.
     if (!isFrom(from, user.ipSource)) return STANDING.wrong_source
     if (!user.userAuths.includes(METHODS[proof.method])) {
-      return 'the way in which the user has signed in was taken from them'
+      return 'the user may no longer use the method of the sign-in'
     }
     if (proof.method === 'password' && proof.revision !== (user.secretRevision ?? 0)) {
       return 'the password of the sign-in has been replaced'
@@ -109,7 +111,7 @@ export class Grounds {
       !proof.key.certificate &&
       !isKeyOf(user.sshPublicKeys, proof.key.key.blob)
     ) {
-      return 'the key of the sign-in was taken from the user'
+      return 'the key of the sign-in was removed from the user'
     }
     return flawOfRight(await this.#rightsOf(user.profile), needs)
   }
@@ -155,7 +157,7 @@ export class Grounds {
   }
 }
 
-/** Returns why a key or certificate may not be used any more, whoever's it is. Asks no database. */
+/** Returns why a key or certificate may no longer be used by any user. Reads no database. */
 export function flawOfKey(
   key: OfferedKey,
   { identities, now }: Pick<GroundsOptions, 'identities' | 'now'>,

@@ -1,6 +1,6 @@
 /**
- * The options of a user certificate (PROTOCOL.certkeys): the critical ones, of which every one has to be known and to
- * hold, and the extensions, without which something is withheld.
+ * Options of a user certificate (PROTOCOL.certkeys): critical options, all of which must be known and
+ * satisfied, and extensions, each of which permits something.
  */
 import type { Buffer } from 'node:buffer'
 import { isFrom, networkError } from '../model/networks.ts'
@@ -9,28 +9,31 @@ import type { Certificate, CertificateFlaw } from './certificate-parts.ts'
 import { PublicKeyError } from './public-key.ts'
 import { Reader } from './reader.ts'
 
-/** What a certificate holds its user's sessions to; the authorizations decide within that. */
+/** Limits that a certificate sets for its user's sessions; the authorizations decide within them. */
 export interface CertificateLimits {
-  /** Runs instead of whatever the client asks for: exact bytes. */
+  /** Command, as exact bytes, that replaces any request of the client. */
   forcedCommand?: Uint8Array
-  /** No terminal: `permit-pty` is missing. */
+  /** `permit-pty` is missing. */
   noTerminal: boolean
-  /** Rights that the certificate has no extension for. */
+  /** Rights whose extension is missing. */
   withheld: readonly Right[]
 }
 
-/** What goes without the extension. `permit-user-rc` is the target's business, which does not see the certificate. */
+/**
+ * Rights that each extension permits. `permit-user-rc` is left out: it concerns the target, which does not
+ * see the certificate.
+ */
 const RIGHTS_BY_EXTENSION: readonly (readonly [extension: string, rights: readonly Right[]])[] = [
   ['permit-X11-forwarding', ['SSH_X11']],
   ['permit-agent-forwarding', ['SSH_AUTH_AGENT']],
-  // of sockets too, as OpenSSH's server reads it
+  // Covers sockets too, as in OpenSSH's server.
   [
     'permit-port-forwarding',
     ['SSH_DIRECT_TCPIP', 'SSH_REVERSE_TCPIP', 'SSH_DIRECT_UNIXSOCK', 'SSH_REVERSE_UNIXSOCK'],
   ],
 ]
 
-/** The limits of a certificate without a flaw. */
+/** Returns the limits of a certificate that was found valid. */
 export function limitsOf({ criticalOptions, extensions }: Certificate): CertificateLimits {
   const forced = criticalOptions.get('force-command')
   const forcedCommand = forced && stringIn(forced)
@@ -41,12 +44,12 @@ export function limitsOf({ criticalOptions, extensions }: Certificate): Certific
   }
 }
 
-/** The one that has to hold at every signature: `verify-required`, a PIN or a finger at the token. */
+/** Whether every signature needs user verification, by PIN or finger at the token: `verify-required`. */
 export function mustVerifyUser({ criticalOptions }: Certificate): boolean {
   return criticalOptions.has('verify-required')
 }
 
-/** Why the critical options do not let somebody in from there; undefined: they do. */
+/** Returns why the critical options refuse this source address, or undefined if they do not. */
 export function flawOfOptions({ criticalOptions }: Certificate, source: string): CertificateFlaw | undefined {
   for (const [name, data] of criticalOptions) {
     switch (name) {
@@ -68,14 +71,14 @@ export function flawOfOptions({ criticalOptions }: Certificate, source: string):
   return undefined
 }
 
-/** Networks with commas between. A list with a fault lists nobody. */
+/** Reads networks separated by commas. An invalid list matches no address. */
 function isListed(data: Buffer, source: string): boolean {
   const networks = stringIn(data)?.toString('latin1').split(',')
   if (networks === undefined) return false
   return networks.every((network) => networkError(network) === undefined) && isFrom(source, networks)
 }
 
-/** The one `string` that an option's data is; undefined: it is something else. */
+/** Returns the single `string` in an option's data, or undefined if the data is something else. */
 function stringIn(data: Buffer): Buffer | undefined {
   try {
     const reader = new Reader(data, (message) => new PublicKeyError(`the option ${message}`))

@@ -1,9 +1,9 @@
-/** An OpenSSH certificate, parsed, and the reasons for which one is refused. */
+/** A parsed OpenSSH certificate, and the reasons for refusing one. */
 import type { Buffer } from 'node:buffer'
 import type { PublicKey } from './public-key.ts'
 
 export interface Certificate {
-  /** The key that it is about. */
+  /** The certified key. */
   key: PublicKey
   serial: bigint
   isOfUser: boolean
@@ -13,17 +13,17 @@ export interface Certificate {
   /** Seconds since the epoch. */
   validAfter: bigint
   validBefore: bigint
-  /** Name to data: who does not know one must refuse. */
+  /** Name to data: an unknown one must be refused. */
   criticalOptions: ReadonlyMap<string, Buffer>
-  /** Name to data: who does not know one may ignore it. */
+  /** Name to data: an unknown one may be ignored. */
   extensions: ReadonlyMap<string, Buffer>
   authority: PublicKey
-  /** What the authority signed, and its signature field. */
+  /** The bytes that the authority signed, and its signature field. */
   signed: Buffer
   signature: Buffer
 }
 
-/** Why a certificate does not let somebody in: for the audit log. */
+/** Why a certificate is refused, for the audit log. */
 export type CertificateFlaw =
   | 'certificate_authority'
   | 'certificate_signature'

@@ -1,6 +1,6 @@
 /**
- * OpenSSH's certificates (PROTOCOL.certkeys): a key, whose it is, until when and from where, signed by an authority;
- * and what holds for those of users (host-certificate.ts: of hosts).
+ * OpenSSH's certificates (PROTOCOL.certkeys): a key with its owner and validity, signed by an authority; and the checks
+ * of user certificates (for hosts see host-certificate.ts).
  *
  *     string    TYPE-cert-v01@openssh.com
  *     string    nonce
@@ -32,7 +32,7 @@ const HOST = 2
 
 const malformed = (message: string): PublicKeyError => new PublicKeyError(`the certificate ${message}`)
 
-/** The certificates' types, and those of the keys that they are about. */
+/** Types of certificates, and the types of the keys that they certify. */
 const TYPES: ReadonlyMap<string, string> = new Map(
   KEY_TYPES.map((type) => [
     type.endsWith('@openssh.com')
@@ -44,13 +44,15 @@ const TYPES: ReadonlyMap<string, string> = new Map(
 
 export const isCertificateType = (type: string): boolean => TYPES.has(type)
 
-/** What somebody offers to sign in with: a key, or a certificate about one. */
+/** A key, or a certificate for one, that a client offers. */
 export interface OfferedKey {
   key: PublicKey
   certificate?: Certificate
 }
 
-/** undefined: nothing that anybody could sign in with. */
+/**
+ * Returns the offered key or certificate, or undefined if it is malformed or of a type that is not accepted.
+ */
 export function readOfferedKey(blob: Uint8Array): OfferedKey | undefined {
   try {
     return parseOfferedKey(blob)
@@ -60,7 +62,7 @@ export function readOfferedKey(blob: Uint8Array): OfferedKey | undefined {
   }
 }
 
-/** @throws PublicKeyError when it is neither a key nor a certificate of a type that is accepted */
+/** @throws PublicKeyError if it is neither a key nor a certificate of an accepted type */
 export function parseOfferedKey(blob: Uint8Array): OfferedKey {
   const bytes = Buffer.from(blob)
   const type = new Reader(bytes, malformed).string().toString('latin1')
@@ -69,7 +71,7 @@ export function parseOfferedKey(blob: Uint8Array): OfferedKey {
   return { key: certificate.key, certificate }
 }
 
-/** Reads a certificate; nothing of it is checked yet. @throws PublicKeyError */
+/** Parses a certificate without checking it. @throws PublicKeyError */
 export function parseCertificate(blob: Uint8Array): Certificate {
   if (MAX_CERTIFICATE_BYTES < blob.length) {
     throw malformed(`has ${blob.length} bytes: expected at most ${MAX_CERTIFICATE_BYTES}`)
@@ -91,7 +93,7 @@ export function parseCertificate(blob: Uint8Array): Certificate {
   const criticalOptions = readOptions(reader.string())
   const extensions = readOptions(reader.string())
   reader.string()
-  // the authority's key is a plain one: a certificate does not certify
+  // Must be a plain key: a certificate cannot certify.
   const authority = parsePublicKey(reader.string())
   const signed = bytes.subarray(0, reader.at)
   const signature = reader.string()
@@ -133,7 +135,7 @@ function readOptions(bytes: Buffer): Map<string, Buffer> {
 
 export interface CertificateUse {
   authorities: readonly PublicKey[]
-  /** The user's name as it is stored: a principal is that name, byte for byte. */
+  /** The user's name as stored; a principal must equal it, byte for byte. */
   user: string
   /** The client's address. */
   source: string
@@ -141,7 +143,10 @@ export interface CertificateUse {
   now: number
 }
 
-/** Why the certificate does not let this user in; undefined: it does, once its key has signed. Never throws. */
+/**
+ * Returns why the certificate is refused for this user, or undefined if it is accepted; its key still has to
+ * sign. Never throws.
+ */
 export function flawOfCertificate(
   certificate: Certificate,
   use: CertificateUse,
@@ -150,7 +155,7 @@ export function flawOfCertificate(
   if (!use.authorities.some(({ blob }) => blob.equals(authority.blob))) return 'certificate_authority'
   if (!isSigned(certificate)) return 'certificate_signature'
   if (!certificate.isOfUser) return 'certificate_type'
-  // one without principals would be everybody's
+  // One without principals would be valid for every user.
   if (!principals.includes(use.user)) return 'certificate_principal'
   if (!isValidAt(certificate, use.now)) return 'certificate_validity'
   return flawOfOptions(certificate, use.source)
@@ -162,7 +167,7 @@ export function isValidAt({ validAfter, validBefore }: Certificate, now: number)
   return validAfter <= seconds && seconds < validBefore
 }
 
-/** Whether the authority that it names has signed it, and not with SHA-1. Never throws. */
+/** Whether the named authority has signed it, not with SHA-1. Never throws. */
 export function isSigned({ authority, signed, signature }: Certificate): boolean {
   try {
     return verifySignature(authority, signed, signature) !== undefined

@@ -1,6 +1,6 @@
 /**
- * Who are you: the one way to sign in, for every front and the API. Whoever is refused gets one answer at one
- * price, whatever the reason (invariant 7); the reason is for the audit log.
+ * Authentication: the one way to sign in, for every front and the API. Every refusal has the same answer and
+ * takes the same time, whatever the reason (invariant 7); the reason goes to the audit log.
  */
 import { looksLikeId, nameKey } from '../model/names.ts'
 import { networkOf } from '../model/networks.ts'
@@ -21,9 +21,9 @@ export type Proof =
   | { method: 'password' | 'keyboard-interactive'; password: string }
   | {
       method: 'publickey'
-      /** The key's or certificate's blob as offered. */
+      /** Blob of the key or certificate, as offered. */
       key: Uint8Array
-      /** Absent: the client only asks whether the key would do. */
+      /** Absent if the client only queries whether the key is acceptable. */
       signed?: Pick<SignedRequest, 'data' | 'signature'>
     }
 
@@ -37,7 +37,7 @@ export interface SignIn {
   proof: Proof
 }
 
-/** Why somebody was refused: for the audit log, never for the client. */
+/** Why a sign-in was refused: for the audit log, never for the client. */
 export type Refusal =
   | 'unknown_user'
   | 'locked'
@@ -53,15 +53,18 @@ export type Refusal =
 export type Outcome =
   | { result: 'accepted'; user: User }
   | { result: 'key_acceptable' }
-  /** `locks`: with this failure the lock-out begins, an event of its own. */
+  /** `locks`: this failure starts a lock-out, which has its own event. */
   | { result: 'rejected'; reason: Refusal; locks: boolean }
 
-/** Sign-ins that wait for others of the same name or address to end, as a tool with many forks makes them. */
+/**
+ * Limit of sign-ins that wait for others of the same name or address to end; tools with many forks cause
+ * such.
+ */
 export const MAX_WAITING_ATTEMPTS = 256
-/** The same, of one network. */
+/** Limit of such sign-ins per network. */
 export const MAX_WAITING_OF_NETWORK = 128
 
-/** Stands in for the id of a user who does not exist, so that the store is asked as often. */
+/** Replaces the id of a user that does not exist, so that the number of queries is the same. */
 const NOBODY: Id = '00000000000000000000000000'
 
 export class Identities {
@@ -70,12 +73,12 @@ export class Identities {
   readonly #lockout: Lockout
   readonly #now: () => number
   readonly #vault: HashSeal
-  /** Who may certify keys, and what is revoked. */
+  /** Authorities for keys, and revocations. */
   authorities = new Authorities()
-  /** Those who wait for an attempt of their network to end. */
+  /** Sign-ins that wait for an attempt of their network to end. */
   readonly #waiting = new Map<string, (() => void)[]>()
 
-  /** `now` answers with milliseconds since the epoch. */
+  /** `now` returns milliseconds since the epoch. */
   constructor(
     users: UserRepository,
     passwords: PasswordHasher,
@@ -108,8 +111,8 @@ export class Identities {
   }
 
   /**
-   * Somebody who shows a one-time ticket. `user`: the name that came with it, or an empty one. `take` answers with whose
-   * it is and uses it up; it is not asked while the name or the address is locked.
+   * Signs in by a one-time ticket. `user`: the name sent with it, or empty. `take` uses the ticket up and
+   * returns its owner; it is not called while the name or the address is locked.
    */
   async byTicket(
     who: { user: string; source: string },
@@ -132,7 +135,9 @@ export class Identities {
     }
   }
 
-  /** The same of somebody who is no user, and whom `take` lets in: what it answers, or why not. */
+  /**
+   * Signs in a guest, who is no user, by the invitation that `take` uses up. Returns the guest or the reason.
+   */
   async byInvitation<Guest extends object>(
     who: { user: string; source: string },
     take: () => Promise<Guest | undefined>,
@@ -144,7 +149,7 @@ export class Identities {
       if (attempt === 'locked' || !guest) {
         return this.#reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
       }
-      // It says nothing of the others who come from there.
+      // Neither a failure nor a success: it proves nothing about other clients at this address.
       this.#lockout.cancel(attempt)
       return guest
     } catch (error) {
@@ -157,19 +162,19 @@ export class Identities {
 
   /**
    * Sets a user's password.
-   * @throws RangeError when it is empty or too long, BusyError, MissingReferenceError
+   * @throws RangeError if it is empty or too long, BusyError, MissingReferenceError
    */
   async setPassword(userId: Id, password: Secret): Promise<void> {
     const hash = await this.#passwords.hash(password)
     await this.#users.setPasswordHash(userId, sealHash(this.#vault, userId, hash))
   }
 
-  /** Whether whoever comes as this user from there is refused, whatever they show. */
+  /** Whether a sign-in as this user from this address is refused whatever its proof. */
   isLocked({ user, source }: Pick<SignIn, 'user' | 'source'>): boolean {
     return this.#lockout.isLocked(nameKey(user), source, this.#now())
   }
 
-  /** An attempt has ended: those that waited for it are asked again. */
+  /** Wakes the sign-ins that waited for an attempt to end. */
   #goOn(source: string): void {
     const network = networkOf(source)
     const waiting = this.#waiting.get(network) ?? []
@@ -196,19 +201,19 @@ export class Identities {
       const user = await this.#find(request.user)
       const { passwordHash: sealed } = await this.#users.secretsOf(user?.id ?? NOBODY)
       if (attempt === 'locked') {
-        // nobody's turn is spent on it, and the time must not tell
+        // Uses up no turn, and takes the same time.
         await this.#passwords.pretend(request.source)
         return this.#reject(attempt, 'locked')
       }
       const passwordHash = user && sealed && openHash(this.#vault, user.id, sealed)
-      // computed whatever is known already, for the same reason
+      // Always computed, so that the time is the same.
       const matches = await this.#passwords.verify(passwordHash, password, request.source)
       const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
       if (!user || flaw) return this.#reject(attempt, flaw ?? 'unknown_user')
       if (sealed && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
         await this.#renewHash(user.id, sealed, password)
       }
-      // while the hash was computed somebody may have set another password
+      // The password may have been replaced while the hash was computed.
       const now = await this.#users.find(user.id)
       if (now?.secretRevision !== user.secretRevision) return this.#reject(attempt, 'wrong_password')
       return this.#accept(attempt, user)
@@ -217,7 +222,7 @@ export class Identities {
     }
   }
 
-  /** To be done at another sign-in when there is no time now. */
+  /** Left to another sign-in if the broker is busy. */
   async #renewHash(userId: Id, before: Uint8Array, password: Secret): Promise<void> {
     try {
       const hash = await this.#passwords.hash(password)
@@ -233,7 +238,7 @@ export class Identities {
     key: Uint8Array,
     signed: Pick<SignedRequest, 'data' | 'signature'>,
   ): Promise<Outcome> {
-    // the key that is looked up is the one that signed, and it is verified for whoever offers it
+    // Looks up the key that signed, and verifies the signature even for an unknown user.
     const offered = readOfferedKey(key)
     const signature =
       offered && verifySignedRequest({ ...signed, login: request.login, offered: key, key: offered.key })
@@ -245,7 +250,10 @@ export class Identities {
     return !user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user)
   }
 
-  /** An agent offers all its keys: a key that is not the user's is no failure that counts. */
+  /**
+   * Answers a query about a key. An agent offers all its keys, so a key of another user is no failure that
+   * counts.
+   */
   async #askForKey(request: SignIn, key: Uint8Array): Promise<Outcome> {
     const user = await this.#find(request.user)
     const locked = this.isLocked(request)
@@ -253,7 +261,7 @@ export class Identities {
     return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
   }
 
-  /** By name only: an id is no name to sign in with. */
+  /** Finds by name only: an id is not accepted as a name. */
   async #find(name: string): Promise<User | undefined> {
     return looksLikeId(name) ? undefined : this.#users.find(name)
   }
@@ -264,14 +272,14 @@ export class Identities {
     return flawOfStanding(user, request.source, this.#now())
   }
 
-  /** A plain key has to be one of the user's; a certificate is its authority's word for the user. */
+  /** Checks the key: a plain one must be listed for the user; a certificate needs a valid authority. */
   #flawOfKey(
     user: User | undefined,
     offered: OfferedKey | undefined,
     request: SignIn,
     key: Uint8Array,
   ): Refusal | undefined {
-    // looked at whoever it is for: a certificate that names an authority costs a verification, and time must not tell
+    // Checked for unknown users too: verifying a certificate takes time, which must not reveal them.
     const { userName } = user ?? { userName: request.user }
     const use = { user: userName, source: request.source, now: this.#now() }
     const ofAuthority = offered && this.authorities.flawOf(offered, use)

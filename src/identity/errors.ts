@@ -1,4 +1,4 @@
-/** More people sign in at this moment than the broker computes hashes for: to be tried again. */
+/** The broker cannot compute more password hashes at present; try again later. */
 export class BusyError extends Error {
   override readonly name = 'BusyError'
 

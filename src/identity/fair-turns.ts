@@ -1,8 +1,8 @@
 /**
- * Turns at something scarce, shared among networks: so many have it at once, so many wait, and whoever is next is
- * of the network that has waited longest for its turn. So no network takes more than its share while others wait,
- * and when there is no more room to wait, it is the one with most who gives some up. Neighbouring networks (an IPv4
- * /24, an IPv6 /48) share one such share first, since one person may have all of them.
+ * Shares a scarce resource among networks: a limited number of works run at once, a limited number wait, and
+ * the next is of the network that has waited longest for its turn. So no network gets more than its share
+ * while others wait, and when the queue is full, the network with the most gives up a place. Neighbouring
+ * networks (an IPv4 /24, an IPv6 /48) share one such share first, since one client may have all of them.
  */
 import { neighbourhoodOf, networkOf } from '../model/networks.ts'
 import { BusyError } from './errors.ts'
@@ -12,30 +12,30 @@ interface Waiting {
   giveWay: (error: BusyError) => void
 }
 
-/** Those of one neighbourhood, by network; in the order in which it is their turn. */
+/** Waiting works of one neighbourhood by network, in the order of their turns. */
 type Neighbours = Map<string, Waiting[]>
 
 export class FairTurns {
   readonly #concurrent: number
   readonly #maxWaiting: number
-  /** By neighbourhood; in the order in which it is their turn. */
+  /** Waiting works by neighbourhood, in the order of their turns. */
   readonly #waiting = new Map<string, Neighbours>()
   #count = 0
   #running = 0
 
-  /** `concurrent` works at a time, `maxWaiting` that wait for one to end. */
+  /** `concurrent`: works at a time; `maxWaiting`: works that may wait. */
   constructor(concurrent: number, maxWaiting: number) {
     this.#concurrent = concurrent
     this.#maxWaiting = maxWaiting
   }
 
   /**
-   * Does the work when it is its turn; `source` is the address that it is for.
-   * @throws BusyError when there is no room to wait, or when it had to be given up to another network
+   * Runs the work when its turn comes; `source` is the address that it is for.
+   * @throws BusyError if the queue is full, or if its place was given up to another network
    */
   async run<T>(source: string, work: () => Promise<T>): Promise<T> {
     if (this.#running < this.#concurrent) this.#running++
-    // whoever ends hands its place over, so that nobody can step in between
+    // A work that ends hands its place over directly, so that no newcomer gets in between.
     else await this.#turn(source)
     try {
       return await work()
@@ -67,7 +67,7 @@ export class FairTurns {
     const own = neighbours.get(network!)!
     const next = own.shift()
     this.#count--
-    // to the end of the line, if there are more of them
+    // Moves to the end of the line if it has more waiting.
     neighbours.delete(network!)
     if (own.length > 0) neighbours.set(network!, own)
     this.#waiting.delete(area)
@@ -75,7 +75,10 @@ export class FairTurns {
     return next
   }
 
-  /** The one that came last of those who have most gives way; false: nobody has more than who asks. */
+  /**
+   * Drops the newest waiting work of the network that has most. Returns false if no network has more than the
+   * caller's.
+   */
   #makeRoom(area: string, network: string): boolean {
     const ofArea = this.#waiting.get(area)
     const [most, neighbours] = largest(this.#waiting, sizeOf)
@@ -96,7 +99,7 @@ function sizeOf(neighbours: Neighbours): number {
   return [...neighbours.values()].reduce((sum, { length }) => sum + length, 0)
 }
 
-/** The last of those that are largest. */
+/** Returns the entry with the largest size; the last one, if several have it. */
 function largest<T>(from: ReadonlyMap<string, T>, size: (one: T) => number): [string, T | undefined] {
   let best: [string, T | undefined] = ['', undefined]
   for (const one of from) if (best[1] === undefined || size(best[1]) <= size(one[1])) best = one

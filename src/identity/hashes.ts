@@ -1,12 +1,12 @@
 /**
- * Hashes of passwords as the database keeps them: sealed for their user. Who steals the database without the master
- * key has nothing to guess against, and nobody can put one user's password in another's place.
+ * Password hashes in the database, sealed for their user: a stolen database is useless for guessing without
+ * the master key, and a hash cannot be moved to another user.
  */
 import type { Id } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { UserRepository } from '../store/store.ts'
 
-/** What of the vault is needed for it. */
+/** The part of the vault that is needed here. */
 export interface HashSeal {
   seal(place: { table: string; id: string; field: string }, secret: Secret): Uint8Array
   open(place: { table: string; id: string; field: string }, sealed: Uint8Array): Secret
@@ -23,7 +23,7 @@ export function sealHash(vault: Pick<HashSeal, 'seal'>, userId: Id, hash: string
   }
 }
 
-/** @throws UnsealError when it was changed, or is another's */
+/** @throws UnsealError if it was altered, or belongs to another user */
 export function openHash(vault: Pick<HashSeal, 'open'>, userId: Id, sealed: Uint8Array): string {
   const secret = vault.open(placeOf(userId), sealed)
   try {
@@ -33,7 +33,7 @@ export function openHash(vault: Pick<HashSeal, 'open'>, userId: Id, sealed: Uint
   }
 }
 
-/** Seals what an earlier version has left in clear text. */
+/** Seals the hashes that an earlier version stored in clear text. */
 export async function sealClearHashes(users: UserRepository, vault: HashSeal): Promise<void> {
   const clear = await users.clearPasswordHashes()
   for (const { id, hash } of clear) await users.sealPasswordHash(id, hash, sealHash(vault, id, hash))

@@ -1,11 +1,11 @@
-/** Certificates of hosts: whether one vouches for the key of the host that was dialled. */
+/** Host certificates: whether one vouches for the key of the dialled host. */
 import { isSigned, isValidAt } from './certificate.ts'
 import type { Certificate, CertificateFlaw } from './certificate-parts.ts'
 import type { PublicKey } from './public-key.ts'
 
 export interface HostCertificateUse {
   authorities: readonly PublicKey[]
-  /** A name, without regard to case, or an address: as it is dialled. */
+  /** Name (regardless of case) or address, as dialled. */
   host: string
   port: number
   /** Milliseconds since the epoch. */
@@ -14,7 +14,9 @@ export interface HostCertificateUse {
 
 export type HostCertificateFlaw = Exclude<CertificateFlaw, 'certificate_source' | 'certificate_force_command'>
 
-/** Why the certificate does not vouch for its key at this host; undefined: it does. Never throws. */
+/**
+ * Returns why the certificate does not vouch for its key at this host, or undefined if it does. Never throws.
+ */
 export function flawOfHostCertificate(
   certificate: Certificate,
   { authorities, host, port, now }: HostCertificateUse,
@@ -23,11 +25,11 @@ export function flawOfHostCertificate(
   if (!authorities.some(({ blob }) => blob.equals(authority.blob))) return 'certificate_authority'
   if (!isSigned(certificate)) return 'certificate_signature'
   if (!certificate.isOfHost) return 'certificate_type'
-  // one without principals would be every host's; and none is a pattern
+  // One without principals would be valid for every host; patterns are not supported.
   const name = host.toLowerCase()
   const names = [name, `[${name}]:${port}`]
   if (!principals.some((principal) => names.includes(principal.toLowerCase()))) return 'certificate_principal'
   if (!isValidAt(certificate, now)) return 'certificate_validity'
-  // OpenSSH defines none for hosts
+  // OpenSSH defines none for hosts.
   return criticalOptions.size > 0 ? 'certificate_option' : undefined
 }

@@ -1,22 +1,22 @@
 /**
- * Lock-out after failures: counted for each pair of user name and source address, and for each source address.
- * Never for a name alone, so that nobody can lock out somebody else from their own place. Pure: the time is
- * handed in, in milliseconds.
+ * Locks out after failures, counted per pair of user name and source address and per source address; never
+ * per name alone, so that no client can lock out a user elsewhere. Pure: the caller supplies the time, in
+ * milliseconds.
  *
- * Attempts that are under way count too, so that many at the same time are no way around: one that could be a
- * failure too many has to wait until another has ended.
+ * Attempts in progress count too, so that simultaneous ones do not evade the limit: an attempt whose failure
+ * could exceed it waits until another has ended.
  */
 import { networkOf } from '../model/networks.ts'
 
 export interface LockoutLimits {
   /** Failures of one name from one address that lock the pair. */
   pairFailures: number
-  /** Failures from one address, whatever the names, that lock the address. */
+  /** Failures from one address, over all names, that lock the address. */
   addressFailures: number
-  /** Failures are forgotten this long after the first. */
+  /** Time after the first failure at which failures are cleared. */
   windowMs: number
   lockMs: number
-  /** Pairs, and addresses, that are remembered; beyond, the one that was quiet longest is forgotten. */
+  /** Limit of remembered pairs, and of addresses; beyond it the one idle longest is removed. */
   maxEntries: number
 }
 
@@ -28,7 +28,7 @@ export const LOCKOUT_LIMITS: LockoutLimits = {
   maxEntries: 10_000,
 }
 
-/** One try to sign in: to be ended by exactly one of `fail`, `succeed`, `cancel`. */
+/** One attempt to sign in, ended by exactly one of `fail`, `succeed`, `cancel`. */
 export interface Attempt {
   pair: string
   address: string
@@ -44,8 +44,8 @@ export class Lockout {
   }
 
   /**
-   * `locked`: refused. `wait`: to be asked again when another attempt has ended, since it could still lock.
-   * `user` is the name's key.
+   * Returns `locked` to refuse, or `wait` if attempts in progress could still lock: call again when one has
+   * ended. `user` is the name's key.
    */
   begin(user: string, source: string, now: number): Attempt | 'locked' | 'wait' {
     const address = networkOf(source)
@@ -57,26 +57,26 @@ export class Lockout {
     return { pair, address }
   }
 
-  /** Whether a try would be refused now; counts nothing. */
+  /** Whether an attempt would be refused now; counts nothing. */
   isLocked(user: string, source: string, now: number): boolean {
     const address = networkOf(source)
     return this.#pairs.isLocked(`${address} ${user}`, now) || this.#addresses.isLocked(address, now)
   }
 
-  /** True when it was this failure that locked. */
+  /** Returns true if this failure caused a lock. */
   fail({ pair, address }: Attempt, now: number): boolean {
     const locked = this.#pairs.fail(pair, now)
     return this.#addresses.fail(address, now) || locked
   }
 
-  /** The pair starts anew; other names' failures from that address stay. */
+  /** Clears the pair's failures; other names' failures from the address stay. */
   succeed({ pair, address }: Attempt): void {
     this.#pairs.end(pair)
     this.#pairs.forgive(pair)
     this.#addresses.end(address)
   }
 
-  /** It was neither: the broker was too busy to find out. */
+  /** Ends an attempt without a result: the broker was too busy to decide. */
   cancel({ pair, address }: Attempt): void {
     this.#pairs.end(pair)
     this.#addresses.end(address)
@@ -89,7 +89,7 @@ export class Lockout {
 
 interface Entry {
   failures: number
-  /** Attempts under way. */
+  /** Number of attempts in progress. */
   pending: number
   /** Time of the first failure. */
   since: number
@@ -115,7 +115,7 @@ class Table {
     return entry !== undefined && now < entry.lockedUntil
   }
 
-  /** As many attempts under way as would lock if all failed. */
+  /** Whether the attempts in progress would lock if all failed. */
   isFull(key: string): boolean {
     const entry = this.#entries.get(key)
     return entry !== undefined && this.#limit <= entry.failures + entry.pending
@@ -124,7 +124,7 @@ class Table {
   begin(key: string, now: number): void {
     const entry = this.#current(key, now) ?? { failures: 0, pending: 0, since: now, lockedUntil: 0 }
     entry.pending++
-    // a Map keeps the order of insertion: the first is the one that was quiet longest
+    // A Map keeps the order of insertion: the first entry is the one idle longest.
     this.#entries.delete(key)
     this.#entries.set(key, entry)
     if (this.#limits.maxEntries < this.#entries.size) {
@@ -133,7 +133,7 @@ class Table {
     }
   }
 
-  /** An attempt is over; what is not worth remembering is forgotten. */
+  /** Ends an attempt; removes an entry with nothing to remember. */
   end(key: string): void {
     const entry = this.#entries.get(key)
     if (!entry) return
@@ -164,7 +164,7 @@ class Table {
     if (entry.pending <= 0 && entry.failures === 0) this.#entries.delete(key)
   }
 
-  /** The entry, its failures forgotten when their time is over. */
+  /** Returns the entry, its failures cleared if their time has expired. */
   #current(key: string, now: number): Entry | undefined {
     const entry = this.#entries.get(key)
     if (!entry || entry.failures === 0) return entry

@@ -1,7 +1,7 @@
 /**
- * Passwords of users: argon2id (RFC 9106), with a bound on how many are computed and how many wait. Checking them is
- * shared among the networks that ask, and apart from setting them: an administrator can do that while everybody is
- * guessing, and a table of users being imported holds up nobody's sign-in.
+ * Users' passwords: argon2id (RFC 9106), with limits on how many hashes are computed and how many wait.
+ * Checks are shared among the clients' networks, and are separate from setting passwords: an administrator
+ * can set one during a guessing attack, and importing a table of users delays no sign-in.
  */
 import { Buffer } from 'node:buffer'
 import { argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
@@ -14,8 +14,8 @@ import { PasswordPolicy } from './policy.ts'
 const derive = promisify(argon2)
 
 /**
- * OWASP's first choice for argon2id: 46 MiB, one pass, one lane; some 50 ms on a server's core. RFC 9106's own first
- * choice takes 2 GiB for each hash, which would be the attacker's to have us spend.
+ * OWASP's first choice for argon2id: 46 MiB, one pass, one lane; some 50 ms on a server's core. RFC 9106's
+ * first choice needs 2 GiB per hash, which attackers could make the broker spend.
  */
 export const MEMORY_KIB = 47_104
 export const PASSES = 1
@@ -24,13 +24,13 @@ const SALT_BYTES = 16
 const TAG_BYTES = 32
 
 export const MAX_PASSWORD_BYTES = 1024
-/** Checked at the same time: half of libuv's thread pool, so that files and names still get through. */
+/** Checks at the same time: half of libuv's thread pool, so that files and names still get through. */
 export const MAX_CONCURRENT = 2
-/** Set at the same time. */
+/** Hashes for new passwords at the same time. */
 const MAX_SETTING = 1
-/** Waiting for their turn: what two threads do in about two seconds. */
+/** Limit of checks that wait: the work of two threads in about two seconds. */
 export const MAX_WAITING = 64
-/** Times of hashes that are remembered, and how old the last may be to tell how long one takes at present. */
+/** Number of durations that are kept, and the greatest age of the last one to be used as an estimate. */
 const MAX_TIMES = 16
 const FRESH_MS = 10_000
 
@@ -46,20 +46,20 @@ interface Hash extends Parameters {
 }
 
 export class PasswordHasher {
-  /** What a password has to be that is set. */
+  /** Rules for new passwords. */
   readonly policy: PasswordPolicy
   readonly #own: Parameters
   readonly #checking: FairTurns
   readonly #setting: FairTurns
-  /** The turns of those whose password is not looked at. */
+  /** Turns of sign-ins whose password is not checked. */
   readonly #pretending: FairTurns
-  /** Looks like a hash of this hasher, and no password has it. */
+  /** A hash with this hasher's parameters that no password matches. */
   readonly #nobody: string
-  /** What the last hashes took, in milliseconds. */
+  /** Durations of the last hashes, in milliseconds. */
   readonly #times: number[] = []
   #lastTime = Number.NEGATIVE_INFINITY
 
-  /** The parameters are for tests: hashes with others than the standard's need a rehash elsewhere. */
+  /** The parameters are for tests: hashes made with other than the standard ones need a rehash elsewhere. */
   constructor(
     options: { memory?: number; passes?: number; maxWaiting?: number; policy?: PasswordPolicy } = {},
   ) {
@@ -73,8 +73,8 @@ export class PasswordHasher {
   }
 
   /**
-   * A new hash in PHC's string form, its parameters in it.
-   * @throws BusyError; RangeError for an empty password or one of more than `MAX_PASSWORD_BYTES`
+   * Returns a new hash in PHC string form, which contains its parameters.
+   * @throws BusyError; RangeError for an empty password or one longer than `MAX_PASSWORD_BYTES`
    */
   async hash(password: Secret): Promise<string> {
     if (password.length === 0 || MAX_PASSWORD_BYTES < password.length) {
@@ -86,8 +86,8 @@ export class PasswordHasher {
   }
 
   /**
-   * Whether the password is the one of the hash. Without a hash, with one that was made with other parameters, or
-   * with a password that no hash can be of, it takes as long. `source`: the address that asks.
+   * Whether the password matches the hash. Takes the same time without a hash, for a hash with other
+   * parameters, and for a password that no hash can have. `source`: address of the client.
    * @throws BusyError
    */
   async verify(hash: string | undefined, password: Secret, source: string): Promise<boolean> {
@@ -104,18 +104,18 @@ export class PasswordHasher {
   }
 
   /**
-   * Takes as long as `verify` would at present, and nobody's turn at it: for those who are refused whatever they
-   * show, so that neither answer nor time tells it.
+   * Takes as long as `verify` would at present, without using one of its turns: for sign-ins refused whatever
+   * they prove, so that neither answer nor time reveals it.
    * @throws BusyError
    */
   async pretend(source: string): Promise<void> {
-    // how long a hash takes changes with what else the machine does
+    // The duration varies with the machine's load.
     if (FRESH_MS < performance.now() - this.#lastTime) {
       await this.verify(undefined, Secret.of('nobody'), source)
     } else await this.#pretending.run(source, () => sleep(this.#time()))
   }
 
-  /** True when the hash was made with other parameters than today's: to be renewed at the next sign-in. */
+  /** Returns true if the hash has other parameters than today's: renew it at the next sign-in. */
   needsRehash(hash: string): boolean {
     const stored = parse(hash)
     return stored === undefined || !this.#isOwn(stored)
@@ -125,7 +125,7 @@ export class PasswordHasher {
     return memory === this.#own.memory && passes === this.#own.passes && lanes === this.#own.lanes
   }
 
-  /** Waits until a hash of today's parameters that was begun at `begin` would be there. */
+  /** Waits until a hash with today's parameters, started at `begin`, would be done. */
   async #asLong(begin: number): Promise<void> {
     if (this.#times.length === 0) {
       const before = performance.now()
@@ -141,7 +141,7 @@ export class PasswordHasher {
     this.#lastTime = performance.now()
   }
 
-  /** One of the last times: a mean would be told from the real ones by its even pace. */
+  /** Picks one of the last durations: a mean would stand out by its regularity. */
   #time(): number {
     return this.#times.length === 0 ? 0 : this.#times[randomInt(this.#times.length)]!
   }
@@ -153,7 +153,7 @@ async function compute(
   nonce: Buffer,
   tagLength: number,
 ): Promise<Buffer> {
-  // one password, however a keyboard composes its accents (RFC 8265 4.2.2)
+  // The same password however a keyboard composes its accents (RFC 8265 4.2.2).
   const bytes = password.reveal().subarray(0, MAX_PASSWORD_BYTES)
   const message = Buffer.from(bytes.toString('utf8').normalize('NFC'))
   const { memory, passes, lanes } = parameters

@@ -1,16 +1,16 @@
 /**
- * What a user's password has to be (NIST SP 800-63B 3.1.1.2): long enough, and nothing that guessing begins with:
- * passwords that many have, the user's own names, one thing repeated, a row of the keyboard or the alphabet. No rule
- * wants digits or signs in it: those are what people add to the end of a word. Asked when one is set, never when it
- * is checked.
+ * Rules for users' passwords (NIST SP 800-63B 3.1.1.2): long enough, and nothing that attackers try first:
+ * common passwords, the user's own names, one thing repeated, a row of the keyboard or the alphabet. Digits
+ * or signs are not required, since people just append them to a word. Applied when a password is set, never
+ * when it is checked.
  */
 import { MIN_LENGTH } from '../model/password-length.ts'
 
-/** Characters that a password has to have beside the user's names, and different from what follows from those before. */
+/** Characters that are needed besides the user's names and that do not continue a sequence. */
 const OWN = 6
-/** Characters around a common password that make it no other one: `Password123!`. */
+/** Extra characters around a common password that do not make it another one: `Password123!`. */
 const AROUND = 6
-/** Parts of names that are looked for. */
+/** Shortest part of a name that is looked for. */
 const LEAST_NAME = 3
 
 /** Signs that stand for letters. */
@@ -35,13 +35,13 @@ export class PasswordPolicy {
     this.#minLength = minLength
   }
 
-  /** What is wrong with a new password of somebody with these names; undefined: nothing. */
+  /** Returns what is wrong with a new password of a user with these names, or undefined. */
   async flawOf(password: string, names: readonly string[]): Promise<string | undefined> {
     const text = password.normalize('NFC').toLowerCase()
     if ([...text].length < this.#minLength) return `expected ${this.#minLength} characters at least`
     if (isMonotonous(text)) return 'it repeats itself, or is a row of characters: nobody has to guess long'
     if (isLittleMoreThan(text, names)) return 'it is little more than a name of the user'
-    // made when it is needed: most processes of the command line set no password
+    // Loaded on demand: most commands of the command line set no password.
     this.#common ??= commonPasswords()
     const common = await this.#common
     return formsOf(text).some((form) => common.has(form)) ? 'it is one that many people have' : undefined
@@ -53,7 +53,7 @@ async function commonPasswords(): Promise<ReadonlySet<string>> {
   return new Set(dictionary['passwords-common'])
 }
 
-/** The password, and what is left of it without some digits and signs around it, and with letters in place of signs. */
+/** Returns the password, also without digits and signs around it, and with letters in place of signs. */
 function formsOf(text: string): string[] {
   const bare = text.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, '')
   const forms = text.length - bare.length <= AROUND && bare !== '' ? [text, bare] : [text]
@@ -77,7 +77,7 @@ function isLittleMoreThan(text: string, names: readonly string[]): boolean {
   return rest.replace(/[^\p{L}\p{N}]/gu, '').length < OWN
 }
 
-/** One unit again and again (`abcabcabc`), or steps of one size (`12345678`, `hgfedcba`). */
+/** One unit repeated (`abcabcabc`), or steps of one size (`12345678`, `hgfedcba`). */
 function isMonotonous(text: string): boolean {
   for (let unit = 1; unit < OWN; unit++) {
     if (text.slice(unit) === text.slice(0, -unit)) return true

@@ -1,4 +1,4 @@
-/** Public keys of users (RFC 4252 7): which are accepted. Keys are compared byte by byte. */
+/** Accepted public keys of users (RFC 4252 7). Keys are compared byte by byte. */
 import { Buffer } from 'node:buffer'
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { Reader } from './reader.ts'
@@ -11,7 +11,7 @@ export const MAX_RSA_BITS = 16_384
 const MAX_APPLICATION = 1024
 const ED25519_BYTES = 32
 
-/** The types of plain keys, and for ECDSA the curve by its names in SSH and in JSON Web Keys. */
+/** Types of plain keys; for ECDSA the curve by its names in SSH and in JSON Web Keys. */
 const CURVES: Readonly<Record<string, { name: string; jwk: string; bytes: number }>> = {
   'ecdsa-sha2-nistp256': { name: 'nistp256', jwk: 'P-256', bytes: 32 },
   'ecdsa-sha2-nistp384': { name: 'nistp384', jwk: 'P-384', bytes: 48 },
@@ -23,14 +23,14 @@ export const KEY_TYPES: readonly string[] = ['ssh-ed25519', 'ssh-rsa', ...Object
 
 export interface PublicKey {
   type: string
-  /** RFC 4253 6.6. */
+  /** Encoded as in RFC 4253 6.6. */
   blob: Buffer
   key: KeyObject
-  /** Of a FIDO key: what it signs for (PROTOCOL.u2f). */
+  /** Application that a FIDO key signs for (PROTOCOL.u2f). */
   application?: Buffer
 }
 
-/** The key or certificate cannot be used for signing in; the message is for whoever manages it. */
+/** The key or certificate cannot be used for signing in; the message is for administrators. */
 export class PublicKeyError extends Error {
   override readonly name = 'PublicKeyError'
 }
@@ -58,8 +58,9 @@ export function parseAuthorizedKey(line: string): PublicKey & { comment: string 
 }
 
 /**
- * Reads a key's blob (RFC 4253 6.6).
- * @throws PublicKeyError when it is malformed, of a type that is not accepted, or RSA of too few or too many bits
+ * Parses a key's blob (RFC 4253 6.6).
+ * @throws PublicKeyError if it is malformed, of a type that is not accepted, or RSA of too few or too many
+ * bits
  */
 export function parsePublicKey(blob: Uint8Array): PublicKey {
   const bytes = Buffer.from(blob)
@@ -73,7 +74,7 @@ export function parsePublicKey(blob: Uint8Array): PublicKey {
   return { type, blob: bytes, ...fields }
 }
 
-/** What follows a plain key's type, in a blob and in a certificate. */
+/** Parses the fields after a plain key's type, in a blob or in a certificate. */
 export function readKeyFields(type: string, reader: Reader): { key: KeyObject; application?: Buffer } {
   const jwk = readJwk(type, reader)
   const application = type.startsWith('sk-') ? Buffer.from(reader.string()) : undefined
@@ -122,7 +123,10 @@ function readRsa(reader: Reader): JsonWebKey {
   }
 }
 
-/** Why a public RSA key, `mpint e` and `mpint n`, is no good; undefined when it is. `bits` bounds the modulus. */
+/**
+ * Returns why a public RSA key (`mpint e`, `mpint n`) is unusable, or undefined if it is usable. `bits`
+ * bounds the modulus.
+ */
 export function flawOfRsa(e: Buffer, n: Buffer, bits: { min: number; max: number }): string | undefined {
   const exponent = unsigned(e)
   const modulus = unsigned(n)
@@ -130,14 +134,14 @@ export function flawOfRsa(e: Buffer, n: Buffer, bits: { min: number; max: number
   const length = bitsOf(modulus)
   if (length < bits.min || bits.max < length)
     return `the RSA key has ${length} bits: expected ${bits.min} to ${bits.max}`
-  // a long exponent makes a verification as dear as a signature
+  // A long exponent makes a verification as expensive as a signature.
   if (64 < bitsOf(exponent)) return 'the exponent of the RSA key has more than 64 bits'
-  // with 1 a signature is what it signs, and everybody has it
+  // With 1 the signature equals the signed value, so that anyone can make it.
   if (bitsOf(exponent) < 2) return 'the exponent of the RSA key is 1'
   return undefined
 }
 
-/** A positive mpint (RFC 4251 5) without leading zeros; undefined when it is negative or zero. */
+/** Returns a positive mpint (RFC 4251 5) without leading zeros, or undefined if it is negative or zero. */
 export function unsigned(mpint: Buffer): Buffer | undefined {
   if (mpint.length === 0 || (mpint[0]! & 0x80) !== 0) return undefined
   const first = mpint.findIndex((byte) => byte !== 0)
@@ -148,12 +152,12 @@ function bitsOf(number: Buffer): number {
   return number.length * 8 - Math.clz32(number[0]!) + 24
 }
 
-/** OpenSSH's form: `SHA256:` and base64 without padding. */
+/** Formats as OpenSSH does: `SHA256:` and base64 without padding. */
 export function fingerprintOf(blob: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replaceAll('=', '')}`
 }
 
-/** Whether one of the user's lines is this very key; lines that cannot be read match nothing. */
+/** Whether one of the user's lines has exactly this key; unreadable lines match nothing. */
 export function isKeyOf(lines: readonly string[], blob: Uint8Array): boolean {
   return lines.some((line) => {
     const base64 = line.trim().split(/[ \t]+/)[1]

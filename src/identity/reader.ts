@@ -1,11 +1,11 @@
-/** Reads keys, certificates and signatures, whose bytes anybody may have made up. */
+/** Reads keys, certificates and signatures from untrusted bytes. */
 import type { Buffer } from 'node:buffer'
 import { WireReader } from '../ssh-wire/reader.ts'
 
 export class Reader extends WireReader<Buffer> {
   readonly #fail: (message: string) => Error
 
-  /** `fail` makes the error from words such as `is cut short`. */
+  /** `fail` makes the error from a message such as `is cut short`. */
   constructor(bytes: Buffer, fail: (message: string) => Error) {
     super(bytes)
     this.#fail = fail
@@ -15,12 +15,12 @@ export class Reader extends WireReader<Buffer> {
     return this.remaining === 0
   }
 
-  /** How many bytes have been read. */
+  /** Number of bytes read. */
   get at(): number {
     return this.offset
   }
 
-  /** Reads the rest as strings, one behind the other; at most `max` of them. */
+  /** Reads all that is left as consecutive strings; at most `max` of them. */
   strings(max: number): Buffer[] {
     const found: Buffer[] = []
     while (!this.atEnd) {

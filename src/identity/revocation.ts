@@ -1,6 +1,6 @@
 /**
- * Lists of revoked keys and certificates: OpenSSH's key revocation lists (PROTOCOL.krl, made by `ssh-keygen -k`), and
- * plain lists of public keys, one a line.
+ * Lists of revoked keys and certificates: OpenSSH's key revocation lists (PROTOCOL.krl, made by `ssh-keygen
+ * -k`), and plain lists of public keys, one per line.
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -22,7 +22,7 @@ const CERTIFICATES = {
   extension: 0x39,
 } as const
 
-/** The list cannot be used: everything counts as revoked. The message is for whoever keeps the list. */
+/** The list cannot be used: everything counts as revoked. The message is for administrators. */
 export class RevocationListError extends Error {
   override readonly name = 'RevocationListError'
 }
@@ -31,26 +31,26 @@ const malformed = (message: string): RevocationListError =>
   new RevocationListError(`the revocation list ${message}`)
 
 interface RevokedCertificates {
-  /** The authority's key; empty: of any. */
+  /** The authority's key; empty for any authority. */
   authority: Buffer
   serials: Set<bigint>
-  /** From, to, both revoked. */
+  /** First and last serial, both revoked. */
   ranges: [bigint, bigint][]
   bitmaps: { offset: bigint; bits: Buffer }[]
   keyIds: Set<string>
 }
 
-/** Old gear has keys that nothing is known of but their bytes. */
+/** A key to check. Keys of old devices may be known by their bytes only. */
 export type Revocable = Pick<OfferedKey, 'certificate'> & { key: Pick<PublicKey, 'blob'> }
 
 export class RevocationList {
-  /** Blobs and hashes, one character for each byte. */
+  /** Blobs and hashes, one character per byte. */
   readonly keys = new Set<string>()
   readonly sha1 = new Set<string>()
   readonly sha256 = new Set<string>()
   readonly certificates: RevokedCertificates[] = []
 
-  /** Whether the key, the certificate about it, or the certificate's authority is revoked. */
+  /** Whether the key, its certificate, or the certificate's authority is revoked. */
   revokes({ key, certificate }: Revocable): boolean {
     if (this.#hasKey(key.blob)) return true
     if (!certificate) return false
@@ -73,7 +73,7 @@ export class RevocationList {
   }
 }
 
-/** Zero stands for a certificate without a serial: it is not revoked by one. */
+/** Zero stands for a certificate without serial, which no serial revokes. */
 function hasSerial({ serials, ranges, bitmaps }: RevokedCertificates, serial: bigint): boolean {
   if (serial === 0n) return false
   if (serials.has(serial)) return true
@@ -81,13 +81,13 @@ function hasSerial({ serials, ranges, bitmaps }: RevokedCertificates, serial: bi
   return bitmaps.some(({ offset, bits }) => {
     const bit = serial - offset
     if (bit < 0n || BigInt(bits.length * 8) <= bit) return false
-    // an mpint: the last byte holds the lowest bits
+    // An mpint: the last byte holds the lowest bits.
     const at = Number(bit)
     return ((bits[bits.length - 1 - Math.floor(at / 8)]! >> (at % 8)) & 1) === 1
   })
 }
 
-/** Reads a list of either kind. @throws RevocationListError */
+/** Parses a list of either kind. @throws RevocationListError */
 export function parseRevocationList(file: Uint8Array): RevocationList {
   if (MAX_LIST_BYTES < file.length) {
     throw malformed(`has ${file.length} bytes: expected at most ${MAX_LIST_BYTES}`)
@@ -96,7 +96,7 @@ export function parseRevocationList(file: Uint8Array): RevocationList {
   return bytes.subarray(0, MAGIC.length).equals(MAGIC) ? parseBinary(bytes) : parseLines(bytes)
 }
 
-/** Keys, or certificates, which stand for their key: `TYPE BASE64 COMMENT`; empty lines and `#` are skipped. */
+/** Parses keys, or certificates in place of their keys: `TYPE BASE64 COMMENT`. Skips empty lines and `#`. */
 function parseLines(bytes: Buffer): RevocationList {
   const list = new RevocationList()
   for (const [index, line] of bytes.toString('latin1').split(/\r?\n/).entries()) {
@@ -117,7 +117,7 @@ function parseBinary(bytes: Buffer): RevocationList {
   const reader = new Reader(bytes.subarray(MAGIC.length), malformed)
   const version = reader.uint32()
   if (version !== FORMAT_VERSION) throw malformed(`is of format ${version}: expected ${FORMAT_VERSION}`)
-  // the list's own version, its date, flags, reserved, comment
+  // Skips the list's own version, its date, flags, reserved field, comment.
   for (let field = 0; field < 3; field++) reader.uint64()
   reader.string()
   reader.string()
@@ -153,7 +153,10 @@ function addAll(set: Set<string>, section: Reader): void {
   for (const entry of section.strings(MAX_ENTRIES)) set.add(entry.toString('latin1'))
 }
 
-/** `string` name, `boolean` critical, `string` contents: a critical one that is not known makes the list useless. */
+/**
+ * Skips `string` name, `boolean` critical, `string` contents. An unknown critical extension makes the list
+ * unusable.
+ */
 function skipExtension(section: Reader): void {
   const name = section.string().toString('latin1')
   const isCritical = section.byte() !== 0

@@ -1,16 +1,16 @@
-/** Signatures of SSH keys, FIDO keys among them, and what a signature of somebody who signs in has to cover. */
+/** Signatures of SSH keys, FIDO keys among them, and the data that a sign-in's signature has to cover. */
 import { Buffer } from 'node:buffer'
 import { createHash, verify } from 'node:crypto'
 import { type PublicKey, PublicKeyError, unsigned } from './public-key.ts'
 import { Reader } from './reader.ts'
 
-/** What is signed is a request of RFC 4252 7: session id, user name, algorithm, key or certificate. */
+/** A request of RFC 4252 7: session id, user name, algorithm, key or certificate. */
 const MAX_SIGNED_BYTES = 65_536
 const MAX_SIGNATURE_BYTES = 4096
 
 const USERAUTH_REQUEST = 50
 
-/** Signature algorithm → the type of its keys, and how it is computed. No SHA-1: `ssh-rsa` is a type of keys only. */
+/** Signature algorithm → its type of key and its parameters. No SHA-1: `ssh-rsa` is a type of key only. */
 const ALGORITHMS: ReadonlyMap<string, { keyType: string; hash: string | null; coordinate?: number }> =
   new Map([
     ['ssh-ed25519', { keyType: 'ssh-ed25519', hash: null }],
@@ -26,20 +26,20 @@ const ALGORITHMS: ReadonlyMap<string, { keyType: string; hash: string | null; co
     ],
   ])
 
-/** Flags of a FIDO token's answer (CTAP 2, authenticator data). */
+/** Flags of a FIDO token's response (CTAP 2, authenticator data). */
 const USER_PRESENT = 0x01
 const USER_VERIFIED = 0x04
 
 export interface Signature {
   algorithm: string
-  /** The token asked for a PIN or a finger: never so for a key that is not in a token. */
+  /** Whether the token has checked a PIN or a finger; false for a key that is not in a token. */
   userVerified: boolean
 }
 
 export interface SignedRequest {
-  /** The user-name field that the client sent, whole. */
+  /** The user-name field as the client sent it, whole. */
   login: string
-  /** The key's or certificate's blob as offered. */
+  /** Blob of the key or certificate, as offered. */
   offered: Uint8Array
   /** The key that has to have signed: the offered one, or the one in the certificate. */
   key: PublicKey
@@ -49,8 +49,8 @@ export interface SignedRequest {
 }
 
 /**
- * The signature, when it is the key's own over a request to sign in with this very login and blob, by the algorithm
- * that the signed bytes name. Never throws.
+ * Returns the signature if it is the key's, over a request to sign in with this very login and blob, by the
+ * algorithm that the signed bytes name; otherwise undefined. Never throws.
  */
 export function verifySignedRequest(signed: SignedRequest): Signature | undefined {
   if (MAX_SIGNED_BYTES < signed.data.length) return undefined
@@ -59,7 +59,7 @@ export function verifySignedRequest(signed: SignedRequest): Signature | undefine
     const request = readRequest(data)
     if (!request?.key.equals(signed.offered)) return undefined
     if (!request.login.equals(Buffer.from(signed.login, 'utf8'))) return undefined
-    // a certificate is named by a certificate's algorithm, a plain key by its own
+    // A certificate goes with a certificate's algorithm, a plain key with its own.
     const isPlain = signed.key.blob.equals(signed.offered)
     if (CERTIFICATE_SUFFIX.test(request.algorithm) === isPlain) return undefined
     const signature = verifySignature(signed.key, data, signed.signature)
@@ -72,15 +72,19 @@ export function verifySignedRequest(signed: SignedRequest): Signature | undefine
 
 const CERTIFICATE_SUFFIX = /-cert-v01(@openssh\.com)$/
 
-/** The algorithm by which the key of a certificate signs: PROTOCOL.certkeys names it by the certificate's. */
+/**
+ * Returns the algorithm by which a certificate's key signs: PROTOCOL.certkeys names it after the
+ * certificate's.
+ */
 function plainAlgorithm(name: string): string {
   if (!CERTIFICATE_SUFFIX.test(name)) return name
   return name.replace(CERTIFICATE_SUFFIX, name.startsWith('sk-') ? '$1' : '')
 }
 
 /**
- * The signature, when it is the key's over these bytes. A FIDO key counts only when its user was present.
- * @throws PublicKeyError when the field is malformed
+ * Returns the signature if it is the key's over these bytes, or undefined. A FIDO key counts only if its user
+ * was present.
+ * @throws PublicKeyError if the field is malformed
  */
 export function verifySignature(key: PublicKey, data: Uint8Array, field: Uint8Array): Signature | undefined {
   if (MAX_SIGNATURE_BYTES < field.length) return undefined
@@ -92,7 +96,7 @@ export function verifySignature(key: PublicKey, data: Uint8Array, field: Uint8Ar
   let signedBytes = data
   let flags = 0
   if (key.application) {
-    // PROTOCOL.u2f: what a token signs
+    // PROTOCOL.u2f: the data that a token signs.
     flags = reader.byte()
     const counter = reader.uint32()
     if ((flags & USER_PRESENT) === 0) return undefined
@@ -111,7 +115,7 @@ export function verifySignature(key: PublicKey, data: Uint8Array, field: Uint8Ar
 
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
 
-/** `mpint r`, `mpint s` (RFC 5656 3.1.2) as two numbers of this many bytes. */
+/** Reads `mpint r`, `mpint s` (RFC 5656 3.1.2) as two numbers of this many bytes. */
 function pointOf(bytes: Buffer, size: number): Buffer | undefined {
   const reader = new Reader(bytes, (message) => new PublicKeyError(`the signature ${message}`))
   const numbers = [unsigned(reader.string()), unsigned(reader.string())]
@@ -125,7 +129,7 @@ function pointOf(bytes: Buffer, size: number): Buffer | undefined {
 }
 
 /**
- * What a client signs (RFC 4252 7):
+ * Parses the data that a client signs (RFC 4252 7):
  *
  *     string    session identifier
  *     byte      SSH_MSG_USERAUTH_REQUEST

@@ -1,4 +1,7 @@
-/** Whether the DNS vouches for a host key (RFC 4255 2.4). Only SHA-256 counts: fingerprints by SHA-1 can be forged. */
+/**
+ * Whether the DNS vouches for a host key (RFC 4255 2.4). Only SHA-256 counts: SHA-1 fingerprints can be
+ * forged.
+ */
 import { createHash } from 'node:crypto'
 import type { SshfpAnswer } from '../dns/sshfp.ts'
 
@@ -17,7 +20,7 @@ const ALGORITHMS: Readonly<Record<string, number>> = {
   'ssh-ed25519': 4,
 }
 
-/** Why the answer does not vouch for the key; undefined: it does. */
+/** Returns why the answer does not vouch for the key, or undefined if it does. */
 export function flawOfSshfp(
   { isAuthenticated, records }: SshfpAnswer,
   type: string,

@@ -1,11 +1,14 @@
-/** Whether a user who is known may act at all: asked at every sign-in, and again whenever it matters. */
+/** Whether a known user may act at all. Checked at every sign-in, and again at each review. */
 
 import { isFrom } from '../model/networks.ts'
 import type { User } from '../model/objects.ts'
 
 export type StandingFlaw = 'disabled' | 'expired' | 'wrong_source'
 
-/** undefined: in good standing. `source` is the client's address, `now` in milliseconds since the epoch. */
+/**
+ * Returns undefined if the user is in good standing. `source`: the client's address; `now`: milliseconds
+ * since the epoch.
+ */
 export function flawOfStanding(
   user: Pick<User, 'isDisabled' | 'expirationDate' | 'ipSource'>,
   source: string,

@@ -1,7 +1,7 @@
 /**
- * A domain's certificate authority: the key that certifies the keys of sessions. It is kept as PKCS#8 without
- * passphrase, sealed like every secret: a passphrase beside it would protect nothing, and opening it would cost
- * every session the time that makes guessing slow.
+ * A domain's certificate authority: the key that certifies the keys of sessions. Kept as PKCS#8 without
+ * passphrase, sealed like every secret: a passphrase stored next to it would protect nothing, and would cost
+ * every session its slow derivation.
  */
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
@@ -10,25 +10,25 @@ import { Secret } from '../model/secret.ts'
 import { CredentialError, MAX_PASSPHRASE_BYTES, MAX_PRIVATE_KEY_BYTES } from './credentials.ts'
 import { mpint, string } from './wire.ts'
 
-/** What OpenSSH has made since 2017 at least, and NIST SP 800-131A asks for. */
+/** The minimum of NIST SP 800-131A; OpenSSH has made longer keys since 2017 at least. */
 export const MIN_CA_RSA_BITS = 2048
 export const MAX_CA_RSA_BITS = 16_384
 
 export interface Authority {
-  /** The blob of its public key (RFC 4253 6.6). */
+  /** Blob of the public key (RFC 4253 6.6). */
   blob: Buffer
-  /** The signature field over the data: name of the algorithm and signature. */
+  /** Returns the signature field for the data: name of the algorithm and signature. */
   sign(data: Uint8Array): Buffer
 }
 
-/** An authority's key as it was given. Whoever gives it wipes it. */
+/** An authority's key as supplied. The caller wipes it. */
 export interface AuthorityKey {
   privateKey: Secret
   passphrase?: Secret
 }
 
 /**
- * The key in the form in which it is kept, and the line of its public key.
+ * Converts the key to the form in which it is kept, with the line of its public key.
  * @throws CredentialError for `ca_private_key` or `ca_passphrase`
  */
 export function readAuthorityKey(given: AuthorityKey): { pkcs8: Secret; publicKey: string } {
@@ -42,7 +42,7 @@ export function readAuthorityKey(given: AuthorityKey): { pkcs8: Secret; publicKe
   return { pkcs8, publicKey: `${type} ${blob.toString('base64')}` }
 }
 
-/** The authority of a key as `readAuthorityKey` gives it. */
+/** Makes the authority from a key that `readAuthorityKey` returned. */
 export function authorityOf(pkcs8: Secret): Authority {
   const key = createPrivateKey({ key: pkcs8.reveal(), format: 'der', type: 'pkcs8' })
   const { blob, signatureOf } = schemeOf(key)
@@ -55,7 +55,7 @@ function bounded(field: string, secret: Secret, limit: number): void {
     throw new CredentialError(field, `${field} must not be longer than ${limit} bytes`)
 }
 
-/** OpenSSH's own form and the older PEM by ssh2, PKCS#8 by Node. */
+/** Parses OpenSSH's own form and the older PEM by ssh2, PKCS#8 by Node. */
 function keyObject({ privateKey, passphrase }: AuthorityKey): KeyObject {
   const secret = passphrase && Buffer.from(passphrase.reveal())
   const parsed = ssh2.utils.parseKey(privateKey.reveal(), secret)
@@ -101,7 +101,7 @@ const CURVES: Readonly<Record<string, { name: string; hash: string }>> = {
   'P-521': { name: 'nistp521', hash: 'sha512' },
 }
 
-/** The public half is computed from the private one, whatever a file says beside it. */
+/** Computes the public key from the private one; a public half in the file is ignored. */
 function schemeOf(key: KeyObject): Scheme {
   const { crv = '', x = '', y = '', n = '', e = '' } = createPublicKey(key).export({ format: 'jwk' })
   const bytes = (text: string) => Buffer.from(text, 'base64url')
@@ -121,7 +121,7 @@ function schemeOf(key: KeyObject): Scheme {
       type,
       blob: Buffer.concat([string(type), string(curve.name), string(point)]),
       signatureOf: (data) => {
-        // RFC 5656 3.1.2: r and s as numbers
+        // RFC 5656 3.1.2: r and s as numbers.
         const raw = sign(curve.hash, data, { key, dsaEncoding: 'ieee-p1363' })
         const half = raw.length / 2
         const numbers = Buffer.concat([mpint(raw.subarray(0, half)), mpint(raw.subarray(half))])
@@ -138,7 +138,7 @@ function schemeOf(key: KeyObject): Scheme {
     return {
       type: 'ssh-rsa',
       blob: Buffer.concat([string('ssh-rsa'), mpint(bytes(e)), mpint(bytes(n))]),
-      // RFC 8332: never ssh-rsa, which is SHA-1
+      // RFC 8332: never ssh-rsa, which uses SHA-1.
       signatureOf: (data) => Buffer.concat([string('rsa-sha2-512'), string(sign('sha512', data, key))]),
     }
   }

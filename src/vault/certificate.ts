@@ -1,5 +1,5 @@
 /**
- * OpenSSH's user certificates about Ed25519 keys (PROTOCOL.certkeys), made. The layout stands at the reader,
+ * Makes OpenSSH's user certificates for Ed25519 keys (PROTOCOL.certkeys). For the layout see the reader,
  * src/identity/certificate.ts.
  */
 import { Buffer } from 'node:buffer'
@@ -11,23 +11,23 @@ export const NONCE_BYTES = 32
 const USER = 1
 
 export interface CertificateTerms {
-  /** The 32 bytes of the Ed25519 key that it is about. */
+  /** The 32 bytes of the certified Ed25519 key. */
   key: Uint8Array
-  /** `NONCE_BYTES` random ones: nobody can choose what the authority signs. */
+  /** `NONCE_BYTES` random bytes, so that no caller can choose what the authority signs. */
   nonce: Uint8Array
   serial: bigint
-  /** What the target writes into its log. */
+  /** Name that the target writes into its log. */
   keyId: string
-  /** At least one: a certificate without principals would be everybody's. */
+  /** At least one: a certificate without principals would be valid for every user. */
   principals: readonly string[]
-  /** Seconds since the epoch; it is valid from the first until before the last. */
+  /** Seconds since the epoch; valid from `validAfter`, and until before `validBefore`. */
   validAfter: number
   validBefore: number
   /** Names of OpenSSH's extensions without data, such as `permit-pty`. */
   extensions: readonly string[]
 }
 
-/** The certificate's blob. @throws Error without a principal */
+/** Returns the certificate's blob. @throws Error without a principal */
 export function certify(authority: Authority, terms: CertificateTerms): Buffer {
   if (terms.principals.length === 0) throw new Error('a certificate has to name a principal')
   const extensions = [...terms.extensions].sort().flatMap((name) => [string(name), string('')])
@@ -50,9 +50,9 @@ export function certify(authority: Authority, terms: CertificateTerms): Buffer {
 }
 
 /**
- * Why a login cannot be a principal; undefined: it can. A list of principals is separated by commas where a target
- * reads one (sshd's `principals=`), and by lines and blanks in its AuthorizedPrincipalsFile: a login that holds one of
- * these could stand for somebody else.
+ * Returns why a login cannot be a principal, or undefined if it can. Targets separate principals by commas
+ * (sshd's `principals=`), or by lines and blanks (its AuthorizedPrincipalsFile): a login that contains one of
+ * these could stand for another user.
  */
 export function principalFlaw(login: string): string | undefined {
   if (login === '') return 'it is empty'

@@ -1,4 +1,7 @@
-/** Checkout and check-in of an account's secret, under the account's policy: for how long, and by one at a time. */
+/**
+ * Checkout and check-in of an account's secret, under the account's policy: for how long, and whether by one
+ * user at a time.
+ */
 import {
   type Account,
   type Checkout,
@@ -24,7 +27,10 @@ export interface CheckedOut {
   authorizationIds: Id[]
 }
 
-/** Why a checkout or check-in was refused: for the audit; `not_out` covers foreign, expired, returned, unknown. */
+/**
+ * Why a checkout or check-in was refused, for the audit; `not_out` covers another user's, expired, returned
+ * and unknown checkouts.
+ */
 export type CheckoutRefusal = 'not_allowed' | 'no_secret' | 'checked_out' | 'not_out'
 
 export class CheckoutError extends Error {
@@ -37,7 +43,7 @@ export class CheckoutError extends Error {
   }
 }
 
-/** Who else has a session with an account: the gate knows. */
+/** Reports sessions that hold an account; the gate implements it. */
 export interface SessionHolds {
   holdFor(accountId: Id, otherThan: Id): boolean
 }
@@ -56,9 +62,10 @@ export class Checkouts {
   }
 
   /**
-   * Hands the account's secret out. `now` in milliseconds since the epoch; `apiKey`: the one that asks in the user's name.
-   * @throws CheckoutError `not_allowed` without an authorization, `no_secret` when the account has none,
-   *   `checked_out` while its policy locks it for another checkout
+   * Returns the account's secret. `now` in milliseconds since the epoch; `apiKey`: the key that asks in the
+   * user's name.
+   * @throws CheckoutError `not_allowed` without an authorization, `no_secret` if the account has none,
+   * `checked_out` if its policy locks it for another checkout
    */
   async checkout(
     user: Pick<User, 'id'>,
@@ -109,7 +116,7 @@ export class Checkouts {
     now: number,
     apiKey: string | undefined,
   ): Promise<Checkout> {
-    // a rule that cannot be evaluated denies
+    // A rule that cannot be evaluated denies.
     if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
     const isHeld = () => policy.enableLock && this.#sessions?.holdFor(account.id, user.id)
     if (isHeld()) throw checkedOut()
@@ -123,7 +130,7 @@ export class Checkouts {
     }
     const checkout = await this.#create(begun, policy.enableLock)
     if (!isHeld()) return checkout
-    // a session began meanwhile
+    // A session has begun meanwhile.
     await this.#store.checkouts.end(checkout.id, now)
     throw checkedOut()
   }
@@ -138,9 +145,9 @@ export class Checkouts {
   }
 
   /**
-   * Takes the account's secret back.
-   * @throws CheckoutError `not_out`, the same whether the id is unknown, of somebody else, of another account,
-   *   expired or returned
+   * Checks the account's secret in.
+   * @throws CheckoutError `not_out`, the same for an id that is unknown, another user's, another account's,
+   * expired or returned
    */
   async checkin(
     user: Pick<User, 'id'>,

@@ -13,17 +13,17 @@ export const MAX_PASSWORD_BYTES = 4096
 export const MAX_PRIVATE_KEY_BYTES = 65_536
 export const MAX_PASSPHRASE_BYTES = 1024
 
-/** An account has one credential of a type at most. Whoever receives them wipes them. */
+/** A credential of an account, which has at most one of each type. The receiver wipes it. */
 export type Credential =
   | { type: 'password'; password: Secret }
-  /** For the privileged mode of network gear, whose command has a password of its own. */
+  /** Password of the command for the privileged mode of network devices. */
   | { type: 'enable'; password: Secret }
   | { type: 'ssh_key'; privateKey: Secret; passphrase?: Secret }
 
-/** A credential that cannot be used; the message never holds any of it. */
+/** A credential cannot be used; the message never contains any of it. */
 export class CredentialError extends Error {
   override readonly name = 'CredentialError'
-  /** The field at fault, in the API's spelling. */
+  /** The invalid field, in the API's spelling. */
   readonly field: string
 
   constructor(field: string, message: string) {
@@ -32,7 +32,7 @@ export class CredentialError extends Error {
   }
 }
 
-/** Opens the vault of a store, and makes its keys at the first start. */
+/** Opens a store's vault, and makes its keys at the first start. */
 export async function openVault(
   store: Pick<Store, 'accounts' | 'domains' | 'settings'>,
   source: MasterKeySource,
@@ -56,17 +56,20 @@ export class Vault {
     this.#domains = domains
   }
 
-  /** Seals a secret for its place; the caller keeps the secret. */
+  /** Seals a secret for its place; the caller still owns the secret. */
   seal(place: Place, secret: Secret): Uint8Array {
     return seal(this.#key, place, secret)
   }
 
-  /** @throws UnsealError when it was not sealed by this vault for this place */
+  /** @throws UnsealError if `sealed` was not sealed by this vault for this place */
   open(place: Place, sealed: Uint8Array): Secret {
     return open(this.#key, place, sealed)
   }
 
-  /** What tells one text from another, to be kept where the text must not be: nobody can try texts without the key. */
+  /**
+   * Returns a keyed digest to compare texts by where the text itself must not be stored: without the key it
+   * cannot be guessed.
+   */
   fingerprint(purpose: string, text: string): Uint8Array {
     const key = Buffer.from(
       hkdfSync('sha256', this.#key.key.reveal(), '', `fingerprint ${purpose}`, KEY_BYTES),
@@ -75,8 +78,8 @@ export class Vault {
   }
 
   /**
-   * Replaces the account's credentials by these, in the order in which they are to be tried.
-   * @throws CredentialError when one of them cannot be used, MissingReferenceError when there is no such account
+   * Replaces the account's credentials by these, in the order in which to try them.
+   * @throws CredentialError if one of them cannot be used, MissingReferenceError if there is no such account
    */
   async setCredentials(accountId: Id, credentials: readonly Credential[]): Promise<void> {
     const types = new Set(credentials.map((credential) => credential.type))
@@ -95,7 +98,7 @@ export class Vault {
     await this.#accounts.setSealedCredentials(accountId, sealed)
   }
 
-  /** The same as `setCredentials`, but those of the types that are not given stay. */
+  /** Replaces only the credentials of the given types; errors as of `setCredentials`. */
   async mergeCredentials(accountId: Id, credentials: readonly Credential[]): Promise<void> {
     const stored = await this.credentials(accountId)
     try {
@@ -107,15 +110,15 @@ export class Vault {
     }
   }
 
-  /** The same vault on another store: that of a transaction. */
+  /** Returns the same vault on another store: that of a transaction. */
   on(store: Pick<Store, 'accounts' | 'domains'>): Vault {
     return new Vault(this.#key, store)
   }
 
   /**
-   * Makes the key, as `readAuthorityKey` gives it, the one of the domain's certificate authority; undefined: it has
-   * none any more. The caller keeps the secret.
-   * @throws MissingReferenceError when there is no such domain
+   * Sets the key of the domain's certificate authority, in the form that `readAuthorityKey` returns;
+   * undefined removes it. The caller still owns the secret.
+   * @throws MissingReferenceError if there is no such domain
    */
   async setAuthority(domainId: Id, key: { pkcs8: Secret; publicKey: string } | undefined): Promise<void> {
     const authority = key && {
@@ -125,13 +128,13 @@ export class Vault {
     await this.#domains.setSealedAuthority(domainId, authority)
   }
 
-  /** The key of the domain's certificate authority. Whoever receives it wipes it. */
+  /** Returns the key of the domain's certificate authority. The caller wipes it. */
   async authorityKey(domainId: Id): Promise<Secret | undefined> {
     const sealed = await this.#domains.sealedAuthority(domainId)
     return sealed && this.open(authorityPlace(domainId), sealed)
   }
 
-  /** The account's credentials, in the order in which they are to be tried. */
+  /** Returns the account's credentials, in the order in which to try them. */
   async credentials(accountId: Id): Promise<Credential[]> {
     const stored = await this.#accounts.sealedCredentials(accountId)
     return stored.map(({ type, sealed }) => {
@@ -182,7 +185,7 @@ function credentialOf(type: CredentialType, texts: Partial<Record<string, string
   }
 }
 
-/** Whether a credential can be stored and used. @throws CredentialError */
+/** Checks that a credential can be stored and used. @throws CredentialError */
 export function checkCredential(credential: Credential): void {
   if (credential.type !== 'ssh_key') {
     bounded('password', credential.password, MAX_PASSWORD_BYTES)

@@ -1,9 +1,9 @@
 /**
- * Where the master key is kept: a file of its own (created 0600 at the first start) or an environment variable.
+ * Storage of the master key: a file of its own (created 0600 at the first start) or an environment variable.
  *
- * Changing a key that is in a file takes three steps: FILE.new is written, the database is rewrapped, FILE.new
- * becomes FILE. After a crash between the last two, FILE.new is the key that fits, and the next load ends the
- * change.
+ * Replacing a key in a file takes three steps: write FILE.new, rewrap the database, rename FILE.new to FILE.
+ * After a crash between the last two, FILE.new is the key that fits, and the next load completes the
+ * replacement.
  */
 import { open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -25,8 +25,8 @@ export type MasterKeySource = { file: string } | { env: string }
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The master key of this database. A missing file is created only while the database is not sealed yet.
- * @throws MasterKeyError when there is none, or what is there is no master key
+ * Loads the master key of this database. Creates a missing file only if the database is not sealed yet.
+ * @throws MasterKeyError if there is none, or its content is no master key
  */
 export async function loadMasterKey(
   source: MasterKeySource,
@@ -43,7 +43,7 @@ export async function loadMasterKey(
     await syncFolder(file)
     return next
   }
-  // one that does not fit is refused, with both fingerprints, where it is used
+  // A key that does not fit is refused, with both fingerprints, where it is used.
   if (key) return key
   if (await isSealed(settings)) {
     throw new MasterKeyError(
@@ -56,8 +56,8 @@ export async function loadMasterKey(
 }
 
 /**
- * The master key that is kept there, whatever database it belongs to.
- * @throws MasterKeyError when there is none, or what is there is no master key
+ * Reads the master key, whatever database it belongs to.
+ * @throws MasterKeyError if there is none, or its content is no master key
  */
 export async function readMasterKey(
   source: MasterKeySource,
@@ -70,8 +70,8 @@ export async function readMasterKey(
 }
 
 /**
- * Makes a new master key, has `rewrap` seal the database with it in one transaction, and replaces the file.
- * @throws MasterKeyError when the file's key is not the one of this database
+ * Makes a new master key, lets `rewrap` seal the database with it in one transaction, and replaces the file.
+ * @throws MasterKeyError if the file's key is not the one of this database
  */
 export async function rotateMasterKeyFile(
   file: string,
@@ -106,7 +106,7 @@ async function readKey(file: string): Promise<Secret | undefined> {
   }
 }
 
-/** On the disk before it returns: a database that is sealed with a key that was lost is lost too. */
+/** Syncs the file before it returns: losing the key would lose the database sealed with it. */
 async function writeKey(file: string, key: Secret): Promise<void> {
   const handle = await open(file, 'wx', 0o600)
   const text = formatMasterKey(key)

@@ -1,6 +1,6 @@
 /**
- * The master key: 32 bytes that are kept outside the database and wrap the data key, which is kept inside. Keys
- * for each purpose are derived from it by HKDF-SHA-256 (RFC 5869), so that its fingerprint tells nothing of the
+ * The master key: 32 bytes, kept outside the database, that wrap the data key inside it. A separate key for
+ * each purpose is derived from it by HKDF-SHA-256 (RFC 5869), so that its fingerprint reveals nothing of the
  * wrapping key.
  */
 import { Buffer } from 'node:buffer'
@@ -11,12 +11,12 @@ import { type DataKey, KEY_BYTES, KEY_ID_BYTES, open, seal, UnsealError } from '
 
 const HEADER = 'SALLYPORT-MASTER-KEY-1:'
 const FINGERPRINT_BYTES = 8
-/** The setting that holds the wrapped data key. */
+/** Setting that holds the wrapped data key. */
 export const WRAPPED_KEY = 'vault.data_key'
 
 const PLACE = { table: 'settings', id: WRAPPED_KEY, field: 'key' }
 
-/** The master key is missing, malformed, or not the one that the database was sealed with. */
+/** The master key is missing, malformed, or not the one that sealed the database. */
 export class MasterKeyError extends Error {
   override readonly name = 'MasterKeyError'
 }
@@ -25,13 +25,13 @@ export function newMasterKey(): Secret {
   return wiping(randomBytes(KEY_BYTES), Secret.of)
 }
 
-/** The key as it stands in a file or an environment variable: a recognisable header, then base64. */
+/** Formats the key for a file or an environment variable: a recognisable header, then base64. */
 export function formatMasterKey(key: Secret): Secret {
   return Secret.of(`${HEADER}${key.reveal().toString('base64')}\n`)
 }
 
 /**
- * Reads what `formatMasterKey` wrote; white space around it does not matter.
+ * Parses the output of `formatMasterKey`, ignoring white space around it.
  * @throws MasterKeyError naming `source`, never the content
  */
 export function parseMasterKey(text: string, source: string): Secret {
@@ -45,38 +45,38 @@ export function parseMasterKey(text: string, source: string): Secret {
   return wiping(Buffer.from(base64, 'base64'), Secret.of)
 }
 
-/** What tells one master key from another without telling the key: 16 hexadecimal digits. */
+/** Identifies a master key without revealing it: 16 hexadecimal digits. */
 export function fingerprint(master: Secret): string {
   return Buffer.from(derive(master, 'fingerprint', '', FINGERPRINT_BYTES)).toString('hex')
 }
 
-/** Whether the database has a data key already, and so needs the master key that wraps it. */
+/** Whether the database has a data key, and so needs the master key that wraps it. */
 export async function isSealed(settings: SettingRepository): Promise<boolean> {
   return (await settings.get(WRAPPED_KEY)) !== undefined
 }
 
-/** Whether this master key is the one that wraps the database's data key. */
+/** Whether this master key wraps the database's data key. */
 export async function fits(settings: SettingRepository, master: Secret): Promise<boolean> {
   const stored = await settings.get(WRAPPED_KEY)
   return stored !== undefined && readWrapped(stored).master === fingerprint(master)
 }
 
 /**
- * The data key, made at the first call on an empty database.
- * @throws MasterKeyError when the database was sealed with another master key
+ * Opens the data key; makes it at the first call on an empty database.
+ * @throws MasterKeyError if the database was sealed with another master key
  */
 export async function openDataKey(settings: SettingRepository, master: Secret): Promise<DataKey> {
   const stored = await settings.get(WRAPPED_KEY)
   if (stored) return unwrap(stored, master)
   const fresh = { id: randomBytes(KEY_ID_BYTES), key: newMasterKey() }
-  // another process may have been first: what stands in the database counts
+  // Another process may have been first: the key in the database counts.
   return unwrap(await settings.setOnce(WRAPPED_KEY, wrap(fresh, master)), master)
 }
 
 /**
- * Wraps the data key with another master key. It is one write to the database: after a crash it is wrapped
- * with the one or with the other, and the sealed values stay as they are.
- * @throws MasterKeyError when `old` is not the key of this database, or is no longer
+ * Wraps the data key with another master key. This is one write to the database: after a crash the data key
+ * is wrapped with either the old or the new one, and sealed values stay as they are.
+ * @throws MasterKeyError if `old` is not, or no longer, the key of this database
  */
 export async function rotate(settings: SettingRepository, old: Secret, fresh: Secret): Promise<void> {
   const stored = await settings.get(WRAPPED_KEY)
@@ -89,9 +89,9 @@ export async function rotate(settings: SettingRepository, old: Secret, fresh: Se
 }
 
 /**
- * Puts another data key, wrapped with the master key `fresh`, in the place of the one that is there, and returns that one.
- * What it has sealed is for the caller to seal anew, in the same transaction.
- * @throws MasterKeyError when `old` is not the key of this database
+ * Replaces the data key by another one, wrapped with the master key `fresh`, and returns the old one. The
+ * caller reseals its values in the same transaction.
+ * @throws MasterKeyError if `old` is not the key of this database
  */
 export async function replaceDataKey(
   settings: SettingRepository,
@@ -111,7 +111,7 @@ interface Wrapped {
   master: string
   /** Id of the data key, hexadecimal. */
   id: string
-  /** For HKDF, base64. */
+  /** Salt for HKDF, base64. */
   salt: string
   /** The data key, sealed under the derived key: base64. */
   sealed: string
@@ -159,7 +159,7 @@ function readWrapped(stored: Uint8Array): Wrapped {
       return { master, id, salt, sealed }
     }
   } catch {
-    // said below
+    // Malformed JSON counts as damaged, like a missing field.
   }
   throw damaged()
 }

@@ -1,6 +1,6 @@
 /**
- * Sealed values: AES-256-GCM under the data key. The place where a value belongs (table, object, field) is
- * authenticated with it, so that a sealed value that is copied to another row does not open.
+ * Sealed values: AES-256-GCM under the data key. A value's place (table, object, field) is authenticated with it, so
+ * that a sealed value does not open after being copied to another row.
  *
  *     byte    version, 1
  *     8       id of the data key
@@ -26,23 +26,23 @@ export interface Place {
 }
 
 export interface DataKey {
-  /** 8 bytes that name the key: no secret. */
+  /** 8 bytes that identify the key; not secret. */
   id: Uint8Array
   /** 32 bytes. */
   key: Secret
 }
 
-/** A sealed value does not open: it was changed, moved from another place, or sealed under another key. */
+/** A sealed value does not open: it was altered, moved from another place, or sealed under another key. */
 export class UnsealError extends Error {
   override readonly name = 'UnsealError'
 }
 
-/** Whether the bytes begin as a value does that was sealed under this key. */
+/** Whether the bytes begin like a value sealed under this key. */
 export function isSealedUnder(key: Pick<DataKey, 'id'>, bytes: Uint8Array): boolean {
   return bytes[0] === VERSION && Buffer.from(bytes.subarray(1, HEADER_BYTES)).equals(key.id)
 }
 
-/** Seals a secret for its place. A nonce is drawn for each call: 2^32 values a key is the bound of GCM. */
+/** Seals a secret for its place, with a new random nonce: GCM's bound is 2^32 values per key. */
 export function seal(key: DataKey, place: Place, secret: Secret): Uint8Array {
   const header = Buffer.concat([Buffer.of(VERSION), key.id])
   const nonce = randomBytes(NONCE_BYTES)
@@ -51,7 +51,7 @@ export function seal(key: DataKey, place: Place, secret: Secret): Uint8Array {
   return Buffer.concat([header, nonce, cipher.update(secret.reveal()), cipher.final(), cipher.getAuthTag()])
 }
 
-/** @throws UnsealError when `sealed` is not a value that was sealed under this key for this place */
+/** @throws UnsealError if `sealed` is not a value sealed under this key for this place */
 export function open(key: DataKey, place: Place, sealed: Uint8Array): Secret {
   const where = `the sealed ${place.field} of ${place.table} ${place.id}`
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
@@ -79,7 +79,7 @@ export function open(key: DataKey, place: Place, sealed: Uint8Array): Secret {
   }
 }
 
-/** Each part with its length before it: no two places give the same bytes. */
+/** Prefixes each part with its length, so that no two places give the same bytes. */
 function associated(header: Uint8Array, place: Place): Buffer {
   const parts = [place.table, place.id, place.field].flatMap((text) => {
     const bytes = Buffer.from(text, 'utf8')

@@ -1,4 +1,4 @@
-/** SSH's data types (RFC 4251 5), written. */
+/** Writers for SSH's data types (RFC 4251 5). */
 import { Buffer } from 'node:buffer'
 
 export function uint32(value: number): Buffer {
@@ -13,13 +13,13 @@ export function uint64(value: bigint): Buffer {
   return bytes
 }
 
-/** A text is written as UTF-8, bytes as they are. */
+/** Writes text as UTF-8, and bytes unchanged. */
 export function string(value: string | Uint8Array): Buffer {
   const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value
   return Buffer.concat([uint32(bytes.length), bytes])
 }
 
-/** A number that is not negative, big-endian: without zeros before it, but for the one that keeps its sign. */
+/** Writes a non-negative big-endian number: without leading zeros, except one if needed as the sign. */
 export function mpint(value: Uint8Array): Buffer {
   const first = value.findIndex((byte) => byte !== 0)
   const digits = first === -1 ? new Uint8Array(0) : value.subarray(first)

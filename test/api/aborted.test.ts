@@ -1,4 +1,6 @@
-/** Clients that go away in the middle of a body, over real TLS connections: no error of ours. */
+/**
+ * Clients that disconnect in the middle of a body, over real TLS connections: none causes an internal error.
+ */
 import { connect, type TLSSocket } from 'node:tls'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
@@ -21,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => h.close())
 
-/** A connection that has sent the beginning of a body. */
+/** Opens a connection and sends the beginning of a body. */
 async function begun(): Promise<TLSSocket> {
   lines.length = 0
   answered.length = 0

@@ -1,4 +1,4 @@
-/** What the rights of a profile amount to, where an administrator reads it. */
+/** Descriptions of the rights of a profile, as an administrator reads them. */
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { AMOUNTS } from '../../src/model/profiles.ts'

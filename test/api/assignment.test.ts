@@ -1,6 +1,6 @@
 /**
- * Mass assignment: fields that only the broker sets, in the body of every route of the document that creates or
- * changes something, at every depth. None is taken over, and none is ignored either.
+ * Mass assignment: fields that only the broker sets, in the body of every route of the document that creates
+ * or changes something, at every depth. None is stored, and none is ignored either.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routeOf } from '../../src/api/access/routes.ts'
@@ -21,7 +21,7 @@ interface Operation {
 
 let h: Harness
 let cookie: string
-/** How each changing route is asked: with what it may be asked, as far as that is known. */
+/** Each changing route with a valid request, as far as one is known. */
 const asked: {
   route: string
   path: string
@@ -61,7 +61,7 @@ beforeAll(async () => {
       const body = named(schema)
       const collection = bodyExample(`POST ${routeOf('', path).trim().replace('/:ref', '')}`)
       const good = method === 'put' ? {} : { ...(GOOD[route] ?? bodyExample(route)?.body) }
-      // what answers show and bodies do not take
+      // Fields that answers have and bodies do not accept.
       const view = components.schemas[viewOf(path)]
       const known = Object.keys(body.properties ?? {})
       const forbidden = [...Object.keys(view?.properties ?? {}), ...BROKERS].filter(
@@ -74,7 +74,7 @@ beforeAll(async () => {
 })
 afterAll(() => h.close())
 
-/** Fields of rows and objects within, in both spellings, and what means something to JavaScript. */
+/** Fields of rows and nested objects, in both spellings, and names with a meaning in JavaScript. */
 const BROKERS = [
   'id',
   'url',
@@ -135,7 +135,7 @@ function viewOf(path: string): string {
   return VIEWS[kind] ?? ''
 }
 
-/** The path of the first object that is there, or of the collection. */
+/** Returns the path of the first existing object, or of the collection. */
 async function placeOf(path: string, example: string | undefined): Promise<string> {
   const collection = example ?? path.replace(/\/\{ref\}.*/, '')
   if (!path.includes('{ref}')) return collection
@@ -144,7 +144,7 @@ async function placeOf(path: string, example: string | undefined): Promise<strin
   return path.replace(/^.*\{ref\}/, `${collection}/${own.at(-1)?.id ?? 'none'}`)
 }
 
-/** All that the store has, seen from outside. */
+/** Returns all that the store contains, as seen from outside. */
 async function everything(): Promise<string> {
   const lists = [...new Set(asked.map(({ path }) => path))].filter(
     (path) => !/session|check(in|out)$/.test(path),
@@ -153,7 +153,7 @@ async function everything(): Promise<string> {
   return answers.map(({ text }) => text).join('\n')
 }
 
-/** The places of a body in which an object stands: itself, and those within, each with a value that fits. */
+/** Returns the places of objects in a body: the body and nested ones, each with a value that fits. */
 function within(schema: Schema, build: (inner: object) => object): ((inner: object) => object)[] {
   const deeper = Object.entries(schema.properties ?? {}).flatMap(([name, one]) => {
     if (one.type === 'object') return within(one, (inner) => build({ [name]: inner }))
@@ -176,7 +176,7 @@ it('every route with a body is asked, and takes its good body', async () => {
   for (const { route, forbidden } of asked) {
     expect(forbidden, route).toEqual(expect.arrayContaining(['id', 'url', 'password_hash', 'constructor']))
   }
-  // An invitation is there while its session runs.
+  // An invitation exists only while its session runs.
   const changing = asked.filter(
     ({ route, path }) => route.startsWith('PUT') && !path.includes('{') && !route.includes('/hostkeys'),
   )

@@ -131,7 +131,7 @@ describe('sessions', () => {
     })
     expect([answer.statusCode, answer.body]).toEqual([200, `${format} of ${CLOSED}`])
     expect(answer.headers['content-type']).toBe(type)
-    // what a target wrote is saved by a browser, never shown
+    // A browser saves text written by a target, and never shows it.
     expect(answer.headers['content-disposition']).toMatch(/^attachment; /)
     expect(answer.headers['x-content-type-options']).toBe('nosniff')
     expect((await get(`/sessions/01K9T5RZ8Q4W6X2C3V1B0N7M5Z/recording${suffix}`)).status).toBe(404)
@@ -165,7 +165,7 @@ describe('host keys', () => {
       })
     expect((await ifMatch('PUT', '"bogus"')).status).toBe(412)
     expect((await ifMatch('PUT', String(etag))).body.state).toBe('accepted')
-    // it is another key now
+    // The target shows another key now.
     expect((await ifMatch('DELETE', String(etag))).status).toBe(412)
     expect((await h.store.hostKeys.find(key.id))?.state).toBe('accepted')
     expect((await h.call('DELETE', path, { cookie })).status).toBe(204)
@@ -249,7 +249,7 @@ describe('what is kept of a session', () => {
     const id = '01K9T5RZ8Q4W6X2C3V1B0N7M5N'
     const [{ id: _, ...like }] = (await h.store.sessions.list({ status: 'closed' })).items as [SessionRecord]
     const recording = { state: 'failed' as const, size: 0, frames: 0, digest: '' }
-    // Its folder was made before the session was opened.
+    // The gate makes its folder before the session opens.
     mkdirSync(sessionDirectory(join(dirname(h.database), 'recordings'), id, decodeTime(id)), {
       recursive: true,
     })

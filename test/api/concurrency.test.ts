@@ -1,4 +1,4 @@
-/** Nobody's change is lost silently: entity tags, changes at the same moment, and requests that are repeated. */
+/** No change is lost silently: entity tags, simultaneous changes, and repeated requests. */
 import { createHash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -73,7 +73,7 @@ describe('If-Match', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(412)])
     const winner = answers.find(({ status }) => status === 200)
     expect((await call('GET', '/devices/d1')).body.description).toBe(winner?.body.description)
-    // the refused ones were never announced
+    // Refused changes are not audited as changes.
     const told = (await h.events('object.update')).filter((one) => String(one['changes']).includes('"n'))
     expect(told).toHaveLength(1)
   })
@@ -132,7 +132,7 @@ describe('Idempotency-Key', () => {
     expect(answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true')).toHaveLength(4)
     const made = (await h.events('object.create')).filter(({ object }) => object === 'once')
     expect(made).toHaveLength(1)
-    // also after the object has changed: it is the answer of then
+    // The repeated answer is the old one, even after the object has changed.
     await call('PUT', '/devices/once', { description: 'changed' })
     expect((await post('k-1', body)).text).toBe(answers[0]?.text)
   })

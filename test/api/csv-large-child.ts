@@ -1,6 +1,6 @@
 /**
- * A large table over a real connection, in a process of its own whose heap is capped: what garbage V8 would let
- * lie about otherwise is no measure. Prints what was seen as JSON.
+ * Transfers a large table over a real connection, in a process of its own with a limited heap: without the
+ * limit V8 would keep garbage and falsify the measurement. Prints the results as JSON.
  */
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +23,7 @@ interface Received {
   begin: string
 }
 
-/** Nothing is kept of the answer but its beginning. */
+/** Sends a request; keeps only the beginning of the answer. */
 function ask(method: string, path: string, body?: Readable): Promise<Received> {
   return new Promise((resolve, reject) => {
     const headers = { cookie, ...(body && { 'content-type': 'text/csv' }) }

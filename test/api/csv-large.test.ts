@@ -1,4 +1,4 @@
-/** Large tables, and clients that do not wait for the end, over real connections. */
+/** Large tables, and clients that disconnect before the end, over real connections. */
 import { execFile } from 'node:child_process'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Harness, startHarness } from './harness.ts'
 
-/** MiB: a broker's own need, and what the rows of a large table may take beside. */
+/** MiB: a broker's own need, and the rows of a large table. */
 const HEAP = 112
 
 it('100,000 devices: in bounded memory, beside other requests', async () => {
@@ -30,11 +30,11 @@ it('100,000 devices: in bounded memory, beside other requests', async () => {
     begin: expect.stringMatching(/^\[{"row":2,"result":"unchanged"/),
   })
   expect(seen.total).toBe(102_000)
-  // one event for each device, the sign-in and the export
+  // One event for each device, the sign-in and the export.
   expect(seen.events).toBe(102_002)
-  // 64 MiB of it are the database's cache of pages
+  // Includes 64 MiB of the database's cache of pages.
   expect(seen.growth).toBeLessThan(150)
-  // a moment is 5 ms: what is more is the machine's, and the garbage collector's
+  // A moment is 5 ms; the rest is for the machine and the garbage collector.
   expect(seen.slowest).toBeLessThan(1000)
 }, 300_000)
 

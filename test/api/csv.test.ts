@@ -123,7 +123,7 @@ async function provision(): Promise<void> {
   }
 }
 
-/** All that can be seen of the objects, without what is made anew by a restore. */
+/** Returns all visible parts of the objects, except those that a restore makes anew. */
 async function everything(): Promise<string> {
   const texts = await Promise.all(CSV_NAMES.map((name) => give(name)))
   return texts.map((text) => text.split('\r\n').sort().join('\n')).join('\n')
@@ -197,7 +197,7 @@ describe('a whole configuration', () => {
       'authorizations',
     ]
     for (const name of order) {
-      // members are named from both sides: the first side to come has nobody to name yet
+      // Members are named from both sides: the first side has none to name yet.
       const table = tables.find(([one]) => one === name)![1]
       const text = name === 'usergroups' ? table.replace('users', '').replaceAll('ops1', '') : table
       const answer = await take(name, text)
@@ -422,7 +422,7 @@ describe('import', () => {
       ['object.update', 'b', 'duplicate'],
       ['object.create', 'c', 'duplicate'],
     ])
-    // nothing is left behind that would keep others waiting
+    // No lock is left that would block others.
     expect((await take('devices', '#device_name;host\na;192.0.2.1\n')).status).toBe(200)
   })
 

@@ -1,8 +1,8 @@
-/** A small estate with something to find in every field of every collection. */
+/** A small estate with values to find in every field of every collection. */
 import { newUser } from '../store/fixture.ts'
 import type { Harness } from './harness.ts'
 
-/** Signed in as `admin`; its address is 127.0.0.1. */
+/** Needs a sign-in as `admin`, whose address is 127.0.0.1. */
 export async function searchEstate(h: Harness, cookie: string): Promise<void> {
   const post = async (path: string, body: object) => {
     const answer = await h.call('POST', path, { cookie, body })

@@ -1,6 +1,6 @@
 /**
- * Ids of objects that exist and are somebody else's, in every route of the document that takes one, for every role:
- * who has no right learns nothing by them, not even that they exist (CVE-2023-42442, CVE-2024-29024).
+ * Ids of existing objects of other users, in every route of the document that has one, for every role: a
+ * caller without the right learns nothing, not even that they exist (CVE-2023-42442, CVE-2024-29024).
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES, routeOf } from '../../src/api/access/routes.ts'
@@ -13,9 +13,9 @@ import { type Answer, type CallOptions, type Harness, startHarness } from './har
 const NOBODYS = '01K9T5RZ8Q4W6X2C3V1B0N7M5Z'
 
 let h: Harness
-/** How each role comes: by cookie, and by a key that may do everything, in a user's name. */
+/** Sign-in of each role: by cookie, and by a key with all rights in a user's name. */
 const roles = new Map<string, { profile: ProfileName; as: CallOptions }>()
-/** Path of a collection with its parents' ids in place → the id of an object in it. */
+/** Path of a collection with its parents' ids → the id of an object in it. */
 const existing = new Map<string, string>()
 let checkout: { account: string; id: string }
 
@@ -93,7 +93,7 @@ const mayUse = (route: string, profile: ProfileName): boolean => {
   return typeof need === 'string' || reaches(FACTORY_PROFILES[profile][need.feature], need.level)
 }
 
-/** Everything that is kept, but the audit. */
+/** Returns all stored data except the audit. */
 async function everything(): Promise<string> {
   const cookie = await h.signIn()
   const lists = [...new Set([...existing.keys()].map((collection) => parents.get(collection) ?? collection))]
@@ -137,9 +137,9 @@ describe('with it', () => {
     const read = routes().filter((one) => one.method === 'GET' && mayUse(one.route, profile))
     for (const one of read) {
       const answer = await ask(one, as)
-      // Nothing runs here that could be watched, and matches want to know of what.
+      // No session runs that could be watched, and matches need a search.
       const other = one.path.endsWith('/live') ? 409 : one.path.endsWith('/matches') ? 400 : 200
-      // Guests of somebody else's session are for who may end it.
+      // Guests of another user's session are visible to callers that may end it.
       const isHidden = one.path.endsWith('/invitations') && !mayUse('POST /sessions/:ref/kill', profile)
       const isGone = one.path.startsWith('/approvals') || isHidden
       expect(answer.status, one.route).toBe(isGone ? 404 : other)

@@ -1,4 +1,4 @@
-/** Whatever is sent, the answer is no 5xx, and is an error of the catalogue when it is one at all. */
+/** Any request gets an answer other than 5xx; if it is an error, it is one of the catalogue. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { ROUTES } from '../../src/api/access/routes.ts'
@@ -125,7 +125,7 @@ const { value } = fc.letrec((tie) => ({
   }),
 }))
 const body = fc.dictionary(fc.constantFrom(...FIELDS), value, { maxKeys: 8 })
-// the session and the only administrator stay, or everything after is a 401
+// Keep the session and the only administrator, or all later answers are 401.
 const routes = Object.keys(ROUTES).filter((route) => route !== 'DELETE /session')
 const ref = fc.oneof(
   fc.constantFrom(...WORDS.filter((word) => word !== 'admin')),
@@ -139,7 +139,7 @@ const query = fc.array(
   { maxLength: 3 },
 )
 
-/** Good bodies, so that what is changed in them gets past the schema and into the handlers. */
+/** Valid bodies, so that mutations of them pass the schema and reach the handlers. */
 const SAMPLES: [route: string, body: Record<string, unknown>][] = [
   [
     'POST /users',

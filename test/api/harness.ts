@@ -1,4 +1,7 @@
-/** The API on a real store, vault and audit log in a temporary folder; only sessions and recordings are stood in for. */
+/**
+ * The API on a real store, vault and audit log in a temporary folder; only sessions and recordings are
+ * replaced.
+ */
 import { randomBytes } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -31,7 +34,7 @@ export const ADMIN = { user: 'admin', password: 'correct horse battery staple' }
 export interface Answer {
   status: number
   headers: Record<string, string | string[] | number | undefined>
-  // biome-ignore lint/suspicious/noExplicitAny: what a test reads of an answer is what it checks
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the fields that they read
   body: any
   text: string
 }
@@ -39,28 +42,28 @@ export interface Answer {
 export interface Harness {
   api: Api
   store: Store
-  /** The database's file. */
+  /** Path of the database's file. */
   database: string
   /** PEM of the certificate. */
   cert: string
   certPath: string
   /** Milliseconds since the epoch; a test moves it. */
   clock: { now: number }
-  /** The next events fail to be written. */
+  /** Makes writing the next events fail. */
   audit: { broken: boolean }
   killed: { id: string; reason: string; by: string }[]
-  /** Of the API: how many people it takes to end a legal hold is a setting of it. */
+  /** Settings of the API for deletion, such as how many users it takes to end a legal hold. */
   deletion: Deletion
   log: string[]
-  /** An event that does not come from the API. */
+  /** Records an event that does not come from the API. */
   record: Audit['record']
-  /** Events that were recorded, newest last. */
+  /** Returns the recorded events, newest last. */
   events(code?: string): Promise<(Record<string, unknown> & { event: string })[]>
-  /** A request under /api/v3.12; `as` is a cookie or headers. */
+  /** Sends a request under /api/v3.12; `as` is a cookie or headers. */
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
-  /** Signs in and answers with the cookie. */
+  /** Signs in and returns the cookie. */
   signIn(user?: string, password?: string): Promise<string>
-  /** A user of that profile, made in the store, with the password `PROFILE password`. */
+  /** Adds a user with that profile to the store, with the password `PROFILE password`. */
   addUser(name: string, profile: ProfileName): Promise<void>
   close(): Promise<void>
 }
@@ -69,7 +72,7 @@ export interface CallOptions {
   cookie?: string
   headers?: Record<string, string>
   body?: unknown
-  /** Sent as it is instead of `body`. */
+  /** Sent unchanged in place of `body`. */
   raw?: string | Buffer
 }
 
@@ -78,7 +81,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const { store } = temporary
   const clock = { now: Date.UTC(2031, 0, 1) }
   const vault = await openVault(store, { file: join(dirname(temporary.path), 'master.key') })
-  // cheap parameters: what is tested here is not the hash
+  // Cheap parameters, since these tests do not concern the hash.
   const passwords = quickHasher()
   const log: string[] = []
   const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })

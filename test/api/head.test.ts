@@ -1,4 +1,4 @@
-/** HEAD: what GET answers, without the body (RFC 9110 9.3.2). */
+/** HEAD: the answer of GET without the body (RFC 9110 9.3.2). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES } from '../../src/api/access/routes.ts'
 import { PROFILES } from '../../src/model/objects.ts'

@@ -1,4 +1,4 @@
-/** `/sessions/ID/invitations`: whose they are, what is answered, and what the audit has of it. */
+/** `/sessions/ID/invitations`: permissions, answers, and events. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { GateNotice } from '../../src/contract/gate.ts'

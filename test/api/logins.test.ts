@@ -1,4 +1,4 @@
-/** Targets without a stored account: groups that hold them, and who sees them. */
+/** Targets without a stored account: groups that contain them, and users that see them. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 

@@ -1,4 +1,4 @@
-/** Users who would show as others do. */
+/** Names of users that look like those of others. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newUser } from '../store/fixture.ts'
 import { type Harness, startHarness } from './harness.ts'

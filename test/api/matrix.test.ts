@@ -1,4 +1,4 @@
-/** Every route with every profile, and with nobody, as the table says. */
+/** Every route with every profile, and without sign-in: allowed as the table says. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES } from '../../src/api/access/routes.ts'
 import { PROFILES } from '../../src/model/objects.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => h.close())
 
-/** Nothing that would be found: past the guard a request ends as 400 or 404. */
+/** Returns a path to nothing that exists: past the guard a request ends as 400 or 404. */
 function pathOf(route: string): [method: string, path: string] {
   const [method = '', path = ''] = route.split(' ')
   return [method, path.replace(':device', 'srv1').replace(':ref', 'no-such-thing')]

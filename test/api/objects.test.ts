@@ -163,7 +163,7 @@ describe('profiles', () => {
     expect(
       (await h.call('PUT', '/users/mole', { cookie: admin, body: { groups: ['powerful'] } })).status,
     ).toBe(200)
-    // who sends back what was there changes nothing by it; who leaves it out takes the person out
+    // Sending back the existing groups changes nothing; omitting one removes the user from it.
     expect((await as('PUT', '/users/mole', { groups: ['powerful'], email: 'm@example.com' })).status).toBe(
       200,
     )

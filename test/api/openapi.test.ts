@@ -1,4 +1,6 @@
-/** The OpenAPI document, as a linter that we did not write sees it (Redocly), with all its recommended rules as errors. */
+/**
+ * The OpenAPI document, checked by an independent linter (Redocly) with all its recommended rules as errors.
+ */
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { routeOf } from '../../src/api/access/routes.ts'

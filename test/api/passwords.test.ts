@@ -1,4 +1,4 @@
-/** The policy for passwords, at every way by which one is set over the API. */
+/** The policy for passwords, in every request that sets one. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Harness, startHarness } from './harness.ts'
 

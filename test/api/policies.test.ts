@@ -1,4 +1,4 @@
-/** Profiles of one's own, policies, and the collections below devices and domains. */
+/** Custom profiles, policies, and the collections below devices and domains. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newSshKey } from '../../src/host/ssh-keys.ts'
 import { FEATURES } from '../../src/model/profile-rights.ts'
@@ -99,7 +99,7 @@ describe('profiles', () => {
       for (const [path, status] of Object.entries(scope)) {
         expect((await h.call('GET', `/${path}`, { headers })).status, `${profile} ${path}`).toBe(status)
       }
-      // with a user of few rights the user's are the lower
+      // The lower rights apply: here the user's.
       const few = { 'x-auth-key': key, 'x-auth-user': 'keeper' }
       expect((await h.call('GET', '/sessions', { headers: few })).status).toBe(403)
     }
@@ -144,7 +144,7 @@ describe('the last administrator', () => {
     ['PUT', { profile: 'operator' }],
     ['PUT', { expiration_date: '2031-06-01T00:00:00Z' }],
     ['PUT', { user_auths: [] }],
-    // who has no password cannot sign in to the API
+    // A user without password cannot sign in to the API.
     ['PUT', { user_auths: ['local_sshkey'] }],
     ['DELETE', undefined],
   ])('cannot be lost by %s %o', async (method, body) => {
@@ -423,7 +423,7 @@ describe('accounts below their place', () => {
     expect((await must('PUT', `${path}/dba`, { description: 'x' })).description).toBe('x')
     await must('DELETE', '/domains/corp/accounts/svc')
 
-    // what is elsewhere is not there
+    // Objects of another device do not exist here.
     expect((await call('GET', '/devices/srv2/accounts/root@local@srv1')).status).toBe(404)
     expect((await call('GET', `/devices/srv1/accounts/${onDevice.id}`)).status).toBe(404)
     expect((await call('GET', `${path}/root`)).status).toBe(404)

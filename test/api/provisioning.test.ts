@@ -1,4 +1,4 @@
-/** Provisioning from end to end over real HTTPS, with curl on the other end. */
+/** Provisioning from end to end over real HTTPS, with curl as the client. */
 import { execFile, execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ afterAll(() => h.close())
 interface CurlAnswer {
   status: number
   headers: string
-  // biome-ignore lint/suspicious/noExplicitAny: what a test reads of an answer is what it checks
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the fields that they read
   body: any
 }
 
@@ -49,7 +49,7 @@ async function curl(...args: string[]): Promise<CurlAnswer> {
   return { status: Number(head.split(' ')[1]), headers: head, body: isJson ? JSON.parse(text) : text }
 }
 
-/** One call under /api/v3.12; what comes back is kept, to look for secrets in it. */
+/** Sends a request under /api/v3.12; keeps the answers, to search them for secrets. */
 function client(...auth: string[]) {
   return async (method: string, path: string, body?: unknown): Promise<CurlAnswer> => {
     const data =
@@ -153,7 +153,7 @@ it('an administrator creates everything, reads it back, and a user checks a secr
   for (const [path, key, body] of objects) {
     const created = await admin('POST', path, body)
     expect(created.status, JSON.stringify(created.body)).toBe(201)
-    // below a device by its id, so that it stays when the device is called otherwise
+    // The URL has the device's id, so that it stays valid when the device is renamed.
     const location = new RegExp(`^/api/v3.12${path.replace('srv1', '[0-9A-Z]{26}')}/${created.body.id}$`)
     expect(created.body.url).toMatch(location)
     expect(created.headers).toContain(`location: ${created.body.url}`)
@@ -179,7 +179,7 @@ it('an administrator creates everything, reads it back, and a user checks a secr
     'root@local:srv1:ssh',
     'svc@corp.example:srv1:ssh',
   ])
-  // the authorization's rights, cut by what the service lists
+  // Only those of the authorization's rights that the service lists.
   expect(targets.body[0].subprotocols).toEqual(['SSH_SHELL'])
   const rights = await admin('GET', '/sessionrights?user=ops1')
   expect(rights.body[0]).toMatchObject({
@@ -202,7 +202,7 @@ it('an administrator creates everything, reads it back, and a user checks a secr
     ).toBe(204)
   }
 
-  // renames follow everywhere
+  // Renames have an effect everywhere.
   await admin('PUT', '/devices/srv1', { device_name: 'web1' })
   expect((await admin('GET', '/targetgroups/linux-servers')).body.session.accounts).toContain(
     'root@local:web1:ssh',

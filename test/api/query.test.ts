@@ -1,4 +1,4 @@
-/** Query parameters that a route does not have: none is ignored, for it may be meant to hold the request back. */
+/** Unknown query parameters: none is ignored, because it might be meant to limit the request. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES } from '../../src/api/access/routes.ts'
 import { bodyExample } from '../../src/api/reference/examples.ts'
@@ -21,7 +21,7 @@ function expectRefused(answer: Answer, field: string): void {
   })
 }
 
-/** Fastify looks at a body before the parameters: one that fits, where there is no example of it. */
+/** Valid bodies for routes without an example: Fastify checks the body before the parameters. */
 const BODIES: Readonly<Record<string, object>> = {
   'PUT /hostkeys/:ref': { state: 'accepted' },
   'POST /accounts/:ref/checkin': { checkout_id: 'x' },
@@ -42,7 +42,7 @@ function requestOf(route: string): [method: string, path: string, options: CallO
   return [method, url, body ? { body } : {}]
 }
 
-// asking for approvals is refused before anything is looked at
+// Requests for approvals are refused before any check.
 const routes = Object.keys(ROUTES).filter((route) => !/^POST \/approvals/.test(route))
 it.each(routes)('%s refuses one that it does not know', async (route) => {
   const [method, url, options] = requestOf(route)

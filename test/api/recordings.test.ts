@@ -1,4 +1,4 @@
-/** What the API answers where a recording cannot be shown in the form that was asked for. */
+/** Answers of the API if a recording cannot be shown in the requested form. */
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { connect } from 'node:tls'

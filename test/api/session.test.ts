@@ -258,7 +258,7 @@ describe('signing in by API key', () => {
     ]) {
       expect((await h.call('GET', '/session', sent)).status).toBe(401)
     }
-    // who is asked for by key gets an answer, and no cookie either
+    // A request with a key gets the user's answer, but no cookie.
     const who = await h.call('GET', '/session', { headers: withKey })
     expect([who.status, who.headers['set-cookie']]).toEqual([200, undefined])
     expect(await signedIn()).toBe(before)

@@ -1,4 +1,4 @@
-/** Who has not signed in yet, and who tries: over real TLS connections from addresses of the loopback network. */
+/** Clients before and during sign-in: over real TLS connections from addresses of the loopback network. */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -22,7 +22,7 @@ afterAll(async () => {
   await h.close()
 })
 
-/** A TCP connection that says nothing: `open` while the server has not closed it. */
+/** Opens a TCP connection that sends nothing; `isOpen` until the server closes it. */
 async function silent(localAddress: string): Promise<{ isOpen: () => boolean }> {
   const socket = connect({ host: '127.0.0.1', port, localAddress })
   let isOpen = true
@@ -35,7 +35,7 @@ async function silent(localAddress: string): Promise<{ isOpen: () => boolean }> 
   return { isOpen: () => isOpen }
 }
 
-/** One request on a TLS connection that stays; the answer's status. */
+/** Sends a request on a TLS connection that stays open; returns the answer's status. */
 async function ask(localAddress: string, headers: string, on?: TLSSocket) {
   const socket =
     on ??
@@ -62,7 +62,7 @@ describe('connections without sign-in', () => {
     expect(open()).toBe(MAX_ANONYMOUS_PER_ADDRESS)
     expect((await ask('127.0.0.7', `Cookie: ${cookie}\r\n`, signedIn.socket)).status).toBe(200)
     expect((await ask('127.0.0.8', `Cookie: ${cookie}\r\n`)).status).toBe(200)
-    // and whoever comes from there has their turn
+    // Another client from that address can still sign in.
     expect((await ask('127.0.0.7', `Cookie: ${cookie}\r\n`)).status).toBe(200)
     expect(open()).toBeLessThanOrEqual(MAX_ANONYMOUS_PER_ADDRESS)
   })
@@ -91,7 +91,7 @@ describe('connections without sign-in', () => {
     connections.signedIn({ remoteAddress: '192.0.2.1', remotePort: 2 }, USER)
     come('192.0.2.3', 6)
     expect(gone).toEqual(['192.0.2.1 1'])
-    // both of one /64 now: the newcomer has fewer
+    // Both belong to one /64 now, and the newcomer has fewer.
     come('192.0.2.4', 7)
     expect(gone).toEqual(['192.0.2.1 1', '2001:db8::1 4'])
     expect(connections.size).toEqual({ all: 5, anonymous: 4 })
@@ -100,7 +100,7 @@ describe('connections without sign-in', () => {
 
 const USER = { ids: ['user a'], isAdministrator: false }
 
-/** A table of connections that come from peers of any address. */
+/** Makes a table of connections from peers with any addresses. */
 function table(limits: Partial<ConnectionLimits>) {
   const server = new (class {
     accept: (socket: Socket) => void = () => undefined
@@ -151,7 +151,7 @@ describe('connections of those who have signed in', () => {
     expect(connections.signedIn(peers[2]!, of('user c'))).toBe(false)
     expect(connections.signedIn(peers[2]!, of('user root', true))).toBe(true)
     expect(connections.signedIn(peers[3]!, of('user root', true))).toBe(true)
-    // the same connection may be somebody else's later
+    // The same connection may become another user's later.
     expect(connections.signedIn(peers[3]!, of('user a'))).toBe(false)
   })
 

@@ -1,4 +1,4 @@
-/** Services, policies and credentials of targets that show a terminal only. */
+/** Services, policies and credentials of targets that have only a terminal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LOGIN_OPTIONS } from '../../src/model/login-options.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'

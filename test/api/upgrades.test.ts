@@ -1,4 +1,4 @@
-/** Requests for a WebSocket that are answered like any other. */
+/** Requests for a WebSocket that get an ordinary answer. */
 import { once } from 'node:events'
 import { connect } from 'node:tls'
 import { expect, it, vi } from 'vitest'
@@ -11,7 +11,7 @@ it.each([
   const h = await startHarness()
   await h.api.listen({ port: 0, host: '127.0.0.1' })
   const { port } = h.api.server.address() as { port: number }
-  // A client that does not close of its own accord.
+  // A client that does not close its side by itself.
   const options = { port, host: '127.0.0.1', ca: h.cert, allowHalfOpen: true }
   const client = connect(options)
   let answer = ''

@@ -1,4 +1,4 @@
-/** What a session gets to sign in with: its certificate, and the credentials that its policy names. */
+/** Credentials of a session at its target: its certificate, and those that its policy names. */
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Target } from '../../src/access/targets.ts'

@@ -21,9 +21,9 @@ export const SOURCE = { address: '192.0.2.7', port: 4711 }
 
 export interface DesktopWorld<Options> {
   temporary: TemporaryStore
-  /** Its service speaks SSH. */
+  /** The estate's service speaks SSH. */
   estate: Estate
-  /** The id of its service, and its login string. */
+  /** Id of the desktop's service, and its login string. */
   service: string
   login: string
   gate: BrokerGate
@@ -31,15 +31,15 @@ export interface DesktopWorld<Options> {
   identities: Identities
   /** Milliseconds since the epoch; a test moves it. */
   clock: { now: number }
-  /** What ops1's sign-ins rest on. */
+  /** Returns the basis of ops1's sign-ins. */
   basis(): Basis
-  /** Signs in by password, at the desktop's front unless another is named; answers with the token. */
+  /** Signs in by password, at the desktop's front unless `by` names another; returns the token. */
   signIn(login?: string, by?: Protocol): Promise<string>
   open(more?: Partial<OpenRequest>): Promise<OpenAnswer>
   opened(): Promise<OpenSession>
-  /** Of the policy from the factory. */
+  /** Changes the options of the built-in policy. */
   setPolicy(options: Partial<Options>): Promise<void>
-  /** What the audit log has, the newest last: code and fields. */
+  /** Returns the audited events, newest last: code and fields. */
   events(): Promise<[code: string, fields: Record<string, unknown>][]>
 }
 

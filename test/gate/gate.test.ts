@@ -1,6 +1,6 @@
 /**
- * The gate as a proxy in another process will see it: every question and every answer goes through structuredClone,
- * so that what is not plain data fails here.
+ * The gate as a proxy in another process will see it: every request and every answer goes through
+ * structuredClone, so that a message that is not plain data fails here.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
@@ -76,7 +76,7 @@ async function identity(login?: string): Promise<string> {
   return answer.identity.token
 }
 
-/** Its recording, as a proxy writes it. */
+/** Writes the session's recording as a proxy does. */
 const writing = (session: OpenSession, onSign: (statement: Uint8Array) => void = () => undefined) =>
   RecordingWriter.open(session.recording!, {
     sign: (statement) => {
@@ -262,7 +262,7 @@ describe('a running session', () => {
     }
   })
 
-  /** What a proxy that was taken over sends, whatever the types say. */
+  /** Sends an event as a compromised proxy might, in spite of the types. */
   const claimed = (session: string, code: string, fields: object) =>
     gate.event({ session, code, fields } as unknown as EventRequest)
   const events = async () =>
@@ -430,7 +430,7 @@ describe('host keys', () => {
       const answer = await gate.hostKey({ session: byPin.id, key: shown })
       expect(answer).toMatchObject({ result: 'refused' })
       expect(await last()).toMatchObject({
-        fields: { result: 'refused', reason: expect.stringContaining('nobody asked for') },
+        fields: { result: 'refused', reason: expect.stringContaining('not requested') },
       })
       expect(await kept()).toEqual([])
     })

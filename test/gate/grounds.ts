@@ -1,16 +1,16 @@
-/** What sign-ins of tests rest on. */
+/** Bases and grounds of sign-ins in tests. */
 
 import { Authorities } from '../../src/identity/authorities.ts'
 import { type Basis, Grounds, passwordProof } from '../../src/identity/basis.ts'
 import type { User } from '../../src/model/objects.ts'
 import type { Store } from '../../src/store/store.ts'
 
-/** By their password, from there. */
+/** Returns the basis of a sign-in by password from that address. */
 export function byPassword(user: User, address = '192.0.2.7'): Basis {
   return { userId: user.id, address, proof: passwordProof(user) }
 }
 
-/** Without authorities of certificates. */
+/** Makes grounds without authorities of certificates. */
 export function groundsOn(
   store: Pick<Store, 'users' | 'apiKeys' | 'profiles'>,
   now: () => number = Date.now,

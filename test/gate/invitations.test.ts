@@ -1,4 +1,4 @@
-/** Guests at the gate: who is let in, once, for how long, and what the audit has of it. */
+/** Guests at the gate: admission, once only, its duration, and its events. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { AuthenticateAnswer, GateNotice } from '../../src/contract/gate.ts'
 import { MAX_INVITATIONS } from '../../src/gate/invitations.ts'

@@ -1,4 +1,4 @@
-/** Those who watch a desktop, with a drawer and a proxy that a test holds in its hands. */
+/** Watchers of a desktop, with a drawer and a proxy under the test's control. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { FRAME, type FrameType } from '../../recordings/container/frames.ts'

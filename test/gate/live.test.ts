@@ -1,4 +1,4 @@
-/** Those who watch, with a drawer and a proxy that a test holds in its hands. */
+/** Watchers, with a drawer and a proxy under the test's control. */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -50,7 +50,7 @@ class Person implements Watcher {
   stop(why: string): void {
     this.ended = why
   }
-  /** The last frame of the last keyframe, and those that came after it. */
+  /** Number of the last keyframe's last frame, and the frames after it. */
   get sees(): { from: number | undefined; later: number[] } {
     const at = this.messages.findLastIndex(({ type }) => type === 'keyframe')
     const from = this.messages[at]?.channels?.[0]?.data.frames
@@ -116,7 +116,7 @@ describe('somebody who watches', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
         const people: Person[] = []
-        // As the proxy does: after a loss nothing comes until the next notice.
+        // Like the proxy, sends nothing after a loss until the next notice.
         let isOn = false
         let answered = 0
         const proxy = () => {

@@ -1,4 +1,4 @@
-/** The lock of a checkout policy: of those who come at the same moment one has the account. */
+/** The lock of a checkout policy: of several users at the same moment, one gets the account. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { AuditLog } from '../../src/audit/log.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'

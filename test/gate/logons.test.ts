@@ -1,4 +1,4 @@
-/** Account mapping and interactive login at the gate: what is asked, what is kept, and for whom. */
+/** Account mapping and interactive login at the gate: the prompts, and the secrets that are kept. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AuditLog } from '../../src/audit/log.ts'
@@ -27,10 +27,10 @@ let estate: Estate
 let gate: BrokerGate
 let vault: Vault
 let notices: GateNotice[]
-/** As the gate has them. */
+/** The sign-ins as the gate has them. */
 let signIns: SignIns
 
-/** ops1 has no stored account any more: `interactive` and `mapping` are what the target group holds. */
+/** Replaces ops1's stored account in the target group by `interactive` and `mapping`. */
 async function hold(held: { interactive?: boolean; mapping?: boolean }): Promise<void> {
   await temporary.store.targetGroups.update(estate.targetGroup.id, {
     sessionAccounts: [],
@@ -57,7 +57,7 @@ beforeEach(async () => {
   })
   await recordings.start()
   const audit = new AuditLog({ repository: store.audit, now: Date.now })
-  // Nobody watches.
+  // No watcher exists.
   const drawer = {
     state: async () => [],
     feed: () => undefined,

@@ -1,4 +1,4 @@
-/** One-time tickets for RDP: what signs in by NTLM, and what a session of RDP is given. */
+/** One-time tickets for RDP: sign-in by NTLM, and the session that results. */
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { buildAvPairs } from '../../proxies/rdp/ntlm/av-pairs.ts'
@@ -31,7 +31,9 @@ async function ticket(more: Partial<TicketRequest> = {}): Promise<string> {
   return answer.password.revealText()
 }
 
-/** What a client sends that has been told the password, and the session's base key as it has it. */
+/**
+ * Makes the proof of a client that knows the password, with the session base key as the client computes it.
+ */
 function proofOf(password: string, user = LOGIN, domain = ''): { proof: NtlmProof; key: Buffer } {
   const serverChallenge = randomBytes(8)
   const temp = Buffer.concat([Buffer.alloc(28, 1), buildAvPairs([])])

@@ -1,8 +1,8 @@
-/** What targets show in TLS: certificates that are signed by themselves. */
+/** Self-signed TLS certificates for targets. */
 import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { generate } from 'selfsigned'
 
-/** In DER, of a key of its own or of the one given (PKCS#8 and SPKI in PEM). */
+/** Returns a certificate in DER, for a new key or the given one (PKCS#8 and SPKI in PEM). */
 export async function certificate(keyPair?: { privateKey: string; publicKey: string }): Promise<Uint8Array> {
   const made = await generate([{ name: 'commonName', value: 'srv1' }], {
     keyType: 'rsa',

@@ -1,4 +1,4 @@
-/** One-time tickets: what they open, for whom, from where and how long. */
+/** One-time tickets: their target, user, address and lifetime. */
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TICKET_LIFETIME_MS, type TicketRequest } from '../../src/gate/ticket-office.ts'
@@ -30,7 +30,7 @@ async function ticket(more?: Partial<TicketRequest>) {
   return { ...answer, password: answer.password.revealText() }
 }
 
-/** What a viewer does that knows the password only. */
+/** Solves a challenge like a viewer that knows only the password. */
 function byChallenge(password: string, address = SOURCE.address) {
   const challenge = randomBytes(16)
   const proof = { method: 'ticket', challenge, response: vncAuthResponse(challenge, password) } as const

@@ -1,4 +1,4 @@
-/** VNC targets at the gate: who reaches them, by which security types, and what of a target is pinned. */
+/** VNC targets at the gate: their users and security types, and the pinning of their keys. */
 
 import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'

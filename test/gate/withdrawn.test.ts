@@ -1,4 +1,6 @@
-/** What was taken away is gone: connections, sessions, tickets and invitations end with what they rest on. */
+/**
+ * Removed rights take effect at once: connections, sessions, tickets and invitations end with their basis.
+ */
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { AuthenticateAnswer, GateNotice } from '../../src/contract/gate.ts'
@@ -48,14 +50,14 @@ async function byKey(login = world.login): Promise<string> {
   return tokenOf(await world.gate.authenticate({ protocol: 'VNC', source: SOURCE, login, proof }))
 }
 
-/** Signs in as a viewer that knows a ticket's password only. */
+/** Signs in as a viewer that knows only a ticket's password. */
 const byTicket = (password: string) => {
   const challenge = randomBytes(16)
   const proof = { method: 'ticket', challenge, response: vncAuthResponse(challenge, password) } as const
   return world.gate.authenticate({ protocol: 'VNC', source: SOURCE, login: '', proof })
 }
 
-/** A ticket that was asked for upon this. */
+/** Issues a ticket on this basis. */
 async function ticket(basis: Basis = world.basis()): Promise<string> {
   const target = 'root@local:srv1:vnc'
   const asked = { user, basis, target, protocol: 'VNC', address: SOURCE.address } as const
@@ -118,7 +120,7 @@ describe.each([
     await expect(world.open({ identity, target: 'root@local:srv1:vnc' })).rejects.toThrow()
     const told = { user: 'ops1', client_ip: SOURCE.address, protocol: 'VNC', reason: expect.any(String) }
     expect(await events('auth.withdraw')).toMatchObject([told])
-    // told again, for the connection may not have been there yet, and written once
+    // Notified again, since the connection may not have existed yet, but audited once.
     await world.gate.review()
     expect(notices).toHaveLength(2)
     expect(await events('auth.withdraw')).toHaveLength(1)
@@ -246,7 +248,7 @@ describe('a one-time ticket', () => {
     }
     expect(await events('auth.success')).toMatchObject([named])
     expect(await store.sessions.find(session)).toMatchObject({ apiKey: 'gateway' })
-    // nobody has ended it: the key that opened it least of all
+    // No user has ended it, least of all the key that opened it.
     for (const kill of await events('session.kill')) expect(kill).not.toHaveProperty('api_key')
   })
 })
@@ -413,7 +415,7 @@ test('a change that comes while others are reviewed is looked at again, and that
   const { sessionTargets } = store.access
   let next: Promise<void> | undefined
   store.access.sessionTargets = async (...asked) => {
-    // Both have been asked about who they are by now.
+    // Both users have been judged by now.
     if (!next) {
       await setPassword()
       next = world.gate.review()
@@ -428,7 +430,7 @@ test('a change that comes while others are reviewed is looked at again, and that
 })
 
 describe('when all is taken away at once', () => {
-  /** Two sessions, one of them with a guest, two in the menu, and two tickets. */
+  /** Opens two sessions, one of them with a guest, two menus, and two tickets. */
   async function everything() {
     const sessions = [await opened(await world.signIn()), await opened(await world.signIn())]
     const menus = [await world.signIn('ops1'), await world.signIn('ops1')]
@@ -440,7 +442,7 @@ describe('when all is taken away at once', () => {
     return { sessions, menus, tickets, invitation: guest.invitation.id }
   }
 
-  /** They were all told, and no ticket is any good. */
+  /** Expects that all were notified, and that no ticket is valid. */
   async function expectOut({ sessions, menus, tickets, invitation }: Awaited<ReturnType<typeof everything>>) {
     for (const session of sessions) expect(notices).toContainEqual(expect.objectContaining({ session }))
     for (const identity of menus) expect(notices).toContainEqual(expect.objectContaining({ identity }))
@@ -461,9 +463,9 @@ describe('when all is taken away at once', () => {
     }
     await update({ isDisabled: true })
     const review = world.gate.review()
-    // the sessions, the four who have signed in, and the guest
+    // The sessions, the four sign-ins, and the guest.
     expect(await seen.promise).toBeGreaterThanOrEqual(7)
-    // while the log hangs, others are reviewed all the same
+    // Others are reviewed while the log hangs.
     const before = notices.length
     const again = world.gate.review()
     await expect.poll(() => notices.length).toBeGreaterThan(before)
@@ -500,7 +502,7 @@ describe('when all is taken away at once', () => {
 })
 
 describe('a look', () => {
-  /** The same database as another process has it open. */
+  /** Opens the same database as another process would. */
   async function elsewhere<T>(work: (other: Store) => Promise<T>): Promise<T> {
     const other = await openStore({ path: world.temporary.path })
     try {

@@ -1,4 +1,4 @@
-/** Certificates and revocation lists that ssh-keygen makes, and certificates that it would not make. */
+/** Certificates and revocation lists made by ssh-keygen, and certificates that it would not make. */
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,16 +8,16 @@ import { sshString } from './keys.ts'
 
 export interface Workshop {
   folder: string
-  /** A key pair in files NAME and NAME.pub; answers with the line of the .pub file. */
+  /** Makes a key pair in files NAME and NAME.pub; returns the line of the .pub file. */
   key(name: string, type?: string, bits?: number): string
-  /** Signs NAME.pub by the authority; answers with the certificate's blob, which is in NAME-cert.pub. */
+  /** Signs NAME.pub by the authority; returns the certificate's blob, which is in NAME-cert.pub. */
   certify(name: string, ca: string, args: string[]): Buffer
-  /** A revocation list of these lines; for certificates of `ca`, or with `none` of all. */
+  /** Makes a revocation list of these lines, for certificates of `ca`, or with `none` of all. */
   revoke(spec: string[], ca?: string): Buffer
   blob(name: string): Buffer
-  /** The line of NAME.pub. */
+  /** Returns the line of NAME.pub. */
   line(name: string): string
-  /** What `ssh-keygen -l` prints. */
+  /** Returns the output of `ssh-keygen -l`. */
   fingerprint(name: string): string
   remove(): void
 }
@@ -81,13 +81,13 @@ const pairOf = () => {
   return { raw, privateKey, blob: Buffer.concat([sshString('ssh-ed25519'), sshString(raw)]) }
 }
 
-/** An authority whose certificates can say anything; they are well signed. */
+/** Makes an authority whose certificates may have any content; their signatures are valid. */
 export function forger() {
   const ca = pairOf()
   const owner = pairOf()
   return {
     line: `ssh-ed25519 ${ca.blob.toString('base64')} forger`,
-    /** The signature field of the certificates' owner. */
+    /** Returns a signature field by the certificates' owner. */
     sign: (data: Uint8Array): Buffer =>
       Buffer.concat([sshString('ssh-ed25519'), sshString(sign(null, data, owner.privateKey))]),
     certificate: (more: {

@@ -24,7 +24,7 @@ const SEAL: HashSeal = {
 const key = opensshKey('ed25519')
 const otherKey = opensshKey('ed25519')
 
-/** Counts the keys that authorities are asked about, which verifies a certificate. */
+/** Counts the keys that authorities check, which means verifying a certificate. */
 class CountingAuthorities extends Authorities {
   asked = 0
 
@@ -34,7 +34,7 @@ class CountingAuthorities extends Authorities {
   }
 }
 
-/** Counts what is computed, so that the price of an answer can be compared. */
+/** Counts the computed hashes, to compare the costs of answers. */
 class CountingHasher extends PasswordHasher {
   verifications = 0
   pretences = 0
@@ -182,7 +182,7 @@ describe('whoever is refused', () => {
     await identities.setPassword(ops1.id, Secret.of(PASSWORD))
     const users = ['ops1', 'nobody', 'nosecret']
     const times = new Map<string, number[]>(users.map((user) => [user, []]))
-    // in turns, so that what else the machine does is shared by all
+    // Alternating, so that other load on the machine affects all alike.
     for (let round = 0; round < 25; round++) {
       for (const user of users) {
         const begin = performance.now()
@@ -204,7 +204,7 @@ describe('the hash in the database', () => {
     expect(Buffer.from(own!).toString('latin1')).not.toContain('argon2')
     expect(openHash(SEAL, ops1.id, own!)).toMatch(/^\$argon2id\$/)
     expect(() => openHash(SEAL, other.id, own!)).toThrow(UnsealError)
-    // who can write the database cannot sign in as somebody else with their own password
+    // An attacker that can write to the database cannot sign in as another user with a known password.
     await temp.store.users.setPasswordHash(other.id, own!)
     await expect(byPassword(PASSWORD, { user: 'ops2' })).rejects.toThrow(UnsealError)
   })

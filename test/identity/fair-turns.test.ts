@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { BusyError } from '../../src/identity/errors.ts'
 import { FairTurns } from '../../src/identity/fair-turns.ts'
 
-/** Works that end when they are told to. */
+/** Works that end on request. */
 class Works {
   readonly done: string[] = []
   readonly refused: string[] = []

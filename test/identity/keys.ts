@@ -13,12 +13,12 @@ import { join } from 'node:path'
 import ssh2 from 'ssh2'
 
 export interface KeyPair {
-  /** The line of the .pub file. */
+  /** Line of the .pub file. */
   line: string
   blob: Buffer
-  /** The private key's file, as ssh-keygen wrote it. */
+  /** The private key's file as written by ssh-keygen. */
   file: string
-  /** The signature field by this algorithm (RFC 4253 6.6); `hash` where it is not the algorithm's. */
+  /** Returns the signature field by this algorithm (RFC 4253 6.6); `hash` if it is not the algorithm's. */
   sign(data: Uint8Array, algorithm: string, hash?: string): Buffer
 }
 
@@ -40,7 +40,7 @@ const signer =
     return Buffer.concat([sshString(algorithm), sshString(isEcdsa ? ecdsaOf(signature) : signature)])
   }
 
-/** `mpint r`, `mpint s` of two numbers side by side (RFC 5656 3.1.2). */
+/** Encodes two numbers side by side as `mpint r`, `mpint s` (RFC 5656 3.1.2). */
 export function ecdsaOf(signature: Buffer): Buffer {
   const half = signature.length / 2
   return Buffer.concat([mpint(signature.subarray(0, half)), mpint(signature.subarray(half))])
@@ -52,7 +52,7 @@ export function mpint(number: Buffer): Buffer {
   return sshString((digits[0] ?? 0) & 0x80 ? Buffer.concat([Buffer.of(0), digits]) : digits)
 }
 
-/** A key pair made by OpenSSH's ssh-keygen. */
+/** Makes a key pair with OpenSSH's ssh-keygen. */
 export function opensshKey(type: string, bits?: number, passphrase = ''): KeyPair {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-key-'))
   const path = join(folder, 'key')
@@ -71,7 +71,7 @@ export function opensshKey(type: string, bits?: number, passphrase = ''): KeyPai
   }
 }
 
-/** An RSA key of a size that ssh-keygen refuses to make. */
+/** Makes an RSA key of a size that ssh-keygen refuses. */
 export function rsaKey(bits: number): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: bits })
   const blob = rsaBlob(publicKey)
@@ -92,11 +92,11 @@ function rsaBlob(key: KeyObject): Buffer {
   ])
 }
 
-/** A FIDO token that node:crypto plays (PROTOCOL.u2f, CTAP 2). */
+/** A FIDO token simulated with node:crypto (PROTOCOL.u2f, CTAP 2). */
 export interface Token extends Omit<KeyPair, 'sign'> {
-  /** Flags: 1 the user is present, 4 verified. */
+  /** Flags: 1 for user present, 4 for user verified. */
   sign(data: Uint8Array, options: { flags: number; counter?: number; application?: string }): Buffer
-  /** What the key in the token would never sign: the bytes themselves, under this name. */
+  /** Signs the bytes themselves under this name, as a real token never would. */
   signPlainly(data: Uint8Array, algorithm: string): Buffer
 }
 
@@ -138,7 +138,7 @@ export function sshString(value: string | Uint8Array): Buffer {
   return Buffer.concat([length, bytes])
 }
 
-/** What a client signs: RFC 4252 7. */
+/** Returns the data that a client signs (RFC 4252 7). */
 export function signedData(
   login: string,
   algorithm: string,

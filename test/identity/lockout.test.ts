@@ -15,7 +15,7 @@ function begin(lockout: Lockout, user: string, source: string, now = 0): Attempt
   return attempt
 }
 
-/** One failure; true when it locked, undefined when it was refused. */
+/** Makes one failure. Returns true if it locked, or undefined if it was refused. */
 function fail(lockout: Lockout, user: string, source: string, now = 0): boolean | undefined {
   const attempt = lockout.begin(user, source, now)
   return typeof attempt === 'string' ? undefined : lockout.fail(attempt, now)

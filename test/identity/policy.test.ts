@@ -8,7 +8,7 @@ describe('a new password', () => {
   it('has so many characters at least, whatever they are', async () => {
     expect(await flawOf('sev3n ☃')).toBe('expected 8 characters at least')
     expect(await flawOf('tür ☃ zu')).toBeUndefined()
-    // one accent may be two code points on one keyboard, and one on another
+    // An accent may be two code points on one keyboard, and one on another.
     expect(await flawOf('sevené '.normalize('NFD'))).toBe('expected 8 characters at least')
     expect(await new PasswordPolicy({ minLength: 15 }).flawOf('fourteen chars', [])).toBe(
       'expected 15 characters at least',

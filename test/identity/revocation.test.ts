@@ -37,7 +37,7 @@ describe('a key revocation list of ssh-keygen', () => {
     expect(few.revokes(certified(5, 'x', 'other-ca'))).toBe(false)
     expect(few.revokes(plain('user'))).toBe(false)
 
-    // every other one: ssh-keygen writes a bitmap
+    // Every other serial, so that ssh-keygen writes a bitmap.
     const many = Array.from({ length: 200 }, (_, index) => `serial: ${1001 + 2 * index}`)
     const heap = parseRevocationList(shop.revoke(many, 'ca'))
     expect(heap.certificates.some(({ bitmaps }) => bitmaps.length > 0)).toBe(true)
@@ -76,7 +76,7 @@ describe('a key revocation list of ssh-keygen', () => {
       } catch (error) {
         expect(error).toBeInstanceOf(RevocationListError)
       }
-      // cut between two sections it is a shorter list, as a text is that ends at a line's end
+      // Cut between two sections it is a shorter list, just as a text cut at a line's end.
       if (list) expect(list.certificates.length + list.sha256.size).toBeLessThan(2)
     }
     expect(() => parseRevocationList(Buffer.concat([bytes, Buffer.of(9)]))).toThrow(RevocationListError)
@@ -115,7 +115,7 @@ describe('the file', () => {
     writeFileSync(path, 'nonsense')
     expect(() => file.current()).toThrow(RevocationListError)
     expect(() => file.current()).toThrow(path)
-    // read once, however often somebody offers a key meanwhile: the fault is the very same one
+    // Read once, however many keys are offered meanwhile: the error is the very same one.
     const faults = [1, 2].map(() => {
       try {
         return file.current()
@@ -132,7 +132,7 @@ describe('the file', () => {
   })
 })
 
-/** As `ssh-keygen -l` prints it. */
+/** Formats as `ssh-keygen -l` does. */
 function fingerprint(name: string): string {
   const [, found = ''] = /(SHA256:\S+)/.exec(shop.fingerprint(name)) ?? []
   return found

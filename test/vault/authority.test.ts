@@ -1,4 +1,4 @@
-/** The keys of certificate authorities as they are given, kept and used. ssh-keygen reads what they sign. */
+/** Keys of certificate authorities: accepted, stored and used. ssh-keygen reads their signatures. */
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -44,7 +44,7 @@ describe('a key of an authority', () => {
     const { file, line } = opensshKey(type, bits)
     const { pkcs8, publicKey } = readAuthorityKey(given(file))
     expect(publicKey).toBe(lineOf(line))
-    // a signature's numbers may have leading zeros, once in a while
+    // A signature's numbers may sometimes have leading zeros.
     for (let round = 0; round < 20; round++) {
       const certificate = parseCertificate(certify(authorityOf(pkcs8), { ...TERMS, serial: BigInt(round) }))
       const use = {

@@ -29,7 +29,7 @@ beforeEach(async () => {
 })
 afterEach(() => temp.remove())
 
-/** What a broker that starts now finds. */
+/** Returns the password that a newly started broker finds. */
 async function password(): Promise<string | undefined> {
   const vault = await openVault(temp.store, { file })
   const [credential] = await vault.credentials(estate.account.id)

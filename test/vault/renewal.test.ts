@@ -40,13 +40,13 @@ const renew = () =>
     })
   })
 
-/** Id of the data key in use. */
+/** Returns the id of the data key in use. */
 async function keyId(): Promise<Buffer> {
   const wrapped = JSON.parse(Buffer.from((await temp.store.settings.get(WRAPPED_KEY))!).toString())
   return Buffer.from(wrapped.id, 'hex')
 }
 
-/** Tables and columns in which a value stands that was sealed under that key, whatever the code thinks of them. */
+/** Returns tables and columns that contain a value sealed under that key, whatever the code assumes. */
 function sealedUnder(id: Buffer): string[] {
   const database = new DatabaseSync(temp.path, { readOnly: true })
   try {

@@ -169,7 +169,7 @@ describe('the vault', () => {
       const folder = dirname(temp.path)
       const files = readdirSync(folder).filter((name) => name.startsWith('sallyport.db'))
       const bytes = Buffer.concat(files.map((name) => readFileSync(join(folder, name))))
-      // the search itself works: what is in the database in clear is found
+      // The search itself works: it finds values that are in clear text.
       expect(bytes.includes('root')).toBe(true)
       expect(bytes.includes(estate.account.id)).toBe(true)
       return needles.filter((needle) => bytes.includes(needle))

@@ -60,8 +60,8 @@ export class DynamicFilter {
     this.#streams[from].receive(chunk)
   }
 
-  /** Closes the client's channels, when the session moves to another target. */
-  close(): void {
+  /** Closes the client's channels: the session moves to another target, which has others. */
+  redirect(): void {
     for (const channel of this.#open) sendMessage(this.#options.send, 'client', buildDynamicClose(channel))
     this.#open.clear()
     this.#names.clear()

@@ -5,13 +5,12 @@
 import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import type { Gate, Identity, Source } from '../../../src/contract/gate.ts'
-import { plainAddress } from '../../../src/model/networks.ts'
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 import { type NlaMode, RDP_TICKET_TOKEN } from '../../../src/model/rdp-ticket.ts'
 import { EndedError } from '../../bytes/ended.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { ByteStream } from '../../net/byte-stream.ts'
-import { Listener } from '../../net/listener.ts'
+import { Front } from '../../net/front.ts'
 import { SECURITY_PROTOCOL } from '../codec/x224.ts'
 import {
   type ClientHello,
@@ -50,40 +49,20 @@ export interface RdpArrival {
   signedIn: () => void
 }
 
-export class RdpFront {
+export class RdpFront extends Front<RdpFrontSecurity> {
   readonly #options: RdpFrontOptions
-  readonly #listener: Listener
-  /** Applies to new connections. */
-  security: RdpFrontSecurity
 
   constructor(options: RdpFrontOptions) {
+    super(options)
     this.#options = options
-    this.security = options.security
-    this.#listener = new Listener({
-      graceMs: options.loginGraceMs,
-      onSocket: (socket) => void this.#welcome(socket),
-    })
   }
 
-  /** Resolves when the port is bound; rejects with the system's error. */
-  listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#listener.listen(host, port)
+  protected welcome(socket: Socket, source: Source): void {
+    void this.#serve(socket, source)
   }
 
-  /** Stops accepting connections, and destroys those that have not signed in. */
-  close(): void {
-    this.#listener.close()
-  }
-
-  /** Destroys all remaining connections. */
-  destroy(): void {
-    this.#listener.destroy()
-  }
-
-  async #welcome(socket: Socket): Promise<void> {
+  async #serve(socket: Socket, source: Source): Promise<void> {
     const { security } = this
-    const { remoteAddress = '', remotePort = 0 } = socket
-    const source = { address: plainAddress(remoteAddress), port: remotePort }
     const stream = new ByteStream(socket)
     const until = performance.now() + this.#options.loginGraceMs
     const nla = new NlaSignIn(this.#options, security, source)
@@ -102,7 +81,7 @@ export class RdpFront {
       const { requestedProtocols } = negotiated.hello
       const client = await RdpClient.receive({ stream, requestedProtocols })
       const { identity } = nla
-      const signedIn = (): void => this.#listener.signedIn(socket)
+      const signedIn = (): void => this.signedIn(socket)
       const graceMs = Math.max(0, until - performance.now())
       this.#options.onClient({ client, source, identity, graceMs, signedIn })
     } catch (error) {

@@ -388,7 +388,7 @@ export class RdpRelay {
     const { signal } = this.#abandon
     try {
       const target = await sentOn({ client, filter: this.#filter, session, redirection, redirect, signal })
-      this.#channels.close()
+      this.#channels.redirect()
       this.#channels = this.#newChannels()
       this.#errorInfo = ERROR_INFO.none
       this.#side = this.#attach(target)

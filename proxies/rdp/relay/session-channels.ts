@@ -56,8 +56,8 @@ interface Filter {
   begin?(): void
   /** The channel has ended. */
   close?(): void
-  /** Called after `close` if the client moves to another target. */
-  leave?(): void
+  /** Called after `close` if the session moves to another target. */
+  redirect?(): void
 }
 
 export class SessionChannels {
@@ -123,9 +123,9 @@ export class SessionChannels {
   }
 
   /** Closes the filters before the session moves to another target with other channels. */
-  leave(): void {
+  redirect(): void {
     this.close()
-    for (const filter of this.#filters) filter?.leave?.()
+    for (const filter of this.#filters) filter?.redirect?.()
   }
 
   /** Returns a filter for a channel that the target does not have. */

@@ -1,7 +1,7 @@
 /**
- * The SSH client side toward the target: connects, lets the gate judge the host key, injects the credential,
- * and hands a transport to the relay. What goes wrong is told apart, because the user must read whether the
- * target is down, refused the credential, or broke off.
+ * The SSH client side toward the target: connects, lets the gate judge the host key, signs in with the
+ * credential, and returns a transport for the relay. Failures are distinguished: the user must read whether
+ * the target is down, refused the credential, or closed the connection.
  */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
@@ -15,8 +15,8 @@ import { type RekeyLimits, Transport } from '../transport/transport.ts'
 import { type AgentSource, type Attempt, TargetSignIn } from './target-sign-in.ts'
 
 /**
- * Connects and signs in. Throws TargetError. `signal` gives up; its reason is a text for the user. `agent`: the way to
- * the user's own agent, used where the policy says so. `rekey`: when new keys are agreed, for tests.
+ * Connects and signs in. Throws TargetError. An abort of `signal` cancels; its reason is a text for the user.
+ * `agent` opens the user's own agent, if the policy allows it. `rekey`: limits for new keys, for tests.
  */
 export async function connectTarget(
   session: OpenSession,
@@ -53,12 +53,12 @@ function signIn(
     const client = new ssh2.Client()
     let settled = false
     let keysAgreed = false
-    /** The key that the target proved in the first key exchange; later ones must be by the same. */
+    /** The key that the target proved in the first key exchange; later exchanges must prove the same key. */
     let hostKey: Buffer | undefined
     let lastError: Error & { level?: string } = new Error('it closed the connection')
 
     let judged = false
-    /** Before anything is said to the target but its key: is it the one that is known? */
+    /** Checks the host key before anything else is sent to the target. */
     async function judge(): Promise<void> {
       if (!hostKey) throw new Error('the key exchange showed no host key')
       const answer = await gate.hostKey({ session: session.id, key: hostKey })
@@ -91,9 +91,9 @@ function signIn(
     }
 
     client.on('error', (error) => {
-      // What went wrong in the protocol; that the socket then breaks is only what follows from it.
+      // Keep the protocol's error: the socket's error is only its consequence.
       if (lastError.level !== 'handshake') lastError = error
-      // ssh2 would only close its own half, and a target could hold the other one open.
+      // ssh2 would only close its own half, and a target could hold the other half open.
       if (settled) socket.destroy()
       else socket.destroySoon()
       if (lastError.level === 'client-authentication') {
@@ -126,8 +126,8 @@ function signIn(
       ),
       keepaliveInterval: 0,
       readyTimeout: 0,
-      // Answered at once, also at each new key exchange: while an answer waits, ssh2 lets messages overtake those
-      // that it has queued. The gate judges the key below, when the target has proved that it holds it.
+      // Answered at once, also at each new key exchange: while an answer is pending, ssh2 lets messages
+      // overtake its queued ones. The gate judges the key once the target has proved it.
       hostVerifier: (key: Buffer) => {
         if (hostKey) return hostKey.equals(key)
         hostKey = Buffer.from(key)
@@ -135,7 +135,7 @@ function signIn(
       },
       authHandler: (methodsLeft: string[] | null, _partial, next) => {
         attempt(methodsLeft).then(
-          // `false` ends the attempts; ssh2 takes it, its types do not say so.
+          // `false` ends the attempts: ssh2 accepts it, but its types lack it.
           (what) => !settled && next(what as AnyAuthMethod),
           (error: unknown) => fail(error instanceof TargetError ? error : new TargetError(INTERNAL)),
         )

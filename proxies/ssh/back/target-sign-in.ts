@@ -1,6 +1,6 @@
 /**
- * How a session signs in at its target (RFC 4252): the methods of its connection policy in their order, each with what
- * the gate gave for it, and the user's own agent, which is asked when its turn comes.
+ * The sign-in at a session's target (RFC 4252): the methods of its connection policy in order, each with the
+ * credentials that the gate returned for it. The user's own agent is opened only when its method is reached.
  */
 import type { Buffer } from 'node:buffer'
 import { createPrivateKey, sign } from 'node:crypto'
@@ -10,17 +10,17 @@ import type { AgentKey } from '../codec/agent.ts'
 import { Writer } from '../codec/writer.ts'
 import { AgentError, type ClientAgent } from '../lobby/client-agent.ts'
 
-/** Opens the way to the user's agent; undefined: it is not forwarded. */
+/** Opens the user's agent. Returns undefined if the agent is not forwarded. */
 export type AgentSource = () => Promise<ClientAgent | undefined>
 
-/** What signs in the place of a private key (patches/): calls back with the signature field, or without. */
+/** Signs in place of a private key (patches/). Calls back with the signature field, or without one. */
 interface Signer {
   algorithm: string
   blob: Uint8Array
   sign(data: Buffer, callback: (signature?: Uint8Array) => void): void
 }
 
-/** What ssh2 tries next; its own types know nothing of signers. */
+/** The next attempt for ssh2, whose own types lack signers. */
 export type Attempt = AnyAuthMethod | { type: 'publickey'; username: string; signer: Signer }
 
 const CERTIFICATE_TYPE = 'ssh-ed25519-cert-v01@openssh.com'
@@ -31,7 +31,7 @@ export class TargetSignIn {
   readonly #attempts: AsyncGenerator<Attempt>
   #methodsLeft: readonly string[] | null = null
   #agent: ClientAgent | undefined
-  /** What the user should know when nothing was accepted. */
+  /** Hints for the user, shown if no credential was accepted. */
   readonly #notes = new Set<string>()
   #agentKeys = 0
 
@@ -42,8 +42,8 @@ export class TargetSignIn {
   }
 
   /**
-   * What to try next of what the target still takes; `methodsLeft` is null until it has answered something. `false`:
-   * nothing is left. Never rejects.
+   * Returns the next attempt that the target still allows, or `false` if none is left. `methodsLeft` is null
+   * until the target has replied to an attempt. Never rejects.
    */
   async next(methodsLeft: readonly string[] | null): Promise<Attempt | false> {
     this.#methodsLeft = methodsLeft
@@ -54,12 +54,12 @@ export class TargetSignIn {
     }
   }
 
-  /** The sign-in is over, either way. */
+  /** Call after the sign-in, whether it succeeded or not. */
   close(): void {
     this.#agent?.close()
   }
 
-  /** Why `name` was not signed in to, for the user. */
+  /** Returns the user's message for a refused sign-in at `name`. */
   refusal(name: string): string {
     const { question, target } = this.#session
     const what = question ? 'password' : 'credential'
@@ -67,7 +67,7 @@ export class TargetSignIn {
     return `${name} refused the ${what} of ${target.login}${notes}`
   }
 
-  /** What to add when the target broke off in the middle of it. */
+  /** Text to append if the target closed the connection during the sign-in. */
   get hint(): string {
     if (this.#agentKeys === 0) return ''
     return `, after ${this.#agentKeys} ${this.#agentKeys === 1 ? 'key' : 'keys'} of your agent: it may take no more tries, so load fewer keys`
@@ -91,7 +91,7 @@ export class TargetSignIn {
           for (const one of credentials) {
             if (one.type !== 'password') continue
             yield { type: 'password', username, password: one.password }
-            // A person may be mistaken, and targets lock accounts out: what was judged is not shown a second time.
+            // A password that a user typed may be wrong, and targets lock accounts: do not send it twice.
             if (question && this.#methodsLeft?.includes('password')) continue
             yield { type: 'keyboard-interactive', username, prompt: onePassword(one.password) }
           }
@@ -115,7 +115,8 @@ export class TargetSignIn {
     const signer: Signer = {
       algorithm: CERTIFICATE_TYPE,
       blob: credential.certificate,
-      // By its own name: the certificate's is no algorithm of signatures (PROTOCOL.certkeys).
+      // The signature names the key's algorithm: the certificate's is no signature algorithm
+      // (PROTOCOL.certkeys).
       sign: (data, callback) =>
         callback(
           new Writer(96)
@@ -178,8 +179,8 @@ export class TargetSignIn {
 type Prompt = Extract<AnyAuthMethod, { type: 'keyboard-interactive' }>['prompt']
 
 /**
- * Answers the one question without echo that asks for the password, once; anything else the target asks
- * (a change of password, a code) gets no answer, so that the secret is not typed where it does not belong.
+ * Answers the first single prompt without echo, once. All other prompts (a change of password, a code) get an
+ * empty answer, so that the secret is not typed where it does not belong.
  */
 function onePassword(password: string): Prompt {
   let given = false

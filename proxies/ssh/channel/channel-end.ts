@@ -1,4 +1,4 @@
-/** A channel's end at one peer: the peer's number for it, and how far opening and closing have come there. */
+/** A channel's end at one peer: the peer's number for the channel, and its state of opening and closing. */
 import type { Buffer } from 'node:buffer'
 import {
   buildChannelFailure,
@@ -13,11 +13,11 @@ import { MAX_CHANNEL_PACKET } from './limits.ts'
 
 export class ChannelEnd {
   readonly leg: Leg
-  /** What the peer calls the channel; undefined until it has confirmed it. */
+  /** The peer's number for the channel. Undefined until the peer has confirmed the channel. */
   id: number | undefined
-  /** The peer knows the bastion's number: it has confirmed the channel, or its own was confirmed. */
+  /** Set once the peer knows the bastion's number, by sending or receiving a confirmation. */
   isOpen = false
-  /** Bytes of data that the peer takes in one message. */
+  /** Largest number of data bytes that the peer accepts in one message. */
   maxPacket = MAX_CHANNEL_PACKET
   closedBy = false
   closedTo = false
@@ -26,22 +26,22 @@ export class ChannelEnd {
     this.leg = leg
   }
 
-  /** Passes a message of the other side on, readdressed. */
+  /** Forwards a message of the other peer, with this peer's channel number. */
   pass(payload: Buffer): void {
     if (this.closedTo) return
     setRecipient(payload, this.id!)
     this.leg.send(payload)
   }
 
-  /** Grants the peer what the receiver of its data takes by now. */
+  /** Grants the peer as much as the receiver of its data accepts now. */
   grant(flow: Flow, atLeast: number): void {
-    // Before it is open there is nobody to tell; opening it makes up for that.
+    // A grant needs an open channel; opening it grants the rest.
     if (!this.isOpen) return
     const bytes = flow.grant(atLeast)
     if (bytes > 0 && !this.closedTo) this.leg.send(buildWindowAdjust(this.id!, bytes))
   }
 
-  /** Answers the peer's request that goes no further, if it asks for an answer. */
+  /** Refuses a request of the peer that is not forwarded, if it wants a reply. */
   turnDown(wantReply: boolean): void {
     if (wantReply) this.leg.send(buildChannelFailure(this.id!))
   }
@@ -59,7 +59,7 @@ export class ChannelEnd {
     this.gone()
   }
 
-  /** There is no channel here: it was never opened, or its opening has failed. */
+  /** Marks the channel as absent: it was never opened, or its opening failed. */
   gone(): void {
     this.closedTo = this.closedBy = true
   }

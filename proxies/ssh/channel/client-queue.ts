@@ -1,29 +1,29 @@
-/** Messages of the client on one channel that wait for a decision or for window, in order; their bytes are bounded. */
+/** The client's messages on one channel that wait for a decision or for window, in bounded number. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { dataOf, MSG, setDataLength } from '../codec/messages.ts'
 import { MAX_QUEUED } from './limits.ts'
 
-/** Bytes of a message into which small ones of data are put together: keys that wait are a message each. */
+/** Size of a buffer that collects small data messages: each typed key arrives as a message of its own. */
 const GATHERED = 256
 
 export class ClientQueue {
   #messages: Buffer[] = []
   #bytes = 0
   #data = 0
-  /** The last message is a view of this, which has room behind it. */
+  /** The buffer behind the last message, with room for more data. */
   #gathered: Buffer | undefined
 
   get isEmpty(): boolean {
     return this.#messages.length === 0
   }
 
-  /** Bytes of data among them: the client has sent them, and the target has not got them. */
+  /** Bytes of data in the queue: received from the client, not yet sent to the target. */
   get data(): number {
     return this.#data
   }
 
-  /** They are copied. Throws MalformedError when it is too much. */
+  /** Copies `messages`. Throws MalformedError if the queue grows too large. */
   push(messages: readonly Buffer[]): void {
     for (const message of messages) {
       if (!this.#gather(message)) {
@@ -35,7 +35,7 @@ export class ClientQueue {
     if (this.#bytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
   }
 
-  /** Goes on with what waits: `step` answers with what of a message has to wait again, and may clear the queue. */
+  /** Processes the queue in order. `step` returns the part that must keep waiting; it may clear the queue. */
   drain(step: (message: Buffer) => Buffer | undefined): void {
     for (let first = this.#messages[0]; first !== undefined; first = this.#messages[0]) {
       const rest = step(first)
@@ -59,7 +59,7 @@ export class ClientQueue {
     this.#gathered = undefined
   }
 
-  /** Forgets the data, and keeps the rest. */
+  /** Drops the data messages and keeps the others. */
   dropData(): void {
     const rest = this.#messages.filter(([type]) => type !== MSG.channelData)
     this.clear()
@@ -75,7 +75,7 @@ export class ClientQueue {
     return this.#gathered.subarray(0, message.length)
   }
 
-  /** True: it has become a part of the last message. */
+  /** Returns true if `message` was appended to the last message. */
   #gather(message: Buffer): boolean {
     const last = this.#messages.at(-1)
     if (!last || !this.#gathered || message[0] !== MSG.channelData) return false

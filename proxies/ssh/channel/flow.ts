@@ -1,13 +1,13 @@
 /**
- * The window of one direction of a channel (RFC 4254 5.2), kept apart for both ends of the bastion: what the
- * receiving peer lets the bastion send (`window`), and what the bastion has told the sending peer it may send
- * (`credit`). The credit follows the window, but never goes over MAX_WINDOW: a receiver that names a window of
- * a gigabyte and then stops reading fills no more than that. Where the bastion keeps what the receiver does not take
- * (terminal-output.ts), the credit does not go below what it keeps either.
+ * The window of one direction of a channel (RFC 4254 5.2), kept separately for both ends of the bastion: the
+ * bytes that the receiving peer lets the bastion send (`window`), and the bytes that the bastion lets the
+ * sending peer send (`credit`). The credit follows the window but never exceeds MAX_WINDOW, so a receiver
+ * that grants a gigabyte and then stops reading fills no more than that. Where the bastion buffers unread
+ * data (terminal-output.ts), the credit does not fall below that buffer's size.
  */
 import { MAX_WINDOW } from './limits.ts'
 
-/** Part of what a sender may be granted at most that a difference has to come to before it is told of it. */
+/** An adjustment is sent once it amounts to 1/STEP_PART of the most that a sender may be granted. */
 const STEP_PART = 2
 
 const LARGEST_WINDOW = 0xffffffff
@@ -16,60 +16,62 @@ export class Flow {
   #window: number
   #credit: number
   readonly #reserve: number
-  /** Bytes of the sender that wait in the bastion for the receiver. */
+  /** Bytes received from the sender that still wait for the receiver. */
   held = 0
-  /** Bytes that the bastion takes from the sender at least, whatever the receiver takes: it keeps them. */
+  /** Bytes that the bastion accepts from the sender even if the receiver accepts none: it buffers them. */
   ahead = 0
-  /** Bytes that the sender is granted at most. */
+  /** Largest number of bytes that the sender is granted. */
   limit = MAX_WINDOW
 
-  /** `reserve`: bytes of the receiver's window that the sender is never granted, for the bastion's own. */
+  /**
+   * `reserve`: bytes of the receiver's window for the bastion's own messages; never granted to the sender.
+   */
   constructor(window: number, credit: number, reserve = 0) {
     this.#window = window
     this.#credit = credit
     this.#reserve = reserve
   }
 
-  /** Bytes that the receiver still takes. */
+  /** Bytes that the receiver still accepts. */
   get window(): number {
     return this.#window
   }
 
-  /** Bytes of the window that are not kept for the bastion's own. */
+  /** Bytes of the window beyond the bastion's reserve. */
   get room(): number {
     return Math.max(0, this.#window - this.#reserve)
   }
 
-  /** Bytes that are worth granting the sender: fewer wait, so that not every message costs an adjustment. */
+  /** Smallest grant worth sending: smaller ones wait, so that not every message costs an adjustment. */
   get step(): number {
     return Math.max(1, Math.floor(Math.min(this.limit, this.ahead || this.room) / STEP_PART))
   }
 
-  /** Bytes that the sender still believes it may send. */
+  /** Bytes that the sender may still send. */
   get credit(): number {
     return this.#credit
   }
 
-  /** The sender has sent `bytes`. False: more than it was allowed. */
+  /** Counts `bytes` received from the sender. Returns false if they exceed its credit. */
   received(bytes: number): boolean {
     if (bytes > this.#credit) return false
     this.#credit -= bytes
     return true
   }
 
-  /** The bastion passes `bytes` on to the receiver, or sends it as many of its own. */
+  /** Counts `bytes` sent to the receiver, forwarded or the bastion's own. */
   forwarded(bytes: number): void {
     this.#window -= bytes
   }
 
-  /** The receiver lets the bastion send `bytes` more. False: the sum is over what the protocol allows. */
+  /** Adds `bytes` to the receiver's window. Returns false if the sum exceeds the protocol's limit. */
   widen(bytes: number): boolean {
     if (this.#window + bytes > LARGEST_WINDOW) return false
     this.#window += bytes
     return true
   }
 
-  /** Bytes to grant the sender now, if they are `atLeast` so many; they count as granted. */
+  /** Returns the bytes to grant the sender now, or 0 if fewer than `atLeast`; counts them as granted. */
   grant(atLeast = 1): number {
     const taken = Math.max(this.ahead, Math.min(this.#window - this.#reserve, this.limit))
     const due = taken - this.#credit - this.held

@@ -1,6 +1,6 @@
 /**
- * What a person types to get out of something, while what they type waits: it goes ahead, and what was typed before it is
- * dropped, as a terminal does with what nobody has read yet (termios, without NOFLSH).
+ * Keys and requests that interrupt a program while earlier input waits. They are sent ahead, and the input
+ * before them is dropped, as a terminal drops unread input (termios, without NOFLSH).
  */
 import type { Buffer } from 'node:buffer'
 import { buildData } from '../codec/build.ts'
@@ -11,13 +11,16 @@ const KEYS: readonly number[] = [0x03, 0x1a, 0x1c]
 const REQUESTS: readonly string[] = ['signal', 'break']
 
 export interface Interrupt {
-  /** What goes on now. */
+  /** Sent at once. */
   now: Buffer
-  /** What waits in its place, behind it; undefined: nothing. */
+  /** The rest of the message, which stays in the queue. Undefined if there is none. */
   later: Buffer | undefined
 }
 
-/** Cuts a message of the client to channel `id`; undefined: there is no interrupt in it. Throws MalformedError. */
+/**
+ * Splits a client's message to channel `id` at its last interrupt. Returns undefined if it has none. Throws
+ * MalformedError.
+ */
 export function interruptIn(payload: Buffer, id: number): Interrupt | undefined {
   if (payload[0] === MSG.channelRequest) {
     const isInterrupt = REQUESTS.includes(parseChannelRequest(payload).type)

@@ -1,21 +1,21 @@
 /**
- * Notices a client that does not take what waits for it. What is typed meanwhile was typed by somebody who cannot see what
- * comes of it, and what the bastion keeps of that has a bound. A little now and then does not help: what counts is the
- * oldest byte that waits.
+ * Detects a client that does not read its output. Keys typed meanwhile come from a user that cannot see their
+ * effect, and the bastion's buffer for that output is bounded. Reading a little now and then does not help:
+ * the age of the oldest waiting byte counts.
  */
 
-/** A byte may wait so long. */
+/** Longest time that a byte may wait. */
 export const TAKING_MS = 3_000
-/** No finer is it known since when bytes wait. */
+/** Precision of the waiting times. */
 const LOOK_MS = 250
-/** Of more bytes than came by then it is not known apart how long they wait. */
+/** Number of marks. Bytes written beyond them are not timed separately. */
 const MAX_MARKS = 64
 
 export class TakingWatch {
-  /** Of bytes that wait, the oldest first: `end` had been handed over by then. */
+  /** Times of the waiting bytes, oldest first: the first `end` bytes had been written `at` that time. */
   #marks: { end: number; at: number }[] = []
 
-  /** Called whenever something came, or was taken. `written`: bytes until now; `waiting`: those that were not taken. */
+  /** Call after every write and read. `written`: total bytes so far; `waiting`: those not yet read. */
   look(written: number, waiting: number): void {
     const taken = written - waiting
     while (this.#marks.length > 0 && this.#marks[0]!.end <= taken) this.#marks.shift()

@@ -1,8 +1,8 @@
 /**
- * A terminal's output on its way to the client. Unlike other streams it is taken from the target, and recorded, whether
- * the client takes it or not: who gives the bastion no window would otherwise act unseen. What the client has not taken
- * is kept, HELD_OUTPUT bytes and no more; then the target waits as everywhere. At the client's end, what the target
- * still says is heard for a moment, for the recording alone.
+ * A terminal's output on its way to the client. Unlike other streams, it is read from the target and recorded
+ * even if the client does not read it: otherwise a client without window could act unseen. Up to HELD_OUTPUT
+ * unread bytes are kept; beyond that, the target waits as for other streams. When the client leaves, the
+ * target's last output is read for a moment, for the recording alone.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -12,10 +12,10 @@ import type { Flow } from './flow.ts'
 import { DRAIN_BYTES, DRAIN_MS, DRAIN_QUIET_MS, HELD_OUTPUT, MAX_LATE } from './limits.ts'
 import { TakingWatch } from './taking-watch.ts'
 
-/** Small pieces of output are kept together in buffers of this size. */
+/** Small chunks of output share buffers of this size. */
 const PIECE = 16 * 1024
 const SMALL_PIECE = 1024
-/** Beyond so many pieces what a target says on standard error is kept with the rest: a terminal has one screen. */
+/** Beyond this many pieces, standard error joins the other output: a terminal has one screen. */
 const MAX_PIECES = 64
 
 interface Piece {
@@ -31,15 +31,15 @@ export class TerminalOutput {
   readonly #flow: Flow
   readonly #taking = new TakingWatch()
   #pieces: Piece[] = []
-  /** Bytes that had to wait until now, whether they still do or not. */
+  /** All bytes that ever had to wait, including those sent since. */
   #kept = 0
-  /** Messages of the target that must not overtake what is kept. */
+  /** Messages of the target that must not overtake the kept output. */
   #late: Buffer[] = []
-  /** Nobody takes any more. */
+  /** Set once the client accepts no more output. */
   #isDropped = false
-  /** When something was last said by either side. */
+  /** Time of the last input or output. */
   #heardAt = performance.now()
-  /** Who waits for the last of it, with the bytes that may still come, while that is waited for. */
+  /** Callbacks that wait for the target's silence. */
   #onSilence: (() => void)[] = []
   #left = DRAIN_BYTES
   #silence: NodeJS.Timeout | undefined
@@ -54,17 +54,17 @@ export class TerminalOutput {
     target.grant(flow, 1)
   }
 
-  /** Output has waited for a while, or there is so much of it that the target is not read. */
+  /** Whether output has waited too long, or so much of it waits that the target is not read. */
   get isStuck(): boolean {
     return this.#taking.isStuck || (this.#flow.credit === 0 && this.isWaiting)
   }
 
-  /** Something was typed, and what comes of it is of interest. */
+  /** Notes input, whose output should still be recorded. */
   typed(): void {
     this.#heardAt = performance.now()
   }
 
-  /** Output of the target, as it came: `data` is the one in `payload`. */
+  /** Forwards or keeps the target's output. `data` is the data of `payload`. */
   pass(payload: Buffer, data: Uint8Array, isError: boolean): void {
     this.#heardAt = performance.now()
     if (this.#isDropped) {
@@ -78,7 +78,7 @@ export class TerminalOutput {
     }
   }
 
-  /** A message of the target that follows its output. It is copied if it has to wait. Throws MalformedError. */
+  /** Forwards a message of the target behind its output; copies it if it waits. Throws MalformedError. */
   follow(payload: Buffer): void {
     if (this.#isDropped) return
     if (this.#pieces.length === 0) {
@@ -89,12 +89,12 @@ export class TerminalOutput {
     this.#late.push(Buffer.from(payload))
   }
 
-  /** Something waits that the client is still to get. */
+  /** Whether output waits for the client. */
   get isWaiting(): boolean {
     return this.#pieces.length > 0
   }
 
-  /** Sends of what waits as much as the client takes now. */
+  /** Sends as much of the kept output as the client accepts now. */
   resume(): void {
     const flow = this.#flow
     for (let piece = this.#pieces[0]; piece && flow.room > 0; piece = this.#pieces[0]) {
@@ -112,7 +112,7 @@ export class TerminalOutput {
     for (const payload of this.#late.splice(0)) this.#client.pass(payload)
   }
 
-  /** The client takes no more: what still comes is for the recording alone. */
+  /** Drops the kept output: from now on, output is only recorded. */
   drop(): void {
     this.#isDropped = true
     this.#pieces = []
@@ -122,8 +122,8 @@ export class TerminalOutput {
   }
 
   /**
-   * Calls back once the target has been silent for a moment, or talks without end. `awaken`: what has to be typed so that
-   * it goes on.
+   * Calls back once the target is silent for a moment, or at a limit of time or bytes. `awaken`: input that
+   * lets a paused terminal continue.
    */
   leave(awaken: Uint8Array | undefined, then: () => void): void {
     this.drop()
@@ -142,7 +142,7 @@ export class TerminalOutput {
     this.#target.grant(this.#flow, 1)
   }
 
-  /** The channel is over: nobody waits any longer. */
+  /** Calls the waiting callbacks at once. */
   stop(): void {
     clearTimeout(this.#silence)
     clearTimeout(this.#expiry)
@@ -172,7 +172,7 @@ export class TerminalOutput {
     }
   }
 
-  /** A piece with room. */
+  /** Returns a piece with room. */
   #lastFor(isError: boolean, wanted: number): Piece {
     const last = this.#pieces.at(-1)
     const kind = last && this.#pieces.length >= MAX_PIECES ? last.isError : isError

@@ -1,6 +1,6 @@
 /**
- * The protocol of key agents (draft-ietf-sshm-ssh-agent), from the side of who asks: each message is a uint32 length,
- * a byte with its type, and its fields. Throws MalformedError.
+ * The protocol of key agents (draft-ietf-sshm-ssh-agent), client side. Each message is a uint32 length, a
+ * byte with its type, and its fields. Throws MalformedError.
  */
 
 import { Buffer } from 'node:buffer'
@@ -10,11 +10,11 @@ import { uint32At } from '../../bytes/uint32.ts'
 import { Reader } from './reader.ts'
 import { Writer } from './writer.ts'
 
-/** As OpenSSH's own agent and clients have it. */
+/** The limit of OpenSSH's own agent and clients. */
 export const MAX_AGENT_MESSAGE = 256 * 1024
-/** Keys that an agent may name in one list. */
+/** Keys in one list of an agent. */
 export const MAX_AGENT_IDENTITIES = 2048
-/** Of a key or certificate; one of an RSA key of 16384 bits has 2 KiB. */
+/** Size of a key or certificate; an RSA key of 16384 bits has 2 KiB. */
 const MAX_BLOB = 16 * 1024
 const MAX_COMMENT = 16 * 1024
 const MAX_SIGNATURE = 16 * 1024
@@ -30,14 +30,14 @@ export const AGENT = {
 
 const SIGN_RSA_SHA2_512 = 4
 
-/** A key of the agent, and how the bastion asks to sign with it. */
+/** A key of the agent, with the parameters for signing with it. */
 export interface AgentKey {
   blob: Buffer
   /** The public key algorithm for the sign-in (RFC 4252 7, RFC 8332 3.2, PROTOCOL.certkeys). */
   algorithm: string
-  /** The algorithm that the signature itself has to name. */
+  /** The algorithm that the signature must name. */
   signature: string
-  /** RSA keys sign with SHA-1 unless they are asked otherwise. */
+  /** Set for RSA keys: the agent's default for them is SHA-1. */
   flags: number
 }
 
@@ -50,7 +50,7 @@ const PLAIN = [
   'sk-ecdsa-sha2-nistp256@openssh.com',
 ] as const
 
-/** By the type that stands in the blob. */
+/** By the key type inside the blob. */
 const KINDS: ReadonlyMap<string, Omit<AgentKey, 'blob'>> = new Map(
   [
     ...PLAIN.map((type) => ({ type, algorithm: type, signature: type, flags: 0 })),
@@ -88,8 +88,8 @@ export function buildSignRequest(key: AgentKey, data: Uint8Array): Buffer {
 }
 
 /**
- * The keys in an IDENTITIES_ANSWER that can be used, in its order; others, as of DSA, are left out. Copies. An agent
- * that says FAILURE shows none.
+ * Returns copies of the usable keys in an IDENTITIES_ANSWER, in order; leaves out others, such as DSA.
+ * Returns none if the agent sends FAILURE.
  */
 export function parseIdentities(message: Uint8Array): AgentKey[] {
   const reader = new Reader(message, 'list of the agent')
@@ -120,8 +120,8 @@ function kindOf(blob: Uint8Array): Omit<AgentKey, 'blob'> | undefined {
 }
 
 /**
- * The signature field (RFC 4253 6.6) in a SIGN_RESPONSE, a copy; undefined: the agent has refused, or signed by
- * another algorithm than it was asked for, as old ones do that know RSA with SHA-1 only.
+ * Returns a copy of the signature field (RFC 4253 6.6) in a SIGN_RESPONSE. Returns undefined if the agent
+ * refused, or signed by another algorithm: old agents know RSA with SHA-1 only.
  */
 export function parseSignature(message: Uint8Array, key: AgentKey): Buffer | undefined {
   const reader = new Reader(message, 'signature of the agent')
@@ -137,12 +137,12 @@ export function parseSignature(message: Uint8Array, key: AgentKey): Buffer | und
   return algorithm === key.signature ? Buffer.from(field) : undefined
 }
 
-/** Makes messages of an agent's bytes, which come in pieces of any size; it holds one message at most. */
+/** Assembles an agent's messages from pieces of any size. Holds at most one message. */
 export class AgentMessages {
   #bytes: Buffer = Buffer.alloc(0)
   #length = 0
 
-  /** The next message without its length, once it is whole: one answer to one question. */
+  /** Returns the next message without its length once it is complete. One request gets one response. */
   push(bytes: Uint8Array): Buffer | undefined {
     this.#add(bytes)
     if (this.#length < LENGTH_BYTES) return undefined
@@ -161,7 +161,7 @@ export class AgentMessages {
     return message
   }
 
-  /** Room is doubled: a message in pieces of one byte is not copied once for each. */
+  /** Doubles the buffer, so that a message in pieces of one byte is not copied for each piece. */
   #add(bytes: Uint8Array): void {
     const length = this.#length + bytes.length
     if (length > this.#bytes.length) {

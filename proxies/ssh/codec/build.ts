@@ -1,6 +1,6 @@
 /**
- * Builders of the connection-layer messages (RFC 4254) that the bastion itself sends. Layouts stand above the
- * parsers in messages.ts and requests.ts. Strings are written as UTF-8, bytes as they are.
+ * Builders of the connection-layer messages (RFC 4254) that the bastion sends itself. Layouts stand above the
+ * parsers in messages.ts and requests.ts. Strings are written as UTF-8, bytes unchanged.
  */
 import type { Buffer } from 'node:buffer'
 import type { ChannelOpen, ChannelOpenConfirmation, GlobalRequest, OpenFailureReason } from './messages.ts'
@@ -19,7 +19,7 @@ export function buildGlobalRequest(request: GlobalRequest): Buffer {
     .finish()
 }
 
-/** `data` is the answer's request-specific data; most requests have none. */
+/** `data` is the request-specific data of the reply; most requests have none. */
 export function buildRequestSuccess(data: Uint8Array = NOTHING): Buffer {
   return new Writer(1 + data.length).byte(MSG.requestSuccess).raw(data).finish()
 }
@@ -98,7 +98,7 @@ export function buildChannelFailure(recipient: number): Buffer {
   return onChannel(MSG.channelFailure, recipient).finish()
 }
 
-/** Any channel request; `data` is its type-specific part. `type` has ASCII characters only. */
+/** Builds any channel request. `data` is its type-specific part; `type` is ASCII. */
 export function buildChannelRequest(
   recipient: number,
   type: string,
@@ -129,7 +129,7 @@ export function buildShell(recipient: number, wantReply: boolean): Buffer {
   return buildChannelRequest(recipient, 'shell', wantReply)
 }
 
-/** The rebuilt command of an SCP, for instance. */
+/** Builds an exec request, for example with a rebuilt SCP command. */
 export function buildExec(recipient: number, wantReply: boolean, command: string | Uint8Array): Buffer {
   return buildChannelRequest(
     recipient,

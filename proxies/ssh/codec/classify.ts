@@ -1,12 +1,12 @@
 /**
- * What a channel request is, over exact bytes, and the right that it needs.
+ * Classifies channel requests by their exact bytes, and names the right that each needs.
  *
- * A command is only called SCP, rsync or git when a strict grammar says so and no POSIX shell can read anything else
- * into it: those streams are recorded by operation, so a shell must not hide there. What other shells could make of it
- * is for who may run commands; nobody else has more sent than `forwarded`. Everything else is a plain
- * command, needs SSH_REMOTE_COMMAND and is recorded whole. Nothing is ever normalised towards SCP: `/usr/bin/scp`,
- * `env scp` or `s''cp` are commands. What a name stands for on the target (an `rsync` of the user's own, say)
- * cannot be seen from here; the recorders check that the stream looks like the protocol.
+ * A command counts as SCP, rsync or git only if a strict grammar matches and no POSIX shell can read anything
+ * else into it: those streams are recorded by operation, so a shell must not hide there. Other shells may
+ * read more into it; therefore users without SSH_REMOTE_COMMAND only get `forwarded` sent. Everything else is
+ * a plain command, needs SSH_REMOTE_COMMAND and is recorded whole. Nothing is normalised towards SCP:
+ * `/usr/bin/scp`, `env scp` or `s''cp` are commands. A name's program on the target (the user's own `rsync`,
+ * say) cannot be seen from here; the recorders check that the stream looks like the protocol.
  */
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../../src/model/rights.ts'
@@ -20,17 +20,17 @@ export interface ScpCommand {
   kind: 'scp'
   direction: Direction
   recursive: boolean
-  /** For people and recordings, UTF-8 with replacement. */
+  /** For display and recordings: UTF-8 with replacement. */
   path: string
   /**
-   * The name that the path's own record has, where the target's shell does not make it: a download may bring this one
+   * The last name of the path, if the target's shell does not compute it: a download may deliver this name
    * and no other (CVE-2019-6111).
    */
   name?: string
   /**
-   * The command rebuilt so that every shell reads the same of it: what to send for a user who may not run commands.
-   * undefined: a shell could read something else into its path. A user who holds SSH_REMOTE_COMMAND too has the text
-   * sent as it came.
+   * The command rebuilt so that every shell reads the same, sent for users without SSH_REMOTE_COMMAND. Absent
+   * if a shell could read something else into its path. Users that hold SSH_REMOTE_COMMAND too have their own
+   * text sent.
    */
   forwarded?: Uint8Array
 }
@@ -54,7 +54,7 @@ export type ExecCommand = ScpCommand | RsyncCommand | GitCommand | PlainCommand
 
 const COMMAND: PlainCommand = { kind: 'command' }
 
-/** What the command of an `exec` request is. Never throws. */
+/** Classifies the command of an `exec` request. Never throws. */
 export function classifyExec(command: Uint8Array): ExecCommand {
   const line = words(command)
   if (line === undefined) return COMMAND
@@ -78,7 +78,7 @@ function classifyScp(line: readonly Word[]): ScpCommand | undefined {
   if (!options.every((option) => option === mode || /^-[rpdvq]$/.test(option))) return undefined
   if (options.indexOf(mode) !== options.lastIndexOf(mode)) return undefined
   if (path.value.length === 0 || (path.value[0] === 0x2d && !ended)) return undefined
-  // The shell turns a glob at the beginning into names that may begin with "-".
+  // The shell expands a leading glob to names that may begin with "-".
   const mayBeOption =
     path.value[0] === 0x2d || (path.expands && path.value[0] !== 0x2f && path.value[0] !== 0x7e)
   const name = path.expands ? undefined : nameOf(displayText(path.value))
@@ -95,13 +95,13 @@ function classifyScp(line: readonly Word[]): ScpCommand | undefined {
   }
 }
 
-/** What stands behind the last "/", as scp takes it; undefined where that may be another on systems that are no Unix. */
+/** Returns the name behind the last "/", as scp does, or undefined if other systems may read another name. */
 function nameOf(path: string): string | undefined {
   const name = path.replace(/\/+$/, '').split('/').at(-1)
   return name === '' || /[\\:]/.test(path) ? undefined : name
 }
 
-/** Options of the server side whose value rsync passes as the next word (options.c, server_options). */
+/** Server-side options whose value rsync passes as the next word (options.c, server_options). */
 const RSYNC_VALUED = new Set([
   '--backup-dir',
   '--compare-dest',
@@ -111,7 +111,7 @@ const RSYNC_VALUED = new Set([
   '--partial-dir',
   '--temp-dir',
 ])
-/** Options that make the server side another program than a receiver or sender. */
+/** Options that make the server side a program other than a receiver or sender. */
 const RSYNC_REFUSED = /^--(daemon|config|rsh|rsync-path|server|sender|log-file|dparam)/
 const RSYNC_OPTION = /^(-[A-Za-z0-9.,]+|--[a-z0-9][a-z0-9-]*(=.*)?)$/s
 
@@ -153,12 +153,12 @@ function classifyGit(program: string, line: readonly Word[]): GitCommand | undef
   }
 }
 
-/** What a subsystem's name stands for: only the exact bytes `sftp` are SFTP, as sshd compares. */
+/** Classifies a subsystem: only the exact bytes `sftp` are SFTP, as sshd compares. */
 export function classifySubsystem(name: Uint8Array): 'sftp' | 'subsystem' {
   return latin1(name) === 'sftp' ? 'sftp' : 'subsystem'
 }
 
-/** The right that a command needs. */
+/** Returns the right that a command needs. */
 export function rightFor(command: ExecCommand): Right {
   if (command.kind !== 'scp') return 'SSH_REMOTE_COMMAND'
   return command.direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'

@@ -1,21 +1,20 @@
 /**
- * The type-specific data of what forwards connections: channels and global requests of RFC 4254 section 7, OpenSSH's
- * for Unix sockets (PROTOCOL 2.4), X11 (RFC 4254 6.3) and agents. Parsers throw MalformedError for what is no
- * such message; names that no peer could mean are told apart by `addressFlaw` and `pathFlaw`, so that they are
- * refused and not a breach.
+ * The type-specific data of forwarding: channels and global requests of RFC 4254 section 7, OpenSSH's for
+ * Unix sockets (PROTOCOL 2.4), X11 (RFC 4254 6.3) and agents. Parsers throw MalformedError for malformed
+ * messages. `addressFlaw` and `pathFlaw` report impossible names, which are refused without a breach.
  */
 import { Buffer } from 'node:buffer'
 import { displayText, latin1 } from '../../bytes/text.ts'
 import { Reader } from './reader.ts'
 import { Writer } from './writer.ts'
 
-/** A place in a network: one character for each byte of the host, as it came. */
+/** A network address. The host has one character for each byte received. */
 export interface Address {
   host: string
   port: number
 }
 
-/** Where a forwarded connection goes to or was accepted, and where it comes from. */
+/** The destination or listening address of a forwarded connection, and its originator. */
 export interface Connection {
   to: Address
   from: Address
@@ -23,7 +22,7 @@ export interface Connection {
 
 /** DNS names have at most 253 characters, addresses fewer. */
 const MAX_HOST = 255
-/** sun_path has at most 108 bytes on Linux, 104 on BSDs; this is a bound, not a rule. */
+/** sun_path has at most 108 bytes on Linux, 104 on BSDs; this is a bound, not their rule. */
 const MAX_PATH = 1024
 const MAX_PORT = 65_535
 
@@ -44,7 +43,7 @@ export function buildConnection({ to, from }: Connection): Buffer {
   return append(append(new Writer(), to), from).finish()
 }
 
-/** string address to bind, uint32 port (RFC 4254 7.1); also of an X11 channel: string originator, uint32 port. */
+/** string address to bind, uint32 port (RFC 4254 7.1); for an X11 channel: string originator, uint32 port. */
 export function parseAddress(data: Uint8Array): Address {
   const reader = new Reader(data, 'an address')
   const parsed = address(reader)
@@ -56,7 +55,7 @@ export function buildAddress(value: Address): Buffer {
   return append(new Writer(), value).finish()
 }
 
-/** uint32 port that was bound (RFC 4254 7.1): the answer to a request for port 0. */
+/** uint32 bound port (RFC 4254 7.1): the reply to a request for port 0. */
 export function parsePort(data: Uint8Array): number {
   const reader = new Reader(data, 'the port that was bound')
   const port = reader.uint32()
@@ -109,7 +108,7 @@ export function buildSocketPath(path: string): Buffer {
 
 export interface X11Request {
   singleConnection: boolean
-  /** The name of the authentication protocol, its exact bytes. */
+  /** Name of the authentication protocol, its exact bytes. */
   protocol: string
   /** Hexadecimal, its exact bytes. */
   cookie: string
@@ -138,7 +137,10 @@ export function buildX11Request(request: X11Request): Buffer {
     .finish()
 }
 
-/** What is wrong with an address that somebody names; `anywhere`: it may be empty and the port 0, as for a bind. */
+/**
+ * Returns the reason why an address is invalid, or undefined if it is valid. `anywhere` allows an empty host
+ * and port 0, as for a bind.
+ */
 export function addressFlaw({ host, port }: Address, anywhere = false): string | undefined {
   if (host.length > MAX_HOST) return `a host name has at most ${MAX_HOST} bytes`
   if (!HOST.test(host) && !(anywhere && host === '')) return 'a host name is printable ASCII without blanks'
@@ -151,12 +153,12 @@ export function pathFlaw(path: string): string | undefined {
   return PATH.test(path) ? undefined : 'the path of a socket has no control characters, and is not empty'
 }
 
-/** `host:port`, `[host]:port` for what has colons itself. */
+/** `host:port`, or `[host]:port` for a host with colons. */
 export function addressText({ host, port }: Address): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** UTF-8 for people: what is none is replaced. */
+/** Decodes UTF-8 for display; invalid bytes are replaced. */
 export function pathText(path: string): string {
   return displayText(Buffer.from(path, 'latin1'))
 }

@@ -74,8 +74,8 @@ export function parseChannelOpen(payload: Uint8Array): ChannelOpen {
 }
 
 /**
- * Data for this peer is cut into messages of the size that it names: one of nothing would never end, and one of a few
- * bytes makes millions of a window. Clients and servers name 4 KiB and more.
+ * Data for a peer is cut into messages of its maximum size: a size of 0 would never end, and a few bytes
+ * would make millions of messages of one window. Clients and servers name 4 KiB and more.
  */
 export const MIN_CHANNEL_PACKET = 256
 
@@ -125,7 +125,7 @@ export function parseChannelOpenFailure(payload: Uint8Array): ChannelOpenFailure
 
 export interface ChannelRequest {
   recipient: number
-  /** The exact bytes, one character each: compare it, do not show it. */
+  /** The exact bytes, one character each: for comparison, not for display. */
   type: string
   wantReply: boolean
   data: Uint8Array
@@ -154,24 +154,24 @@ export function setRecipient(payload: Uint8Array, channel: number): void {
   setUint32At(payload, 1, channel)
 }
 
-/** Bytes to add, of byte 93, uint32 recipient, uint32 bytes to add (5.2). */
+/** Returns the bytes to add of byte 93, uint32 recipient, uint32 bytes to add (5.2). */
 export function windowAdjustOf(payload: Uint8Array): number {
   if (payload.length !== 9) throw short(payload, 9)
   return uint32At(payload, 5)
 }
 
-/** The data, a view, of byte 94, uint32 recipient, string data (5.2). */
+/** Returns a view of the data of byte 94, uint32 recipient, string data (5.2). */
 export function dataOf(payload: Uint8Array): Uint8Array {
   return stringAtEnd(payload, 5)
 }
 
-/** Makes what follows in byte 94, uint32 recipient, string data (5.2) the data. */
+/** Sets the data's length in byte 94, uint32 recipient, string data (5.2) to all bytes that follow. */
 export function setDataLength(payload: Uint8Array): void {
   if (payload.length < 9) throw short(payload, 9)
   setUint32At(payload, 5, payload.length - 9)
 }
 
-/** The data, a view, of byte 95, uint32 recipient, uint32 data type, string data (5.2). */
+/** Returns a view of the data of byte 95, uint32 recipient, uint32 data type, string data (5.2). */
 export function extendedDataOf(payload: Uint8Array): Uint8Array {
   return stringAtEnd(payload, 9)
 }

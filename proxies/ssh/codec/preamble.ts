@@ -1,12 +1,12 @@
 /**
- * How the streams of rsync and git begin. The recorder of such a stream keeps operation and hash only, so what
- * does not begin like one must be told apart at once.
+ * Detects how streams of rsync and git begin. Their recorders keep operation and hash only, so a stream that
+ * begins otherwise must be detected at once.
  */
 
 import { latin1 } from '../../bytes/text.ts'
 import type { GitOperation } from './classify.ts'
 
-/** `more`: not enough bytes yet. */
+/** `more`: too few bytes to decide. */
 export type Verdict = 'yes' | 'no' | 'more'
 export type Preamble = (begin: Uint8Array) => Verdict
 
@@ -29,8 +29,8 @@ const LENGTH =
 const OBJECT = '[0-9a-f]{20}'
 
 /**
- * git: packet lines (gitprotocol-common, pkt-line), four hexadecimal digits of length and a line. What each
- * side says first: gitprotocol-pack, gitprotocol-v2, git-upload-archive.
+ * git: packet lines (gitprotocol-common, pkt-line), four hexadecimal digits of length and a line. The first
+ * lines of each side: gitprotocol-pack, gitprotocol-v2, git-upload-archive.
  */
 export function gitPreamble(operation: GitOperation, side: 'client' | 'target'): Preamble {
   const first = new RegExp(`^(${FIRST[operation][side]})`)

@@ -9,7 +9,7 @@ export const NAME_LIMIT = 64
 export class Reader extends WireReader {
   readonly #what: string
 
-  /** `what` names the message in errors; `offset` is where to begin. */
+  /** `what` names the message in errors; reading begins at `offset`. */
   constructor(bytes: Uint8Array, what: string, offset = 0) {
     super(bytes, offset)
     this.#what = what
@@ -21,7 +21,7 @@ export class Reader extends WireReader {
     return this.byte() !== 0
   }
 
-  /** A uint64 that counts bytes of a file; throws when it is over 2^53 - 1. */
+  /** A uint64 size of a file. Throws if it exceeds 2^53 - 1. */
   size(): number {
     const high = this.uint32()
     const value = high * 0x100000000 + this.uint32()
@@ -59,7 +59,7 @@ export class Reader extends WireReader {
     return names
   }
 
-  /** The rest, as a view. */
+  /** Returns the remaining bytes as a view. */
   rest(): Uint8Array {
     const begin = this.offset
     this.offset = this.bytes.length

@@ -1,6 +1,6 @@
 /**
- * The type-specific data of channel requests (RFC 4254 section 6). Each parser takes the data of a
- * ChannelRequest and throws MalformedError, also when something follows.
+ * The type-specific data of channel requests (RFC 4254 section 6). Each parser reads the data of a
+ * ChannelRequest and throws MalformedError, also if bytes remain.
  */
 import { latin1 } from '../../bytes/text.ts'
 import { Reader } from './reader.ts'
@@ -17,7 +17,7 @@ export interface PtyRequest {
   rows: number
   widthPixels: number
   heightPixels: number
-  /** Encoded terminal modes (section 8), as they came. */
+  /** Encoded terminal modes (section 8), unchanged. */
   modes: Uint8Array
 }
 
@@ -56,7 +56,7 @@ export function parseWindowChange(data: Uint8Array): WindowChange {
   return change
 }
 
-/** string command (6.5): the bytes that the target's shell would get. */
+/** string command (6.5): the bytes for the target's shell. */
 export function parseExec(data: Uint8Array): Uint8Array {
   return onlyString(data, 'exec')
 }

@@ -1,31 +1,31 @@
 /**
- * The records of the SCP protocol (rcp's; there is no RFC, this is what OpenSSH's scp.c reads and writes).
- * Parsers take a line without its newline and throw MalformedError.
+ * The records of the SCP protocol, which is rcp's: there is no RFC, so OpenSSH's scp.c is the reference.
+ * Parsers read a line without its newline and throw MalformedError.
  */
 
 import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText, latin1 } from '../../bytes/text.ts'
 
-/** Bytes of a record or a message; OpenSSH's buffer is 16 KiB, a name has at most 255 bytes. */
+/** Longest record or message in bytes. OpenSSH's buffer is 16 KiB; a name has at most 255 bytes. */
 export const LINE_LIMIT = 8192
 
-/** The first byte of an answer, and of what follows a file's data. */
+/** First byte of a reply, and of the status after a file's data. */
 export const ANSWER = { ok: 0, error: 1, fatal: 2 } as const
 
 export type ScpRecord =
-  /** `C0644 SIZE NAME`: a file, its data follows. */
+  /** `C0644 SIZE NAME`: a file; its data follows. */
   | { kind: 'file'; size: number; name: string }
-  /** `D0755 0 NAME`: what follows is in this folder, up to its `E`. */
+  /** `D0755 0 NAME`: the records up to the matching `E` are in this folder. */
   | { kind: 'directory'; name: string }
   /** `E`. */
   | { kind: 'end' }
-  /** `T MTIME USEC ATIME USEC`: of the next file or folder. */
+  /** `T MTIME USEC ATIME USEC`: times of the next file or folder. */
   | { kind: 'times' }
 
 const TIMES = /^T\d{1,20} \d{1,6} \d{1,20} \d{1,6}$/
 const ENTRY = /^([CD])[0-7]{4,6} (\d{1,16}) (.+)$/s
 
-/** A record of the sending side; undefined: the line is none. Throws for a name that leaves its folder. */
+/** Returns a record of the sending side, or undefined. Throws for a name that leaves its folder. */
 export function parseRecord(line: Uint8Array): ScpRecord | undefined {
   const text = latin1(line)
   if (text === 'E') return { kind: 'end' }

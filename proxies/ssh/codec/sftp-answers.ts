@@ -1,4 +1,4 @@
-/** What SFTP's answers say, and the packets that the bastion sends of its own (draft-ietf-secsh-filexfer-02). */
+/** SFTP's replies, and the packets that the bastion sends itself (draft-ietf-secsh-filexfer-02). */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { latin1 } from '../../bytes/text.ts'
@@ -9,21 +9,21 @@ import { Writer } from './writer.ts'
 /** Section 5: flags of the attributes. */
 const ATTR_UIDGID = 2
 const ATTR_PERMISSIONS = 4
-/** POSIX, st_mode: the kind of a file. */
+/** POSIX, st_mode: the type of a file. */
 const KIND_MASK = 0o170000
 const KIND_FOLDER = 0o040000
 
 export type Answer =
   | { kind: 'name'; path: Uint8Array }
-  /** `isFolder` is undefined where the target does not say. */
+  /** `isFolder` is absent if the target does not report it. */
   | { kind: 'attributes'; size?: number; isFolder?: boolean }
   | { kind: 'status'; code: number; message: string }
 
-/** The answer to REALPATH, STAT or LSTAT: the body after the type. */
+/** Parses the reply to REALPATH, STAT or LSTAT. `body` follows the type. */
 export function parseAnswer(type: number, body: Uint8Array): Answer {
   const reader = new Reader(body, `sftp answer ${type}`, 4)
   switch (type) {
-    // uint32 id, uint32 code, string message, string language tag; some servers leave the texts out
+    // uint32 id, uint32 code, string message, string language tag; some servers omit the strings
     case FXP.status: {
       const code = reader.uint32()
       return { kind: 'status', code, message: reader.remaining >= 4 ? pathText(reader.string()) : '' }
@@ -60,7 +60,7 @@ export function parseVersion(body: Uint8Array): { version: number; extensions: E
   return { version, extensions }
 }
 
-/** The length and the type, then what follows. */
+/** Builds length and type, then `head`; `rest` bytes follow separately. */
 export function packetHead(type: number, head: Uint8Array, rest = 0): Buffer {
   return new Writer(5 + head.length)
     .uint32(1 + head.length + rest)
@@ -80,7 +80,7 @@ export function buildStatus(id: number, code: number, message: string): Buffer {
   return packetHead(FXP.status, body.finish())
 }
 
-/** REALPATH, STAT or LSTAT. */
+/** `type`: REALPATH, STAT or LSTAT. */
 export function buildPathRequest(type: number, id: number, path: Uint8Array): Buffer {
   return packetHead(type, new Writer(8 + path.length).uint32(id).string(path).finish())
 }

@@ -1,30 +1,30 @@
 /**
- * Cuts one direction of an SFTP channel into packets (draft-ietf-secsh-filexfer-02 section 3: uint32 length,
- * byte type, body) without holding them: the visitor says how much of a body it needs to see in one piece, the
- * rest is handed on as it comes.
+ * Splits one direction of an SFTP channel into packets (draft-ietf-secsh-filexfer-02 section 3: uint32
+ * length, byte type, body) without holding them. The visitor names the bytes of a body that it needs in one
+ * piece; the rest is delivered as it arrives.
  */
 
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { uint32At } from '../../bytes/uint32.ts'
 
-/** OpenSSH's SFTP_MAX_MSG_LENGTH is 256 KiB; a data packet of that size has a header beside. */
+/** OpenSSH's SFTP_MAX_MSG_LENGTH is 256 KiB; a data packet of that size has a header in addition. */
 export const PACKET_LIMIT = 256 * 1024 + 1024
-/** Length and type. */
+/** Size of length and type. */
 const PREFIX = 5
-/** A collecting buffer over this size is not kept for the next packet. */
+/** A larger collecting buffer is not kept for the next packet. */
 const KEEP_LIMIT = 1024
 
 export interface PacketVisitor {
   /**
-   * How many bytes of a body of `length` bytes must be in one piece. Asked again with those bytes as `head`
-   * until it wants no more than `head` has. Throws MalformedError for a type or a length it does not know.
+   * Returns how many bytes of a body of `length` bytes must be in one piece. Called again with those bytes as
+   * `head` until `head` suffices. Throws MalformedError for an unknown type or length.
    */
   wants(type: number, length: number, head: Uint8Array): number
-  /** The wanted bytes of a body (valid during the call only); `rest` bytes follow through `data`. */
+  /** Receives the wanted bytes of a body (valid during the call only); `rest` bytes follow through `data`. */
   packet(type: number, head: Uint8Array, rest: number): void
   data(bytes: Uint8Array): void
-  /** Asked before each step: true stops there. */
+  /** Checked before each step; true stops the splitting there. */
   readonly isPaused?: boolean
 }
 
@@ -32,28 +32,28 @@ const NOTHING = new Uint8Array(0)
 
 export class PacketSplitter {
   readonly #visitor: PacketVisitor
-  /** -1 while the prefix is being read. */
+  /** -1 while the prefix is read. */
   #type = -1
   #length = 0
   /** Bytes that must be in one piece next. */
   #wanted = PREFIX
   #buffer = Buffer.alloc(0)
   #have = 0
-  /** Bytes of the body that go through `data`. */
+  /** Remaining bytes of the body, delivered through `data`. */
   #rest = 0
 
   constructor(visitor: PacketVisitor) {
     this.#visitor = visitor
   }
 
-  /** True between two packets. */
+  /** Whether the stream is between two packets. */
   get idle(): boolean {
     return this.#type === -1 && this.#have === 0 && this.#rest === 0
   }
 
   /**
-   * Returns how many bytes were taken: all, unless the visitor pauses. Throws MalformedError; the stream cannot be
-   * followed after that.
+   * Returns the number of bytes consumed: all, unless the visitor pauses. Throws MalformedError; the stream
+   * cannot be parsed after that.
    */
   feed(chunk: Uint8Array): number {
     let at = 0
@@ -67,7 +67,7 @@ export class PacketSplitter {
       }
       if (this.#have === 0 && this.#wanted <= chunk.length - at) {
         const wanted = this.#wanted
-        // The same bytes are looked at again when the visitor wants more of the body.
+        // The same bytes are read again if the visitor wants more of the body.
         if (this.#complete(chunk.subarray(at, at + wanted))) at += wanted
         continue
       }
@@ -79,7 +79,7 @@ export class PacketSplitter {
     return at
   }
 
-  /** `bytes` are the wanted ones; false: more of the same are wanted. */
+  /** Processes the wanted bytes. Returns false if more bytes of the same body are wanted. */
   #complete(bytes: Uint8Array): boolean {
     if (this.#type === -1) {
       this.#length = uint32At(bytes, 0) - 1

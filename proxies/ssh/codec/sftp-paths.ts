@@ -1,9 +1,9 @@
-/** The paths of SFTP's requests as exact bytes, to be judged and asked for. */
+/** The exact bytes of the paths in SFTP's requests, for checks. */
 import { latin1 } from '../../bytes/text.ts'
 import { Reader } from './reader.ts'
 import { FXP } from './sftp.ts'
 
-/** Requests whose first field after the id is a path, and those with a second one behind it. */
+/** Requests whose first field after the id is a path, and requests with two paths. */
 const ONE: readonly number[] = [
   FXP.open,
   FXP.setstat,
@@ -25,7 +25,7 @@ const EXTENSIONS: Readonly<Record<string, number>> = {
   'expand-path@openssh.com': 1,
 }
 
-/** `body` is the request's after the type. The paths are views into it, in the order of the wire. */
+/** Returns views of the paths in `body` (after the type), in the order of the wire. */
 export function pathsOf(type: number, body: Uint8Array): Uint8Array[] {
   const reader = new Reader(body, `sftp request ${type}`, 4)
   let count = ONE.includes(type) ? 1 : TWO.includes(type) ? 2 : 0

@@ -1,6 +1,6 @@
 /**
- * SFTP version 3 (draft-ietf-secsh-filexfer-02) and OpenSSH's extensions (its PROTOCOL, section 4): numbers,
- * and what a request says. Parsers take the body after the type and throw MalformedError.
+ * SFTP version 3 (draft-ietf-secsh-filexfer-02) and OpenSSH's extensions (its PROTOCOL, section 4): numbers
+ * and requests. Parsers read the body after the type and throw MalformedError.
  */
 
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -61,16 +61,16 @@ const STATUS_TEXT = [
   'operation unsupported',
 ]
 
-/** A status code in words, for recordings. */
+/** Returns the words for a status code, for recordings. */
 export function statusText(code: number): string {
   return STATUS_TEXT[code] ?? `status ${code}`
 }
 
-/** The version whose messages are known here; lower ones have the same. */
+/** The supported version; lower versions have the same messages. */
 export const VERSION = 3
-/** Section 4: a server may not give longer handles. */
+/** Section 4: the longest handle that a server may return. */
 export const HANDLE_LIMIT = 256
-/** Section 3: packets that every implementation must support. Only data may be longer. */
+/** Section 3: the packet size that every implementation must support. Only data may be longer. */
 export const REQUEST_LIMIT = 34_000
 
 export interface SftpRequest {
@@ -83,25 +83,25 @@ export interface SftpRequest {
   target?: string
   targetHandle?: string
   flags?: number
-  /** Attributes' size (open, setstat). */
+  /** Size in the attributes (open, setstat). */
   size?: number
   offset?: number
   targetOffset?: number
   length?: number
-  /** The extension's name. */
+  /** Name of the extension. */
   extension?: string
 }
 
-/** PATH_MAX of Linux: no target accepts more, and a frame has room for it. */
+/** PATH_MAX of Linux: no target accepts longer paths, and a frame has room for them. */
 const PATH_TEXT_LIMIT = 4096
 
-/** A path for recordings: UTF-8 with replacement, cut after PATH_MAX bytes. */
+/** Decodes a path for recordings: UTF-8 with replacement, cut after PATH_MAX bytes. */
 export function pathText(path: Uint8Array): string {
   if (path.length <= PATH_TEXT_LIMIT) return displayText(path)
   return `${displayText(path.subarray(0, PATH_TEXT_LIMIT))}… (${path.length} bytes)`
 }
 
-/** Any request but INIT and WRITE. */
+/** Parses any request except INIT and WRITE. */
 export function parseRequest(type: number, body: Uint8Array): SftpRequest {
   const reader = new Reader(body, `sftp request ${type}`)
   const id = reader.uint32()
@@ -169,7 +169,7 @@ function parseExtended(id: number, reader: Reader): SftpRequest {
   return request
 }
 
-/** The length of WRITE's fields before the data, as far as `head` tells: id, handle, offset, data length. */
+/** Length of WRITE's fields before the data, as far as `head` shows it: id, handle, offset, data length. */
 function writeHeadLength(head: Uint8Array): number {
   if (head.length < 8) return 8
   const reader = new Reader(head, 'sftp write', 4)
@@ -182,7 +182,7 @@ function writeHeadLength(head: Uint8Array): number {
   return 8 + handle + 12
 }
 
-/** uint32 id, string handle, uint64 offset, string data: all but the data. */
+/** uint32 id, string handle, uint64 offset, string data: parses all but the data. */
 export function parseWriteHead(
   head: Uint8Array,
 ): Required<Pick<SftpRequest, 'id' | 'handle' | 'offset' | 'length'>> {
@@ -194,12 +194,12 @@ function handleOf(reader: Reader): string {
   return latin1(reader.string(HANDLE_LIMIT))
 }
 
-/** uint32 flags, then uint64 size when the flag says so (section 5); the other attributes do not matter here. */
+/** uint32 flags, then uint64 size if its flag is set (section 5); other attributes are not needed here. */
 function attributes(reader: Reader): { size?: number } {
   return (reader.uint32() & ATTR_SIZE) === 0 ? {} : { size: reader.size() }
 }
 
-/** How much of a request must be seen: all of it, but not a WRITE's data. */
+/** Returns how many bytes of a request must be parsed: all except a WRITE's data. */
 export function requestHead(type: number, length: number, head: Uint8Array): number {
   if (type === FXP.write) return writeHeadLength(head)
   if (type === FXP.init) return 4
@@ -211,7 +211,7 @@ export function requestHead(type: number, length: number, head: Uint8Array): num
   return length
 }
 
-/** How much of a reply must be seen. The names of NAME and the text of STATUS are for the client only. */
+/** Returns how many bytes of a reply must be parsed: not the names of NAME, nor the text of STATUS. */
 export function replyHead(type: number, length: number): number {
   switch (type) {
     case FXP.version:

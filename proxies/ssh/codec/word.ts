@@ -1,15 +1,15 @@
 /**
- * Words of a command line as a POSIX shell would read them, over exact bytes, and only where every shell reads
- * them alike: plain bytes, '…' and a backslash before a printable character. Anything that a shell could give
- * a meaning of its own (substitution, operators, double quotes, control bytes) is no word.
+ * Splits a command line into words, by exact bytes, and only where every POSIX shell reads the words alike:
+ * plain bytes, '…' and a backslash before a printable character. Anything with a special meaning to a shell
+ * (substitution, operators, double quotes, control bytes) is no word.
  */
 
 export interface Word {
-  /** What the program would get as argument, unless `expands`. */
+  /** The argument that the program would receive, unless `expands`. */
   value: Uint8Array
-  /** The bytes as they stand in the command line. */
+  /** The bytes of the command line. */
   source: Uint8Array
-  /** An unquoted glob character or a leading `~`: the shell would replace the word. */
+  /** Set if the word has an unquoted glob character or a leading `~`: the shell would replace it. */
   expands: boolean
 }
 
@@ -25,7 +25,7 @@ const SLASH = 0x2f
 const PLAIN = byteSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,:=@%-')
 const GLOB = byteSet('*?[]')
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:+-'
-/** What no shell makes anything of (`portable`), in a word that does not begin with `-`; and what none does in quotes. */
+/** Bytes that no shell interprets: bare, in a word that does not begin with `-`, and in quotes. */
 const BARE = byteSet(LETTERS)
 const WITHIN_QUOTES = byteSet(`${LETTERS} ,=@~`)
 
@@ -34,8 +34,8 @@ function byteSet(characters: string): ReadonlySet<number> {
 }
 
 /**
- * The words of `line` from `offset`, separated by single spaces; undefined when anything in it is no word. A
- * word that expands has plain ASCII bytes beside its glob characters and nothing quoted.
+ * Returns the words of `line` from `offset`, separated by single spaces, or undefined if any part is no word.
+ * A word that expands has plain ASCII bytes besides its glob characters, and no quotes.
  */
 export function words(line: Uint8Array, offset = 0): Word[] | undefined {
   const found: Word[] = []
@@ -49,7 +49,7 @@ export function words(line: Uint8Array, offset = 0): Word[] | undefined {
   }
 }
 
-/** One word that begins at `begin` and ends before a space or at the end. */
+/** Reads one word from `begin` up to a space or the end. */
 function readWord(line: Uint8Array, begin: number): { word: Word; end: number } | undefined {
   const value: number[] = []
   let expands = false
@@ -90,13 +90,14 @@ function isControl(byte: number): boolean {
 }
 
 /**
- * A word as every shell reads it alike: sh, bash, zsh, fish, csh, tcsh, rc, cmd.exe and PowerShell, whatever they take
- * for a quote, an escape, a history or a variable. undefined: there is no such form. `globs`: it may be left to the
- * shell to expand; what comes of that is names and nothing else, and no shell reads them again.
+ * Returns a form of a word that every shell reads alike: sh, bash, zsh, fish, csh, tcsh, rc, cmd.exe and
+ * PowerShell, with their different quotes, escapes, histories and variables. Returns undefined if there is no
+ * such form. `globs` allows globs, which the shell expands to names only, and does not read again.
  *
- * Only double quotes are known to nearly all (fish has escapes within single ones, cmd.exe has none of them), and only
- * ASCII has one reading (PowerShell takes U+2019 for a quote, an old csh strips the eighth bit). rc knows other quotes
- * only, so that what is between these has to be harmless without them: it may fall apart at a blank, not into options.
+ * Nearly all shells know double quotes (fish has escapes within single quotes, cmd.exe does not know them),
+ * and only ASCII has one reading (PowerShell reads U+2019 as a quote, an old csh strips the eighth bit). rc
+ * knows single quotes only, so the quoted text must be harmless without quotes: it may split at a blank, but
+ * not into options.
  */
 export function portable({ value, source, expands }: Word, globs: boolean): Uint8Array | undefined {
   if (expands) {

@@ -1,7 +1,7 @@
 /** Writes the data types of RFC 4251 section 5 into one message. */
 import { Buffer } from 'node:buffer'
 
-/** Writes the uint32 (big-endian) at `offset`. The caller has checked the bounds. */
+/** Writes a big-endian uint32 at `offset`. The caller has checked the bounds. */
 export function setUint32At(bytes: Uint8Array, offset: number, value: number): void {
   bytes[offset] = value >>> 24
   bytes[offset + 1] = value >>> 16
@@ -9,12 +9,12 @@ export function setUint32At(bytes: Uint8Array, offset: number, value: number): v
   bytes[offset + 3] = value
 }
 
-/** A string is written as UTF-8, bytes as they are. */
+/** Strings are written as UTF-8, bytes unchanged. */
 export class Writer {
   #bytes: Buffer
   #length = 0
 
-  /** `size` is a guess of the message's length; the buffer grows beyond it. */
+  /** `size` is a guess of the message's length; the buffer grows as needed. */
   constructor(size = 64) {
     this.#bytes = Buffer.allocUnsafe(size)
   }
@@ -52,7 +52,7 @@ export class Writer {
     return this.string(names.join(','))
   }
 
-  /** Bytes without a length before them. */
+  /** Writes bytes without a length before them. */
   raw(bytes: Uint8Array): this {
     this.#room(bytes.length)
     this.#bytes.set(bytes, this.#length)
@@ -60,7 +60,7 @@ export class Writer {
     return this
   }
 
-  /** The message. The writer must not be used afterwards. */
+  /** Returns the message. The writer must not be used afterwards. */
   finish(): Buffer {
     return this.#bytes.subarray(0, this.#length)
   }

@@ -1,24 +1,24 @@
-/** How sure it is that a line was read right: what `certain`, `likely` and `uncertain` mean is said in reader.ts. */
+/** Rates how sure the reading of a line is. reader.ts defines `certain`, `likely` and `uncertain`. */
 import { isContinuation, isPrompt } from './prompt.ts'
 import type { Reading } from './reading.ts'
 import type { Screen } from './screen.ts'
 import type { TypedLine } from './typed-line.ts'
 
-/** Prompts that are remembered. */
+/** Number of prompts remembered. */
 export const MAX_PROMPTS = 8
 
 export class Certainty {
-  /** Prompts of lines that were read. */
+  /** Prompts of lines read earlier. */
   readonly #seen = new Set<string>()
-  /** Since the last line that was read: output was skipped, the size has changed. */
+  /** Set if output was skipped, or the size changed, since the last line read. */
   skipped = false
   resized = false
 
-  /** undefined: it is no line. */
+  /** Returns the confidence, or undefined if it is no line. */
   of(line: TypedLine, { text, prompt, doubts }: Reading, screen: Screen): Confidence | undefined {
     const continues = isContinuation(prompt)
     const isKnown = continues || isPrompt(prompt) || (prompt === line.mark.prompt && line.mark.byEditor)
-    // Where programs draw a whole screen, what stands after no prompt can be anything.
+    // In programs that draw a whole screen, text without a prompt before it can be anything.
     if (screen.addressed && !isKnown) return undefined
     let sum = doubts
     if (continues) sum++
@@ -27,7 +27,7 @@ export class Certainty {
     if (this.skipped) sum++
     if (this.resized) sum++
     if (screen.addressed || line.isBlind) sum += 2
-    // It may go on in the next row.
+    // The line may continue in the next row.
     if (screen.isFilled && line.text === undefined) sum++
     if (line.text !== undefined && !line.hasNewlines && line.text !== text) sum++
     if (isKnown) this.skipped = this.resized = false

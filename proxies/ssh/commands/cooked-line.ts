@@ -1,7 +1,8 @@
 /**
- * What a line would say to a program without a line editor, whose terminal edits the line itself (termios, ICANON): only
- * Backspace, ^U, ^W and ^V do anything there, and every other key is a part of the line. Followed byte by byte, whatever
- * the keys mean to others. It is for the rules: it may be a password, so it is judged and goes nowhere else.
+ * A line as a program without a line editor would receive it: its terminal edits the line (termios, ICANON),
+ * so only Backspace, ^U, ^W and ^V act, and every other key is part of the line. Parsed byte by byte,
+ * whatever the keys mean elsewhere. For the rules only: the line may be a password, so it is neither stored
+ * nor reported.
  */
 import { Buffer } from 'node:buffer'
 import { MAX_GUESSED } from './line-guess.ts'
@@ -19,7 +20,7 @@ const DEL = 0x7f
 
 export class CookedLine {
   #bytes: number[] = []
-  /** So many bytes went to the program with ^D: they cannot be taken back. */
+  /** Number of bytes sent to the program by ^D: they can no longer be erased. */
   #handedOn = 0
   #isLiteral = false
   #isEnd = false
@@ -28,7 +29,7 @@ export class CookedLine {
     return Buffer.from(this.#bytes).toString('utf8').trim()
   }
 
-  /** The last key was ^D: another one ends the input, and with it the line. */
+  /** Whether the last key was ^D: another ^D ends the input, and with it the line. */
   get isEnd(): boolean {
     return this.#isEnd
   }
@@ -64,7 +65,7 @@ export class CookedLine {
     while (this.#last !== undefined && this.#last !== SPACE) this.#bytes.pop()
   }
 
-  /** The last byte that can be taken back. */
+  /** The last byte that can be erased. */
   get #last(): number | undefined {
     return this.#bytes.length > this.#handedOn ? this.#bytes.at(-1) : undefined
   }

@@ -1,15 +1,16 @@
 /**
- * The rows of a screen. A row is made when it is written to, 4 bytes a cell; there are at most MAX_COLUMNS × MAX_ROWS
- * cells, whatever size the client claims. Narrow screens may have more rows than that, for fewer cells.
+ * The rows of a screen. A row is allocated when it is first written, 4 bytes a cell. There are at most
+ * MAX_COLUMNS × MAX_ROWS cells, whatever size the client claims; narrow screens may have more rows, with
+ * fewer cells.
  */
 import { LineCells } from './line-cells.ts'
 
 export const MAX_COLUMNS = 512
 export const MAX_ROWS = 200
-/** Cells of a narrow screen. */
+/** Number of cells of a narrow screen. */
 const NARROW_CELLS = 80 * 24
 
-/** Rows that are one line. */
+/** Rows that form one line. */
 export interface Span {
   first: number
   last: number
@@ -18,7 +19,7 @@ export interface Span {
 export class Grid {
   columns: number
   rows: number
-  /** Rows that have left the screen at its top: `gone + row` is a row's number for ever. */
+  /** Rows scrolled off the top: `gone + row` numbers a row for good. */
   gone = 0
   #lines: (LineCells | undefined)[]
 
@@ -28,7 +29,7 @@ export class Grid {
     this.#lines = blank(this.rows)
   }
 
-  /** The row, if something was written there. */
+  /** Returns the row, or undefined if nothing was written there. */
   at(row: number): LineCells | undefined {
     return this.#lines[row]
   }
@@ -42,7 +43,7 @@ export class Grid {
     return this.#lines[row]?.isBlank ?? true
   }
 
-  /** The rows that are one line with this one, because the text came to the right margin. */
+  /** Returns the rows that form one line with this row: their text reached the right margin. */
   span(row: number): Span {
     let first = row
     let last = row
@@ -51,26 +52,26 @@ export class Grid {
     return { first, last }
   }
 
-  /** The text of these rows without a break, up to the cell `column` of `row` when that is given. */
+  /** Returns the text of these rows without breaks, up to cell `column` of `row` if `end` is given. */
   text({ first, last }: Span, end?: { row: number; column: number }): string {
     let text = ''
     const lowest = end?.row ?? last
     for (let row = first; row <= lowest; row++) {
       const line = this.#lines[row]
       let to = row === end?.row ? end.column : this.columns
-      // A wide character that did not fit has left the last cell empty.
+      // A wide character that did not fit left the last cell empty.
       if (row < lowest && line?.isFull === false) to--
       text += line?.text(to) ?? ' '.repeat(to)
     }
     return text
   }
 
-  /** Empties the rows from `first` to before `end`. */
+  /** Empties the rows from `first` up to but not including `end`. */
   clear(first = 0, end = this.rows): void {
     this.#lines.fill(undefined, first, end)
   }
 
-  /** Moves the rows from `top` to `bottom` up by so many; negative: down. */
+  /** Moves the rows from `top` to `bottom` up by `by` rows, or down if it is negative. */
   scroll(top: number, bottom: number, by: number): void {
     const count = Math.min(Math.abs(by), bottom - top + 1)
     if (by > 0) {
@@ -83,7 +84,10 @@ export class Grid {
     }
   }
 
-  /** As xterm: rows below the cursor's go first, then those at the top. Returns how many of these. */
+  /**
+   * Resizes as xterm does: removes rows below the cursor's first, then rows at the top. Returns the number of
+   * the latter.
+   */
   protected reshape(columns: number, rows: number, cursorRow: number): number {
     const width = clamp(columns, 1, MAX_COLUMNS)
     const height = boundRows(width, rows)

@@ -1,6 +1,6 @@
 /**
- * What a user's terminal sends, as keys: which bytes are text, which end a line, which edit it, and which are no
- * keys at all but the terminal's own answers (RFC 4254 6.5 knows no difference).
+ * Decodes a terminal's input into keys: bytes that are text, end a line or edit it, and bytes that are no
+ * keys but the terminal's own replies (RFC 4254 6.5 does not distinguish them).
  */
 
 export type Key =
@@ -10,20 +10,20 @@ export type Key =
   | 'erase'
   /** Return, Enter, ^J, and readline's ^O. */
   | 'return'
-  /** A line's end within a bracketed paste: it becomes part of the line. */
+  /** A line end within a bracketed paste: part of the line. */
   | 'newline'
-  /** ^C: the line is given up. */
+  /** ^C: cancels the line. */
   | 'interrupt'
   /** ^\ and ^Z: a line editor keeps the line. */
   | 'suspend'
-  /** ^D: gives up an empty line, and edits one that is not. */
+  /** ^D: ends the input on an empty line, else edits the line. */
   | 'end'
-  /** Anything else: arrows, completion, history, deletion of words. */
+  /** All other keys: arrows, completion, history, deletion of words. */
   | 'edit'
-  /** No key: a part of a sequence, a mark, an answer of the terminal. */
+  /** No key: part of a sequence, a paste mark, a terminal's reply. */
   | 'none'
 
-/** What an 'edit' does to a line in the editors of shells, where it is the same in all of them. */
+/** The effect of an 'edit' key, where all line editors of shells agree. */
 export type Edit =
   | 'left'
   | 'right'
@@ -33,10 +33,10 @@ export type Edit =
   | 'kill line'
   | 'kill rest'
   | 'kill word'
-  /** The line before, or after, in the history. */
+  /** The previous or next line in the history. */
   | 'up'
   | 'down'
-  /** The text stays what it is. */
+  /** The text does not change. */
   | 'nothing'
   | 'unknown'
 
@@ -53,19 +53,22 @@ const DEL = 0x7f
 const BEL = 0x07
 const CSI = 0x5b
 const SS3 = 0x4f
-/** OSC, DCS and APC: answers to questions for colours, versions and the like. No terminal answers with PM or SOS. */
+/** OSC, DCS and APC: replies to queries for colours, versions and the like. PM and SOS are never replies. */
 const STRINGS = [0x5d, 0x50, 0x5f]
 /**
- * Finals of CSI sequences that answer a question or report focus or a mouse: CPR, DA, focus in and out, DSR, window
- * reports, mouse (xterm's control sequences).
+ * Final bytes of CSI sequences that reply to a query or report focus or a mouse: CPR, DA, focus in and out,
+ * DSR, window reports, mouse (xterm's control sequences).
  */
 const REPORTS = [0x52, 0x63, 0x49, 0x4f, 0x6e, 0x74, 0x4d, 0x6d, 0x79]
-/** Of what stands before the final: parameters alone, or those of DECRPM. Shells take what follows others for text. */
+/**
+ * Bytes allowed before the final byte of a report: parameters, or those of DECRPM. After other bytes, shells
+ * read the rest as text.
+ */
 const REPORTED = /^[0-?]*$|^\?\d+;\d\$$/
 const TILDE = 0x7e
 const PASTE_BEGINS = '200'
 const PASTE_ENDS = '201'
-/** Behind ESC: a, A. */
+/** Keys after ESC that run a line: a, A. */
 const RUNS = [0x61, 0x41]
 const MAX_SEQUENCE = 64
 /** ^A ^B ^E ^F ^K ^L ^N ^P ^Q ^S ^U ^W. */
@@ -83,7 +86,7 @@ const CONTROLS: ReadonlyMap<number, Edit> = new Map([
   [0x15, 'kill line'],
   [0x17, 'kill word'],
 ])
-/** By the final of CSI or SS3. */
+/** By the final byte of CSI or SS3. */
 const ARROWS: ReadonlyMap<number, Edit> = new Map([
   [0x41, 'up'],
   [0x42, 'down'],
@@ -92,7 +95,7 @@ const ARROWS: ReadonlyMap<number, Edit> = new Map([
   [0x46, 'end'],
   [0x48, 'home'],
 ])
-/** By the number before a tilde. Insert, the function keys: what they are bound to is nobody's business but their user's. */
+/** By the number before a tilde. Insert and the function keys have no fixed meaning. */
 const NUMBERED: ReadonlyMap<string, Edit> = new Map([
   ['1', 'home'],
   ['7', 'home'],
@@ -100,10 +103,10 @@ const NUMBERED: ReadonlyMap<string, Edit> = new Map([
   ['8', 'end'],
   ['3', 'delete'],
 ])
-/** Return, and ^J and ^M, as terminals tell them on request: `CSI 13 u`, `CSI 27;5;109 ~`. */
+/** Return, ^J and ^M in the forms that terminals send on request: `CSI 13 u`, `CSI 27;5;109 ~`. */
 const RETURN_U = /^(?:13|57414|106;5|109;5)(?:[;:][\d;:]*)?$/
 const RETURN_TILDE = /^27;\d+;(?:13|106|109)$/
-/** Bytes of a string; none of a terminal's answers is longer, and what nobody ends must not swallow all keys. */
+/** Longest string in bytes: a terminal's replies are shorter, and an open string must not eat all keys. */
 const MAX_STRING = 4096
 
 type State = 'ground' | 'escape' | 'csi' | 'ss3' | 'string' | 'stringEscape'
@@ -116,22 +119,22 @@ export class KeyReader {
   #edit: Edit = 'unknown'
   #runs = false
 
-  /** What the last key that was an 'edit' does. */
+  /** Effect of the last 'edit' key. */
   get edit(): Edit {
     return this.#edit
   }
 
-  /** The last key runs a line in some shells (zsh's accept-and-hold), and is nothing of the kind in others. */
+  /** Whether the last key runs a line in some shells (zsh's accept-and-hold); in others it does not. */
   get runs(): boolean {
     return this.#runs
   }
 
-  /** Within a string, of which a terminal's answer has no Return in it. */
+  /** Whether the reader is within a string; a terminal's reply has no Return in it. */
   get isInString(): boolean {
     return this.#state === 'string' || this.#state === 'stringEscape'
   }
 
-  /** A second one in the same state. */
+  /** Returns a second reader in the same state. */
   clone(): KeyReader {
     const copy = new KeyReader()
     copy.#state = this.#state
@@ -141,7 +144,7 @@ export class KeyReader {
     return copy
   }
 
-  /** The meaning of the next byte. `pastes`: the target has asked for the marks of bracketed paste. */
+  /** Decodes the next byte. `pastes`: the target has switched on bracketed paste. */
   read(byte: number, pastes: boolean): Key {
     if (!pastes) this.#pasting = false
     this.#runs = false
@@ -188,7 +191,7 @@ export class KeyReader {
     else if (STRINGS.includes(byte)) this.#enter('string')
     else if (byte !== ESC) {
       this.#state = 'ground'
-      // Escape itself, then a key: the line's end must be seen, whatever an editor makes of the two.
+      // Escape, then a key: report the line end, whatever an editor makes of the two.
       if (byte === CR || byte === LF) return 'return'
       this.#runs = RUNS.includes(byte)
       return this.#edits()
@@ -225,7 +228,7 @@ export class KeyReader {
 
   #readString(byte: number): Key {
     this.#skipped++
-    // A line's end is in no answer of a terminal: it is Return, and the string was none.
+    // No terminal's reply contains a line end: this is Return, and the string was no reply.
     if (byte === CR || byte === LF) {
       this.#state = 'ground'
       return 'return'

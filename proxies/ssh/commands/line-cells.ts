@@ -1,15 +1,15 @@
-/** One row of the screen: code points in cells, and what combines with them. */
+/** One row of the screen: code points in cells, and their combining characters. */
 
-/** In the second cell of a wide character. */
+/** Marks the second cell of a wide character. */
 const TAIL = 0xffff_ffff
 const SPACE = 0x20
 /** UTF-16 units that combine with one character; more are dropped. */
 const MAX_COMBINING = 8
-/** Cells of a row that something combines with; what combines with more is dropped. */
+/** Cells of a row that may have combining characters; those of further cells are dropped. */
 const MAX_COMBINED = 64
 
 export class LineCells {
-  /** The text goes on in the next row: it came to the right margin. */
+  /** Set if the text reached the right margin and continues in the next row. */
   continues = false
   /** 0: never written, or erased. */
   readonly #cells: Uint32Array
@@ -19,7 +19,7 @@ export class LineCells {
     this.#cells = new Uint32Array(columns)
   }
 
-  /** A copy with another width: cut, or with empty cells at its end. */
+  /** Returns a copy with another width, cut or with empty cells at its end. */
   resized(columns: number): LineCells {
     const line = new LineCells(columns)
     line.#cells.set(this.#cells.subarray(0, columns))
@@ -31,7 +31,7 @@ export class LineCells {
     return this.#cells.every((code) => code === 0 || code === SPACE)
   }
 
-  /** A character, with its second cell, is there up to the right margin. */
+  /** Whether a character, with its second cell, reaches the right margin. */
   get isFull(): boolean {
     return this.#cells[this.#cells.length - 1] !== 0
   }
@@ -45,7 +45,7 @@ export class LineCells {
     this.#combining?.delete(column)
   }
 
-  /** Adds a combining character to the one in this cell, or to the wide one that ends in it. */
+  /** Adds a combining character to this cell, or to the wide character that ends in it. */
   combine(column: number, code: number): void {
     const at = this.#cells[column] === TAIL ? column - 1 : column
     this.#combining ??= new Map()
@@ -60,7 +60,7 @@ export class LineCells {
     for (const at of this.#combining.keys()) if (from <= at && at < to) this.#combining.delete(at)
   }
 
-  /** Shifts what is from `column` on to the right; what passes the margin is lost. */
+  /** Shifts the cells from `column` on to the right; cells beyond the margin are lost. */
   insert(column: number, count: number): void {
     this.#cells.copyWithin(column + count, column)
     this.erase(column, Math.min(this.#cells.length, column + count))
@@ -71,7 +71,7 @@ export class LineCells {
     this.erase(Math.max(column, this.#cells.length - count), this.#cells.length)
   }
 
-  /** The characters in the cells from `begin` to before `end`; empty ones are spaces. */
+  /** Returns the characters from `begin` up to but not including `end`; empty cells are spaces. */
   text(end: number, begin = 0): string {
     let text = ''
     for (let at = begin; at < end; at++) {

@@ -1,24 +1,24 @@
 /**
- * What a line would say by its keys alone, as a line editor reads them. It is for the rules, where the screen does not
- * show the line; it may be a password, so it is judged and goes nowhere else.
+ * A line reconstructed from its keys alone, as a line editor reads them. For the rules, where the screen does
+ * not show the line. The line may be a password, so it is neither stored nor reported.
  */
 import { Buffer } from 'node:buffer'
 import type { Edit } from './keys.ts'
 
-/** Bytes of a line that are followed. */
+/** Longest line in bytes. */
 export const MAX_GUESSED = 16 * 1024
 const SPACE = 0x20
 
 export class LineGuess {
   #before: number[] = []
   #after: number[] = []
-  /** How far the history was gone back; 0: the line is the user's own. */
+  /** Steps back in the history; 0 is the user's own line. */
   #back = 0
   #isLost = false
-  /** The cursor stands somewhere in what is not known. */
+  /** Set if the cursor's place in an unknown text is unknown. */
   #isAstray = false
 
-  /** undefined: keys have put something there that is not known. */
+  /** Returns the line, or undefined if keys inserted unknown text. */
   get text(): string | undefined {
     if (this.#isLost || this.#back > 0) return undefined
     return Buffer.from([...this.#before, ...this.#after])
@@ -31,7 +31,7 @@ export class LineGuess {
     else this.#before.push(byte)
   }
 
-  /** Takes away the character before the cursor. */
+  /** Erases the character before the cursor. */
   erase(): void {
     if (this.#isUnknown()) return
     this.#dropWhile(this.#before, isRest)
@@ -63,7 +63,7 @@ export class LineGuess {
     }
   }
 
-  /** What is not known is changed: it is not even what stood in the history. */
+  /** Returns whether the text is unknown. A change to a line of the history makes it so for good. */
   #isUnknown(): boolean {
     if (this.#back > 0) this.#isLost = true
     return this.#isLost
@@ -111,7 +111,7 @@ export class LineGuess {
   }
 }
 
-/** Not the first byte of a UTF-8 character. */
+/** Returns whether a byte continues a UTF-8 character. */
 function isRest(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80
 }

@@ -1,6 +1,6 @@
 /**
- * The commands of one session on their way to the audit log: at a bounded rate, for the log is everybody's, and with
- * what the rules of the connection policy make of them.
+ * Writes one session's commands to the audit log at a bounded rate, since all sessions share the log, and
+ * applies the result of the connection policy's rules.
  */
 import type { ProxyEventCode, ProxyFields } from '../../../src/contract/gate.ts'
 import { CommandRules } from '../../../src/model/command-rules.ts'
@@ -8,10 +8,10 @@ import type { Right } from '../../../src/model/rights.ts'
 import { Bucket } from '../../bytes/bucket.ts'
 import type { Command } from './watch.ts'
 
-/** Events at once, and then each second; those that met a rule have as many of their own. */
+/** Burst of events, and events per second after it. Commands that match a rule have a budget of their own. */
 const BURST = 50
 const RATE = 5
-/** Compiled rules that are kept: sessions under one policy share them. */
+/** Compiled rules in the cache: sessions under one policy share them. */
 const MAX_COMPILED = 32
 const compiled = new Map<string, CommandRules>()
 
@@ -20,7 +20,7 @@ export interface CommandLogOptions {
   /** Milliseconds, never decreasing. */
   now: () => number
   tell: <C extends ProxyEventCode>(code: C, fields: ProxyFields<C>) => void
-  /** The session has to end. */
+  /** Ends the session. */
   kill: (reason: string) => void
 }
 
@@ -38,7 +38,7 @@ export class CommandLog {
     this.#hits = new Bucket(BURST, RATE, options.now)
   }
 
-  /** A line that was read from a terminal. */
+  /** Logs a line read from a terminal. */
   heard(subprotocol: Right, { line, confidence, reason, rule, kills }: Command): void {
     this.#tell({
       subprotocol,
@@ -53,7 +53,7 @@ export class CommandLog {
     else this.#end('a command line cannot be read, and a rule for commands has to be asked of it')
   }
 
-  /** A line of input of a shell without a terminal has met a rule. */
+  /** Logs a match of a rule in the input of a shell without a terminal. */
   piped(subprotocol: Right, rule: string, kills: boolean): void {
     this.#tell({
       subprotocol,
@@ -75,7 +75,7 @@ export class CommandLog {
     this.#options.kill(reason)
   }
 
-  /** Tells how many were left out, if any were. */
+  /** Logs how many lines were left out, if any. */
   flush(): void {
     const { lines, hits } = this.#omitted
     if (lines === 0) return

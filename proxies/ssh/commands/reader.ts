@@ -1,20 +1,22 @@
 /**
- * Reads the command lines of a shell from what its terminal shows. The user's keys only say when a line begins and
- * ends; what it says is read from the screen when the target answers Return by going to the next row. So there is no
- * line where nothing is echoed (passwords), and none in the alternate screen (editors, pagers, multiplexers).
+ * Reads the command lines of a shell from its terminal's screen. The user's keys only mark the begin and end
+ * of a line; its text is read from the screen when the target replies to Return by moving to the next row. So
+ * no line is read where nothing is echoed (passwords), and none in the alternate screen (editors, pagers,
+ * multiplexers).
  *
- * The confidence of a line is `certain` when
- *  - what stands before it is a prompt: it ends as prompts do, or a line editor had turned bracketed paste on;
- *  - that prompt stands unchanged before the line from the first key to Return;
- *  - the line is one line, and where it was only typed, it is what was typed.
- * Each of these is a doubt: the prompt is one that goes on with an earlier line, or is known from an earlier line or
- * by the typed text only; the line has several lines; it was typed before the prompt was there; the terminal was
- * resized, or output was skipped, since the line before; it fills its row and was edited; it is not what was typed. With one doubt the line is
- * `likely`, with more `uncertain`; so is one without a prompt, and one on a screen where the cursor was sent to a row by
- * its number, as programs do that draw a whole screen; there a line without a prompt is none.
+ * The confidence of a line is `certain` if
+ * - the text before it is a prompt: it ends as prompts do, or a line editor had turned bracketed paste on;
+ * - that prompt stands unchanged before the line from the first key to Return;
+ * - the line is one line, and if it was only typed, it equals the typed text.
+ * Each of these is a doubt: the prompt is a continuation prompt, or is only known from an earlier line or by
+ * the typed text; the line has several lines; it was typed before the prompt was shown; the terminal was
+ * resized, or output was skipped, since the line before; it fills its row and was edited; it differs from the
+ * typed text. A line with one doubt is `likely`, with more `uncertain`. `uncertain` is also a line without a
+ * prompt, and any line on a screen where the cursor was moved to a row by its number, as programs do that
+ * draw a whole screen; there, text without a prompt is no line.
  *
- * Output is looked at only when that matters: while Return waits for its answer, and when a key comes (unread.ts). A
- * terminal that floods is given up until the next key, so what it costs is bounded by PARSE_RATE.
+ * Output is parsed only when needed: while Return waits for its echo, and when a key arrives (unread.ts).
+ * Output of a flooding terminal is skipped until the next key, so its cost is bounded by PARSE_RATE.
  */
 import type { Buffer } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
@@ -34,21 +36,21 @@ import { UnreadOutput } from './unread.ts'
 export interface CommandLine {
   text: string
   confidence: Confidence
-  /** It goes on with the line before. */
+  /** Set if the line continues the line before. */
   isContinuation: boolean
-  /** The text with which it was judged before Return went to the target; undefined: it was not. */
+  /** The text that was checked before Return was sent. Undefined if none was checked. */
   judged: string | undefined
 }
 
-/** A line that could not be read. */
+/** A line that could not be read from the screen. */
 export interface UnreadLine {
-  /** By its keys, for the rules alone: it may be a secret. undefined: they do not tell it. */
+  /** The line by its keys, for the rules only: it may be a secret. Undefined if the keys are ambiguous. */
   guess: string | undefined
-  /** The same by the keys as a terminal without a line editor takes them; undefined: they were shown. */
+  /** The line by its keys, as read without a line editor. Undefined if the keys were echoed. */
   cooked: string | undefined
-  /** Nothing was shown from its first key to Return. */
+  /** Set if nothing was shown from the line's first key to Return. */
   isUnechoed: boolean
-  /** Return went to the next row, as after a password. */
+  /** Set if Return moved the cursor to the next row, as after a password. */
   isReturnEchoed: boolean
 }
 
@@ -61,16 +63,16 @@ export interface CommandReaderOptions {
   onUnread: (line: UnreadLine) => void
 }
 
-/** Bytes of output that are parsed at once, and then for each second. */
+/** Burst of parsed output in bytes, and bytes per second after it. */
 const PARSE_BURST = 1024 * 1024
 const PARSE_RATE = 256 * 1024
-/** Output is parsed in pieces of this size, so that what follows an answered Return is not. */
+/** Output is parsed in pieces of this size, so that parsing can stop soon after an answered Return. */
 const PIECE = 2048
-/** Lines that wait for the target to take them. */
+/** Lines that wait until the target accepts them. */
 const MAX_WAITING = 32
-/** Line feeds within which a line is looked for after Return. */
+/** Line feeds after Return within which its line is searched. */
 const MAX_FEEDS = 100
-/** More than the characters by which a prompt is known take, with their second cells. */
+/** Cells that hold any end of a prompt, second cells included. */
 const PROMPT_END_CELLS = 6
 const EOT = 0x04
 const ESC = 0x1b
@@ -86,27 +88,27 @@ export class CommandReader {
   readonly #budget: Bucket
   #parser: TerminalParser
   #decoder = new StringDecoder('utf8')
-  /** The line that is being typed. */
+  /** The line being typed. */
   #line: TypedLine | undefined
-  /** Keys that came before the prompt of the line. */
+  /** The line typed before its prompt was shown. */
   #ahead: TypedLine | undefined
-  /** The screen when keys came that seemed to be none, while no line was typed. */
+  /** The screen at the first input that looked like no key, while no line was typed. */
   #maybe: TypedLine | undefined
   readonly #cooked = new CookedLine()
-  /** The first of those that wait, as it stood when the cursor left its row while the line editor was still on. */
+  /** The reading of the first waiting line when the cursor left its row, with the line editor still on. */
   #tentative: { found: Reading; written: number } | undefined
-  /** The row of the line that was read last. */
+  /** The row of the last line read. */
   #takenRow = -1
-  /** Lines whose Return went to the target. */
+  /** Lines whose Return was sent to the target. */
   #waiting: TypedLine[] = []
-  /** The newest prompt first. */
+  /** Known prompts, newest first. */
   #prompts: string[] = []
   readonly #certainty = new Certainty()
-  /** The terminal's size is one with which lines can be read. */
+  /** Whether lines can be read at the terminal's size. */
   #isReadable: boolean
-  /** Milliseconds: when output came last. */
+  /** Time of the last output, in milliseconds. */
   #outputAt = 0
-  /** Pieces of output so far. */
+  /** Number of output chunks so far. */
   #outputs = 0
   #watched = false
 
@@ -123,7 +125,7 @@ export class CommandReader {
     this.#parser = new TerminalParser(this.#screen)
   }
 
-  /** Output of the target, of both kinds. */
+  /** Receives the target's output, both kinds. */
   output(data: Uint8Array): void {
     this.#outputAt = this.#now()
     this.#outputs++
@@ -139,7 +141,7 @@ export class CommandReader {
         return
       }
       if (!this.#budget.take(piece.length)) {
-        // A flood: whatever waits for an answer in it is not found any more.
+        // Too much output: lines in it that wait for their echo can no longer be found.
         this.close()
         this.#watched = false
         this.#unread.append(data.subarray(at))
@@ -149,13 +151,13 @@ export class CommandReader {
     }
   }
 
-  /** What waits for an answer gets none. */
+  /** Reports all waiting lines as unread. */
   close(): void {
     for (const line of this.#waiting.splice(0)) this.#missed(line)
     this.#tentative = undefined
   }
 
-  /** Tells of the lines after whose Return nothing has come for so many milliseconds. */
+  /** Reports lines as unread whose Return got no output for `ms` milliseconds. */
   expire(ms: number): void {
     for (const line of this.#waiting) {
       if (!this.#isUnanswered(line) || this.#now() - line.lastKeyAt < ms) continue
@@ -164,7 +166,7 @@ export class CommandReader {
     }
   }
 
-  /** Keys of the user, as they go to the target. */
+  /** Receives the user's keys when they are sent to the target. */
   input(data: Uint8Array): void {
     this.#readUnread()
     this.#beginAnew()
@@ -184,8 +186,9 @@ export class CommandReader {
   }
 
   /**
-   * Where a line first may end in these keys, were they to come next; undefined: nowhere. Where that is by no Return, it
-   * is one only where no line editor is: a line's end in a paste, and ^D, the second of two where an editor seems to be.
+   * Returns the first place in `data` where a line may end, or undefined if there is none. A place other than
+   * a Return ends a line only without a line editor: a line end in a paste, or ^D (with a line editor
+   * apparently on, the second of two).
    */
   findEnd(data: Uint8Array): { at: number; isReturn: boolean } | undefined {
     this.#readUnread()
@@ -206,12 +209,12 @@ export class CommandReader {
     return undefined
   }
 
-  /** Returns went to the target and it has not answered yet. */
+  /** Whether the target has not yet accepted the line of a Return. */
   get isWaiting(): boolean {
     return this.#waiting.length > 0
   }
 
-  /** Everything that was typed has its echo, as far as can be told; `quiet`: milliseconds without output. */
+  /** Whether all typed keys seem to be echoed. `quiet`: milliseconds without output that count as such. */
   isSettled(quiet: number): boolean {
     const line = this.#line
     if (line === undefined || line.keys === 0) return true
@@ -220,50 +223,50 @@ export class CommandReader {
     return this.#outputs > line.outputs && this.#now() - this.#outputAt >= quiet
   }
 
-  /** What the keys of the line say, for the rules alone; undefined: there is none, or they do not tell. */
+  /** The line by its keys, for the rules only. Undefined if there is no line, or the keys are ambiguous. */
   get guess(): string | undefined {
     return this.#line?.guess
   }
 
-  /** The same with those that came before its prompt. */
+  /** Like `guess`, with the keys typed before the line's prompt. */
   get guessAhead(): string | undefined {
     const ahead = this.#ahead?.guess
     return ahead && ahead + (this.#line?.guess ?? '')
   }
 
-  /** What the keys say to a terminal without a line editor, for the rules alone. */
+  /** The line by its keys as a terminal without a line editor reads them, for the rules only. */
   get cooked(): string {
     return this.#cooked.text
   }
 
-  /** Something was shown since the first key of the line. */
+  /** Whether anything was shown since the line's first key. */
   get isShown(): boolean {
     return this.#line !== undefined && this.#line.firstWritten !== this.#screen.written
   }
 
-  /** The line is, as far as can be told, one for a shell, and no password. */
+  /** Whether the line seems to be typed at a shell's prompt, and is no password. */
   get isAtPrompt(): boolean {
     const line = this.#line
     return line !== undefined && (line.isAtPrompt || line.isAhead || this.#prompts.includes(line.mark.prompt))
   }
 
-  /** The line was told as one that could not be read. */
+  /** Marks the line as reported. */
   tell(): void {
     if (this.#line) this.#line.isTold = true
   }
 
-  /** Keys have put a line there that nothing shows: it can be known neither by the screen nor by the keys. */
+  /** Whether keys inserted a line that is not shown: neither screen nor keys determine it. */
   get isHidden(): boolean {
     const line = this.#line
     return line !== undefined && line.guess === undefined && line.firstOutputs === this.#outputs
   }
 
-  /** Neither do its keys tell it, nor can the screen be relied on. */
+  /** Whether keys do not determine the line, and the screen is unreliable. */
   get isBlind(): boolean {
     return this.#line !== undefined && this.#line.guess === undefined && this.#line.isBlind
   }
 
-  /** A Return went to the target with nothing shown of its line, and nothing since. */
+  /** Whether a Return got no output, and nothing of its line was shown before. */
   get isUnanswered(): boolean {
     return this.#waiting.some((line) => this.#isUnanswered(line))
   }
@@ -272,24 +275,24 @@ export class CommandReader {
     return line.isQuiet && !line.isTold && line.outputs === this.#outputs
   }
 
-  /** Milliseconds since the last Return that was not answered. */
+  /** Milliseconds since the last Return whose line is not yet accepted. */
   get sinceReturn(): number {
     const last = this.#waiting.at(-1)
     return last === undefined ? Number.POSITIVE_INFINITY : this.#now() - last.lastKeyAt
   }
 
-  /** Milliseconds since the last key of the line. */
+  /** Milliseconds since the line's last key. */
   get sinceKey(): number {
     return this.#line === undefined ? Number.POSITIVE_INFINITY : this.#now() - this.#line.lastKeyAt
   }
 
-  /** While true, output is looked at as it comes. */
+  /** If true, output is parsed as it arrives. */
   set watched(watched: boolean) {
     this.#watched = watched
     if (watched) this.#readUnread()
   }
 
-  /** The line as it stands before Return, and remembers that it was judged. */
+  /** Returns the line as it stands before Return, and notes that it was checked. */
   current(): { text: string; isContinuation: boolean } | undefined {
     const line = this.#line ?? this.#find()
     if (line === undefined) return undefined
@@ -318,7 +321,7 @@ export class CommandReader {
       this.#parse(data)
       return
     }
-    // What was dropped may have ended within a sequence: begin where one begins, or a row.
+    // The dropped output may have ended within a sequence: start at the next sequence or row.
     this.#parser = new TerminalParser(this.#screen)
     this.#decoder = new StringDecoder('utf8')
     const wasAlternate = this.#screen.alternate
@@ -384,7 +387,7 @@ export class CommandReader {
     const { prompt, byEditor } = line.mark
     if (prompt !== '' && (byEditor || isPrompt(prompt))) {
       this.#prompts = [prompt, ...this.#prompts.filter((other) => other !== prompt)].slice(0, MAX_PROMPTS)
-      // Lines that were answered without going to the next row: passwords, keys for programs.
+      // Lines answered without moving to the next row: passwords, keys for programs.
       const answered = this.#waiting.filter(({ outputs }) => outputs !== this.#outputs)
       this.#waiting = this.#waiting.filter(({ outputs }) => outputs === this.#outputs)
       for (const one of answered) this.#missed(one)
@@ -394,13 +397,13 @@ export class CommandReader {
     return line
   }
 
-  /** What seemed to be an answer of the terminal has a Return in it: its keys have done what nobody knows. */
+  /** Handles a Return within an apparent reply of the terminal: the effect of its keys is unknown. */
   #lose(): void {
     const line = this.#line ?? this.#begin(this.#maybe)
     line.edit('unknown')
   }
 
-  /** The line that keys which seemed to be none have put behind a prompt since. */
+  /** Returns the line that input without keys has put behind a prompt since. */
   #found(): TypedLine | undefined {
     const line = this.#maybe
     if (!line?.isAtPrompt || !this.#isShownBehind(line.mark.prompt)) return undefined
@@ -408,7 +411,7 @@ export class CommandReader {
     return line
   }
 
-  /** The same, or any that stands behind a prompt, though no key is known for it: Return will run it. */
+  /** Returns that line, or any text behind a known prompt even if no key explains it: Return will run it. */
   #find(): TypedLine | undefined {
     if (this.#waiting.length > 0) return undefined
     const found = this.#found()
@@ -426,11 +429,14 @@ export class CommandReader {
     return prompt !== '' && shown.startsWith(prompt) && shown.slice(prompt.length).trim() !== ''
   }
 
-  /** A line whose prompt is gone, and with the cursor at a prompt: its keys were for something else, or typed ahead. */
+  /**
+   * Starts anew if the line's prompt is gone and the cursor stands at a prompt: the keys went elsewhere, or
+   * were typed ahead.
+   */
   #beginAnew(): void {
     const line = this.#line
     if (line === undefined || this.#screen.alternate) return
-    // Asked for each key, and seldom true: the whole line is only put together then.
+    // A cheap check for each key, rarely true: only then is the whole line assembled.
     if (!mayEndPrompt(this.#screen.textBefore(PROMPT_END_CELLS))) return
     const before = this.#screen.text(this.#screen.span(this.#screen.row), this.#screen.cursor)
     if (!isPrompt(before) || readLine(this.#screen, line, []) !== undefined) return
@@ -453,7 +459,7 @@ export class CommandReader {
 
   // The lines ---------------------------------------------------------------------------------------------
 
-  /** The cursor is about to leave its row: whoever waits for that may find his line here. */
+  /** Called before the cursor leaves its row. The first waiting line may now be found there. */
   #fed(): void {
     const [first] = this.#waiting
     if (first === undefined) return
@@ -480,19 +486,19 @@ export class CommandReader {
     return line.keys === 0 ? undefined : readLine(this.#screen, line, this.#prompts)
   }
 
-  /** That the cursor goes to the next row means that the target has taken this line. */
+  /** Returns whether the move to the next row means that the target has accepted this line. */
   #isAnswer(line: TypedLine, found: Reading | undefined): boolean {
     if (line.keys === 0) return true
     if (found === undefined) return false
     if (line.isAhead && (found.text === '' || line.text !== undefined || this.#row === this.#takenRow))
       return false
-    // The row is full, and the rest of the line comes in the next one.
+    // The row is full, and the line continues in the next row.
     return !(this.#screen.isFilled && line.text?.startsWith(found.text))
   }
 
   /**
-   * A line editor has turned bracketed paste off, and so has taken the line. An edited line goes to the next row when
-   * it is drawn as well, if it has several rows: only this tells the one from the other.
+   * Handles the end of bracketed paste: the line editor has accepted the line. Drawing an edited line of
+   * several rows moves the cursor down too; only this event distinguishes acceptance from drawing.
    */
   #editorOff(): void {
     const [line] = this.#waiting
@@ -510,7 +516,7 @@ export class CommandReader {
     return this.#screen.gone + this.#screen.span(this.#screen.row).first
   }
 
-  /** The first line that waits is done with. */
+  /** Removes the first waiting line and reports it. */
   #take(line: TypedLine, found: Reading | undefined): void {
     this.#waiting.shift()
     this.#tentative = undefined
@@ -531,11 +537,11 @@ export class CommandReader {
     this.#onCommand({ text, confidence, isContinuation: isContinuation(prompt), judged: line.judged })
   }
 
-  /** The target has taken the line, or never will, and nothing of it could be read. */
+  /** Reports a line that could not be read: the target has accepted it, or never will. */
   #missed(line: TypedLine): void {
     const { guess, cooked } = line
     if (line.isTold || line.isEmpty) return
-    // Where programs draw a whole screen, keys are for them.
+    // In programs that draw a whole screen, keys are for the program.
     if (!line.isAtPrompt && this.#screen.addressed) return
     const isUnechoed = line.isQuiet
     if (!isUnechoed && (line.isAhead || !line.isAtPrompt)) return
@@ -549,8 +555,8 @@ export class CommandReader {
 }
 
 /**
- * False: nothing of the line was shown before its Return, and what stands in its place now is not what was typed. Line
- * editors may put something else there (abbreviations), terminals do not.
+ * Returns false if nothing of the line was shown before its Return, and the text in its place now differs
+ * from the typed text. Line editors may replace text (abbreviations), terminals do not.
  */
 function isEcho({ isQuiet, text, mark }: TypedLine, found: Reading): boolean {
   if (!isQuiet || text === undefined || text === found.text) return true

@@ -1,7 +1,7 @@
 /**
- * Reads a line of input from the screen. What counts is what stands there, not what was typed: so a line that was
- * recalled, completed or edited is read as it is. Where the prompt ends is known from the first key of the line; a
- * prompt that was printed anew since is recognised by its text. When nothing of this holds there is no line.
+ * Reads a line of input from the screen. The screen counts, not the keys: so a recalled, completed or edited
+ * line is read correctly. The end of the prompt is known from the line's first key; a prompt that was printed
+ * anew is recognised by its text. If neither applies, there is no line.
  */
 
 import type { Span } from './grid.ts'
@@ -12,13 +12,13 @@ import type { TypedLine } from './typed-line.ts'
 export interface Reading {
   text: string
   prompt: string
-  /** How many things had to be assumed. */
+  /** Number of assumptions made. */
   doubts: number
 }
 
 /**
- * `prompts`: those of earlier lines. `upToCursor`: what stands behind the cursor does not belong to the line, for it
- * was not typed (suggestions).
+ * `prompts`: prompts of earlier lines. `upToCursor` excludes suggestions, shown behind the cursor but not
+ * typed.
  */
 export function readLine(
   screen: Screen,
@@ -31,7 +31,7 @@ export function readLine(
   const shown = screen.text(here, upToCursor ? screen.cursor : undefined)
   if (mark.prompt !== '') {
     const isHere = shown.startsWith(mark.prompt)
-    // Only an edited line, or one with line ends of its own, can take several lines.
+    // Only an edited line, or one with pasted line ends, can span several lines.
     const mayBeBlock = line.hasNewlines || (!isHere && line.text === undefined)
     if (mayBeBlock && !line.isAhead) {
       const block = blockFrom(screen, line, here)
@@ -61,8 +61,8 @@ function withoutRight(shown: string, right: string): string {
 }
 
 /**
- * The lines from the one in which the prompt stood to the cursor's, joined by line feeds. Those below that follow
- * without a gap belong to it when it is known to have line ends.
+ * Returns the lines from the prompt's to the cursor's, joined by line feeds. If the line is known to have
+ * line ends, the lines below follow up to the first gap.
  */
 function blockFrom(screen: Screen, { mark, hasNewlines }: TypedLine, here: Span): string | undefined {
   const first = mark.row - screen.gone
@@ -72,7 +72,7 @@ function blockFrom(screen: Screen, { mark, hasNewlines }: TypedLine, here: Span)
     const span = screen.span(row)
     if (span.first > here.last && (!hasNewlines || screen.isBlank(span.first))) break
     const text = screen.text(span)
-    // The prompt at the beginning is compared with its spaces.
+    // The prompt at the beginning is compared including its spaces.
     lines.push(row === first ? withoutRight(text, mark.right) : text.trimEnd())
     row = span.last + 1
   }

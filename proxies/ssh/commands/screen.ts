@@ -1,7 +1,7 @@
 /**
- * The screen of a terminal, as far as a command line needs it: which characters stand where, which rows are one
- * line, where the cursor is. Colours, titles, character sets and answers are left out, and the alternate screen is
- * only a fact: while it is shown nothing here changes. Driven by the parser of recordings/decode/terminal/parser.ts.
+ * The screen of a terminal, as far as command lines need it: characters, rows that form one line, the cursor.
+ * Colours, titles, character sets and replies are left out. The alternate screen is only a flag: while it is
+ * shown, this screen does not change. Driven by the parser of recordings/decode/terminal/parser.ts.
  */
 import type { TerminalHandler } from '../../../recordings/decode/terminal/parser.ts'
 import { clamp, Grid } from './grid.ts'
@@ -18,17 +18,17 @@ const FIRST_NOT_ASCII = 0x7f
 export class Screen extends Grid implements TerminalHandler {
   row = 0
   column = 0
-  /** The alternate screen is shown (DECSET 47, 1047, 1049): a full-screen program. */
+  /** Set while the alternate screen is shown (DECSET 47, 1047, 1049): a full-screen program. */
   alternate = false
-  /** Bracketed paste is on (DECSET 2004): a line editor waits for input. */
+  /** Set while bracketed paste is on (DECSET 2004): a line editor waits for input. */
   bracketedPaste = false
-  /** How many characters were written so far. */
+  /** Number of characters written so far. */
   written = 0
-  /** The cursor was sent to a row by its number, as full-screen programs do. The reader resets it. */
+  /** Set if the cursor was moved to a row by its number, as full-screen programs do. The reader resets it. */
   addressed = false
   /**
-   * A line is being typed. Line editors without trust in the margin go to the next row with CR LF, when the row is
-   * full: then it flows on.
+   * Set while a line is typed. Some line editors send CR LF when a row is full, instead of relying on the
+   * margin: then the line continues.
    */
   isEdited = false
   /** Called before the cursor leaves its row downwards. */
@@ -38,9 +38,9 @@ export class Screen extends Grid implements TerminalHandler {
 
   #top = 0
   #bottom: number
-  /** The last column is written and the next character goes to the next row (DECAWM). */
+  /** The last column is written, and the next character goes to the next row (DECAWM). */
   #atMargin = false
-  /** Nothing but CR has come since the row was filled. */
+  /** Set while nothing but CR followed the filling of the row. */
   #filled = false
   #wraps = true
   #inserts = false
@@ -52,17 +52,17 @@ export class Screen extends Grid implements TerminalHandler {
     this.#bottom = this.rows - 1
   }
 
-  /** The row was just written up to the margin. */
+  /** Whether the row was just filled up to the margin. */
   get isFilled(): boolean {
     return this.#atMargin || this.#filled
   }
 
-  /** The cell behind the last character that was written: the cursor, or the margin. */
+  /** The cell after the last written character: the cursor, or the margin. */
   get cursor(): { row: number; column: number } {
     return { row: this.row, column: this.column + (this.#atMargin ? 1 : 0) }
   }
 
-  /** The last `cells` before the cursor, or all of its line where the line begins within them. */
+  /** Returns the last `cells` cells before the cursor, or its whole line if the line begins within them. */
   textBefore(cells: number): string {
     const { cursor } = this
     if (cursor.column < cells) return this.text(this.span(this.row), cursor)
@@ -78,7 +78,7 @@ export class Screen extends Grid implements TerminalHandler {
     this.#bottom = this.rows - 1
   }
 
-  /** An empty screen with the cursor at its last row, for output of which the beginning is not known. */
+  /** Empties the screen and puts the cursor in its last row, for output whose beginning is unknown. */
   forget(): void {
     this.#reset()
     this.gone += this.rows
@@ -299,7 +299,7 @@ export class Screen extends Grid implements TerminalHandler {
   }
 
   #address(row: number, column: number): void {
-    // Home goes before a clear screen, which shells do too.
+    // Home precedes the clearing of a screen, which shells do too.
     if (row !== this.row && (row !== 0 || column !== 0)) this.addressed = true
     this.#moveTo(row, column)
   }

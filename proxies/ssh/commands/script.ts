@@ -1,15 +1,15 @@
 /**
- * The input of a shell without a terminal (`ssh -T`): nothing is echoed, so nothing tells a command from a password,
- * and no line of it becomes an event of its own. It is judged by the rules before it goes on, as far as a line has
- * come; and which line met a rule is in the recording.
+ * Checks the input of a shell without a terminal (`ssh -T`). Nothing is echoed, so commands cannot be
+ * distinguished from passwords, and no line becomes an event of its own. Rules are applied to each line
+ * before its last bytes are forwarded; the recording shows which line matched.
  */
 import { Buffer } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import type { CommandRules } from '../../../src/model/command-rules.ts'
 
-/** Characters of a line that are judged together. */
+/** Characters of a line that are checked together. */
 const MAX_LINE = 32_768
-/** Up to this length a line is judged with each piece that comes: a shell runs the last one without its end. */
+/** Up to this length, an unfinished line is checked with each chunk: a shell runs it at the end of input. */
 const MAX_UNFINISHED = 4096
 
 export class ScriptWatch {
@@ -38,7 +38,7 @@ export class ScriptWatch {
     }
   }
 
-  /** True when the session ends. */
+  /** Returns true if the session ends. */
   #judge(line: string, isWhole: boolean): boolean {
     if (line === '') return false
     const rule = this.#rules.find(line)

@@ -1,57 +1,57 @@
-/** A line of input from its first key on, and where it began on the screen. */
+/** A line of input from its first key on, and its beginning on the screen. */
 import { Buffer } from 'node:buffer'
 import type { Edit } from './keys.ts'
 import { LineGuess } from './line-guess.ts'
 import { isPrompt } from './prompt.ts'
 import type { Screen } from './screen.ts'
 
-/** Bytes of a line that are compared with what the screen shows; a longer line is taken from the screen alone. */
+/** Longest line in bytes that is compared with the screen; a longer one is read from the screen alone. */
 const MAX_TYPED = 1024
 
-/** The screen when the first key of a line came. */
+/** The screen at the first key of a line. */
 export interface Mark {
-  /** `Screen.gone` and the row in which the line begins. */
+  /** `Screen.gone` plus the row in which the line begins. */
   row: number
-  /** What stands before the cursor. */
+  /** The text before the cursor. */
   prompt: string
-  /** What stands behind it, without spaces: a prompt at the right margin. */
+  /** The text behind the cursor, without spaces: a prompt at the right margin. */
   right: string
-  /** A line editor had asked for bracketed paste. */
+  /** Set if a line editor had turned on bracketed paste. */
   byEditor: boolean
 }
 
 export class TypedLine {
   readonly mark: Mark
-  /** The line before it had not been taken yet: the mark says little. */
+  /** Set if the line before was not yet accepted: the mark is unreliable. */
   isAhead = false
-  /** Keys but for the Return at its end. */
+  /** Number of keys, without the Return at the end. */
   keys = 0
-  /** It has line ends of its own, from a paste. */
+  /** Set if a paste has put line ends into the line. */
   hasNewlines = false
-  /** Milliseconds: when its last key came. */
+  /** Time of the last key, in milliseconds. */
   lastKeyAt = 0
-  /** How many pieces of output had come by its first key, and by its last. */
+  /** Number of output chunks by the first key, and by the last key. */
   readonly firstOutputs: number
-  /** How many characters were written by its first key. */
+  /** Number of characters written by the first key. */
   readonly firstWritten: number
   outputs: number
-  /** Characters that were written until Return. */
+  /** Number of characters written by Return. */
   written = 0
-  /** Return was answered by a line feed, and nothing before that; undefined: it was not answered yet. */
+  /** Whether the first reply to Return was a line feed. Undefined until there is a reply. */
   isReturnEchoed: boolean | undefined
-  /** The terminal had a size with which lines cannot be read. */
+  /** Set if lines cannot be read at the terminal's size. */
   isBlind = false
-  /** It was told as one that could not be read. */
+  /** Set if the line was reported as unread. */
   isTold = false
-  /** Keys that seemed to be none have put it there: only the screen tells it. */
+  /** Set if input without keys has put the line there: only the screen shows it. */
   isFound = false
-  /** What a terminal without a line editor makes of its keys, where nothing was shown of them. A secret as `guess` is. */
+  /** The line as read without a line editor, if nothing of it was shown. As secret as `guess`. */
   cooked: string | undefined
   /** Line feeds since Return. */
   feeds = 0
-  /** Its text when Return was judged, if it was. */
+  /** The text checked at Return, if any. */
   judged: string | undefined
-  /** undefined: it was edited, so its keys do not tell its text. */
+  /** Undefined once the line is edited: its keys no longer determine its text. */
   #bytes: number[] | undefined = []
   #guess = new LineGuess()
   #hasText = false
@@ -70,38 +70,41 @@ export class TypedLine {
     }
   }
 
-  /** What was typed, when the keys tell it. */
+  /** The typed text, or undefined if the keys do not determine it. */
   get text(): string | undefined {
     return this.#bytes && Buffer.from(this.#bytes).toString('utf8').trimEnd()
   }
 
-  /** What its keys say, edited as line editors do; undefined: they do not tell. Never to be shown: it may be a secret. */
+  /**
+   * The line by its keys, edited as line editors do, or undefined if the keys do not determine it. Never show
+   * it: it may be a secret.
+   */
   get guess(): string | undefined {
     return this.#guess.text
   }
 
-  /** Nothing was typed: it has no keys, or those do nothing anywhere. */
+  /** Whether the line has no keys, or only keys without effect. */
   get isEmpty(): boolean {
     return this.keys === 0 || (this.guess === '' && (!this.#hasText || !this.cooked))
   }
 
-  /** It begins where a line editor, or a shell, waits for one. */
+  /** Whether the line begins at the prompt of a line editor or shell. */
   get isAtPrompt(): boolean {
     return this.mark.byEditor || isPrompt(this.mark.prompt)
   }
 
-  /** Nothing was shown from its first key to Return. */
+  /** Whether nothing was shown from the first key to Return. */
   get isQuiet(): boolean {
     return this.firstOutputs === this.outputs
   }
 
-  /** It is not what was typed, nor known but by the screen. */
+  /** Marks the line as known from the screen alone. */
   find(): void {
     this.isFound = true
     this.edit('unknown')
   }
 
-  /** Its keys were typed before its prompt was there. */
+  /** Continues a line whose keys were typed before its prompt was shown. */
   follow(ahead: TypedLine): void {
     this.keys = ahead.keys
     this.isAhead = true
@@ -117,7 +120,7 @@ export class TypedLine {
     if (this.#bytes && this.#bytes.push(byte) > MAX_TYPED) this.#bytes = undefined
   }
 
-  /** Backspace: takes away the last character. */
+  /** Backspace: removes the last character. */
   erase(): void {
     this.keys++
     this.#guess.erase()

@@ -1,12 +1,12 @@
 /**
- * Output that nobody has looked at yet. Between two lines of input nothing has to be known of a terminal but how it
- * looks when the next key comes, so output is kept here instead of being parsed: the last KEPT bytes at least, which
- * is more than a screenful, in two halves that take turns. What is dropped is searched for the switches between the
- * two screens only, and costs a terminal's flood next to nothing.
+ * Buffers output until it is needed. Between two lines of input, only the screen at the next key matters, so
+ * output is kept here instead of being parsed: at least the last KEPT bytes, more than a screenful, in two
+ * alternating halves. Dropped output is only searched for switches between the two screens, so a terminal's
+ * flood costs next to nothing.
  */
 import { Buffer } from 'node:buffer'
 
-/** Bytes that are kept at least when more has come; at most twice as many are. */
+/** Bytes kept at least, if more has arrived; at most twice as many. */
 export const KEPT = 8 * 1024
 const FIRST_CAPACITY = 512
 const ESC = 0x1b
@@ -19,14 +19,14 @@ const SET = 0x68
 
 export interface Unread {
   data: Buffer
-  /** Bytes before it were dropped. */
+  /** Set if bytes before `data` were dropped. */
   dropped: boolean
-  /** The screen that what was dropped has switched to; undefined: it did not switch. */
+  /** The screen after the last switch in the dropped bytes. Undefined if they have no switch. */
   alternate: boolean | undefined
 }
 
 export class UnreadOutput {
-  /** Full, and older than the other; undefined until that was full for the first time. */
+  /** The full, older half. Undefined until the first half was full once. */
   #older: Buffer | undefined
   #newer: Buffer | undefined
   #length = 0
@@ -50,7 +50,7 @@ export class UnreadOutput {
     }
   }
 
-  /** All that is kept, and forgets it. */
+  /** Returns all kept output and clears the buffer. */
   take(): Unread {
     const newer = this.#newer?.subarray(0, this.#length) ?? Buffer.alloc(0)
     const taken: Unread = {
@@ -76,13 +76,13 @@ export class UnreadOutput {
     this.#newer = larger
   }
 
-  /** The newer half is full: it becomes the older one, whose place is free again. */
+  /** Makes the full newer half the older one, and reuses the other buffer. */
   #turn(): void {
     const free = this.#older
     if (free !== undefined && this.#newer !== undefined) {
       this.#dropped = true
       this.#search(free, free.length)
-      // One that began at its end.
+      // A switch may straddle the two halves.
       const seam = Buffer.concat([free.subarray(-LONGEST_SWITCH), this.#newer.subarray(0, LONGEST_SWITCH)])
       this.#search(seam, LONGEST_SWITCH)
     }
@@ -91,7 +91,7 @@ export class UnreadOutput {
     this.#length = 0
   }
 
-  /** The last switch that begins before `end`. */
+  /** Finds the last switch that begins before `end`. */
   #search(bytes: Buffer, end: number): void {
     if (bytes.indexOf(ESC) < 0 || bytes.indexOf(QUESTION_MARK) < 0) return
     let last = -1

@@ -1,44 +1,46 @@
 /**
- * The commands of one channel with a terminal: what the reader finds is reported with the rule that it meets. Where
- * a rule can kill, Return is held until the screen shows what was typed before it, so that the line is judged before
- * the target has it: for a line that was echoed already that is no time at all, otherwise at most HOLD_MS, and no
- * more in all than HOLD_BURST_MS and then a tenth of the time, so that input that nobody echoes is not slowed down
- * for long. A line that could not be read in time is judged by its keys, and again when the target takes it.
+ * Checks the commands of one channel with a terminal: reports each line that the reader finds, with the rule
+ * that it matches. If a rule can kill, Return is held until the screen shows the keys typed before it, so
+ * that the line is checked before the target receives it. That takes no time for an echoed line, and
+ * otherwise at most HOLD_MS. In total it is limited to HOLD_BURST_MS and then a tenth of the time, so that
+ * input without echo is not slowed down for long. A line that cannot be read in time is checked by its keys,
+ * and again when the target accepts it.
  *
- * Keys may be a password's: they are judged and told to nobody. A line that neither the screen nor its keys tell ends the
- * session: one out of the history, of which nothing is shown at a prompt for HIDDEN_MS, or that was drawn where it cannot be
- * read. Elsewhere it is a password with arrow keys in it, as far as can be told: it goes on, and is an event.
+ * Keys may be a password's: they are checked but never reported. If neither screen nor keys determine a line,
+ * the session ends: for a line from the history that is not shown at a prompt for HIDDEN_MS, or a line drawn
+ * where it cannot be read. Elsewhere such a line is probably a password with arrow keys in it: it is
+ * forwarded, and logged as an event.
  */
 import type { CommandRules } from '../../../src/model/command-rules.ts'
 import { Bucket } from '../../bytes/bucket.ts'
 import type { Confidence } from './certainty.ts'
 import { type CommandLine, CommandReader, type UnreadLine } from './reader.ts'
 
-/** How long Return waits for the echo of what was typed before it, and of the Return before it. */
+/** Longest time that Return waits for the echo of the keys before it, and of the Return before it. */
 export const HOLD_MS = 150
 export const HOLD_BURST_MS = 3_000
 const HOLD_RATE_MS = 100
-/** How long Return waits for anything to be shown of a line that its keys do not tell. */
+/** Longest time that Return waits for output of a line that its keys do not determine. */
 export const HIDDEN_MS = 10_000
-/** Somebody may want to get out of what is held for so long. */
+/** After holding this long, the user may want to interrupt. */
 const LONG_HOLD_MS = 1_000
-/** A Return after which nothing has come for so long was not echoed. */
+/** A Return without output for this long was not echoed. */
 export const UNECHOED_MS = 3_000
-/** An edited line is taken as it stands when no output has come for so long. */
+/** An edited line counts as complete after this long without output. */
 const QUIET_MS = 15
-/** Characters of a line that are reported; a longer one is cut, after it was judged. */
+/** Characters of a line that are reported; a longer line is cut after its check. */
 const MAX_REPORTED = 4096
-/** Characters of a line that goes on, put together. */
+/** Characters of a line joined with its continuations. */
 const MAX_JOINED = 16_384
 
 export interface Command {
-  /** Empty where it could not be read. */
+  /** Empty if the line could not be read. */
   line: string
   confidence: Confidence | 'unread'
-  /** Why it could not. */
+  /** Why the line could not be read. */
   reason?: string
   rule?: string
-  /** The rule ends the session. `before`: the target does not get the line. */
+  /** The rule ends the session. `before`: the target does not receive the line. */
   kills?: 'before' | 'after'
 }
 
@@ -55,7 +57,7 @@ export interface CommandWatchOptions {
   /** Milliseconds, never decreasing. */
   now: () => number
   onCommand: (command: Command) => void
-  /** What `admit` has held back may be shown to it again. */
+  /** Called when the bytes held back may be passed to `admit` again. */
   onAdmit: () => void
 }
 
@@ -66,7 +68,7 @@ export class CommandWatch {
   readonly #now: () => number
   readonly #reader: CommandReader
   readonly #holds: Bucket
-  /** The line before, with those that it goes on with. */
+  /** The line before, joined with the lines that it continues. */
   #before = ''
   #timer: NodeJS.Timeout | undefined
   #heldAt: number | undefined
@@ -88,7 +90,7 @@ export class CommandWatch {
     })
   }
 
-  /** How many of these bytes may go to the target now; the rest has to wait for `onAdmit`. */
+  /** Returns how many of these bytes may be sent to the target now; the rest must wait for `onAdmit`. */
   admit(data: Uint8Array): number {
     if (this.#ended || !this.#rules.canKill) return data.length
     const end = this.#reader.findEnd(data)
@@ -120,7 +122,7 @@ export class CommandWatch {
     return this.#judge() ? 1 : 0
   }
 
-  /** `admit` has held something back for a while, and goes on doing so. */
+  /** Whether `admit` has been holding bytes back for a while. */
   get isHolding(): boolean {
     return this.#heldAt !== undefined && this.#now() - this.#heldAt >= LONG_HOLD_MS
   }
@@ -132,7 +134,7 @@ export class CommandWatch {
     this.#awaitEcho()
   }
 
-  /** Sees to it that a Return is told of which is never echoed. */
+  /** Schedules the report of a Return that is never echoed. */
   #awaitEcho(): void {
     if (this.#unanswered || !this.#reader.isUnanswered) return
     this.#unanswered = setTimeout(() => {
@@ -152,7 +154,7 @@ export class CommandWatch {
     this.#reader.resize(columns, rows)
   }
 
-  /** Nothing comes any more: tells of what was typed last. */
+  /** Reports the last typed line: no more output will arrive. */
   close(): void {
     this.#reader.close()
     this.#ended = true
@@ -176,7 +178,7 @@ export class CommandWatch {
     clearTimeout(this.#timer)
   }
 
-  /** Before Return goes on. False: it must not. */
+  /** Checks the line before its Return is forwarded. Returns false if the Return must not be forwarded. */
   #judge(): boolean {
     const current = this.#reader.current()
     const rule = current && this.#find(current.text, current.isContinuation)
@@ -192,7 +194,7 @@ export class CommandWatch {
     ])
   }
 
-  /** The same by what the keys may say. */
+  /** The same, by the text that the keys may stand for. */
   #judgeKeys(guesses: (string | undefined)[]): boolean {
     const other = guesses.map((one) => this.#findGuess(one)).find((one) => one?.action === 'kill')
     if (!other) return true
@@ -200,18 +202,18 @@ export class CommandWatch {
     return false
   }
 
-  /** The rule for a line by its keys. Whether it goes on with the one before can be told by that one alone. */
+  /** Finds the rule for a line by its keys. Only the line before shows whether the line continues it. */
   #findGuess(guess: string | undefined): ReturnType<CommandRules['find']> {
     return guess ? this.#find(guess, this.#before.endsWith('\\')) : undefined
   }
 
-  /** The target has taken a line that could not be read. */
+  /** Reports a line that the target has accepted but that could not be read. */
   #missed({ guess, cooked, isUnechoed, isReturnEchoed }: UnreadLine): void {
     if (this.#ended) return
     const rules = [this.#findGuess(guess), this.#findGuess(cooked)]
     const rule = rules.find((one) => one?.action === 'kill') ?? rules[0] ?? rules[1]
     this.#before = guess === undefined ? '' : this.#joined(guess, this.#before.endsWith('\\'))
-    // A password, as far as can be told.
+    // Probably a password.
     if (isUnechoed && isReturnEchoed && !rule) return
     this.#report({
       line: '',
@@ -222,12 +224,12 @@ export class CommandWatch {
     })
   }
 
-  /** The target has taken a line. */
+  /** Reports a line that the target has accepted. */
   #read({ text, confidence, isContinuation, judged }: CommandLine): void {
     if (this.#ended) return
     const rule = this.#find(text, isContinuation)
     this.#before = this.#joined(text, isContinuation)
-    // A kill rule has let it pass when it was judged: now it meets one with a line that was not there then.
+    // The line passed before Return, so it matches only together with a line that was not known then.
     const kills = rule?.action === 'kill' && judged !== text
     this.#report({
       line: text,
@@ -245,7 +247,7 @@ export class CommandWatch {
     return joined?.action === 'kill' ? joined : (own ?? joined)
   }
 
-  /** With the line that it goes on with, as a shell does. */
+  /** Joins the line with the one that it continues, as a shell does. */
   #joined(text: string, isContinuation: boolean): string {
     if (!isContinuation || this.#before === '') return text
     const before = this.#before.endsWith('\\') ? this.#before.slice(0, -1) : `${this.#before}\n`

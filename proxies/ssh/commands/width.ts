@@ -1,4 +1,4 @@
-/** How many cells of a terminal a character takes: 0 for what combines, 2 for East Asian wide and emoji, else 1. */
+/** Cells of a character on a terminal: 0 if it combines, 2 for East Asian wide and emoji, else 1. */
 
 const COMBINES = /^[\p{Mn}\p{Me}\p{Cf}]$/u
 const EMOJI = /^\p{Emoji_Presentation}$/u
@@ -25,7 +25,7 @@ const FIRST_COMBINING = 0x300
 const FIRST_WIDE = 0x1100
 const SOFT_HYPHEN = 0xad
 
-/** `code`: a code point that is no control character. */
+/** `code`: a code point other than a control character. */
 export function widthOf(code: number): 0 | 1 | 2 {
   if (code < FIRST_COMBINING || code === SOFT_HYPHEN) return 1
   const character = String.fromCodePoint(code)

@@ -1,8 +1,8 @@
 import type { FileDirection } from '../../../src/model/file-rule.ts'
 
-/** A request about a file that was refused, for the audit log and the recording. */
+/** A refused request about a file, for the audit log and the recording. */
 export interface FileDenial {
-  /** What was asked for, such as `rename`. */
+  /** The requested operation, such as `rename`. */
   operation: string
   path: string
   direction?: FileDirection

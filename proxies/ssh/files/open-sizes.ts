@@ -1,26 +1,26 @@
 /**
- * How large the files are that a session has open, over all its channels and handles. A write at an offset makes no file
- * larger than where it ends, whatever names and handles the file has. A file that is opened to append grows by what
- * anybody adds to it, and by which names that is done only the target knows (links): so its size is taken for the
- * largest that it can be, if all that was added meanwhile was added to it.
+ * The sizes of a session's open files, over all its channels and handles. A write at an offset makes no file
+ * larger than its own end, whatever names and handles the file has. A file opened to append grows by every
+ * write to it, and only the target knows through which names (links) these writes arrive. So its size is
+ * assumed to be the largest possible, as if all data appended meanwhile went to this file.
  */
 import type { Place } from './places.ts'
 
-/** An open file: the rules go on with it while its content moves. */
+/** An open file: rules continue to apply while its content is transferred. */
 export interface OpenFile {
-  /** For people. */
+  /** For display. */
   path: string
   place: Place
   writes: boolean
   /** The target ignores offsets. */
   appends: boolean
-  /** The largest size it is known to have, or to have got; of one that is appended to, that it can have. */
+  /** The largest size known or reached; for a file opened to append, the largest possible. */
   size: number
-  /** What is added to that. */
+  /** Bytes appended since. */
   added: number
-  /** Requests that make it larger and have no answer. */
+  /** Requests under way that enlarge the file. */
   growing: number
-  /** Nothing more of its content passes in that direction. */
+  /** Directions in which no more of the content is forwarded. */
   refused: { up: boolean; down: boolean }
 }
 
@@ -28,7 +28,7 @@ export class OpenSizes {
   readonly #writing = new Set<OpenFile>()
   #appending = 0
 
-  /** To be called before its size is asked. */
+  /** Call before asking the target for the size. */
   begin(file: OpenFile): void {
     if (!file.writes) return
     if (file.appends) {
@@ -42,18 +42,18 @@ export class OpenSizes {
     if (this.#writing.delete(file) && file.appends) this.#appending--
   }
 
-  /** Something is written that ends there. */
+  /** Notes a write that ends at this offset. */
   reached(end: number): void {
     if (this.#appending === 0) return
     for (const file of this.#writing) if (file.appends) reach(file, end)
   }
 
-  /** So many bytes are added to one of them. */
+  /** Notes that `bytes` are appended to one of the files. */
   appended(bytes: number): void {
     for (const file of this.#writing) if (file.appends) file.added += bytes
   }
 
-  /** Those that are open to be written. */
+  /** The files that are open for writing. */
   get writing(): Iterable<OpenFile> {
     return this.#writing
   }

@@ -1,9 +1,9 @@
 /**
- * Where a path of a client leads on the target: the bastion asks the target itself, for only its answer counts
- * (`..`, links, the folder that relative paths begin at). A path is judged by the name that the client used and by
- * the place that the target told: a rule holds for both.
+ * Resolves a client's path on the target. The bastion sends the target a request, since only the target's
+ * reply counts (`..`, links, the folder that relative paths begin at). Rules are applied both to the client's
+ * name for the path and to the real path that the target returns.
  *
- * What this cannot see: somebody else who changes a link on the target between the answer and the request.
+ * One race remains: another user can change a link on the target between the reply and the request.
  */
 import { Buffer } from 'node:buffer'
 import { type Path, pathOf } from '../../../src/model/path-pattern.ts'
@@ -11,7 +11,7 @@ import { displayText } from '../../bytes/text.ts'
 import { FXP } from '../codec/sftp.ts'
 import type { Answer } from '../codec/sftp-answers.ts'
 
-/** A request of the bastion's own, and what the target answers. */
+/** A request of the bastion itself, which the target answers. */
 export interface Question {
   type: typeof FXP.realpath | typeof FXP.lstat | typeof FXP.stat
   path: Uint8Array
@@ -19,19 +19,19 @@ export interface Question {
 export type Asking<T> = Generator<Question, T, Answer>
 
 export interface Place {
-  /** As the client named it. */
+  /** The path as the client named it. */
   named: Path
-  /** As the target knows it. */
+  /** The path as the target resolves it. */
   real: Path
 }
 
-/** What the client is told instead: the target's own words, or that the place is not to be found out. */
+/** The reply to the client instead of a place: the target's error, or that the path cannot be resolved. */
 export interface NoPlace {
   code?: number
   message: string
 }
 
-/** PATH_MAX of Linux. A longer path is not asked for. */
+/** PATH_MAX of Linux. Longer paths are refused. */
 const PATH_LIMIT = 4096
 const SLASH = 0x2f
 const HERE = Buffer.from('.')
@@ -39,7 +39,7 @@ const HERE = Buffer.from('.')
 export class Places {
   #start: Path | undefined;
 
-  /** `follows`: a link at the path's end stands for what it points to. */
+  /** `follows`: a link at the end of the path is resolved. */
   *find(path: Uint8Array, follows: boolean): Asking<Place | NoPlace> {
     if (path.length > PATH_LIMIT || path.includes(0)) {
       return { message: `a path of at most ${PATH_LIMIT} bytes, none of them 0, was expected` }
@@ -61,7 +61,7 @@ export class Places {
   *#followed(path: Uint8Array): Asking<{ path: Path } | NoPlace> {
     const real = yield* realPath(path)
     if (!('message' in real)) return real
-    // A target that does not tell the path of what is not there yet tells its folder's.
+    // If a target does not resolve a path that does not exist yet, resolve its folder.
     const parent = yield* this.#unfollowed(path)
     if ('message' in parent) return real
     const there = yield { type: FXP.lstat, path }
@@ -69,7 +69,7 @@ export class Places {
     return { message: 'the target does not say where the path leads' }
   }
 
-  /** The folder's real path, and the last name as it is. */
+  /** Returns the folder's real path, with the last name unchanged. */
   *#unfollowed(path: Uint8Array): Asking<{ path: Path } | NoPlace> {
     const cut = path.lastIndexOf(SLASH)
     const name = displayText(path.subarray(cut + 1))
@@ -80,7 +80,7 @@ export class Places {
   }
 }
 
-/** The folder that a path names something in. */
+/** Returns the folder part of a path. */
 export function folderOf(path: Uint8Array): Uint8Array {
   const cut = path.lastIndexOf(SLASH)
   if (cut === -1) return HERE

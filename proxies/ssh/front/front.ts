@@ -1,7 +1,4 @@
-/**
- * The SSH server side toward the user's client: key exchange, sign-in through the gate, and then a transport
- * for the relay.
- */
+/** The SSH server side toward the user's client: key exchange, sign-in through the gate, then a transport. */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import ssh2, { type Connection } from 'ssh2'
@@ -13,32 +10,32 @@ import { SignIn } from './sign-in.ts'
 
 export interface FrontOptions {
   gate: Gate
-  /** Private host keys in OpenSSH's PEM form, one of a type, in the order of preference. */
+  /** Private host keys in OpenSSH's PEM form, one per type, in order of preference. */
   hostKeys: string[]
-  /** Keys that are not in use yet: clients are told of them, so that they know them by then. */
+  /** Future host keys, announced to clients before they are used. */
   nextHostKeys?: string[]
-  /** About some of `hostKeys`, for clients that ask for one. */
+  /** Certificates for some of `hostKeys`, shown to clients that ask for one. */
   hostCertificates?: readonly HostCertificate[]
-  /** What every client is shown before it signs in. */
+  /** Shown to every client before sign-in. */
   banner?: string
-  /** Software version in the identification string, `SSH-2.0-` excluded. */
+  /** Software version in the identification string, without `SSH-2.0-`. */
   ident: string
-  /** When new keys are agreed; default: REKEY_LIMITS. */
+  /** Limits for new keys; default: REKEY_LIMITS. */
   rekey?: RekeyLimits
-  /** A person has signed in. The transport is silent until its `onMessage` is set. */
+  /** Called when a user has signed in. The transport delivers nothing until its `onMessage` is set. */
   onSignedIn: (identity: Identity, source: Source, transport: Transport, socket: Socket) => void
 }
 
-/** A certificate about a host key of the front. */
+/** A certificate for a host key of the front. */
 export interface HostCertificate {
   blob: Uint8Array
-  /** The blob of the key that it is about. */
+  /** The blob of the certified key. */
   key: Uint8Array
-  /** Milliseconds since the epoch: it is shown before that. */
+  /** Milliseconds since the epoch; the certificate is not shown after that. */
   validBefore: number
 }
 
-/** The longest time that setInterval takes. */
+/** The longest interval of setInterval. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 export class SshFront {
@@ -66,29 +63,29 @@ export class SshFront {
       }),
       algorithms: FRONT_ALGORITHMS,
       ident,
-      // Lobby and relay ask for signs of life themselves. ssh2 takes 0 for its default of 15 s.
+      // Lobby and relay send keepalives themselves; ssh2 reads 0 as its default of 15 s.
       keepaliveInterval: MAX_TIMER_MS,
     })
     server.on('connection', (client, info) => this.#welcome(client, info))
     return server
   }
 
-  /** For connections from now on. */
+  /** Applies to new connections. */
   set hostCertificates(certificates: readonly HostCertificate[]) {
     this.#certificates = certificates
     this.#server = this.#newServer()
   }
 
-  /** For connections from now on. */
+  /** Applies to new connections. */
   set banner(banner: string | undefined) {
     this.#banner = banner
   }
 
-  /** Hands an accepted socket over. The caller keeps the grace timer and the counts of half-open sockets. */
+  /** Serves an accepted socket. The caller keeps the grace timer and the counts of half-open sockets. */
   accept(socket: Socket): void {
     const now = Date.now()
     const inTime = this.#certificates.filter(({ validBefore }) => now < validBefore)
-    // a client that is shown the plain key can still know it; one that is shown an old certificate goes away
+    // Fall back to the plain key, which a client may know: an expired certificate makes clients disconnect.
     if (inTime.length < this.#certificates.length) this.hostCertificates = inTime
     this.#server.injectSocket(socket)
   }
@@ -102,7 +99,7 @@ export class SshFront {
     })
     const source: Source = { address: plainAddress(info.ip), port: info.port }
     const attempt = new SignIn({ gate: this.#options.gate, source, transport, banner: this.#banner })
-    // Errors of one client (bad packets, resets) end that connection and nothing else.
+    // Errors of one client (bad packets, resets) end that connection only.
     client.on('error', () => socket.destroySoon())
     socket.once('close', () => attempt.destroy())
     client.on('authentication', (context) => attempt.answer(context))
@@ -122,12 +119,12 @@ export class SshFront {
   }
 }
 
-/** As the patched ssh2 takes it. */
+/** Returns the form that the patched ssh2 expects. */
 function certified(key: string, { blob }: HostCertificate): { key: string; certificate: Buffer } {
   return { key, certificate: Buffer.from(blob) }
 }
 
-/** Node gives IPv4 clients of a dual-stack listener as `::ffff:a.b.c.d`. */
+/** Node reports IPv4 clients of a dual-stack listener as `::ffff:a.b.c.d`. */
 function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }

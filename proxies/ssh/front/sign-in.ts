@@ -1,6 +1,6 @@
 /**
- * The sign-in of one client (RFC 4252): takes what it proves to the gate, and says what the gate answers. It never
- * decides who somebody is: it holds the identity that the gate answers with.
+ * The sign-in of one client (RFC 4252): sends its proofs to the gate, and the gate's replies to the client.
+ * All decisions are the gate's: the front only holds the identity that the gate returns.
  */
 import { Buffer } from 'node:buffer'
 import type { AuthContext, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
@@ -22,7 +22,7 @@ export interface SignInOptions {
   gate: Gate
   source: Source
   transport: Transport
-  /** Shown before anything is asked. */
+  /** Shown before the first prompt. */
   banner: string | undefined
 }
 
@@ -34,7 +34,7 @@ const METHODS: ('publickey' | 'keyboard-interactive' | 'password')[] = [
 
 const PASSWORD_ROUND = { title: '', instructions: '', prompts: [{ text: 'Password: ', echo: false }] }
 
-/** The sign-in of one connection: its attempts are counted, and each is the gate's to answer. */
+/** The sign-in of one connection. Attempts are counted here, and decided by the gate. */
 export class SignIn {
   readonly #gate: Gate
   readonly #source: Source
@@ -46,7 +46,7 @@ export class SignIn {
   #offers = 0
   #isOver = false
   #isGone = false
-  /** Put to the client, who has proved who they are, and not answered yet. */
+  /** A challenge sent to a client that has proved its identity; not answered yet. */
   #pending: Challenge | undefined
 
   constructor(options: SignInOptions) {
@@ -56,14 +56,14 @@ export class SignIn {
     this.#banner = options.banner
   }
 
-  /** Who has just been signed in, once. */
+  /** Returns the identity just signed in, and clears it. */
   takeIdentity(): Identity | undefined {
     const identity = this.#identity
     this.#identity = undefined
     return identity
   }
 
-  /** The client has gone: what the gate keeps for it is not needed any more. */
+  /** Releases the gate's state for a client that has disconnected. */
   destroy(): void {
     this.#isGone = true
     this.#drop()
@@ -75,9 +75,9 @@ export class SignIn {
     this.#run(context, () => this.#decide(context))
   }
 
-  /** Counts before it asks: a client may send many requests without waiting for an answer. */
+  /** Counts before the step runs: a client may send many requests without waiting for a reply. */
   #run(context: AuthContext, step: () => Promise<void>): void {
-    // The socket of somebody who was turned away is read until it is closed.
+    // The socket of a rejected client is read until it is closed.
     if (this.#isOver) return
     const work =
       ++this.#requests > MAX_AUTH_REQUESTS ? Promise.resolve().then(() => this.#tooMany(context)) : step()
@@ -107,7 +107,7 @@ export class SignIn {
     }
   }
 
-  /** One round of questions (RFC 4256 3.2). */
+  /** Sends one round of prompts (RFC 4256 3.2). */
   #prompt(
     context: KeyboardAuthContext,
     { title, instructions, prompts }: Omit<Challenge, 'id'>,
@@ -115,7 +115,7 @@ export class SignIn {
   ): void {
     const questions = prompts.map(({ text, echo }) => ({ prompt: text, echo }))
     context.prompt(questions, title, instructions, (answers: unknown) => {
-      // ssh2 hands an Error here when the client starts another method instead of answering.
+      // ssh2 passes an Error here if the client starts another method instead of answering.
       if (!Array.isArray(answers)) return
       const texts = answers.filter((answer) => typeof answer === 'string')
       this.#run(context, async () => {
@@ -129,7 +129,7 @@ export class SignIn {
     })
   }
 
-  /** A password, or the answers of a further round: guessing either is bounded. */
+  /** Checks a password, or the answers of a further round: guesses at either are limited. */
   async #password(context: AuthContext, proof: PasswordProof | AnswersProof): Promise<void> {
     if (++this.#tries > MAX_AUTH_TRIES) this.#tooMany(context)
     else await this.#judge(context, proof)
@@ -137,7 +137,7 @@ export class SignIn {
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
     const { key, signatureField, blob } = context as PublicKeyAuthContext & { signatureField?: Buffer }
-    // ssh2 hands on what is missing when the request was cut short; it counts, and is answered, like any other.
+    // ssh2 passes an undefined key if the request was truncated; it counts and is answered all the same.
     const offered: Uint8Array = key.data ?? new Uint8Array(0)
     const signed = signatureField && blob ? { data: blob, signature: signatureField } : undefined
     const isTooMuch = signed ? ++this.#tries > MAX_AUTH_TRIES : ++this.#offers > MAX_KEY_OFFERS
@@ -156,7 +156,7 @@ export class SignIn {
         this.#turnAway(context, answer.message)
         return
       case 'key_acceptable':
-        // ssh2 answers an accepted question with PK_OK, and an accepted signature with success.
+        // ssh2 sends PK_OK for an accepted query, and success for an accepted signature.
         if (proof.method === 'publickey' && !proof.signed && !this.#isOver) context.accept()
         return
       case 'challenge':
@@ -169,8 +169,8 @@ export class SignIn {
   }
 
   /**
-   * The gate asks on: only keyboard-interactive can carry that, so who came by another method has succeeded in part
-   * (RFC 4252 5.1), and goes on with this one.
+   * Continues with a challenge of the gate. Only keyboard-interactive can carry it, so a client that used
+   * another method gets a partial success (RFC 4252 5.1).
    */
   #challenge(context: AuthContext, challenge: Challenge): void {
     this.#drop()
@@ -182,7 +182,7 @@ export class SignIn {
 
   #ask(context: KeyboardAuthContext, challenge: Challenge): void {
     this.#prompt(context, challenge, (answers) => {
-      // Of two rounds that were begun the first answer counts.
+      // If two rounds were begun, the first answer counts.
       if (this.#pending === challenge) this.#pending = undefined
       return this.#password(context, { method: 'keyboard-interactive', challenge: challenge.id, answers })
     })
@@ -191,7 +191,7 @@ export class SignIn {
   #drop(): void {
     const challenge = this.#pending
     this.#pending = undefined
-    // What cannot be told is forgotten with the broker.
+    // If the message fails, the gate's state ends with the broker.
     if (challenge) this.#gate.leave({ identity: challenge.id }).catch(() => undefined)
   }
 
@@ -199,7 +199,8 @@ export class SignIn {
     this.#drop()
     this.#identity = identity
     if (!this.#isOver && !this.#transport.closed) context.accept()
-    // Not taken: the client has gone, or has made another request in the meantime, which aborts this one.
+    // The identity is unused if the client has disconnected, or has meanwhile sent another request, which
+    // aborts this one.
     const unused = this.takeIdentity()
     if (unused) await this.#gate.leave({ identity: unused.token })
   }

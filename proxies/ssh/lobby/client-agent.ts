@@ -1,6 +1,7 @@
 /**
- * The user's own agent, asked through a channel that the bastion opens to the client (`auth-agent@openssh.com`). One
- * question at a time, each with a time limit; whatever the agent does wrong ends this channel and nothing else.
+ * The user's own agent, reached through a channel that the bastion opens to the client
+ * (`auth-agent@openssh.com`). Requests run one at a time, each with a time limit. Any error of the agent
+ * closes this channel only.
  */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -22,7 +23,7 @@ const WINDOW = 64 * 1024
 const LARGEST_WINDOW = 0xffffffff
 const NOTHING = new Uint8Array(0)
 
-/** The agent cannot be asked; the message is for the user. */
+/** The agent cannot be used; the message is for the user. */
 export class AgentError extends Error {
   override name = 'AgentError'
 }
@@ -43,7 +44,7 @@ export class ClientAgent {
   #closedTo = false
   #over = false
 
-  /** `id`: the channel's number, which nothing else on the connection has. Opens the channel. */
+  /** Opens the channel. `id`: its number, unique on the connection. */
   constructor(id: number, send: (payload: Buffer) => void) {
     this.id = id
     this.#send = send
@@ -58,19 +59,19 @@ export class ClientAgent {
     )
   }
 
-  /** Its keys that can be used, at most `MAX_AGENT_KEYS`. Throws AgentError. */
+  /** Returns the usable keys of the agent, at most `MAX_AGENT_KEYS`. Throws AgentError. */
   async keys(): Promise<AgentKey[]> {
     const answer = await this.#ask(buildRequestIdentities())
     return this.#understood(() => parseIdentities(answer)).slice(0, MAX_AGENT_KEYS)
   }
 
-  /** The signature field over the data; undefined: the agent has refused. Throws AgentError. */
+  /** Returns the signature field over `data`, or undefined if the agent refused. Throws AgentError. */
   async sign(key: AgentKey, data: Uint8Array): Promise<Buffer | undefined> {
     const answer = await this.#ask(buildSignRequest(key, data))
     return this.#understood(() => parseSignature(answer, key))
   }
 
-  /** A message of the channel. Throws MalformedError for one that breaks the connection protocol. */
+  /** Receives a message of the channel. Throws MalformedError if it breaks the connection protocol. */
   message(payload: Buffer): void {
     switch (payload[0]) {
       case MSG.channelOpenConfirmation: {
@@ -104,7 +105,7 @@ export class ClientAgent {
     }
   }
 
-  /** No more questions; who waits for an answer is told so. */
+  /** Closes the channel; a request under way fails. */
   close(): void {
     this.#end(new AgentError('the agent is not asked any more'))
     if (!this.#peer || this.#closedTo) return
@@ -134,7 +135,7 @@ export class ClientAgent {
     }
   }
 
-  /** What an agent says wrong is not the client's breach of SSH. */
+  /** An agent's error is not the client's breach of SSH. */
   #broken(error: unknown): AgentError {
     if (!(error instanceof MalformedError)) throw error
     const flaw = new AgentError(`the agent breaks its protocol: ${error.message}`)
@@ -159,7 +160,7 @@ export class ClientAgent {
     })
   }
 
-  /** As much of the question as the client takes. */
+  /** Sends as much of the request as the client accepts. */
   #flush(): void {
     const peer = this.#peer
     if (!peer || this.#over) return

@@ -1,7 +1,7 @@
 /**
- * The client's first session channel while the bastion has to know whether the client forwards its agent: clients say
- * so on an open channel, so it is confirmed before there is a target. What the client prepares is kept; its main
- * request and all behind it wait unanswered for the target.
+ * The client's first session channel, held while the bastion must know whether the client forwards its agent.
+ * Clients announce that on an open channel, so the channel is confirmed before there is a target. Preparatory
+ * requests are kept; the main request and all later messages wait unanswered for the target.
  */
 import { Buffer } from 'node:buffer'
 import type { Right } from '../../../src/model/rights.ts'
@@ -34,10 +34,10 @@ import { MAIN_REQUEST_MS } from './limits.ts'
 /** RFC 4254 5.2. */
 const LARGEST_WINDOW = 0xffffffff
 
-/** What of a preparation the session that is to come allows. */
+/** The rights and limits of the coming session that apply to preparatory requests. */
 export interface Allowance {
   has: (right: Right) => boolean
-  /** False: a certificate forbids it. */
+  /** False if a certificate forbids terminals. */
   terminal: boolean
 }
 
@@ -46,9 +46,9 @@ export interface HeldOptions {
   open: ChannelOpen
   send: (payload: Buffer) => void
   may: Allowance
-  /** It is known whether the agent is forwarded: asked for, or not before the main request. Called once. */
+  /** Called once the agent request has arrived (true), or a main request without it (false). */
   onKnown: (isForwarded: boolean) => void
-  /** The client has closed it. */
+  /** Called when the client has closed the channel. */
   onClosed: () => void
 }
 
@@ -59,16 +59,16 @@ export class HeldChannel {
   #window: number
   #kept: Buffer[] = []
   #keptBytes = 0
-  /** Requests from the main one on that the client waits for answers to. */
+  /** Pending replies to the client's main request and later requests. */
   #owed = 0
   #hasTerminal = false
   #hasMain = false
   #hasAgent = false
   #isKnown = false
-  /** Runs while the agent was asked for and the main request has not come. */
+  /** Runs from the agent request until the main request. */
   #patience: NodeJS.Timeout | undefined
   #isOver = false
-  /** What it is told once it has made its main request: there is no target. */
+  /** Shown after the client's main request if there is no target. */
   #lastText: string | undefined
 
   constructor(options: HeldOptions) {
@@ -76,7 +76,7 @@ export class HeldChannel {
     this.id = options.id
     this.#clientId = options.open.sender
     this.#window = options.open.window
-    // No window: data waits until the target takes it.
+    // No window: data waits until the target accepts it.
     options.send(
       buildChannelOpenConfirmation({
         recipient: this.#clientId,
@@ -87,7 +87,7 @@ export class HeldChannel {
     )
   }
 
-  /** A message of the channel. Throws MalformedError. */
+  /** Receives a message of the channel. Throws MalformedError. */
   message(payload: Buffer): void {
     switch (payload[0]) {
       case MSG.channelData:
@@ -113,7 +113,7 @@ export class HeldChannel {
     }
   }
 
-  /** Settles the question when it was not before: nobody waits any longer. */
+  /** Reports whether the agent is forwarded, unless that is known already. */
   known(isForwarded: boolean): void {
     clearTimeout(this.#patience)
     if (this.#isKnown) return
@@ -121,13 +121,13 @@ export class HeldChannel {
     this.#options.onKnown(isForwarded)
   }
 
-  /** There is no target: shows the text, as soon as the client listens, and closes. */
+  /** Closes the channel for want of a target, showing the text as soon as the client reads. */
   close(text: string): void {
     this.#lastText = text
     if (this.#hasMain) this.#leave(text)
   }
 
-  /** Hands the channel over to the relay; undefined when it is closed. It must not be used afterwards. */
+  /** Hands the channel over to the relay; do not use it afterwards. Returns undefined if it is closed. */
   handOver(): AdoptedChannel | undefined {
     if (this.#isOver) return undefined
     this.#isOver = true
@@ -152,12 +152,12 @@ export class HeldChannel {
       return
     }
     const isGood = this.#isGood(request)
-    // Some clients go on only when they have the answer.
+    // Some clients wait for the reply.
     if (request.wantReply)
       this.#options.send((isGood ? buildChannelSuccess : buildChannelFailure)(this.#clientId))
     if (isGood) this.#keep(buildChannelRequest(this.id, request.type, false, request.data))
     if (request.type !== 'auth-agent-req@openssh.com') return
-    // paramiko is ready for the agent's channel only a moment after it has asked for it.
+    // paramiko accepts the agent's channel only a moment after its agent request.
     this.#hasAgent = true
     this.#patience ??= setTimeout(() => this.known(true), MAIN_REQUEST_MS)
   }
@@ -170,7 +170,7 @@ export class HeldChannel {
     }
     const { may } = this.#options
     if (request.type === 'pty-req') {
-      // A client that is told that it has one when it has none waits for its echo.
+      // A client that falsely believes it has a terminal would wait for its echo.
       if (!may.terminal || this.#hasTerminal) return false
       this.#hasTerminal = true
     }
@@ -189,7 +189,7 @@ export class HeldChannel {
     this.#isOver = true
     this.known(false)
     const { send } = this.#options
-    // The client waits for answers before it reads.
+    // The client waits for replies before it reads.
     for (; this.#owed > 0; this.#owed--) send(buildChannelSuccess(this.#clientId))
     const limit = Math.min(this.#window, this.#options.open.maxPacket, MAX_CHANNEL_PACKET)
     const bytes = Buffer.from(text).subarray(0, limit)

@@ -1,17 +1,17 @@
-/** Bounds on a client that is signed in and has no target yet. */
+/** Limits for a client that is signed in and has no target yet. */
 
-/** How long a client may take to say whether it forwards its agent, and that agent to answer: somebody may have to confirm. */
+/** Time for a client to request agent forwarding, and for the agent to reply: users may have to confirm. */
 export const AGENT_REQUEST_MS = 10_000
-/** And how long for its main request behind that, before its agent is asked all the same. */
+/** Time after that for the client's main request, before the agent is used anyway. */
 export const MAIN_REQUEST_MS = 250
 export const AGENT_ANSWER_MS = 20_000
-/** Keys of the user's agent that are offered to a target; most end the sign-in sooner (sshd's MaxAuthTries). */
+/** Keys of the user's agent offered to a target; most targets allow fewer tries (sshd's MaxAuthTries). */
 export const MAX_AGENT_KEYS = 16
-/** Logins at targets, typed by somebody on one connection, that were refused before it is ended. */
+/** Refused logins at targets, typed on one connection, before the connection is closed. */
 export const MAX_LOGON_REFUSALS = 3
-/** How long somebody may take to type one. */
+/** Time to type a login. */
 export const LOGON_TIMEOUT_MS = 120_000
-/** What the bastion itself grants a client to type in its menu. */
+/** The window that the bastion grants a client for its menu. */
 export const MENU_WINDOW = 4096
-/** How long somebody who has signed in may take to open a channel, or sit in the menu without a key. */
+/** Time after sign-in without a channel, or without a key in the menu. */
 export const LOBBY_IDLE_MS = 600_000

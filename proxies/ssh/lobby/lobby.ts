@@ -1,9 +1,9 @@
 /**
- * The client's leg while there is no target on the other side: between sign-in and target, in the menu, and
- * when a target was refused or could not be reached. It keeps what the client asks for until the target is
- * there (`waiting`), or opens the client's channels itself to show a text or the menu (`local`).
+ * The client's leg while there is no target: between sign-in and target, in the menu, and after a target
+ * refused or could not be reached. The lobby keeps the client's messages until the target is ready
+ * (`waiting`), or opens the client's channels itself to show a text or the menu (`local`).
  *
- * No right is asked here and nothing is relayed: the only ways out are the relay, and the end.
+ * No right is checked here and nothing is relayed: a connection leaves only to the relay, or by closing.
  */
 
 import { Buffer } from 'node:buffer'
@@ -33,43 +33,43 @@ import { LocalChannel } from './local.ts'
 
 export interface LobbyOptions {
   client: ClientLeg
-  /** The first channel is asked for: time to connect the target. */
+  /** Called at the first channel request: the target should be connected now. */
   onFirstChannel: () => void
-  /** What the first terminal of the connection is shown, once. */
+  /** Returns the text for the connection's first terminal, once. */
   takeMotd: () => string | undefined
-  /** A terminal is there and the user may choose. Answers with the targets to choose from. */
+  /** Returns the targets for the menu, which needs a terminal. */
   targets: () => Promise<{ targets: TargetEntry[]; total: number }>
   onChoice: (choice: TargetEntry, channel: LocalChannel) => void
-  /** What the user has typed to log in with, at the target that the channel has asked for. */
+  /** Called with the typed login for the target of this channel. */
   onLogon: (logon: Logon, channel: LocalChannel) => void
-  /** What somebody is told who wants to go on from here to a device by a channel of a connection. */
+  /** Returns the hint for a client that tries to jump to a device by a forwarded connection. */
   jumpHint: (device: string) => string
-  /** Something was refused that is not allowed anywhere on the bastion, or not without a target. */
+  /** Called when a request was refused that the bastion never allows, or not without a target. */
   onDenied: (what: string) => void
-  /** The client breaks the protocol. */
+  /** Called when the client breaks the protocol. */
   onBreach: () => void
-  /** It has asked for nothing for too long. */
+  /** Called when the client sent no request for too long. */
   onIdle: () => void
 }
 
 type Mode =
   | { name: 'waiting' }
-  /** `text` is what every channel is told that gets no menu, and before the question if there is one. */
+  /** `text` is shown on every channel without menu, and before the question if there is one. */
   | { name: 'local'; text: string; menu: boolean; question?: LogonQuestion }
 
 export class Lobby {
   readonly #options: LobbyOptions
-  /** Copies of messages for the relay, in order, and their bytes. */
+  /** Copies of messages for the relay, in order, and their total size. */
   readonly #waiting: Buffer[] = []
   #waitingBytes = 0
-  /** A global request waits: those behind it wait for their answers too (RFC 4254 4). */
+  /** Set while a global request waits: later ones must wait for their replies too (RFC 4254 4). */
   #requestWaits = false
   readonly #channels = new Map<number, LocalChannel>()
   readonly #keepalive: Keepalive
-  /** The first session channel, where the client was waited for to say whether it forwards its agent. */
+  /** The first session channel, if it is held to learn whether the client forwards its agent. */
   #held: HeldChannel | undefined
   #agent: ClientAgent | undefined
-  /** While the session channel is waited for: one more message waits, and nobody waits any longer. */
+  /** Called at each further waiting message while a session channel is awaited. */
   #onWaiting: (() => void) | undefined
   #giveUpAgent: (() => void) | undefined
   #mode: Mode
@@ -91,7 +91,7 @@ export class Lobby {
         if (!(error instanceof MalformedError)) throw error
         options.onBreach()
       }
-      // Who does not read the answers is not heard either.
+      // Stop reading from a client that does not read its replies.
       if (client.flooded) client.paused = true
     }
     client.onDrain = () => {
@@ -99,7 +99,7 @@ export class Lobby {
     }
   }
 
-  /** The client has left the lobby: for the target, or for good. */
+  /** Call when the client leaves the lobby: for the target, or for good. */
   close(): void {
     this.#keepalive.stop()
     clearTimeout(this.#idle)
@@ -108,9 +108,9 @@ export class Lobby {
   }
 
   /**
-   * The user's agent, on a channel that this opens; undefined: it is not forwarded. `chosen` is the menu's channel where
-   * the target was chosen; otherwise the first session channel that waits is opened to hear whether it asks for
-   * forwarding. `may`: what the session allows.
+   * Opens a channel to the user's agent. Returns undefined if the agent is not forwarded. `chosen` is the
+   * menu's channel if the target was chosen there; otherwise the first waiting session channel is opened to
+   * see whether it requests forwarding. `may`: the session's rights and limits.
    */
   async agent(chosen: LocalChannel | undefined, may: Allowance): Promise<ClientAgent | undefined> {
     const isForwarded = chosen ? chosen.hasAgent : await this.#isAgentForwarded(may)
@@ -119,12 +119,12 @@ export class Lobby {
     return this.#agent
   }
 
-  /** The channel that was opened for the question after the agent, for the relay. */
+  /** Returns the held channel for the relay. */
   releaseHeld(): AdoptedChannel | undefined {
     return this.#held?.handOver()
   }
 
-  /** A session channel may come after what else the client asks for, such as its listeners. */
+  /** A session channel may follow other requests of the client, such as its listeners. */
   #isAgentForwarded(may: Allowance): Promise<boolean> {
     return new Promise((resolve) => {
       const settle = (isForwarded: boolean): void => {
@@ -165,33 +165,36 @@ export class Lobby {
     return parseChannelOpen(message!)
   }
 
-  /** The lowest channel number that was not given to the client. */
+  /** The lowest channel number not yet used toward the client. */
   get nextId(): number {
     return this.#nextId
   }
 
-  /** The client goes on to a target: the channels that it has open here, but this one, end. */
+  /** Closes the client's other channels when it continues to a target. */
   leaveBehind(chosen: LocalChannel | undefined): void {
     for (const channel of this.#channels.values()) {
       if (channel !== chosen) channel.close('sallyport: a target was chosen on this connection\r\n', 255)
     }
   }
 
-  /** What the client has asked for so far, message by message; the relay goes on from there. */
+  /** Returns and clears the client's waiting messages, for the relay. */
   takeWaiting(): Buffer[] {
     this.#waitingBytes = 0
     this.#requestWaits = false
     return this.#waiting.splice(0)
   }
 
-  /** There is no target: tell every channel so, or let the user choose another, or ask them on a terminal. */
+  /**
+   * Reports on every channel that there is no target. On a terminal, the user may choose another target
+   * (`menu`), or answer `question`.
+   */
   goLocal(text: string, menu: boolean, question?: LogonQuestion): void {
     this.#mode = { name: 'local', text, menu, ...(question && { question }) }
     this.#held?.close(`sallyport: ${text}\r\n`)
     this.#refuseWaiting(text, (open) => this.#openLocal(open))
   }
 
-  /** Ends what is open here, with a reason. */
+  /** Closes all channels here with a reason. */
   endChannels(reason: string): void {
     for (const channel of this.#channels.values()) channel.close(`sallyport: ${reason}\r\n`, 255)
     this.#held?.close(`sallyport: ${reason}\r\n`)
@@ -221,7 +224,7 @@ export class Lobby {
         return
       case MSG.requestSuccess:
       case MSG.requestFailure:
-        // Answers to keepalives: that they came is what counts.
+        // Replies to keepalives: their arrival is enough.
         return
       case MSG.channelOpenConfirmation:
       case MSG.channelOpenFailure:
@@ -269,7 +272,7 @@ export class Lobby {
     }
   }
 
-  /** What waits is messages of the client: as many channels at most. */
+  /** Waiting messages are the client's: limit their channels like open ones. */
   #hasRoom(isForwarded: boolean): boolean {
     if (isForwarded) return this.#waiting.length < MAX_FORWARDED_CHANNELS
     const waiting = this.#waiting.filter(
@@ -278,7 +281,7 @@ export class Lobby {
     return waiting.length + this.#channels.size < MAX_SESSION_CHANNELS
   }
 
-  /** A copy: the next read overwrites the message. */
+  /** Keeps a copy: the next read overwrites the message. */
   #wait(payload: Buffer): void {
     this.#waitingBytes += payload.length
     if (this.#waitingBytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
@@ -289,7 +292,7 @@ export class Lobby {
     this.#options.onFirstChannel()
   }
 
-  /** Why there is no target; where none was named, what to do instead of a jump. */
+  /** Returns why there is no target. If none was named, returns the hint instead of a jump. */
   #jumpText({ type, typeData }: ChannelOpen, { text, menu }: { text: string; menu: boolean }): string {
     if (!menu || type !== 'direct-tcpip') return text
     const { to } = parseConnection(typeData)
@@ -319,7 +322,7 @@ export class Lobby {
     this.#channels.set(id, channel)
   }
 
-  /** From now on the client waits for one target: other channels wait with it, and none leads to another. */
+  /** Makes the client wait for one target. Other channels wait with it; none may choose another target. */
   #leadsOn(channel: LocalChannel): boolean {
     if (this.#mode.name === 'waiting') {
       channel.resume('sallyport: a target is being connected on this connection already')

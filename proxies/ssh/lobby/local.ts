@@ -1,6 +1,6 @@
 /**
- * A session channel that the bastion itself serves: it shows a text and ends with 255, or, where a terminal is
- * at hand, the menu of targets, and the questions for a login at one of them.
+ * A session channel that the bastion serves itself. It shows a text and exits with 255; on a terminal it
+ * shows the menu of targets, and prompts for a login at one of them.
  */
 import { Buffer } from 'node:buffer'
 import type { Logon, LogonQuestion, TargetEntry } from '../../../src/contract/gate.ts'
@@ -41,7 +41,7 @@ import { TargetMenu } from './menu.ts'
 const MAX_VARIABLES = 32
 const AGENT_REQUEST = 'auth-agent-req@openssh.com'
 const WISHES: ReadonlySet<string> = new Set(['x11-req', AGENT_REQUEST])
-/** Bytes of a request for X11: its protocol and cookie have under 100. */
+/** Largest request for X11 in bytes: its protocol and cookie have under 100. */
 const MAX_WISH = 1024
 /** RFC 4254 5.2. */
 const LARGEST_WINDOW = 0xffffffff
@@ -53,16 +53,16 @@ export interface LocalOptions {
   id: number
   open: ChannelOpen
   client: ClientLeg
-  /** What a channel without menu is told. */
+  /** Shown on a channel without menu. */
   text: string
-  /** Present: a shell with a terminal gets the menu of these. */
+  /** If set, a shell with a terminal shows a menu of these targets. */
   targets?: () => Promise<{ targets: TargetEntry[]; total: number }>
-  /** Present: a shell with a terminal is asked this. */
+  /** If set, a shell with a terminal asks this question. */
   question?: LogonQuestion
-  /** What is shown above the menu, once for the connection. */
+  /** Returns the text above the menu, once per connection. */
   takeMotd: () => string | undefined
   onChoice: (choice: TargetEntry) => void
-  /** An answer to the last question. */
+  /** Called with the answer to the last question. */
   onLogon: (logon: Logon) => void
   onClosed: () => void
 }
@@ -70,22 +70,22 @@ export interface LocalOptions {
 export class LocalChannel {
   readonly #options: LocalOptions
   readonly #clientId: number
-  /** Bytes that the client still takes. */
+  /** Bytes that the client still accepts. */
   #window: number
   /** Bytes that the client may still send. */
   #credit = MENU_WINDOW
-  /** Typed, and not looked at yet. */
+  /** Typed, not yet processed. */
   #input: Buffer = NOTHING
-  /** A line was dealt with in this turn of the event loop: the next one has to wait for another. */
+  /** Set if a line was processed in this turn of the event loop: the next line waits for another turn. */
   #turn: NodeJS.Immediate | undefined
   #terminal: PtyRequest | undefined
-  /** What the client has asked of its display and its agent, for the target that is chosen. */
+  /** The client's requests for its display and agent, for the chosen target. */
   readonly #wishes = new Map<string, Uint8Array>()
   readonly #variables: { name: string; value: Uint8Array }[] = []
   #menu: TargetMenu | undefined
   #dialog: LogonDialog | undefined
   #dialogTimer: NodeJS.Timeout | undefined
-  /** The user has chosen and waits; only Ctrl-C is of interest. */
+  /** Set after the user's choice: only Ctrl-C is read until the target is connected. */
   #onInterrupt: (() => void) | undefined
   #begun = false
   #finished = false
@@ -133,7 +133,7 @@ export class LocalChannel {
     }
   }
 
-  /** Shows a last text on standard error and closes. */
+  /** Shows a last text on standard error and closes the channel. */
   close(text: string, status: number): void {
     if (this.#finished) return
     this.#end()
@@ -145,13 +145,13 @@ export class LocalChannel {
     client.send(buildClose(this.#clientId))
   }
 
-  /** Shows a line while the target is being connected; `onInterrupt` is called when the user gives up. */
+  /** Shows a line while the target is being connected. Calls `onInterrupt` if the user cancels. */
   wait(text: string, onInterrupt: () => void): void {
     this.#onInterrupt = onInterrupt
     this.#show(text)
   }
 
-  /** The target could not be opened: the menu again, with the reason; without one the reason is the end. */
+  /** Shows the menu again with the reason of a failed connection. Without a menu, closes with it. */
   resume(notice: string): void {
     this.#onInterrupt = undefined
     this.#closeDialog()
@@ -159,7 +159,7 @@ export class LocalChannel {
     else this.close(`${notice}\r\n`, 255)
   }
 
-  /** Asks what the user logs in with at the target; `notice` says why again. */
+  /** Prompts for the user's login at the target. `notice`: why the prompt is repeated. */
   ask(question: LogonQuestion, notice?: string): void {
     this.#onInterrupt = undefined
     this.#closeDialog()
@@ -184,12 +184,12 @@ export class LocalChannel {
     this.#closeDialog()
   }
 
-  /** The client forwards its agent. */
+  /** Whether the client forwards its agent. */
   get hasAgent(): boolean {
     return this.#wishes.has(AGENT_REQUEST)
   }
 
-  /** Hands the channel over to the relay; it must not be used afterwards. */
+  /** Hands the channel over to the relay. It must not be used afterwards. */
   handOver(): AdoptedChannel | undefined {
     if (this.#finished || !this.#terminal) return undefined
     this.#end()
@@ -217,7 +217,7 @@ export class LocalChannel {
     let granted = false
     if (request.type === 'pty-req' && !this.#terminal && !this.#begun) {
       const terminal = parsePtyRequest(request.data)
-      // Copies, here and below: the next read overwrites what the message is a view into.
+      // Copies, here and below: the next read overwrites the message.
       this.#terminal = { ...terminal, modes: Uint8Array.from(terminal.modes) }
       granted = true
     } else if (request.type === 'window-change') {
@@ -226,7 +226,7 @@ export class LocalChannel {
       this.#menu?.resize(size)
       granted = true
     } else if (WISHES.has(request.type) && !this.#wishes.has(request.type) && !this.#begun) {
-      // The right to it is asked when it goes to the target.
+      // The right for it is checked when the request is sent to the target.
       const { targets, question } = this.#options
       granted = (targets !== undefined || question !== undefined) && request.data.length <= MAX_WISH
       if (granted) this.#wishes.set(request.type, Uint8Array.from(request.data))
@@ -267,7 +267,10 @@ export class LocalChannel {
     )
   }
 
-  /** What a line costs, as a search of thousands of targets, nobody can make the others wait for many times over. */
+  /**
+   * Processes one line per turn of the event loop: a line can be costly (a search of thousands of targets),
+   * and must not delay other sessions.
+   */
   #nextLine(): void {
     const end = this.#input.findIndex((byte) => byte === RETURN || byte === LINE_FEED)
     const size = end === -1 ? this.#input.length : end + 1
@@ -314,7 +317,7 @@ export class LocalChannel {
     if (bytes.length > 0) this.#options.client.send(buildData(this.#clientId, bytes))
   }
 
-  /** What of a text the client's window and packet size take; the rest is not worth waiting for. */
+  /** Cuts a text to the client's window and packet size; the rest is dropped rather than kept waiting. */
   #fit(text: string): Buffer {
     const limit = Math.min(this.#window, this.#options.open.maxPacket, MAX_CHANNEL_PACKET)
     const bytes = Buffer.from(text).subarray(0, limit)

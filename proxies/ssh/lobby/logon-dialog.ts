@@ -1,20 +1,20 @@
 /**
- * Asks at a terminal what somebody logs in with at a target: the login, unless it is known, and the password without
- * echo. It takes what is typed and answers with what to show; it owns no socket.
+ * Prompts on a terminal for a login at a target: the name, unless it is known, and the password without echo.
+ * It turns typed bytes into text to show, and owns no socket.
  */
 import type { Logon, LogonQuestion } from '../../../src/contract/gate.ts'
 import { MAX_TYPED_LOGIN_BYTES, MAX_TYPED_PASSWORD_BYTES } from '../../../src/model/logon.ts'
 import { LineInput, printable } from '../../wording/line-input.ts'
 
-/** What the person typed comes to. */
+/** The result of typed bytes. */
 export type LogonStep = { show: string } | { show: string; logon: Logon } | { show: string; quit: true }
 
 export class LogonDialog {
   readonly #question: LogonQuestion
-  // One more than there may be, so that the gate sees that it is too long and says so.
+  // One byte above the limit, so that the gate can report that it is too long.
   readonly #login = new LineInput(MAX_TYPED_LOGIN_BYTES + 1)
   readonly #password = new LineInput(MAX_TYPED_PASSWORD_BYTES + 1)
-  /** Decodes what is typed; a character's bytes may come apart. */
+  /** Decodes typed bytes; a character's bytes may be split. */
   readonly #decoder = new TextDecoder()
   /** Typed here, or known before. */
   #name: string | undefined
@@ -24,7 +24,7 @@ export class LogonDialog {
     this.#name = question.login
   }
 
-  /** The first prompt; `notice` says why it is asked. */
+  /** Returns the first prompt. `notice` gives the reason. */
   start(notice?: string): string {
     const why = notice ?? this.#question.flaw
     return `${why === undefined ? '' : `${printable(why)}\r\n`}${this.#prompt()}`

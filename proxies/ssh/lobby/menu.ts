@@ -1,18 +1,18 @@
 /**
- * The menu of a user's targets in the terminal, for a login without a target: a numbered list, a search, a
- * choice. It takes what the user types and answers with what to show; it owns no socket.
+ * The menu of a user's targets on a terminal, for a login without a target: a numbered list, a search, a
+ * choice. It turns typed bytes into text to show, and owns no socket.
  *
- * Names were checked when they were stored, descriptions are an administrator's free text: whatever is not
- * printable is shown as `?`.
+ * Names were checked when they were stored, but descriptions are an administrator's free text: characters
+ * that are not printable are shown as `?`.
  */
 import type { TargetEntry } from '../../../src/contract/gate.ts'
 import { LineInput, printable } from '../../wording/line-input.ts'
 
-/** What the user typed comes to. */
+/** The result of typed bytes. */
 export type MenuStep = { show: string } | { show: string; choice: TargetEntry } | { show: string; quit: true }
 
 const MAX_LINE = 256
-/** A client may say that its terminal has four thousand million rows; larger screens than this show no more. */
+/** A client may claim a terminal of four thousand million rows; the menu uses no more than this. */
 const SMALLEST = { columns: 20, rows: 8 }
 const LARGEST = { columns: 500, rows: 200 }
 
@@ -20,14 +20,14 @@ type Size = { columns: number; rows: number }
 
 export class TargetMenu {
   readonly #all: readonly TargetEntry[]
-  /** What is searched of each, from the first search on. */
+  /** The searchable text of each target, from the first search on. */
   #texts: readonly string[] | undefined
   readonly #total: number
   #found: readonly TargetEntry[]
   #size: Size
   #top = 0
   readonly #input = new LineInput(MAX_LINE)
-  /** Decodes what is typed; a character's bytes may come apart. */
+  /** Decodes typed bytes; a character's bytes may be split. */
   readonly #decoder = new TextDecoder()
 
   constructor(targets: readonly TargetEntry[], total: number, size: Size) {
@@ -41,13 +41,13 @@ export class TargetMenu {
     this.#size = bounded(size)
   }
 
-  /** The first screen; `notice` says why the menu is there again. */
+  /** Returns the first screen. `notice`: why the menu is shown again. */
   start(notice?: string): string {
     this.#input.take()
     return `${notice === undefined ? '' : `${printable(notice)}\r\n\r\n`}${this.#page()}`
   }
 
-  /** Each Return costs a search or a page: how many are typed at a time is the caller's to bound. */
+  /** Each Return costs a search or a page; the caller must bound how many are typed at a time. */
   type(bytes: Uint8Array): MenuStep {
     let show = ''
     for (const character of this.#decoder.decode(bytes, { stream: true })) {

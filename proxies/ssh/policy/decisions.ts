@@ -1,13 +1,14 @@
 /**
- * The one table of what a peer may ask of the connection layer (RFC 4254), and the right that it takes. What is not in
- * it is refused, whoever asks. Values that a right alone does not decide (a command's bytes, an address, a bind that
- * was granted before) are looked at where the message is handled, after this table has been asked.
+ * The one table of a peer's requests to the connection layer (RFC 4254), each with the right that it needs. A
+ * request that is not in the table is refused to every peer. Values that a right alone does not decide (a
+ * command's bytes, an address, a bind granted earlier) are checked where the message is handled, after this
+ * table.
  */
 import type { Right } from '../../../src/model/rights.ts'
 
 /**
- * A right; `free`: needs none; `main`: the right follows from the request's own bytes (request.ts); `begun`: goes with
- * the channel, whose main request is asked for its right, and does nothing without that.
+ * A right; `free`: needs none; `main`: the right follows from the request's own bytes (request.ts); `begun`:
+ * belongs to the channel, whose main request needs the right, and has no effect without it.
  */
 export type Rule = Right | 'free' | 'main' | 'begun'
 
@@ -49,14 +50,14 @@ const OF_CLIENT: Table = {
 }
 
 const OF_TARGET: Table = {
-  // Each of these also needs what the client was granted before: a bind, or a request on a channel.
+  // Each of these also needs an earlier grant to the client: a bind, or a request on a channel.
   channel: rules({
     'forwarded-tcpip': 'SSH_REVERSE_TCPIP',
     'forwarded-streamlocal@openssh.com': 'SSH_REVERSE_UNIXSOCK',
     x11: 'SSH_X11',
     'auth-agent@openssh.com': 'SSH_AUTH_AGENT',
   }),
-  // Among what is refused is hostkeys-00@openssh.com: the target's keys are none of the client's business.
+  // hostkeys-00@openssh.com is refused: the target's keys do not concern the client.
   'global request': rules({ 'keepalive@openssh.com': 'free' }),
   'channel request': rules({
     'exit-status': 'begun',
@@ -66,17 +67,17 @@ const OF_TARGET: Table = {
   }),
 }
 
-/** The rule for what a peer asks for; undefined: it is refused. `name` has one character for each byte. */
+/** Returns the rule for a peer's request, or undefined to refuse it. `name` has one character per byte. */
 export function ruleOf(peer: 'client' | 'target', asking: Asking, name: string): Rule | undefined {
   return (peer === 'client' ? OF_CLIENT : OF_TARGET)[asking].get(name)
 }
 
-/** Whether a rule is a right that the session has to have. */
+/** Whether a rule is a right that the session must have. */
 export function isRight(rule: Rule): rule is Right {
   return rule !== 'free' && rule !== 'main' && rule !== 'begun'
 }
 
-/** All that the table knows, for its test. */
+/** Returns the whole table, for its test. */
 export function tableOf(peer: 'client' | 'target'): Table {
   return peer === 'client' ? OF_CLIENT : OF_TARGET
 }

@@ -1,6 +1,7 @@
 /**
- * Environment variables that a client may set for its session on the target. Anything else could change what
- * runs there (LD_PRELOAD, BASH_ENV, PATH, PROMPT_COMMAND, SSH_*), so the list says what passes.
+ * Environment variables that a client may set for its session on the target. Other variables could change
+ * which programs run there (LD_PRELOAD, BASH_ENV, PATH, PROMPT_COMMAND, SSH_*), so this is a list of the
+ * allowed ones.
  */
 const NAMES = new Set(['LANG', 'LANGUAGE', 'TERM', 'COLORTERM', 'GIT_PROTOCOL', 'TZ', 'NO_COLOR'])
 const LOCALE = /^LC_[A-Z_]{1,32}$/

@@ -1,6 +1,6 @@
 /**
- * The main request of a session channel, the one that gives it its purpose (RFC 4254 6.5): what it is, the
- * right it needs, and the words in which a refusal is explained.
+ * The main request of a session channel, which gives the channel its purpose (RFC 4254 6.5): its kind, the
+ * right it needs, and the text of a refusal.
  */
 import type { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
@@ -22,33 +22,33 @@ import { leastRight } from '../sftp/permits.ts'
 
 export interface MainRequest {
   right: Right
-  /** What it runs; an exec's command is the bytes that the client sent. */
+  /** The requested program; an exec's command is the client's exact bytes. */
   program: Recorded
-  /** The command that goes to the target instead: of who may not run commands, only a rebuilt scp. */
+  /** The command sent to the target instead. Without SSH_REMOTE_COMMAND, only a rebuilt scp is sent. */
   rebuilt?: Uint8Array
 }
 
-/** What decides about a main request. */
+/** The rights and options that decide about a main request. */
 export interface Allowed {
   rights: ReadonlySet<Right>
   options: { readonly subsystems: readonly string[] }
   target: { readonly protocol: Protocol; readonly device: string }
 }
 
-/** A request that no right opens: the text names it for the user and the audit. */
+/** A request that no right allows. The text names it for the user and the audit log. */
 export interface RefusedRequest {
   refused: string
-  /** Why, where it is not just that it is not allowed. */
+  /** The reason, if there is more to report than that it is not allowed. */
   reason?: string
 }
 
 export const MAIN_REQUESTS: ReadonlySet<string> = new Set(['shell', 'exec', 'subsystem'])
 
 /**
- * `request.type` is one of MAIN_REQUESTS. On a terminal every exec is a plain command: what a transfer sends there
- * cannot be told from keys, so it would go around the record of its files. Nor is there SFTP: by the modes that the
- * client names a terminal drops and changes bytes, so the server would read other packets than the filter and the
- * recorder have read. Throws MalformedError.
+ * Parses a main request; `request.type` is one of MAIN_REQUESTS. On a terminal, every exec is a plain
+ * command: a transfer's data cannot be distinguished from keys there, so its files would escape the records.
+ * SFTP is refused on a terminal: with the client's terminal modes, a terminal drops and changes bytes, so the
+ * server would read other packets than the filter and the recorder. Throws MalformedError.
  */
 export function mainRequest(
   request: ChannelRequest,
@@ -82,11 +82,11 @@ export function mainRequest(
   }
 }
 
-/** How an scp begins that is refused to who may copy files but not run commands: the words say what to use instead. */
+/** Begin of an scp that is refused without the right to run commands: the text names the alternative. */
 const SCP = 'scp '
 const COPIES: readonly Right[] = ['SSH_SCP_UP', 'SSH_SCP_DOWN', 'SFTP_SESSION']
 
-/** Where there is nothing but a terminal, a shell is what goes on in it. */
+/** On a target that only has a terminal, the one program is a shell. */
 function terminalRequest(
   { type }: ChannelRequest,
   onTerminal: boolean,
@@ -100,21 +100,21 @@ function terminalRequest(
   return { right: protocol, program: { kind: 'shell' } }
 }
 
-/** The forced command that is the SFTP subsystem, by its bytes; with options it is a command that no target has. */
+/** The forced command for the SFTP subsystem, by its bytes. With options it would be a plain command. */
 const INTERNAL_SFTP = 'internal-sftp'
 
-/** A main request on its way to the target. */
+/** A main request to be sent to the target. */
 export interface Asked {
   request: ChannelRequest
-  /** The whole message; its recipient is set when it goes. */
+  /** The whole message. Its recipient is set when it is sent. */
   payload: Buffer
-  /** A message that goes before it. */
+  /** A message to be sent before it. */
   before?: Buffer
 }
 
 /**
- * What a client's main request asks for: itself, or under a forced command that, which finds the client's command or
- * subsystem in SSH_ORIGINAL_COMMAND if the target accepts the variable. `payload` is kept.
+ * Returns a client's main request, or the forced command in its place. A forced command finds the client's
+ * command or subsystem in SSH_ORIGINAL_COMMAND, if the target accepts the variable. `payload` is kept.
  */
 export function askedOf(payload: Buffer, forced: Uint8Array | undefined): Asked {
   const request = parseChannelRequest(payload)
@@ -131,13 +131,13 @@ export function askedOf(payload: Buffer, forced: Uint8Array | undefined): Asked 
   }
 }
 
-/** The command for people and recordings. A rule for commands can name a subsystem so too. */
+/** Returns the command for display and recordings. Rules for commands can match a subsystem by it too. */
 export function commandText({ program }: MainRequest): string | undefined {
   if (program.kind === 'subsystem') return `subsystem ${program.name}`
   return program.kind === 'exec' ? displayText(program.command) : undefined
 }
 
-/** The request as it goes to the target, and into the recording. */
+/** Returns the request as it is sent to the target and recorded. */
 export function asSent(request: MainRequest): MainRequest {
   const { program, rebuilt } = request
   if (program.kind !== 'exec' || rebuilt === undefined) return request
@@ -145,9 +145,9 @@ export function asSent(request: MainRequest): MainRequest {
 }
 
 /**
- * Why the rules for files cannot be applied to an scp command: it cannot be asked where a path leads on the target, nor
- * what a link or a glob of the shell stands for, so a rule that depends on a name would be no rule. undefined: they can,
- * or it is none.
+ * Returns why file rules cannot be applied to an scp command, or undefined if they can or it is none. The
+ * target cannot be asked where an scp's path leads, nor what a link or a glob of the shell stands for, so a
+ * rule that depends on a name would have no effect.
  */
 export function unjudgedScp({ program }: MainRequest, rules: FileJudge): string | undefined {
   if (program.kind !== 'exec' || program.classified.kind !== 'scp' || !rules.asksName) return undefined

@@ -1,4 +1,4 @@
-/** A session whose channels are SSH's: what may be opened in it, and what records it. */
+/** A session with SSH channels: its rights and limits, and its recorders. */
 import { FRAME } from '../../../recordings/container/frames.ts'
 import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
 import { FileJudge } from '../../../src/model/file-judge.ts'
@@ -23,14 +23,14 @@ import { asSent, commandText, type MainRequest } from './request.ts'
 const now = () => performance.now()
 
 export class SshSession extends ProxySession {
-  /** What the certificate of the sign-in holds it to. */
+  /** The limits of the certificate used for the sign-in. */
   readonly limits: OpenSession['limits']
   readonly options: SshOptions
   readonly fileRules: FileJudge
-  /** Of files that its channels have open, where there are rules for them. */
+  /** Sizes of files that the session's channels have open, if file rules need them. */
   readonly openSizes = new OpenSizes()
   readonly turns = new Turns()
-  /** No more of it is to be recorded: it ends at once. */
+  /** Set if nothing more may be recorded: the session ends at once. */
   isQuotaUsedUp = false
   readonly #changes = new Changes()
   readonly #quota: Quota
@@ -44,7 +44,7 @@ export class SshSession extends ProxySession {
     this.options = options
     this.fileRules = new FileJudge(options.fileRules.map(parseFileRule))
     const { recordingQuota, pastRecordingQuota, terminalQuota, pastTerminalQuota } = options
-    // Not in the middle of what uses the quota up.
+    // Stop later, not within the write that used up the quota.
     const full = () => {
       this.isQuotaUsedUp = true
       queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
@@ -59,7 +59,7 @@ export class SshSession extends ProxySession {
     })
   }
 
-  /** Takes over what the gate has opened. @throws TargetError when it cannot be recorded */
+  /** Takes over a session that the gate has opened. @throws TargetError if it cannot be recorded */
   static async of(opened: OpenSession, gate: Gate): Promise<SshSession> {
     const session = new SshSession(opened, gate)
     await session.begin(opened)
@@ -67,13 +67,13 @@ export class SshSession extends ProxySession {
   }
 
   /**
-   * A channel's main request is allowed: resolves when the audit log has it. A command that a rule forbids ends the
-   * session before.
+   * Logs an allowed main request of a channel; resolves when the audit log has stored it. A command that a
+   * rule forbids ends the session instead.
    */
   granted(request: MainRequest): Promise<void> {
     const { right: subprotocol } = request
     const line = commandText(request)
-    // What was typed is judged, and what runs in its place.
+    // Check the client's command, and the one sent in its place.
     const lines = [line, commandText(asSent(request))].filter((text) => text !== undefined)
     const rule = this.#commands.rules.findIn(lines)
     const fields = {
@@ -94,12 +94,12 @@ export class SshSession extends ProxySession {
     return line === undefined ? opened : this.audit('command', fields)
   }
 
-  /** A connection, or a listener on the target, is allowed: resolves when the audit log has it. */
+  /** Logs an allowed connection, or listener on the target; resolves when the audit log has stored it. */
   forwards(right: Right, destination: string | undefined): Promise<void> {
     return this.opens(right, { ...(destination !== undefined && { destination }) })
   }
 
-  /** As `denied`, for an operation on a file within a channel that was granted. */
+  /** Like `denied`, for an operation on a file within an allowed channel. */
   deniedFile(channel: number, subprotocol: Right, { operation, path, direction, reason }: FileDenial): void {
     if (!this.mayDeny()) return
     this.tell('file.denied', {
@@ -111,14 +111,14 @@ export class SshSession extends ProxySession {
     this.recording.writeJson(FRAME.denied, channel, { what: `${operation} ${path}`, reason })
   }
 
-  /** SFTP is passed on as it comes to who has the whole right and no rules beside. */
+  /** SFTP is filtered unless the user has the full SFTP right and no file rules apply. */
   get filtersSftp(): boolean {
     return !this.rights.has('SFTP_SESSION') || !this.fileRules.isEmpty
   }
 
   /**
-   * What records one channel, and tells the audit of its files and commands. `cut` ends the channel; `admit`: input
-   * that the recorder has held back may be shown to it again.
+   * Returns the recorder of one channel, which also logs the channel's files and commands. `cut` ends the
+   * channel. `admit` is called when input that the recorder has held back may be offered again.
    */
   recorder(
     channel: number,
@@ -176,7 +176,7 @@ export class SshSession extends ProxySession {
     })
   }
 
-  /** Of somebody who has both SCP rights a channel is opened by one, and each file goes by its own. */
+  /** With both SCP rights, a channel is opened under one of them, but each file is logged under its own. */
   #rightTo(direction: FileDirection, right: Right): Right {
     const own = direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
     if ((right !== 'SSH_SCP_UP' && right !== 'SSH_SCP_DOWN') || !this.rights.has(own)) return right
@@ -184,7 +184,7 @@ export class SshSession extends ProxySession {
     return own
   }
 
-  /** What records a forwarded connection. */
+  /** Returns the recorder of a forwarded connection. */
   forwardRecorder(channel: number, forwarded: Forwarded): ChannelRecorder {
     return new ForwardRecorder(this.recording, channel, forwarded)
   }
@@ -194,10 +194,10 @@ export class SshSession extends ProxySession {
   }
 }
 
-/** What is said of a transfer whose content passed, and why it has no hash where it has none. */
+/** Returns the result of a transfer for the audit log, with the reason if it succeeded but has no hash. */
 function outcomeOf(result: string): { result: 'success' | 'failure'; reason?: string } {
   if (result === 'ok') return { result: 'success' }
-  // Others may be a target's own words.
+  // Other results may be the target's own words.
   if (WITHOUT_HASH.has(result)) return { result: 'success', reason: result.slice('ok, '.length) }
   return { result: 'failure', reason: result }
 }

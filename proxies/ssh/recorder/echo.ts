@@ -2,25 +2,26 @@
  * Decides which typed bytes may be recorded: those that the target's terminal echoed. A proxy cannot see the
  * terminal's echo flag, and a password typed at a prompt without echo must never reach the recording.
  *
- * The unit is a line: input up to Enter or ^C. Its bytes wait (at most PENDING_LIMIT) until the target's output
- * has confirmed every one of them, and only then is the line released as input. The echo must be the very next
- * output and contiguous. While a line has bytes, each byte of output is one of these, or the line is withheld:
+ * The unit is a line: input up to Enter or ^C. Its bytes wait (at most PENDING_LIMIT) until the target's
+ * output has confirmed every one of them; only then is the line released as input. The echo must be the very
+ * next output and contiguous. While a line has bytes, each byte of output is one of these, or the line is
+ * withheld:
  *
- *  - the echo of the next unconfirmed byte: the byte itself; `^X` for a control byte; CR* LF for Enter; BS SP BS
- *    or BS CSI K for a backspace (nothing, where the line is empty); nothing for the bracketed paste marks;
- *  - a backspace over confirmed characters, CR and CSI … C (over the prompt) before the first of them, or such
- *    a character printed again: line editors repaint;
- *  - CSI … m, K, h or l (colour, erase to the end of the line, modes): they confirm nothing.
+ * - the echo of the next unconfirmed byte: the byte itself; `^X` for a control byte; CR* LF for Enter; BS SP
+ *   BS or BS CSI K for a backspace (nothing if the line is empty); nothing for the bracketed paste marks;
+ * - a backspace over confirmed characters, CR and CSI … C (over the prompt) before the first of them, or such
+ *   a character printed again: line editors repaint;
+ * - CSI … m, K, h or l (colour, erase to the end of the line, modes), which confirm nothing.
  *
- * Anything else (a program's output, a completion, a history line, an editor) is a mismatch: all waiting input
- * is withheld, and what is typed after it up to Enter too. Too much withheld costs an auditor nothing, since
- * the output has what was shown. A secret is released only when the target prints exactly its bytes as the next
- * output after each of them, and so has shown it on the screen anyway.
+ * Any other output (a program's, a completion, a history line, an editor) is a mismatch: all waiting input is
+ * withheld, and so is all later input up to Enter. Withholding too much costs an auditor nothing, since the
+ * output shows the same. A secret is released only if the target prints exactly its bytes as the next output
+ * after each of them, and so has shown it on the screen anyway.
  */
 
 /** Bytes of input that wait for their echo. */
 export const PENDING_LIMIT = 4096
-/** Bytes of an escape sequence in the output. */
+/** Longest escape sequence in the output, in bytes. */
 const SEQUENCE_LIMIT = 32
 
 const ETX = 0x03
@@ -37,21 +38,21 @@ const DEL = 0x7f
 const PASTE = [ESC, 0x5b, 0x32, 0x30, -1, 0x7e]
 
 export interface EchoSink {
-  /** A line that was echoed whole. */
+  /** Receives a line that was echoed completely. */
   echoed(line: Uint8Array): void
 }
 
 export class Echo {
   readonly #sink: EchoSink
-  /** Input from the beginning of the line on; the first #confirmed bytes of it were echoed. */
+  /** Input from the beginning of the line on; its first #confirmed bytes were echoed. */
   #input: number[] = []
   #confirmed = 0
-  /** The line's characters as the target has shown them, and where its cursor stands. */
+  /** The line's characters as the target has shown them, and its cursor. */
   #shown: number[] = []
   #cursor = 0
-  /** Bytes seen of an echo of more than one byte, or of an escape sequence. */
+  /** Bytes received so far of a longer echo or an escape sequence. */
   #partial: number[] = []
-  /** A CR went before: the cursor may be moved over the prompt to the line's first character. */
+  /** Set after a CR: the cursor may move over the prompt to the line's first character. */
   #returned = false
   #withholding = false
   #withheld = 0
@@ -60,7 +61,7 @@ export class Echo {
     this.#sink = sink
   }
 
-  /** Bytes typed and not released since the last call. */
+  /** Returns the number of bytes typed and not released since the last call. */
   takeWithheld(): number {
     const count = this.#withheld
     this.#withheld = 0
@@ -90,7 +91,7 @@ export class Echo {
     }
   }
 
-  /** Nothing follows: what waits is withheld. */
+  /** No more output: withholds the waiting input. */
   close(): void {
     this.#withhold()
   }
@@ -111,7 +112,7 @@ export class Echo {
     this.#returned = false
   }
 
-  /** Steps over input that has no echo of its own. */
+  /** Skips input that has no echo. */
   #skipUnechoed(): void {
     while (this.#confirmed < this.#input.length) {
       const byte = this.#input[this.#confirmed]!
@@ -128,7 +129,7 @@ export class Echo {
     })
   }
 
-  /** One byte of output while the line has bytes; false: it is none that may come. */
+  /** Checks one byte of output while the line has bytes. Returns false if the byte is unexpected. */
   #accept(byte: number): boolean {
     const first = this.#partial[0]
     if (first === ESC) return this.#acceptSequence(byte)
@@ -152,7 +153,7 @@ export class Echo {
     return this.#confirm(byte)
   }
 
-  /** The rest of an echo of more than one byte. */
+  /** Checks the next byte of a longer echo. */
   #acceptRest(byte: number): boolean {
     const next = this.#confirmed < this.#input.length ? this.#input[this.#confirmed]! : -1
     switch (this.#partial[0]) {
@@ -213,7 +214,7 @@ export class Echo {
     return true
   }
 
-  /** Enter or ^C was echoed: the line is known whole. */
+  /** Releases the line: Enter or ^C was echoed, so the line is complete. */
   #release(): true {
     this.#sink.echoed(Uint8Array.from(this.#input.splice(0, this.#confirmed + 1)))
     this.#reset()
@@ -234,7 +235,7 @@ function isNotated(byte: number): boolean {
   return (byte < SPACE && byte !== TAB && byte !== LF && byte !== CR) || byte === DEL
 }
 
-/** Where the UTF-8 character before `position` begins. */
+/** Returns where the UTF-8 character before `position` begins. */
 function characterBefore(bytes: readonly number[], position: number): number {
   let begin = position - 1
   while (begin > 0 && (bytes[begin]! & 0xc0) === 0x80) begin--

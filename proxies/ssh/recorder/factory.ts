@@ -1,4 +1,4 @@
-/** The recorder that belongs to a channel's main request. */
+/** Chooses the recorder for a channel's main request. */
 import type { ChannelOpen } from '../../../recordings/container/frames.ts'
 import { displayText } from '../../bytes/text.ts'
 import type { ExecCommand } from '../codec/classify.ts'
@@ -15,20 +15,21 @@ import { StreamRecorder } from './stream.ts'
 import { TerminalRecorder } from './terminal.ts'
 import { WholeRecorder } from './whole.ts'
 
-/** What a channel was granted. `command`: the exact bytes that are sent to the target. */
+/** The granted program. `command`: the exact bytes sent to the target. */
 export type Recorded =
   | { kind: 'shell' }
   | { kind: 'sftp' }
-  /** One that the connection policy allows by its name. */
+  /** A subsystem that the connection policy allows by name. */
   | { kind: 'subsystem'; name: string }
   | { kind: 'exec'; command: Uint8Array; classified: ExecCommand }
 
-/** Bytes of a command that one frame takes; a longer one goes on in command frames. */
+/** Bytes of a command in one frame; a longer command continues in further command frames. */
 const COMMAND_PIECE = 8192
 
 /**
- * Begins the channel in the recording and returns its recorder. A channel with a terminal is recorded as one
- * whatever runs in it: programs ask for passwords there, and its protocol streams would be garbled anyway.
+ * Begins the channel in the recording and returns its recorder. A channel with a terminal is recorded as a
+ * terminal, whatever runs in it: programs prompt for passwords there, and a terminal would garble protocol
+ * streams anyway.
  */
 export function recorderFor(recorded: Recorded, options: RecorderOptions): ChannelRecorder {
   const frames = new ChannelFrames(options.sink, options.channel, options.hashing)
@@ -90,7 +91,7 @@ function commandsOf(terminal: Terminal, frames: ChannelFrames, options: Recorder
   })
 }
 
-/** A shell reads commands from its input, with a terminal or without. */
+/** A shell reads commands from its input, with or without a terminal. */
 function scriptOf(recorded: Recorded, { commandRules, events }: RecorderOptions): ScriptWatch | undefined {
   if (recorded.kind !== 'shell' || commandRules.isEmpty) return undefined
   return new ScriptWatch(commandRules, events.onPiped)

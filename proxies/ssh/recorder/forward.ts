@@ -1,6 +1,6 @@
 /**
- * Records a forwarded connection: that it was there, where it went, and how much passed each way. What passes is
- * somebody else's protocol, mostly encrypted, and is not kept.
+ * Records a forwarded connection: its destination, and its bytes each way. Its data is another protocol's,
+ * mostly encrypted, and is not stored.
  */
 import type { ChannelOpen, FrameSink } from '../../../recordings/container/frames.ts'
 import { ChannelFrames } from './frames.ts'

@@ -1,4 +1,4 @@
-/** The frames of one channel, encoded. */
+/** Encodes the frames of one channel. */
 import { Buffer } from 'node:buffer'
 import { MAX_VARINT_LENGTH, writeVarint } from '../../../recordings/container/format/varint.ts'
 import type {
@@ -18,7 +18,7 @@ export type StreamFrame = typeof FRAME.output | typeof FRAME.errorOutput | typeo
 const NOTHING = new Uint8Array(0)
 
 export class ChannelFrames {
-  /** For what the channel's frames name by its hash. */
+  /** Hashes contents that frames name by their hash. */
   readonly newHash: NewHash
   readonly #sink: FrameSink
   readonly #channel: number
@@ -34,7 +34,7 @@ export class ChannelFrames {
     this.#onClosed = hashing.onClosed ?? (() => undefined)
   }
 
-  /** Writes what needs a hash when that is there; the channel's last frame waits for it. */
+  /** Writes a frame once its hash is computed; the channel's last frame waits for it. */
   hashed(hash: ContentHash, write: (sha256: string | undefined) => void): void {
     this.#hashes++
     hash.digest((sha256) => {

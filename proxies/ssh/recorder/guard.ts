@@ -1,6 +1,6 @@
 /**
- * Turns what a recorder throws at a stream that breaks its protocol into one violation: the relay is told, the
- * recording says so, and what still comes is not looked at.
+ * Turns a recorder's MalformedError, thrown at a stream that breaks its protocol, into one violation: reports
+ * it to the relay, records it, and ignores the rest of the stream.
  */
 import type { Exit } from '../../../recordings/container/frames.ts'
 import { MalformedError } from '../../bytes/malformed.ts'

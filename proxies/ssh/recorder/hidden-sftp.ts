@@ -1,7 +1,7 @@
 /**
- * Looks whether a command without a terminal speaks SFTP: who may run commands but not use SFTP would have a
- * session of it by naming the server's program. Its files would not be seen one by one, so it is cut. This keeps
- * ordinary clients honest; a command can move files in ways that cannot be told from anything else.
+ * Detects SFTP in a command without a terminal: a user with the right to run commands but not to use SFTP
+ * could start the server's program by its name. Such a channel is cut, since its files would not be logged
+ * one by one. This keeps ordinary clients honest; a command can move files in ways that cannot be detected.
  */
 
 import { Buffer } from 'node:buffer'
@@ -13,7 +13,7 @@ import type { ChannelRecorder } from './recorder.ts'
 
 /** uint32 length, byte INIT or VERSION, uint32 version (draft-ietf-secsh-filexfer-02 section 4). */
 const HEAD = 9
-/** The latest draft has 6. */
+/** Bound for the version; the latest draft has 6. */
 const VERSIONS = 16
 
 /** The first bytes of one side. */
@@ -26,7 +26,7 @@ class Beginning {
     this.#type = type
   }
 
-  /** True: the side begins like SFTP. */
+  /** Returns true if the side begins like SFTP. */
   add(data: Uint8Array): boolean {
     if (this.#have === HEAD) return false
     const piece = data.subarray(0, HEAD - this.#have)

@@ -1,4 +1,4 @@
-/** Collects one line at a time from the pieces of a stream. */
+/** Collects one line at a time from the chunks of a stream. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 
@@ -18,12 +18,12 @@ export class LineBuffer {
     return this.#length === 0
   }
 
-  /** The line without its newline; undefined while it is not complete. */
+  /** The line without its newline. Undefined until it is complete. */
   get line(): Uint8Array | undefined {
     return this.#complete ? Buffer.concat(this.#pieces) : undefined
   }
 
-  /** Takes bytes up to the line's end, the newline included; returns how many. Throws over the limit. */
+  /** Reads bytes up to and including the newline; returns their number. Throws over the limit. */
   take(data: Uint8Array): number {
     const newline = data.indexOf(NEWLINE)
     const piece = newline === -1 ? data : data.subarray(0, newline)

@@ -1,4 +1,4 @@
-/** The parts that a recorder of an SSH channel needs from its session. */
+/** The parts of its session that a recorder of an SSH channel needs. */
 import type { ChannelOpen, FrameSink } from '../../../recordings/container/frames.ts'
 import type { CommandRules } from '../../../src/model/command-rules.ts'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
@@ -10,31 +10,31 @@ import type { OpenSizes } from '../files/open-sizes.ts'
 import type { RecorderEvents } from './recorder.ts'
 
 export interface RecorderOptions {
-  /** Under which the channel was opened. */
+  /** The right under which the channel was opened. */
   right: Right
-  /** SFTP is allowed, so a command may speak it too. */
+  /** Set if SFTP is allowed, so a command may speak it too. */
   maySftp: boolean
-  /** What SCP's files are held to; SFTP's are before they come here. */
+  /** Rules for SCP's files. For SFTP's, the filter applies them earlier. */
   fileRules: FileJudge
-  /** What command lines are held to. */
+  /** Rules for command lines. */
   commandRules: CommandRules
   /** Milliseconds, never decreasing. */
   now: () => number
   sink: FrameSink
-  /** Where contents are hashed; absent: here. */
+  /** Hashes contents; absent: this process does. */
   hashing?: Hashing
   /** The channel's number in the recording. */
   channel: number
-  /** The session's: what its channels do to files. */
+  /** The session's changes to files, of all its channels. */
   changes: Changes
-  /** The session's: what an upload by SCP makes larger is told to it. */
+  /** The session's file sizes; an upload by SCP reports growth here. */
   sizes: Pick<OpenSizes, 'reached'>
-  /** The session's for channels without a terminal. */
+  /** The session's quota for channels without a terminal. */
   quota: Quota
-  /** The session's for terminals. */
+  /** The session's quota for terminals. */
   terminalQuota: Quota
   events: RecorderEvents
-  /** Present when the channel has a terminal. */
+  /** Set if the channel has a terminal. */
   terminal?: Terminal
 }
 

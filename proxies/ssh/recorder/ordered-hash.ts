@@ -1,16 +1,16 @@
 /**
- * The SHA-256 of a file whose pieces pass by, not always in order: replies of SFTP may be short or overtake
- * each other. Pieces that come early wait in a bounded buffer; beyond it there is no hash, only a count.
+ * The SHA-256 of a file whose pieces may arrive out of order: SFTP replies may be short or overtake each
+ * other. Early pieces wait in a bounded buffer; beyond it there is no hash, only a count.
  */
 import { Buffer } from 'node:buffer'
 import type { ContentHash } from '../../session/hash/content-hash.ts'
 
-/** Bytes of all files of one channel that wait for earlier pieces. */
+/** Bytes that wait for earlier pieces, of all files of one channel. */
 export const REORDER_LIMIT = 2 * 1024 * 1024
-/** What keeping a piece costs beside its bytes: without it, pieces of one byte would have no bound. */
+/** Cost of keeping a piece in addition to its bytes; it bounds the number of tiny pieces. */
 const PIECE_OVERHEAD = 256
 
-/** What the files of a channel share. */
+/** The budget shared by the files of a channel. */
 export class ReorderBudget {
   #left: number
 
@@ -18,7 +18,7 @@ export class ReorderBudget {
     this.#left = limit
   }
 
-  /** Room for a piece of `bytes`; false: there is none. */
+  /** Reserves room for a piece of `bytes`. Returns false if there is none. */
   take(bytes: number): boolean {
     if (this.#left < bytes + PIECE_OVERHEAD) return false
     this.#left -= bytes + PIECE_OVERHEAD
@@ -43,17 +43,17 @@ export class OrderedHash {
     this.#hash = hash
   }
 
-  /** All bytes that passed, counted twice when they passed twice. */
+  /** All bytes added; those added twice count twice. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** The offset up to which everything passed, from 0 on; undefined: the bytes were in no order. */
+  /** The offset up to which all bytes from 0 on were added. Undefined if they were out of order. */
   get contiguous(): number | undefined {
     return this.#broken || this.#early.size > 0 ? undefined : this.#next
   }
 
-  /** `bytes` belong at `offset` of the file. The caller keeps the buffer. */
+  /** Adds `bytes` at `offset` of the file. The caller keeps the buffer. */
   add(offset: number, bytes: Uint8Array): void {
     this.#bytes += bytes.length
     if (this.#broken || bytes.length === 0) return
@@ -67,7 +67,7 @@ export class OrderedHash {
     else this.break()
   }
 
-  /** From here on there is no hash: the content is not what passed. */
+  /** Gives up the hash: the file's content differs from the bytes added. */
   break(): void {
     this.#broken = true
     this.#hash.drop()
@@ -75,7 +75,7 @@ export class OrderedHash {
     this.#early.clear()
   }
 
-  /** Of the bytes from 0 to `contiguous`, to be asked for once. */
+  /** The hash of the bytes from 0 to `contiguous`; read it once. */
   get hash(): ContentHash {
     return this.#hash
   }

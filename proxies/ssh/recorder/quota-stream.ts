@@ -1,6 +1,7 @@
 /**
- * How much of streams is kept. A stream is recorded whole until its own share or the session's quota is used up; then
- * the session ends, or the rest goes by as count and SHA-256, between two `unrecorded` frames, as its policy says.
+ * Applies quotas to recorded streams. A stream is recorded whole until its own share or the session's quota
+ * is used up. Then, by the policy, the session ends, or the rest is recorded as count and SHA-256 between two
+ * `unrecorded` frames.
  */
 import type { Unrecorded } from '../../../recordings/container/frames.ts'
 import type { ContentHash } from '../../session/hash/content-hash.ts'
@@ -8,7 +9,7 @@ import type { Quota } from '../../session/quota.ts'
 import type { ChannelFrames, StreamFrame } from './frames.ts'
 import type { RecorderEvents } from './recorder.ts'
 
-/** One direction of a channel that is recorded whole, up to the quota. */
+/** One direction of a channel, recorded whole up to the quota. */
 export class QuotaStream {
   readonly #frames: ChannelFrames
   readonly #events: RecorderEvents

@@ -1,7 +1,7 @@
 /**
- * What the recorders of SSH channels have in common: passive inspectors that see one channel's stream and turn
- * it into frames. They never alter the stream and never wait; the relay shows them the data before it sends
- * it on, or in the same turn after that. What the sink throws (a recording that cannot be written) passes through to the relay.
+ * The interface of SSH channel recorders: passive inspectors that turn one channel's stream into frames. They
+ * never alter the stream and never wait; the relay passes them the data before it is sent, or in the same
+ * turn afterwards. Errors of the sink (a recording that cannot be written) propagate to the relay.
  */
 import type { Exit, Unrecorded } from '../../../recordings/container/frames.ts'
 import type { Direction } from '../codec/classify.ts'
@@ -10,62 +10,62 @@ import type { FileDenial } from '../files/denial.ts'
 
 export interface ChannelRecorder {
   /**
-   * Data may go on first, and be shown afterwards: nothing that it says would keep them back. So what recording a key
-   * costs is spent while the target is at work on it.
+   * Set if data may be sent before it is recorded, because it is never held back. The cost of recording a key
+   * then runs while the target processes the key.
    */
   readonly mayFollow?: true
   /**
-   * How many of these bytes of the client may go to the target now; they are shown to fromClient next. The rest has
-   * to wait until RecorderEvents.onAdmit. Absent: all may.
+   * Returns how many of these bytes of the client may be sent to the target now; fromClient receives them
+   * next. The rest must wait for RecorderEvents.onAdmit. Absent if all bytes may be sent.
    */
   admit?(data: Uint8Array): number
-  /** It has held back input for so long that somebody may want to get out of it. */
+  /** Set if input has been held for so long that the user may want to interrupt it. */
   readonly isHolding?: boolean
-  /** Data of the user's client. */
+  /** Receives data of the user's client. */
   fromClient(data: Uint8Array): void
-  /** Data of the target; `stderr`: extended data of that type. */
+  /** Receives data of the target. `stderr`: extended data of that type. */
   fromTarget(data: Uint8Array, stderr: boolean): void
   /**
-   * What has to be typed so that a terminal goes on which the client has stopped; asked at its end. Absent, or undefined:
-   * nothing.
+   * Returns input that lets a terminal continue which the client has stopped; called when the client leaves.
+   * Absent or undefined if none is needed.
    */
   awaken?(): Uint8Array | undefined
-  /** The terminal's new size, in characters. */
+  /** Notes the terminal's new size, in characters. */
   resize(columns: number, rows: number): void
-  /** How the channel's program ended, when the target says so. */
+  /** Notes the program's exit, if the target reports it. */
   exit(exit: Exit): void
-  /** The channel is closed: writes what is still open. Called once; nothing may follow. */
+  /** Writes all open frames when the channel is closed. Called once; no other call may follow. */
   close(): void
 }
 
-/** A file, or the stream of an rsync or git, that went by: the fields of one `file.transfer` event. */
+/** A transferred file, or the stream of an rsync or git: the fields of one `file.transfer` event. */
 export interface Transfer {
   path: string
   direction: Direction
-  /** Bytes that went by. */
+  /** Number of bytes transferred. */
   size: number
-  /** Hexadecimal; absent when the bytes did not pass whole and in order (`result` says so). */
+  /** Hexadecimal. Absent if the bytes did not arrive whole and in order; `result` gives the reason. */
   sha256?: string
-  /** `ok`, or what went wrong. */
+  /** `ok`, or an error. */
   result: string
 }
 
-/** What the relay is told. Called from within fromClient, fromTarget and end. */
+/** Events for the relay. Called from within fromClient, fromTarget and close. */
 export interface RecorderEvents {
   onTransfer(transfer: Transfer): void
-  /** At the start of a gap without `bytes` and `sha256`, at its end with them: `channel.unrecorded`. */
+  /** `channel.unrecorded`: called at the start of a gap, and with `bytes` and `sha256` at its end. */
   onUnrecorded(gap: Unrecorded): void
-  /** A command line was read from the terminal. The session may end over it. */
+  /** Called for a command line read from the terminal. The session may end over it. */
   onCommand(command: Command): void
-  /** A line of input without a terminal has met a rule for commands. The session ends over it when it `kills`. */
+  /** Called if a line of input without a terminal matches a rule. The session ends if it `kills`. */
   onPiped(rule: string, kills: boolean): void
-  /** What `admit` has held back can be shown to it again. Not called after `end`. */
+  /** Called when bytes held back by `admit` may be offered again. Not called after `close`. */
   onAdmit(): void
-  /** A rule forbids a file: what is just being shown must not be sent on, and the channel must be cut. */
+  /** A rule forbids a file: the data just passed must not be sent, and the channel must be cut. */
   onForbidden(denial: FileDenial): void
   /**
-   * The stream broke its protocol in a way that would hide something from the recording. The data that is just
-   * being shown must not be sent on, and the channel must be cut. At most once.
+   * The stream broke its protocol in a way that would hide something from the recording. The data just passed
+   * must not be sent, and the channel must be cut. Called at most once.
    */
   onViolation(reason: string): void
 }

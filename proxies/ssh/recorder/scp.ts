@@ -1,11 +1,11 @@
 /**
- * Records an SCP channel (`scp -t`, `scp -f`): one operation per file, with size, SHA-256 and the receiving
- * side's answer. The command's direction says which side sends records; the other side may only answer. What
- * would make a side do something else than what is recorded is a violation (MalformedError): records from the
- * answering side, names that leave their folder, data before its refusal, answers to nothing.
+ * Records an SCP channel (`scp -t`, `scp -f`): one operation per file, with size, SHA-256 and the receiver's
+ * reply. By the command's direction, one side sends records, and the other may only reply. A stream that
+ * would make a side do something other than the recorded operations is a violation (MalformedError): records
+ * from the replying side, names that leave their folder, data sent before its refusal, replies to nothing.
  *
- * A target that cannot run scp says so in a line of text (nologin, a forced command). That text passes and is
- * recorded, and then nothing else may follow.
+ * A target that cannot run scp may send a line of text (nologin, a forced command). That text is forwarded
+ * and recorded; nothing else may follow.
  */
 import { Buffer } from 'node:buffer'
 import { posix } from 'node:path'
@@ -26,11 +26,11 @@ import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { DISTURBED, NO_HASH } from './sftp-file.ts'
 
-/** Folders within folders. */
+/** Depth of nested folders. */
 const DEPTH_LIMIT = 256
-/** Records and files that wait for the receiver's answer. The protocol has one; some senders do not wait. */
+/** Records and files that wait for the receiver's reply. The protocol has one; some senders do not wait. */
 const UNANSWERED_LIMIT = 64
-/** Bytes of text of a target that cannot run scp. */
+/** Bytes of text from a target that cannot run scp. */
 const TEXT_LIMIT = 4096
 
 const RECORD_LETTERS = Buffer.from('CDET')
@@ -43,11 +43,11 @@ interface ScpFile {
   passed: number
   hash: ContentHash
   othersChanged: () => boolean
-  /** What the sender said after the data: its file could not be read. */
+  /** The sender's error after the data: its file could not be read. */
   failure?: string
 }
 
-/** What an answer is for: the beginning or a record without data, a folder, a file's record, a file's data. */
+/** The subject of a reply: the beginning or a record without data, a folder, a file's record, its data. */
 type Expected = { kind: 'record' | 'directory' } | { kind: 'file' | 'data'; file: ScpFile }
 
 const RECORD: Expected = { kind: 'record' }
@@ -58,21 +58,21 @@ export class ScpRecorder implements ChannelRecorder {
   readonly #events: RecorderEvents
   readonly #command: ScpCommand
   readonly #rules: FileJudge
-  /** What this channel does: scp takes one file after the other. */
+  /** This channel's changes: scp transfers one file after the other. */
   readonly #changes: Changes
   readonly #sizes: RecorderOptions['sizes']
   readonly #errors: QuotaStream
   readonly #records = new LineBuffer(LINE_LIMIT)
   readonly #answers = new LineBuffer(LINE_LIMIT)
   readonly #folders: string[] = []
-  /** Answers that are still to come, the oldest first; the receiver begins with one. */
+  /** Expected replies, oldest first; the receiver begins with one. */
   readonly #expected: Expected[] = [RECORD]
-  /** The file whose data passes, or whose status byte is next. */
+  /** The file whose data is being sent, or whose status byte is next. */
   #file: ScpFile | undefined
   #text = 0
-  /** Records of a download that are in no folder. */
+  /** Number of records of a download outside any folder. */
   #brought = 0
-  /** A rule has ended it: what still comes is not looked at. */
+  /** Set if a rule has ended the channel: later data is ignored. */
   #isCut = false
 
   constructor(
@@ -123,7 +123,7 @@ export class ScpRecorder implements ChannelRecorder {
     this.#frames.close()
   }
 
-  /** `from`: the direction in which `data` goes. */
+  /** `from`: the direction of `data`. */
   #side(from: Direction, data: Uint8Array): void {
     let at = 0
     while (at < data.length && !this.#isCut) {
@@ -136,7 +136,7 @@ export class ScpRecorder implements ChannelRecorder {
     }
   }
 
-  /** Takes the beginning of what the sending side sent; returns how much. */
+  /** Parses the beginning of the sender's data; returns the number of bytes consumed. */
   #send(data: Uint8Array): number {
     const file = this.#file
     if (file !== undefined && file.passed < file.size) {
@@ -158,7 +158,7 @@ export class ScpRecorder implements ChannelRecorder {
     return taken
   }
 
-  /** Tells at the first byte of what the sender sends what can be none of its lines. */
+  /** Rejects a line of the sender by its first byte. */
   #checkFirst(byte: number, afterData: boolean): void {
     if (byte === ANSWER.error || byte === ANSWER.fatal) return
     if (afterData) throw new MalformedError('scp: a status was expected after the data, found more data')
@@ -184,7 +184,7 @@ export class ScpRecorder implements ChannelRecorder {
     else throw new MalformedError('scp: a record was expected from the sending side, found something else')
   }
 
-  /** A file's data and status have passed. */
+  /** Handles the end of a file's data and status. */
   #sent(file: ScpFile): void {
     this.#file = undefined
     this.#expect({ kind: 'data', file })
@@ -235,7 +235,10 @@ export class ScpRecorder implements ChannelRecorder {
     }
   }
 
-  /** A target brings what was asked for, and nothing in its name that a terminal would obey (CVE-2019-6109, 6111). */
+  /**
+   * Checks a record of the target: it must be the requested file, and its name must not contain control
+   * characters for a terminal (CVE-2019-6109, 6111).
+   */
   #checkBrought(record: ScpRecord): void {
     if (record.kind !== 'file' && record.kind !== 'directory') return
     const { name, recursive } = this.#command
@@ -249,8 +252,8 @@ export class ScpRecorder implements ChannelRecorder {
   }
 
   /**
-   * Tells of a folder or a file that a rule forbids. What the command names may be the file itself, whatever name
-   * the record has, so both names are judged.
+   * Reports a folder or file that a rule forbids. The command's path may be the file itself, whatever name
+   * the record has, so both names are checked.
    */
   #isForbidden(operation: string, file?: { name: string; size: number }): boolean {
     const { direction, path } = this.#command
@@ -273,7 +276,7 @@ export class ScpRecorder implements ChannelRecorder {
     }
   }
 
-  /** Takes the beginning of what the answering side sent; returns how much. */
+  /** Parses the beginning of the replying side's data; returns the number of bytes consumed. */
   #answer(data: Uint8Array): number {
     if (this.#answers.empty && data[0] === ANSWER.ok) {
       this.#answered(undefined)
@@ -294,7 +297,7 @@ export class ScpRecorder implements ChannelRecorder {
     return taken
   }
 
-  /** `refusal`: the receiver's message; undefined: it accepts. */
+  /** Handles a reply. `refusal`: the receiver's message, or undefined if it accepts. */
   #answered(refusal: string | undefined): void {
     const expected = this.#expected.shift()
     if (expected === undefined) {
@@ -312,7 +315,7 @@ export class ScpRecorder implements ChannelRecorder {
     }
   }
 
-  /** The sender goes on behind a folder that is refused. What it has sent of it would be taken for something else. */
+  /** Continues after a refused folder. Data already sent for the folder would be read as something else. */
   #refuseDirectory(): void {
     if (this.#expected.length > 0) {
       throw new MalformedError(
@@ -322,7 +325,7 @@ export class ScpRecorder implements ChannelRecorder {
     this.#folders.pop()
   }
 
-  /** The receiver refuses a file: the sender sends no data. One that has begun would be read as records. */
+  /** Handles a refused file: no data follows. Data already begun would be read as records. */
   #refuse(file: ScpFile, refusal: string): void {
     if (file !== this.#file || file.passed > 0) {
       throw new MalformedError(
@@ -352,13 +355,13 @@ export class ScpRecorder implements ChannelRecorder {
     }
   }
 
-  /** A message that belongs to no file. */
+  /** Records a message that belongs to no file. */
   #note(message: string): void {
     const operation: FileOperation = { operation: 'message', path: this.#path(), result: message }
     this.#frames.file(operation)
   }
 
-  /** The target's text instead of the protocol, or more of it. */
+  /** Records the target's text in place of the protocol, or more of that text. */
   #noScp(text: Uint8Array): void {
     this.#text += text.length
     if (TEXT_LIMIT < this.#text)
@@ -367,8 +370,9 @@ export class ScpRecorder implements ChannelRecorder {
   }
 
   /**
-   * A path for the recording: what the command named, then the record's folders and name. Whether the command's
-   * path is a folder on the target cannot be seen; it is taken as the file itself where the names are the same.
+   * Builds a path for the recording: the command's path, then the record's folders and name. The bastion
+   * cannot see whether the command's path is a folder on the target; if the names are equal, the path is
+   * taken for the file itself.
    */
   #path(name?: string): string {
     const names = name === undefined ? this.#folders : [...this.#folders, name]

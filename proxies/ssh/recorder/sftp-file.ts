@@ -1,4 +1,4 @@
-/** One open file of an SFTP channel: what passed of it, and what is said about it when it is closed. */
+/** One open file of an SFTP channel: its transferred content, and the operations recorded at its close. */
 import type { FileOperation } from '../../../recordings/container/frames.ts'
 import type { Direction } from '../codec/classify.ts'
 import { FXF } from '../codec/sftp.ts'
@@ -6,14 +6,14 @@ import { Changes } from '../files/changes.ts'
 import type { ChannelFrames } from './frames.ts'
 import { OrderedHash, type ReorderBudget } from './ordered-hash.ts'
 
-/** Why a transfer that went well has no hash. */
+/** Reasons why a successful transfer has no hash. */
 const NOT_IN_ORDER = 'ok, no hash: not transferred in order from the beginning'
 export const NO_HASH = 'ok, no hash: it could not be computed'
 const NOT_TO_THE_END = 'ok, no hash: not transferred to the end'
 const NOT_NEW = 'ok, no hash: neither opened as a new or empty file nor cut where it ends'
 export const DISTURBED = 'ok, no hash: files were changed by another way meanwhile, and it may be one of them'
 
-/** Results of what went well, and has no hash. */
+/** Results of successful transfers without a hash. */
 export const WITHOUT_HASH: ReadonlySet<string> = new Set([
   NOT_IN_ORDER,
   NO_HASH,
@@ -22,19 +22,19 @@ export const WITHOUT_HASH: ReadonlySet<string> = new Set([
   DISTURBED,
 ])
 
-/** How a file is opened. */
+/** The parameters of an OPEN or OPENDIR. */
 export interface Opening {
   path: string
-  /** SFTP's pflags; undefined for a directory. */
+  /** SFTP's pflags. Absent for a directory. */
   flags?: number
-  /** The size among the attributes that the client has sent with it. */
+  /** The size in the attributes of the client's request. */
   size?: number
 }
 
 export class SftpFile {
   readonly path: string
   readonly isDirectory: boolean
-  /** What is done to the file by this handle. */
+  /** Changes to the file through this handle. */
   readonly changes: Changes
   readonly #flags: number
   readonly #budget: ReorderBudget
@@ -42,21 +42,21 @@ export class SftpFile {
   readonly #othersChanged: () => boolean
   #up: OrderedHash | undefined
   #down: OrderedHash | undefined
-  /** Where the file ends, as the target said: by its size, or by an end of file. */
+  /** The end of the file as the target reports it: by its size, or by an end of file. */
   #size: number | undefined
   #failure: string | undefined
   #changedOtherwise = false
-  /** The size that the client gave the file: less content than that is not all of it. */
+  /** The size that the client set: less content than that is not the whole file. */
   #extended: number
-  /** The size that the target says it has cut or extended the file to. */
+  /** The size to which the target has truncated or extended the file. */
   #cut: number | undefined
-  /** Reads and writes that wait for their answer. */
+  /** Reads and writes under way. */
   #pending = 0
   #isClosing = false
   #closed: string | undefined
   #disturbed: boolean | undefined
 
-  /** To be made when the file is asked for: from then on it is looked whether something else is done. */
+  /** Create this when the file is requested: other changes are tracked from then on. */
   constructor({ path, flags, size }: Opening, budget: ReorderBudget, frames: ChannelFrames, all: Changes) {
     this.path = path
     this.isDirectory = flags === undefined
@@ -68,50 +68,50 @@ export class SftpFile {
     this.#frames = frames
   }
 
-  /** The target has opened it. */
+  /** Called when the target has opened the file. */
   opened(): void {
-    // A file that is made or emptied changes without any data.
+    // Creating or emptying a file changes it without any data.
     if ((this.#flags & FXF.write) !== 0 && (this.#flags & (FXF.creat | FXF.trunc)) !== 0) this.#uploaded()
   }
 
-  /** A WRITE is passed on. Returns where its data goes. */
+  /** Call when a WRITE is forwarded. Returns the hash for its data. */
   upload(): OrderedHash {
     this.#pending++
     const content = this.#uploaded()
-    // A target that goes by the order has none of it.
+    // A target that works in order rejects a WRITE after CLOSE.
     if (this.#isClosing) content.break()
     return content
   }
 
-  /** A READ is passed on. */
+  /** Call when a READ is forwarded. */
   download(): void {
     this.#pending++
     this.#downloaded()
   }
 
-  /** Data has come as the answer to a READ. Returns where it goes. */
+  /** Call when a READ's data arrives. Returns the hash for it. */
   downloaded(): OrderedHash {
     return this.#downloaded()
   }
 
-  /** A READ or a WRITE has its whole answer. */
+  /** Call when a READ or WRITE has its complete reply. */
   answered(): void {
     this.#pending--
     this.#settle()
   }
 
-  /** CLOSE is passed on. What is done by another way from now on is done to the file as it is. */
+  /** Call when CLOSE is forwarded. Later changes through other handles do not affect this transfer. */
   closing(): void {
     this.#isClosing = true
     this.#settle()
   }
 
-  /** The target has closed it, with that result. */
+  /** Notes the target's reply to CLOSE. */
   closed(result: string): void {
     this.#closed = result
   }
 
-  /** The result, when the file is closed and nothing of it is to come; undefined before. */
+  /** The result once the file is closed and no replies are pending. Undefined before. */
   get outcome(): string | undefined {
     return this.#pending === 0 ? this.#closed : undefined
   }
@@ -120,20 +120,20 @@ export class SftpFile {
     this.#size = Math.min(size, this.#size ?? size)
   }
 
-  /** The target's content comes from somewhere else than this channel's data. */
+  /** Notes that the target's content does not come from this channel's data. */
   changedOtherwise(): void {
     this.#changedOtherwise = true
     this.#up?.break()
   }
 
-  /** The client sets the file's size: harmless where it cuts nothing off (scp says at the end what it wrote). */
+  /** Notes the size that the client sets: harmless unless it truncates (scp finally sets the size sent). */
   resized(size: number): void {
     const written = this.#up === undefined ? 0 : this.#up.contiguous
     if (written === undefined || size < written) this.changedOtherwise()
     else this.#extended = Math.max(this.#extended, size)
   }
 
-  /** The target has done so. */
+  /** Notes that the target has set the size. */
   cutAt(size: number): void {
     this.#cut = size
   }
@@ -143,7 +143,7 @@ export class SftpFile {
     this.#failure ??= reason
   }
 
-  /** The file is closed, with that result: has its operations written, those with a hash when that is there. */
+  /** Writes the closed file's operations, each with a hash once that is computed. */
   finish(result: string, write: (operation: FileOperation) => void): void {
     if (this.isDirectory) return
     const failure = this.#failure ?? (result === 'ok' ? undefined : result)
@@ -162,7 +162,7 @@ export class SftpFile {
   #uploaded(): OrderedHash {
     if (this.#up === undefined) {
       this.#up = new OrderedHash(this.#budget, this.#frames.newHash())
-      // The target ignores offsets when it appends: what passes goes behind what is there.
+      // The target ignores offsets when it appends: the data follows the existing content.
       if (this.#changedOtherwise || this.#has(FXF.append)) this.#up.break()
     }
     return this.#up
@@ -173,7 +173,10 @@ export class SftpFile {
     return this.#down
   }
 
-  /** All that the file holds was written by this handle: it was empty, or is cut where that ends, as scp does it. */
+  /**
+   * Whether this handle wrote all of the file's content: the file was empty, or was truncated at the end of
+   * the data, as scp does.
+   */
   get #isWhole(): boolean {
     const wasEmpty = this.#has(FXF.write | FXF.trunc) || this.#has(FXF.write | FXF.creat | FXF.excl)
     return wasEmpty || (this.#cut !== undefined && this.#cut === this.#up?.contiguous)
@@ -200,7 +203,7 @@ export class SftpFile {
       )
   }
 
-  /** Why the hash of what passed is not the file's. */
+  /** Returns the reason why the hash of the data is not the file's, or undefined if it is. */
   #flawOf(direction: Direction, content: OrderedHash): string | undefined {
     const { contiguous } = content
     if (direction === 'up') {
@@ -209,7 +212,7 @@ export class SftpFile {
       if (contiguous < this.#extended) return NOT_TO_THE_END
     } else {
       if (contiguous === undefined) return NOT_IN_ORDER
-      // What the target has told of its end and what came of it have to agree.
+      // The end that the target reported must match the data received.
       if (contiguous !== this.#size) return NOT_TO_THE_END
       if (this.#up !== undefined) return DISTURBED
     }

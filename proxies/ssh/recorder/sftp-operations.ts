@@ -1,4 +1,4 @@
-/** What SFTP's requests do: their names in a recording, and which of them change what a file holds or what it is called. */
+/** The effects of SFTP's requests: names for a recording, and changes to a file's content or name. */
 import { FXF, FXP, type SftpRequest } from '../codec/sftp.ts'
 
 const OPERATIONS: Readonly<Record<number, string>> = {
@@ -26,16 +26,22 @@ const EXTENSIONS: Readonly<Record<string, string | undefined>> = {
   'fsync@openssh.com': undefined,
 }
 
-/** The name of what a request changes; undefined: it only asks. An extension that is not known may change anything. */
+/**
+ * Returns the name of a changing request's operation, or undefined if it only reads. An unknown extension may
+ * change anything.
+ */
 export function operationOf(request: SftpRequest): string | undefined {
   if (request.extension === undefined) return OPERATIONS[request.type]
   return Object.hasOwn(EXTENSIONS, request.extension) ? EXTENSIONS[request.extension] : 'extended'
 }
 
-/** Requests after which another file may stand under a name, or a file may hold something else. */
+/** Requests after which a name may stand for another file, or a file may have other content. */
 const CHANGING: readonly number[] = [FXP.write, FXP.remove, FXP.rename, FXP.symlink]
 
-/** Whether a request may change a file's content, or which file a name stands for. WRITE is one; times and rights are none. */
+/**
+ * Whether a request may change a file's content, or the file that a name stands for. WRITE counts; times and
+ * permissions do not.
+ */
 export function changesFiles({ type, flags = 0, size, extension }: SftpRequest): boolean {
   if (type === FXP.open) return (flags & (FXF.creat | FXF.trunc)) !== 0
   if (type === FXP.setstat || type === FXP.fsetstat) return size !== undefined

@@ -1,11 +1,11 @@
 /**
- * Records an SFTP channel: one operation per file that was transferred (size, SHA-256, the target's answer) and
- * one per change of the target's names and attributes; questions (stat, readdir, realpath …) are only counted.
- * Data is hashed as it passes and never collected.
+ * Records an SFTP channel: one operation per transferred file (size, SHA-256, the target's reply) and one per
+ * change of names and attributes on the target. Queries (stat, readdir, realpath …) are only counted. Data is
+ * hashed as it arrives and never collected.
  *
- * A stream that cannot be followed would hide what it does, so it is a violation (MalformedError): another
- * version than 3, packets over their limits, answers to nothing, requests on a handle that the target has not
- * given (a guessed handle would write a file that nobody sees), more state than the limits below.
+ * A stream that cannot be parsed would hide its operations, so it is a violation (MalformedError): a version
+ * other than 3, packets over their limits, replies to nothing, requests on a handle that the target has not
+ * issued (a guessed handle would write an unseen file), more state than the limits below.
  */
 
 import { type Exit, FRAME } from '../../../recordings/container/frames.ts'
@@ -37,27 +37,27 @@ import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { SftpFile } from './sftp-file.ts'
 import { changesFiles, operationOf } from './sftp-operations.ts'
 
-/** Reads and writes that wait for their answer. paramiko asks for a whole file at once, as far as windows let it. */
+/** Reads and writes under way. paramiko requests a whole file at once, as far as windows allow. */
 export const OUTSTANDING_LIMIT = 131_072
-/** Other requests that wait for their answer. */
+/** Other requests under way. */
 export const OUTSTANDING_OTHERS_LIMIT = 4096
 /** Open files and directories. */
 export const OPEN_LIMIT = 1024
-/** Paths whose size is remembered from a stat until they are opened. */
+/** Paths whose size from a STAT is remembered until they are opened. */
 const SIZES_LIMIT = 64
 
-/** A request that waits for its answer. */
+/** A request that waits for its reply. */
 interface Waiting {
   request: SftpRequest
-  /** Of the handle, or the one that is to be opened. */
+  /** The file of the handle, or the one to be opened. */
   file?: SftpFile
-  /** Where it counts as a change until then. */
+  /** Counts the request as a change until its reply. */
   changes?: Changes
-  /** Of a STAT: whether anything was changed since it was asked. */
+  /** For a STAT: returns whether anything has changed since it was sent. */
   isStale?: () => boolean
 }
 
-/** What a STAT has told, and whether anything was changed since it was asked. */
+/** A size from a STAT, and whether anything has changed since it was sent. */
 interface ToldSize {
   size: number
   isStale: () => boolean
@@ -75,7 +75,7 @@ export class SftpRecorder implements ChannelRecorder {
   readonly #replies: PacketSplitter
   readonly #waiting = new Map<number, Waiting>()
   readonly #open = new Map<string, SftpFile>()
-  /** Files that are closed and whose reads or writes still wait for an answer. */
+  /** Closed files whose reads or writes still wait for a reply. */
   readonly #closing = new Set<SftpFile>()
   readonly #sizes = new Map<string, ToldSize>()
   readonly #changes: Changes
@@ -125,7 +125,7 @@ export class SftpRecorder implements ChannelRecorder {
     this.#frames.close()
   }
 
-  /** Returns where the data that follows goes. */
+  /** Handles a request. Returns the receiver of the data that follows. */
   #request(type: number, head: Uint8Array, rest: number): DataTarget | undefined {
     if (type === FXP.init) {
       if (this.#begun) throw new MalformedError('sftp: one init was expected, found another')
@@ -159,7 +159,7 @@ export class SftpRecorder implements ChannelRecorder {
     return { content: file.upload(), offset: request.offset, rest }
   }
 
-  /** The file or directory that is asked for; undefined: none is. */
+  /** Returns the file or directory that a request opens, or undefined if it opens none. */
   #opens({ type, path = '', flags, size }: SftpRequest): SftpFile | undefined {
     if (type !== FXP.open && type !== FXP.opendir) return undefined
     this.#opening++
@@ -173,7 +173,7 @@ export class SftpRecorder implements ChannelRecorder {
     return file
   }
 
-  /** `changes`: where the request counts as a change. */
+  /** `changes`: counts the request as a change. */
   #wait(request: SftpRequest, file: SftpFile | undefined, changes: Changes | undefined): void {
     if (this.#waiting.has(request.id)) {
       throw new MalformedError(
@@ -202,7 +202,7 @@ export class SftpRecorder implements ChannelRecorder {
     return file
   }
 
-  /** Returns where the data that follows goes. */
+  /** Handles a reply. Returns the receiver of the data that follows. */
   #reply(type: number, head: Uint8Array, rest: number): DataTarget | undefined {
     if (type === FXP.version) {
       this.#version(uint32At(head, 0))
@@ -271,7 +271,7 @@ export class SftpRecorder implements ChannelRecorder {
     this.#finishDone(file)
   }
 
-  /** A READ or a WRITE has its answer. One that comes behind the file's close still counts. */
+  /** Handles a reply to a READ or WRITE. A reply after the file's close still counts. */
   #transferred(file: SftpFile): void {
     file.answered()
     this.#finishDone(file)
@@ -305,7 +305,7 @@ export class SftpRecorder implements ChannelRecorder {
     return { content, offset: request.offset!, rest, done: () => this.#transferred(file) }
   }
 
-  /** uint32 id, uint32 flags, uint64 size when the flag says so. */
+  /** uint32 id, uint32 flags, uint64 size if its flag is set. */
   #attributes({ request, file, isStale }: Waiting, head: Uint8Array): void {
     this.#queries++
     const reader = new Reader(head, 'sftp attrs', 4)
@@ -320,7 +320,7 @@ export class SftpRecorder implements ChannelRecorder {
     }
   }
 
-  /** What is recorded of a request that is no transfer. */
+  /** Records a request that is no transfer. */
   #answered(request: SftpRequest, result: string, file?: SftpFile): void {
     const operation = operationOf(request)
     if (operation === undefined) {
@@ -357,7 +357,7 @@ function isTransfer(type: number): boolean {
   return type === FXP.read || type === FXP.write
 }
 
-/** Which answers a request may have (section 7); a status answers all. */
+/** Whether a reply type may answer a request (section 7); a status answers all. */
 function answers(reply: number, request: number): boolean {
   switch (reply) {
     case FXP.handle:
@@ -374,13 +374,13 @@ function answers(reply: number, request: number): boolean {
   return reply === FXP.status
 }
 
-/** Where a packet's data belongs. */
+/** Receives a packet's data. */
 interface DataTarget {
   content: OrderedHash
   offset: number
-  /** Bytes that are to come. */
+  /** Number of bytes still to come. */
   rest: number
-  /** All have come. */
+  /** Called after the last byte. */
   done?: () => void
 }
 

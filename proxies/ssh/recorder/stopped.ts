@@ -1,7 +1,8 @@
 /**
- * Whether a terminal may have been stopped by its user: by ^S (XOFF), after which the target's terminal shows nothing, not
- * even an echo, and still hands on what is typed. Where that may be so at the end, what was run since is seen only when the
- * terminal is let go on. A ^Q (XON) that was typed proves nothing: behind ^V it is a character like others.
+ * Tracks whether a user may have stopped a terminal by ^S (XOFF): then the target's terminal shows nothing,
+ * not even an echo, but still passes input to its program. If that is possible at the end, output of the
+ * commands run since appears only after the terminal is released. A typed ^Q (XON) proves nothing: after ^V
+ * it is an ordinary character.
  */
 import { Buffer } from 'node:buffer'
 
@@ -23,7 +24,7 @@ export class Stopped {
     }
   }
 
-  /** What lets the terminal go on, if lines were typed into it since it was stopped. */
+  /** Input that releases the terminal, if lines were typed since it was stopped. */
   get release(): Uint8Array | undefined {
     return this.#hasLine ? GO_ON : undefined
   }

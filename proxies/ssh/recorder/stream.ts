@@ -1,12 +1,12 @@
 /**
- * Records the channel of an rsync or git: the operation, and for each direction its bytes and SHA-256. That is
- * all only while both sides begin as the protocol does; a stream that begins otherwise is recorded whole, its
- * first bytes included, for anything can hide in it.
+ * Records the channel of an rsync or git: the operation, and for each direction its bytes and SHA-256. That
+ * suffices only if both sides begin as the protocol does; a stream that begins otherwise is recorded whole,
+ * from its first byte, for anything can hide in it.
  *
- * Until both sides have spoken, what passed is held, up to HELD_LIMIT. A target that says more before the client
- * said anything (the references of a large repository) is hashed without being held; should the client then
- * speak something else, the recording says how much is missing. A client that says more before the target spoke
- * is recorded whole.
+ * Until both sides have sent data, it is held, up to HELD_LIMIT. If a target sends more before the client
+ * sends anything (the references of a large repository), its data is hashed without being held; should the
+ * client then begin otherwise, the recording states how much is missing. If a client sends more before the
+ * target sends anything, the stream is recorded whole.
  */
 import { Buffer } from 'node:buffer'
 import { type Exit, FRAME, type Unrecorded } from '../../../recordings/container/frames.ts'
@@ -19,7 +19,7 @@ import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
 import { WholeRecorder } from './whole.ts'
 
-/** Bytes of both directions that are held until both sides have spoken. */
+/** Bytes of both directions that are held until both sides have sent data. */
 export const HELD_LIMIT = 64 * 1024
 
 const NOTHING = Buffer.alloc(0)
@@ -29,7 +29,7 @@ interface Side {
   readonly preamble: Preamble
   readonly hash: ContentHash
   bytes: number
-  /** The first bytes while the verdict is open. */
+  /** The first bytes, until the verdict. */
   begin: Buffer
   verified: boolean
 }
@@ -42,10 +42,10 @@ export class StreamRecorder implements ChannelRecorder {
   readonly #errors: QuotaStream
   readonly #client: Side
   readonly #target: Side
-  /** What passed since the beginning, in order; undefined: nothing needs to be held. */
+  /** All data since the beginning, in order. Undefined if nothing needs to be held. */
   #held: { side: Side; data: Buffer }[] | undefined = []
   #heldBytes = 0
-  /** The target's bytes are no longer held. */
+  /** Set once the target's bytes are no longer held. */
   #released = false
   #whole: WholeRecorder | undefined
   #exit: Exit | undefined
@@ -123,7 +123,7 @@ export class StreamRecorder implements ChannelRecorder {
     else if (HELD_LIMIT < this.#heldBytes) this.#release()
   }
 
-  /** Too much to hold before both sides have spoken. */
+  /** Handles too much data before both sides have sent some. */
   #release(): void {
     if (!this.#target.verified) {
       this.#recordWhole()

@@ -1,6 +1,6 @@
 /**
- * Records a channel with a terminal: output whole up to the quota, resizes, and input as far as the target echoed it (echo.ts);
- * the rest of the input is a count. Command lines are those that are read from the screen (commands/).
+ * Records a channel with a terminal: output whole up to the quota, resizes, and echoed input (echo.ts); other
+ * input is only counted. Command lines are read from the screen (commands/).
  */
 import { type Exit, FRAME } from '../../../recordings/container/frames.ts'
 import type { Quota } from '../../session/quota.ts'

@@ -1,6 +1,6 @@
 /**
  * Records a channel without a terminal whole, in both directions, up to the quota: a shell can hide in any
- * command. Standard output and standard error share the outgoing direction's quota, count and hash.
+ * command. Standard output and standard error share the outgoing quota, count and hash.
  */
 import { type Exit, FRAME } from '../../../recordings/container/frames.ts'
 import type { Quota } from '../../session/quota.ts'

@@ -1,8 +1,8 @@
 /**
- * What every channel through the bastion has, whatever it is for. The bastion numbers channels itself, with one
- * number on both legs, and rewrites the recipient of every message: neither peer can address a channel that is not
- * in the relay's table. Here are the opening and closing handshakes, the two windows, the queue of what has to wait
- * and the way of the data past the recorder; what a channel may be used for is its subclass's to decide.
+ * The common part of all channels through the bastion. The bastion numbers channels itself, with one number
+ * on both legs, and rewrites the recipient of every message: neither peer can address a channel outside the
+ * relay's table. This class has the opening and closing handshakes, the two windows, the queue of waiting
+ * messages, and the data's path past the recorder; the subclass decides what a channel may be used for.
  */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -30,24 +30,24 @@ import { FilteredData, type Surroundings } from '../sftp/filtered-data.ts'
 import type { Leg } from '../transport/leg.ts'
 import { Input } from './input.ts'
 
-/** What a channel needs of the relay that it belongs to. */
+/** The relay's side of a channel. */
 export interface ChannelHost {
   readonly client: Leg
   readonly target: Leg
   readonly session: SshSession
-  /** What the first terminal of the connection is shown, once. */
+  /** Returns the text for the connection's first terminal, once. */
   takeMotd(): string | undefined
-  /** Both sides have closed on both legs: the number is free again. */
+  /** Called when both sides have closed the channel on both legs: its number is free again. */
   onClosed(channel: Channel): void
-  /** It takes nothing of what waits for it on its connection. */
+  /** Whether the client's connection has been unable to send for too long. */
   readonly isClientStuck: boolean
-  /** The client is not read until the decision of a channel is there. */
+  /** Stops reading the client while a channel's decision is pending. */
   setDeciding(deciding: boolean): void
-  /** Runs what goes on after a wait; what it throws ends the session as it would in the middle of a message. */
+  /** Runs a continuation after a wait. An error ends the session, as during a message. */
   guarded(work: () => void): void
 }
 
-/** What the peer that opens a channel calls it, and what it takes. */
+/** The opening peer's channel number, window and packet size. */
 export interface Opened {
   id: number
   window: number
@@ -55,8 +55,8 @@ export interface Opened {
 }
 
 /**
- * `waiting` for what gives the channel its purpose, `deciding` while that waits for the audit log, `passing` data,
- * `over` once one side has closed it for both or it was ended here.
+ * `waiting` for the main request, `deciding` while the audit log stores it, `passing` data, `over` once the
+ * channel was closed by one side for both, or ended here.
  */
 export type Stage = 'waiting' | 'deciding' | 'passing' | 'over'
 
@@ -68,27 +68,27 @@ export abstract class Channel {
   protected readonly target: ChannelEnd
   protected stage: Stage = 'waiting'
   protected recorder: ChannelRecorder | undefined
-  /** Where not all of the data may pass. */
+  /** Set if the data is filtered. */
   #filtered: FilteredData | undefined
-  /** Of a terminal, where only what is typed is a sign of the user. */
+  /** Set for a terminal, where only typed input is a sign of the user. */
   #terminal: TerminalOutput | undefined
-  /** The client was told that it is over: nothing passes between the two, and what the target still says is recorded. */
+  /** Set after `dismiss`: nothing is forwarded any more, but the target's last output is recorded. */
   #isDismissed = false
-  /** What the client sent last was held back, because it did not look. */
+  /** Set if the client's last message was held because the client did not read. */
   #wasHeld = false
-  /** The target has closed it; the client is to get the rest of the output first. */
+  /** Set if the target has closed the channel, and the client still gets the rest of the output. */
   #isClosing = false
   readonly #opener: ChannelEnd
   readonly #openerMaxPacket: number
-  /** Client to target; its window is 0 until the target takes part. */
+  /** Client to target; the window is 0 until the target has confirmed. */
   readonly #up: Flow
   /** Target to client. */
   readonly #down: Flow
-  /** Where all of the client's data may pass. */
+  /** Forwards the client's data where it is not filtered. */
   protected readonly input: Input
   readonly #queue = new ClientQueue()
 
-  /** `up` and `down`: what the two directions begin with; the opener's window is in the one toward it. */
+  /** `up` and `down`: the initial flows; the opener's window is in the one toward it. */
   constructor(host: ChannelHost, id: number, by: 'client' | 'target', opened: Opened, up: Flow, down: Flow) {
     this.host = host
     this.id = id
@@ -115,7 +115,7 @@ export abstract class Channel {
     })
   }
 
-  /** The window and packet size to name in the CHANNEL_OPEN toward the other side. */
+  /** Returns window and packet size for the CHANNEL_OPEN toward the other side. */
   offer(): { window: number; maxPacket: number } {
     const flow = this.#opener === this.client ? this.#down : this.#up
     return { window: flow.grant(), maxPacket: Math.min(this.#openerMaxPacket, MAX_CHANNEL_PACKET) }
@@ -125,7 +125,7 @@ export abstract class Channel {
     return this.#opener === this.client ? 'client' : 'target'
   }
 
-  /** The side that did not open it has confirmed it. */
+  /** Handles the other side's confirmation of the channel. */
   confirmed(message: ChannelOpenConfirmation): void {
     const byClient = this.#opener === this.client
     const other = byClient ? this.target : this.client
@@ -156,7 +156,7 @@ export abstract class Channel {
     this.drain()
   }
 
-  /** The side that did not open it has refused it. */
+  /** Handles the other side's refusal of the channel. */
   failed(reason: number, description: string): void {
     const other = this.#opener === this.client ? this.target : this.client
     if (other.id !== undefined) throw new MalformedError('the channel was confirmed already')
@@ -181,10 +181,10 @@ export abstract class Channel {
         this.goOn()
         return
       case MSG.channelClose:
-        // What waits for a client that does not look is not done behind its back.
+        // Keys held back while the client did not read must not run unseen.
         if (this.#isHeld) this.#queue.clear()
         this.#terminal?.drop()
-        // It takes no answers any more, so nothing waits for it to do so.
+        // The client accepts no more replies, so nothing may wait for it to read them.
         if (this.#filtered !== undefined) {
           this.#queue.clear()
           this.#filtered.dropAnswers()
@@ -198,7 +198,7 @@ export abstract class Channel {
       }
     } else {
       const isHeld = this.#isHeld
-      // What was held may go since, and nobody has said so.
+      // Held messages may be sendable again without any event for it.
       if (this.#wasHeld && !isHeld) this.drain()
       this.#wasHeld = isHeld
       const message = isHeld || this.recorder?.isHolding ? this.#overtake(payload) : payload
@@ -210,7 +210,7 @@ export abstract class Channel {
 
   fromTarget(payload: Buffer): void {
     if (!this.target.isOpen) throw new MalformedError('a message before the confirmation')
-    // Of a channel that was ended here only the end is of interest.
+    // After the end of a channel, only its close matters.
     if (this.stage === 'over' && payload[0] !== MSG.channelClose) return
     if (this.stage === 'passing' && this.#filtered?.keepsBack(payload)) return
     switch (payload[0]) {
@@ -247,7 +247,7 @@ export abstract class Channel {
     }
   }
 
-  /** Ends the channel from here, with a reason; also what the target has still to say is dropped. */
+  /** Ends the channel with a reason. Later output of the target is dropped. */
   refuse(reason: string): void {
     if (this.stage === 'over') return
     const begun = this.stage === 'passing'
@@ -265,7 +265,7 @@ export abstract class Channel {
     this.#settle()
   }
 
-  /** The recording of the channel ends; called when the channel, or the whole session, is over. */
+  /** Ends the channel's recording. Called at the end of the channel or of the whole session. */
   close(): void {
     this.stage = 'over'
     this.#terminal?.stop()
@@ -274,7 +274,7 @@ export abstract class Channel {
     this.recorder = undefined
   }
 
-  /** The client takes more, or takes again: goes on with what waits for that. */
+  /** Sends waiting output after the client has made room. */
   goOn(): void {
     if (this.#terminal) {
       this.#terminal.resume()
@@ -285,15 +285,15 @@ export abstract class Channel {
     if (this.#filtered || this.#terminal) this.drain()
   }
 
-  /** The client has gone, or was dismissed. Calls back when the recording has what the target says at once. */
+  /** Call when the client has left or was dismissed. Calls back when the target's last output is recorded. */
   leave(then: () => void): void {
     if (this.#terminal && this.stage === 'passing') this.#terminal.leave(this.recorder?.awaken?.(), then)
     else then()
   }
 
   /**
-   * Tells the client that it is over, and why; nothing of it goes to the target any more, and nothing to it. A terminal's
-   * target is not left yet: `leave` does that. All else ends here.
+   * Ends the session for the client with a reason; nothing more is forwarded in either direction. A
+   * terminal's target stays until `leave`; all other channels end here.
    */
   dismiss(reason: string): void {
     if (this.#isDismissed) return
@@ -308,21 +308,24 @@ export abstract class Channel {
     this.client.close()
   }
 
-  /** A request of the client, in order; the subclass passes it on or answers it. */
+  /** Handles a request of the client, in order: forwards or answers it. */
   protected abstract requestOfClient(payload: Buffer): void
 
-  /** A line of the bastion's own, where there is a terminal to show it. */
+  /** Shows a line of the bastion on a terminal. */
   notice(_text: string): void {}
 
-  /** The last words to the client before a channel that was ended here is closed. */
+  /** Shows the client the reason before a channel that ended here is closed. */
   protected explain(_reason: string, _begun: boolean): void {}
 
-  /** The target has answered a request. */
+  /** Handles the target's reply to a request. */
   protected replied(_granted: boolean): void {
     throw new MalformedError('an answer to no request')
   }
 
-  /** Looks at data of the target before it is passed on; undefined: nothing is, for now. */
+  /**
+   * Inspects the target's data before it is forwarded. Returns the payload to forward, or undefined if none
+   * may be forwarded yet.
+   */
   protected inspect(payload: Buffer, data: Uint8Array, isError: boolean): Buffer | undefined {
     if (!this.recorder?.mayFollow) this.recorder?.fromTarget(data, isError)
     return payload
@@ -332,12 +335,12 @@ export abstract class Channel {
     this.target.turnDown(parseChannelRequest(payload).wantReply)
   }
 
-  /** From now on, for a terminal: its output is taken from the target whether the client takes it or not. */
+  /** Makes the channel a terminal: its output is read from the target even if the client does not read it. */
   protected beTerminal(): void {
     this.#terminal = new TerminalOutput(this.client, this.target, this.#down)
   }
 
-  /** It is no terminal: all that it carries waits for who takes it. */
+  /** Makes the channel a stream: its data waits until the receiver accepts it. */
   protected beStream(): void {
     this.#terminal = undefined
     this.#down.ahead = 0
@@ -345,30 +348,30 @@ export abstract class Channel {
     this.client.grant(this.#up, 1)
   }
 
-  /** Passes a message of the target on, behind its output. */
+  /** Forwards a message of the target, behind its output. */
   protected follow(payload: Buffer): void {
     if (this.#terminal) this.#terminal.follow(payload)
     else this.client.pass(payload)
   }
 
-  /** Bytes that the client still takes. */
+  /** Bytes that the client still accepts. */
   protected get clientWindow(): number {
     return this.#down.window
   }
 
-  /** The bastion sends the client data of its own, which counts like the target's. */
+  /** Sends the client data of the bastion, which counts like the target's. */
   protected tell(data: Buffer, build: typeof buildData = buildExtendedData): void {
     this.#down.forwarded(data.length)
     this.client.leg.send(build(this.client.id!, data))
   }
 
-  /** The channel was opened, and confirmed to its opener, before there was another side. */
+  /** Takes over a channel that was confirmed to its opener before there was another side. */
   protected adopt(messages: Buffer[]): void {
     this.#opener.isOpen = true
     this.#queue.push(messages)
   }
 
-  /** From now on the channel's data is filtered. */
+  /** Filters the channel's data from now on. */
   protected filter(policy: FilterPolicy, around: Pick<Surroundings, 'denied' | 'broken'>): void {
     const channel = this
     this.#filtered = new FilteredData(
@@ -389,22 +392,22 @@ export abstract class Channel {
     )
   }
 
-  /** Goes on with what waits, as far as it may. */
+  /** Processes the waiting messages as far as possible. */
   protected drain(): void {
     if (this.stage === 'over' || this.#isDismissed) return
     this.#queue.drain((message) => this.#step(message))
     this.#grantClient()
   }
 
-  /** Grants the client no window for the data that still waits here. */
+  /** Waiting data is still in the bastion: the client gets no window for it until it is sent. */
   #grantClient(): void {
-    // A filter counts its own.
+    // A filter counts its held data itself.
     if (this.#filtered) return
     this.#up.held = this.#queue.data
     this.client.grant(this.#up, this.#up.step)
   }
 
-  /** Handles one message of the client in order. Returns what of it has to wait. */
+  /** Handles one message of the client in order. Returns the part that must wait. */
   #step(payload: Buffer): Buffer | undefined {
     if (this.stage === 'deciding' || this.target.id === undefined) return payload
     switch (payload[0]) {
@@ -437,20 +440,20 @@ export abstract class Channel {
         })
         return undefined
       case MSG.channelExtendedData:
-        // RFC 4254 5.2 gives it a meaning from the server only.
+        // RFC 4254 5.2 defines extended data from the server only.
         throw new MalformedError('extended data from the client')
       default:
-        // SUCCESS and FAILURE answer requests that the bastion never passes on.
+        // SUCCESS and FAILURE answer requests that the bastion never forwards.
         return undefined
     }
   }
 
-  /** Who cannot see what comes of it types nothing. */
+  /** Whether input is held because the client does not read: its user cannot see the effect of keys. */
   get #isHeld(): boolean {
     return this.#terminal !== undefined && (this.#terminal.isStuck || this.host.isClientStuck)
   }
 
-  /** Lets an interrupt go ahead of what waits. Returns what of the message has to wait. */
+  /** Sends an interrupt ahead of waiting messages. Returns the part of the message that must wait. */
   #overtake(payload: Buffer): Buffer | undefined {
     const interrupt = this.stage === 'passing' ? interruptIn(payload, this.id) : undefined
     if (!interrupt) return payload
@@ -475,7 +478,7 @@ export abstract class Channel {
     }
     if (!this.#terminal) this.#down.forwarded(data.length)
     const passed = this.inspect(payload, data, isError)
-    // The recorder may have cut the channel over this very message.
+    // The recorder may have cut the channel over this message.
     if (passed === undefined || this.stage !== 'passing') return
     if (this.#terminal) this.#terminal.pass(passed, data, isError)
     else this.client.pass(passed)

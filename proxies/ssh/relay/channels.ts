@@ -1,6 +1,6 @@
 /**
- * The table of a session's channels: how either peer opens one (RFC 4254 5.1), by the rights of the session, and which
- * numbers they have. What one channel does is in channel.ts and its subclasses.
+ * The table of a session's channels: opening by either peer (RFC 4254 5.1) under the session's rights, and
+ * numbering. A single channel's work is in channel.ts and its subclasses.
  */
 
 import { Buffer } from 'node:buffer'
@@ -44,7 +44,7 @@ export class Channels {
   #nextId: number
   #noMoreSessions = false
 
-  /** `firstId`: the lowest number that is free. `requests` knows what the target may open channels for. */
+  /** `firstId`: the lowest free number. `requests` knows the listeners granted on the target. */
   constructor(host: ChannelHost, requests: GlobalRequests, firstId: number) {
     this.#host = host
     this.#requests = requests
@@ -60,7 +60,7 @@ export class Channels {
     return this.#channels.get(id)
   }
 
-  /** Those that are there now; they may be removed meanwhile. */
+  /** Returns a copy of the list: channels may be removed meanwhile. */
   all(): Channel[] {
     return [...this.#channels.values()]
   }
@@ -73,12 +73,12 @@ export class Channels {
     this.#channels.clear()
   }
 
-  /** The client has said that it will open no more (OpenSSH's PROTOCOL 2.2): only sessions are meant. */
+  /** The client will open no more sessions (OpenSSH's PROTOCOL 2.2); other channels are not affected. */
   endSessions(): void {
     this.#noMoreSessions = true
   }
 
-  /** The channel in which the user has just chosen the target: it becomes one to that target. */
+  /** Connects the channel in which the user has just chosen the target to that target. */
   adopt(channel: AdoptedChannel): void {
     this.#openSession(new SessionChannel(this.#host, channel.id, channel.client, channel))
   }
@@ -115,7 +115,7 @@ export class Channels {
     }
   }
 
-  /** The lobby has waited for it, as for the user's agent, and has gone on without. */
+  /** Closes a channel that the lobby opened (as for the user's agent) and gave up before its confirmation. */
   #late(payload: Buffer): void {
     if (payload[0] !== MSG.channelOpenConfirmation) return
     this.#host.client.send(buildClose(parseChannelOpenConfirmation(payload).sender))
@@ -180,7 +180,7 @@ export class Channels {
     this.#refuse(by, open, OPEN_FAILURE.administrativelyProhibited, text)
   }
 
-  /** A target is told no reasons. */
+  /** Targets get no reasons. */
   #refuse(by: Peer, open: ChannelOpen, reason: OpenFailureReason, text: string): void {
     const words = by === 'client' ? text : 'not requested'
     this.#host[by].send(buildChannelOpenFailure(open.sender, reason, `sallyport: ${words}`))
@@ -191,7 +191,7 @@ function openedOf({ sender, window, maxPacket }: ChannelOpen): Opened {
   return { id: sender, window, maxPacket }
 }
 
-/** For people: a name that a peer chose. */
+/** For display: a peer chose this name. */
 function kindOf(by: Peer, { type }: ChannelOpen): string {
   const name = displayText(Buffer.from(type, 'latin1'))
   return by === 'client' ? `channel ${name}` : `channel ${name} from the target`

@@ -1,7 +1,7 @@
 /**
- * A channel that carries somebody else's connection (RFC 4254 7, 6.3): from the client to where the target dials, or
- * from a listener on the target to the client. It is opened toward the other side when the audit log has it, and has
- * neither requests nor standard error.
+ * A channel that carries a forwarded connection (RFC 4254 7, 6.3): from the client to an address that the
+ * target dials, or from a listener on the target to the client. It is opened toward the other side once the
+ * audit log has stored it, and has neither requests nor standard error.
  */
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -11,10 +11,10 @@ import { type ChannelOpenConfirmation, parseChannelRequest } from '../codec/mess
 import type { Forwarded } from '../recorder/forward.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
 
-/** What is asked for, as it goes to the other side. */
+/** The forwarding to offer to the other side. */
 export interface Forwarding {
   recorded: Forwarded
-  /** The CHANNEL_OPEN's type and its data, built anew. */
+  /** Type and data of the new CHANNEL_OPEN. */
   type: string
   typeData: Uint8Array
 }
@@ -35,7 +35,7 @@ export class ForwardedChannel extends Channel {
     this.stage = 'deciding'
   }
 
-  /** The audit log has it: it is offered to the other side. */
+  /** Offers the channel to the other side. Called once the audit log has stored it. */
   begin(): void {
     if (this.stage !== 'deciding') return
     this.stage = 'passing'
@@ -60,7 +60,7 @@ export class ForwardedChannel extends Channel {
   }
 
   protected override inspect(payload: Buffer, data: Uint8Array, isError: boolean): Buffer | undefined {
-    // RFC 4254 5.2 gives it a meaning for programs only, and what looks at the data does not expect it.
+    // RFC 4254 5.2 defines extended data for programs only, and `inspect` does not expect it.
     if (isError) throw new MalformedError('extended data on a forwarded connection')
     return super.inspect(payload, data, isError)
   }

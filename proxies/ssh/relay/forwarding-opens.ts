@@ -1,6 +1,7 @@
 /**
- * Channels of forwarded connections, as they are asked for: by the client, toward what the target dials, and by the
- * target, toward the client, which has to have been granted there before. Their rights were asked (decisions.ts).
+ * Checks requests for channels of forwarded connections: from the client, to addresses that the target dials,
+ * and from the target, to listeners and grants that the client has there. Their rights were checked before
+ * (decisions.ts).
  */
 import { isConnectAllowed } from '../../../src/model/forward-rules.ts'
 import type { Right } from '../../../src/model/rights.ts'
@@ -24,25 +25,25 @@ import { ForwardedChannel, type Forwarding } from './forwarding-channel.ts'
 import type { GlobalRequests } from './forwarding-requests.ts'
 import { X11Channel, type X11Grant } from './x11.ts'
 
-/** A refusal, and where it was to go as far as that could be read. */
+/** A refusal, with the destination if it could be parsed. */
 export interface Refused {
   refused: string
   destination?: string
 }
 
-/** What the session's channels were granted for connections that come from the target. */
+/** Grants of the session's channels for connections from the target. */
 export interface Grants {
   x11(): readonly X11Grant[]
   agent(): boolean
 }
 
-/** How the channel is made once it has its number. */
+/** Creates the channel once it has its number. */
 export interface Accepted {
   destination?: string
   make(host: ChannelHost, id: number, opened: Opened): ForwardedChannel
 }
 
-/** A connection that the client wants from the target. Throws MalformedError. */
+/** Checks a connection that the client requests from the target. Throws MalformedError. */
 export function openByClient(
   { type, typeData }: ChannelOpen,
   right: Right,
@@ -67,7 +68,7 @@ export function openByClient(
   return accepted('client', { recorded, type, typeData: buildConnection(connection) })
 }
 
-/** A connection that the target hands to the client. Throws MalformedError. */
+/** Checks a connection that the target forwards to the client. Throws MalformedError. */
 export function openByTarget(
   { type, typeData }: ChannelOpen,
   right: Right,

@@ -1,7 +1,7 @@
 /**
- * The client's global requests (RFC 4254 4, 7.1), in their order: each is answered before the next is begun, whether by
- * the bastion or by the target, and a bind goes on to the target when the audit log has it. What the target has granted
- * is kept, for only its connections are accepted.
+ * The client's global requests (RFC 4254 4, 7.1), in order: each is answered, by the bastion or the target,
+ * before the next begins. A bind is sent to the target once the audit log has stored it. Binds that the
+ * target has granted are kept: only their connections are accepted.
  */
 
 import type { Buffer } from 'node:buffer'
@@ -28,12 +28,12 @@ import type { GlobalRequest } from '../codec/messages.ts'
 import { MAX_OWED } from '../transport/limits.ts'
 import type { ChannelHost } from './channel.ts'
 
-/** Where the target listens, or is to listen, for the client. */
+/** A listener for the client on the target, existing or requested. */
 export type Bind = { kind: 'tcp'; address: Address } | { kind: 'socket'; path: string }
 
 type Work =
   | { kind: 'bind' | 'cancel'; right: Right; bind: Bind; wantReply: boolean }
-  /** What the bastion answers by itself. */
+  /** A request that the bastion answers itself. */
   | { kind: 'answer'; granted: boolean; wantReply: boolean }
 
 export class GlobalRequests {
@@ -41,19 +41,19 @@ export class GlobalRequests {
   readonly #granted = new Set<string>()
   readonly #queue: Work[] = []
   #working = false
-  /** What the target has been asked and has not answered, in order (RFC 4254 4). */
+  /** Handlers of the target's pending replies, in order (RFC 4254 4). */
   readonly #asked: ((granted: boolean, data: Uint8Array) => void)[] = []
 
   constructor(host: ChannelHost) {
     this.#host = host
   }
 
-  /** A request that the bastion answers by itself, in its turn. */
+  /** Answers a request by the bastion itself, in its turn. */
   answer(wantReply: boolean, granted: boolean): void {
     this.#add({ kind: 'answer', granted, wantReply })
   }
 
-  /** One of the four requests that bind and cancel; `right` is what it takes. Throws MalformedError. */
+  /** Forwards a request that binds or cancels, under the right that it needs. Throws MalformedError. */
   forward({ name, wantReply, data }: GlobalRequest, right: Right): void {
     const bind: Bind = name.includes('tcpip')
       ? { kind: 'tcp', address: parseAddress(data) }
@@ -68,12 +68,12 @@ export class GlobalRequests {
     }
   }
 
-  /** The target is asked something by others, and answers it in its turn. */
+  /** Reserves the place of a reply to another request sent to the target. */
   expectAnswer(): void {
     this.#asked.push(() => undefined)
   }
 
-  /** REQUEST_SUCCESS or REQUEST_FAILURE of the target; one that nobody asked for means nothing. */
+  /** Handles the target's REQUEST_SUCCESS or REQUEST_FAILURE; a reply without request is ignored. */
   answered(granted: boolean, payload: Buffer): void {
     this.#asked.shift()?.(granted, payload.subarray(1))
   }
@@ -122,7 +122,7 @@ export class GlobalRequests {
       () =>
         this.#host.guarded(() =>
           this.#ask(requestName(bind), bind, (granted, data) => {
-            // RFC 4254 7.1: only a request for any port is told which one it got.
+            // RFC 4254 7.1: only the reply to a request for any port names the port.
             const port =
               granted && bind.kind === 'tcp' && bind.address.port === 0 ? parsePort(data) : undefined
             if (granted) this.#granted.add(keyOf(bind, port))
@@ -145,7 +145,7 @@ export class GlobalRequests {
     })
   }
 
-  /** The target is always asked for an answer: what it has not granted is not accepted from it. */
+  /** Always requests a reply: connections are accepted only for binds that the target has granted. */
   #ask(name: string, bind: Bind, then: (granted: boolean, data: Uint8Array) => void): void {
     const data = bind.kind === 'tcp' ? buildAddress(bind.address) : buildSocketPath(bind.path)
     this.#asked.push(then)

@@ -1,6 +1,6 @@
 /**
- * A channel's data on the way from the client to the target, where all of it may pass: as far as the recorder admits
- * it, for a command line is read, and judged, before the Return that begins it goes on.
+ * Forwards a channel's unfiltered data from the client to the target, as far as the recorder admits it: a
+ * command line is read and checked before its Return is sent.
  */
 import type { Buffer } from 'node:buffer'
 import type { ChannelEnd } from '../channel/channel-end.ts'
@@ -17,13 +17,13 @@ export interface InputSurroundings {
   /** Client to target. */
   readonly flow: Flow
   readonly recorder: ChannelRecorder | undefined
-  /** False once the channel is ended: nothing may follow. */
+  /** False once the channel has ended: nothing may be sent. */
   readonly isPassing: boolean
 }
 
 export class Input {
   readonly #around: InputSurroundings
-  /** Changes data in place before it is recorded and goes on. */
+  /** Changes data in place before it is recorded and sent. */
   edit: ((data: Uint8Array) => void) | undefined
 
   constructor(around: InputSurroundings) {
@@ -31,19 +31,19 @@ export class Input {
   }
 
   /**
-   * Passes the data of a message on as far as the recorder admits it now, and the receiver's window takes it. Returns
-   * what has to wait, as a message.
+   * Sends a message's data as far as the recorder and the receiver's window admit it now. Returns the rest,
+   * which must wait, as a message.
    */
   pass(payload: Buffer, data: Uint8Array): Buffer | undefined {
     const around = this.#around
     const { id, session, target, flow } = around
     if (data.length > flow.window) return payload
-    // What the target has ended takes nothing any more.
+    // A target that has closed the channel accepts nothing.
     if (target.closedTo) return undefined
     for (let rest = data; rest.length > 0; ) {
       const { recorder } = around
       const admitted = recorder?.admit?.(rest) ?? rest.length
-      // Small messages that had to wait may have become one that is larger than the target takes.
+      // Small waiting messages may have been joined to one that is larger than the target accepts.
       const count = Math.min(admitted, target.maxPacket)
       if (!around.isPassing) return undefined
       if (count === 0) return rest === data ? payload : buildData(id, rest)

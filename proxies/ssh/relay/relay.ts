@@ -1,7 +1,7 @@
 /**
- * What happens between the client's leg and the target's: what concerns the connection as a whole, its end, and the
- * back-pressure between the two legs and the recording. Every connection-layer message (RFC 4254) passes here once;
- * what is of a channel goes to the table of channels (channels.ts), and that of one channel to it.
+ * Connects the client's leg and the target's: the connection as a whole, its end, and the back-pressure
+ * between the two legs and the recording. Every connection-layer message (RFC 4254) passes here once.
+ * Messages that open channels go to the table of channels (channels.ts), those of one channel to the channel.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -23,10 +23,10 @@ import { Channels } from './channels.ts'
 import { GlobalRequests } from './forwarding-requests.ts'
 
 export interface RelayOptions {
-  /** The lowest channel number that the lobby has not given to the client. */
+  /** The lowest channel number not yet used toward the client. */
   firstId: number
   takeMotd: () => string | undefined
-  /** Both legs are closing and the session is sealed and accounted for. */
+  /** Called when both legs are closing and the session is sealed and logged. */
   onClosed: () => void
 }
 
@@ -39,18 +39,18 @@ export class Relay implements ChannelHost {
   readonly #limits: TimeLimits
   readonly #requests: GlobalRequests
   readonly #onClosed: () => void
-  /** Where output waits for its recording. */
+  /** Set if output waits for its recording. */
   readonly #proven: ProvenOutput | undefined
-  /** Of what waits on the client's connection. */
+  /** Watches the client's connection. */
   readonly #taking = new TakingWatch()
-  /** What the session ends with, once the client was told. */
+  /** The result of the session, set when its end is reported to the client. */
   #dismissal: { result: SessionResult; reason: string } | undefined
-  /** The targets of terminals are heard for the last time. */
+  /** Set while the last output of terminals is read from the target. */
   #isDraining = false
   #deciding = 0
   #ended = false
 
-  /** What the first terminal of the connection is shown, once. */
+  /** Returns the text for the connection's first terminal, once. */
   readonly takeMotd: () => string | undefined
 
   constructor(
@@ -87,36 +87,36 @@ export class Relay implements ChannelHost {
     client.onMessage = (payload) => this.#handle(payload, this.#fromClient, 'the client')
     target.onMessage = (payload) => this.#handle(payload, this.#fromTarget, 'the target')
     client.onDrain = target.onDrain = session.onDrain = () => this.#balance()
-    // One after the other: data goes on until the peer has begun its part, and would wait for the other leg.
+    // Rekey one leg at a time: data flows until the peer begins its part, and would wait for the other leg.
     client.mayRekey = () => !target.inKex
     target.mayRekey = () => !client.inKex
     client.onClosed = () => this.#clientGone()
     target.onClosed = () => this.#targetGone()
     session.onStop = (result, reason) => this.#dismiss(result, reason)
     session.onTell = (text) => this.#tell(text)
-    // A leg may have ended while nobody was listening.
+    // A leg may have closed before its handler was set.
     if (client.closed) this.#close('success')
     else if (target.closed) this.#targetGone()
   }
 
-  /** What the client has asked for while there was no target. */
+  /** Handles a message that the client sent while there was no target. */
   replay(payload: Buffer): void {
     this.#handle(payload, this.#fromClient, 'the client')
   }
 
-  /** The channel in which the user has just chosen the target: it becomes one to that target. */
+  /** Connects the channel in which the user has just chosen the target to that target. */
   adopt(channel: AdoptedChannel): void {
     this.#channels.adopt(channel)
   }
 
-  /** A line of the bastion's own in every terminal. */
+  /** Shows a line of the bastion on every terminal. */
   #tell(text: string): void {
     for (const channel of this.#channels.all()) channel.notice(text)
   }
 
   onClosed(channel: Channel): void {
     this.#channels.remove(channel)
-    // A client that keeps its connection for more (ControlMaster) could only be refused on it.
+    // End it: a client that keeps the connection for reuse (ControlMaster) could open nothing more on it.
     if (this.target.isSpent && this.#channels.size === 0) this.#close('success')
   }
 
@@ -169,7 +169,7 @@ export class Relay implements ChannelHost {
         return
       case MSG.requestSuccess:
       case MSG.requestFailure:
-        // Answers to keepalives: that they came is what counts.
+        // Replies to keepalives: their arrival is enough.
         return
       case MSG.channelOpenConfirmation:
       case MSG.channelOpenFailure:
@@ -181,11 +181,11 @@ export class Relay implements ChannelHost {
   }
 
   #fromTarget(payload: Buffer): void {
-    // There is no client any more to open one to.
+    // There is no client any more for the channel.
     if (this.#dismissal && payload[0] === MSG.channelOpen) return
     switch (payload[0]) {
       case MSG.globalRequest:
-        // Answers come from here, if only failures: decisions.ts says why.
+        // The bastion answers itself, if only by failures: see decisions.ts.
         if (parseGlobalRequest(payload).wantReply) this.target.send(buildRequestFailure())
         return
       case MSG.channelOpen:
@@ -221,17 +221,17 @@ export class Relay implements ChannelHost {
     this.#requests.answer(wantReply, isEnd)
   }
 
-  /** Each side is read only while the other, and the recording, take what it sends. */
+  /** Reads each side only while the other side, and the recording, accept its data. */
   #balance(): void {
     if (this.#ended) return
     const { client, target } = this
     const full = this.session.isFull || (this.#proven?.isFull ?? false)
-    // One that has gone takes nothing more, and nobody waits for it.
+    // A client that has left accepts nothing more, so nothing waits for it.
     const isCongested = client.congested && !this.#isDraining
     const wasStuck = this.#taking.isStuck
     this.#taking.look(client.written, client.waiting)
     if (wasStuck && !this.#taking.isStuck) queueMicrotask(() => this.#goOn())
-    // Legs that are in key exchanges at the same time would each wait for the end of the other's.
+    // Two legs in key exchanges at the same time would wait for each other's end.
     target.paused = full || target.flooded || (isCongested && !target.inKex)
     client.paused =
       this.#dismissal !== undefined ||
@@ -241,7 +241,7 @@ export class Relay implements ChannelHost {
       (target.congested && !client.inKex)
   }
 
-  /** What had to wait for the client goes on. */
+  /** Sends the output that had to wait for the client. */
   #goOn(): void {
     this.guarded(() => {
       for (const channel of this.#channels.all()) channel.goOn()
@@ -252,7 +252,10 @@ export class Relay implements ChannelHost {
     if (!this.#ended) this.#drain()
   }
 
-  /** The client is told why its session ends, and heard no more: whoever ends it, what it has just done is on record. */
+  /**
+   * Ends the session for the client with a reason, and reads no more from it. The target's replies to the
+   * client's last input are still recorded.
+   */
   #dismiss(result: SessionResult, reason: string): void {
     if (this.#ended || this.#dismissal) return
     this.#dismissal = { result, reason }
@@ -270,7 +273,7 @@ export class Relay implements ChannelHost {
     this.#drain()
   }
 
-  /** What the target still says in terminals is recorded before it is left. */
+  /** Records the last output of terminals before the target is left. */
   #drain(): void {
     if (this.#isDraining) return
     this.#isDraining = true
@@ -290,13 +293,13 @@ export class Relay implements ChannelHost {
   }
 
   #targetGone(): void {
-    // A target that closes in order has closed its channels before; what is still open was cut off.
+    // A target closes its channels before an orderly end; channels still open were cut off.
     const cut = this.#channels.size > 0 ? 'the target closed the connection' : undefined
     const reason = this.target.failure ?? cut
     this.#close(reason === undefined ? 'success' : 'failure', reason)
   }
 
-  /** A dismissal is its own reason, whatever comes of it. */
+  /** After a dismissal, its result and reason count, whatever happens later. */
   #close(because: SessionResult, why?: string): void {
     if (this.#ended) return
     this.#ended = true

@@ -1,6 +1,6 @@
 /**
- * A session channel (RFC 4254 6). The rights of the session are asked at its main request; until that is granted,
- * nothing but preparations passes, and afterwards everything passes by the recorder.
+ * A session channel (RFC 4254 6). The session's rights are checked at the main request. Before it is granted,
+ * only preparatory requests are forwarded; afterwards all data passes the recorder.
  */
 
 import { Buffer } from 'node:buffer'
@@ -39,14 +39,14 @@ import { MAX_OWED } from '../transport/limits.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
 import { type X11Grant, x11Grant } from './x11.ts'
 
-/** Answers that the client still expects, in the order of its requests (RFC 4254 5.4). */
+/** Replies that the client still expects, in the order of its requests (RFC 4254 5.4). */
 type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void }
 
-/** Bytes of the client's window that are kept for the bastion's last line. */
+/** Bytes of the client's window reserved for the bastion's last line. */
 const LAST_LINE = 1024
 
 export class SessionChannel extends Channel {
-  /** The client has the answer to its main request already, by the menu that the channel was opened for. */
+  /** Set if the client's main request was already answered, by the menu. */
   readonly #isAnswered: boolean
   #terminal: PtyRequest | undefined
   #replies: PendingReply[] = []
@@ -57,19 +57,19 @@ export class SessionChannel extends Channel {
     host: ChannelHost,
     id: number,
     client: Opened,
-    /** Of a channel that is open to the client: what it may still send, and the messages to begin with. */
+    /** For a channel already open to the client: its credit, and its first messages. */
     adopted?: { credit: number; messages: Buffer[]; isAnswered: boolean },
   ) {
     const up = new Flow(0, adopted?.credit ?? 0)
     up.limit = TYPED_WINDOW
-    // A client that is flooded, or does not read, still has room for the line that says why its session ends.
+    // Even a client that is flooded, or does not read, has room for the reason of the session's end.
     const down = new Flow(client.window, 0, Math.min(LAST_LINE, Math.floor(client.window / 4)))
     super(host, id, 'client', client, up, down)
     this.#isAnswered = adopted?.isAnswered ?? false
     if (adopted) this.adopt(adopted.messages)
   }
 
-  /** A client without room for it goes without. */
+  /** Omitted if the client has no room for it. */
   override notice(text: string): void {
     if (!this.#terminal || this.stage !== 'passing' || this.client.closedTo) return
     const line = Buffer.from(`\r\nsallyport: ${text}\r\n`)
@@ -89,14 +89,14 @@ export class SessionChannel extends Channel {
     if (rule === 'main') {
       if (this.stage !== 'waiting') this.#answer(request, false)
       else {
-        // It is kept until the audit log has it.
+        // Copied: the request is kept until the audit log has stored it.
         this.#decide(askedOf(Buffer.from(payload), session.limits?.forcedCommand))
       }
       return
     }
     if (isRight(rule) && !session.rights.has(rule)) {
       if (request.type === 'auth-agent-req@openssh.com' && usesAgent(session.options)) {
-        // It was forwarded for the bastion's own use, as the policy wants it, and goes no further.
+        // The policy wants the agent for the bastion's own use: accept the request, but do not forward it.
         this.#answer(request, true)
         return
       }
@@ -107,7 +107,7 @@ export class SessionChannel extends Channel {
     switch (request.type) {
       case 'pty-req': {
         if (this.stage !== 'waiting' || this.#terminal || session.limits?.noTerminal) {
-          // A client whose terminal the menu has had cannot go on without: it would see nothing of what it types.
+          // After the menu, a client without terminal would not see its input: end the channel.
           if (this.#isAnswered && this.stage === 'waiting')
             this.refuse('your certificate allows no terminal: name the target, and a command, instead')
           this.#answer(request, false)
@@ -144,7 +144,7 @@ export class SessionChannel extends Channel {
     this.target.pass(payload)
   }
 
-  /** The target gets a cookie of the bastion's own. */
+  /** Sends the target a request with a cookie of the bastion. */
   #requestX11(request: ChannelRequest): void {
     const asked = parseX11Request(request.data)
     const grant = this.stage === 'waiting' && !this.#x11 ? x11Grant(asked, randomBytes) : undefined
@@ -182,17 +182,17 @@ export class SessionChannel extends Channel {
     this.target.pass(payload)
   }
 
-  /** Connections to the client's display may come, while this is there and a program runs. */
+  /** The grant for connections to the client's display, while a program runs. */
   get x11(): X11Grant | undefined {
     return this.stage === 'passing' ? this.#x11 : undefined
   }
 
-  /** Connections to the client's agent may come. */
+  /** Whether connections to the client's agent are allowed. */
   get hasAgent(): boolean {
     return this.stage === 'passing' && this.#agent
   }
 
-  /** Asks the rights, waits until the audit log has it, and only then lets the request go to the target. */
+  /** Checks the rights, waits until the audit log has stored the request, and then sends it to the target. */
   #decide(asked: Asked): void {
     const { session } = this.host
     const { request } = asked
@@ -255,7 +255,7 @@ export class SessionChannel extends Channel {
     this.drain()
   }
 
-  /** The filter does so itself. */
+  /** Lowers the SFTP version. A filter does this itself. */
   #lowerSftp(): void {
     const version = new InitVersion()
     this.input.edit = (data) => {
@@ -263,7 +263,7 @@ export class SessionChannel extends Channel {
     }
   }
 
-  /** The bastion's own words, so they are in no recording. A client without room for them goes without. */
+  /** The bastion's own text, which is in no recording. Omitted if the client has no room for it. */
   #greet(): void {
     const motd = this.#terminal && this.host.takeMotd()
     if (motd === undefined) return
@@ -292,7 +292,7 @@ export class SessionChannel extends Channel {
     )
   }
 
-  /** The bastion's own answer, in its turn behind those that the target still owes. */
+  /** Answers a request by the bastion itself, in its turn behind the target's pending replies. */
   #answer(request: ChannelRequest, granted: boolean): void {
     if (!request.wantReply) return
     this.#owe({ granted })
@@ -336,16 +336,16 @@ export class SessionChannel extends Channel {
     }
     if (request.type === 'exit-status') this.recorder?.exit({ status: parseExitStatus(request.data) })
     if (request.type === 'exit-signal') this.recorder?.exit({ signal: parseExitSignal(request.data).signal })
-    // None of these asks for an answer (RFC 4254 6.8, 6.10); one that does would wait for ever.
+    // None of these wants a reply (RFC 4254 6.8, 6.10); one that does would wait for ever.
     if (request.wantReply) this.target.turnDown(true)
     else if (this.stage === 'passing') this.follow(payload)
   }
 
-  /** A line for the user on standard error, and exit status 255. */
+  /** Shows a line on standard error, with exit status 255. */
   protected override explain(reason: string, begun: boolean): void {
     const { leg, id } = this.client
     const to = id!
-    // The client waits for answers before it reads: give it those.
+    // The client waits for replies before it reads.
     for (const reply of this.#replies) {
       if (reply !== 'own') this.#reply(true)
     }

@@ -1,6 +1,7 @@
 /**
- * X11 without the client's real cookie: the target gets a random one, and each connection that comes from there has to
- * show it, for which the real one is put in its place (X Window System Protocol, appendix B; RFC 4254 6.3).
+ * X11 without revealing the client's real cookie: the target gets a random one. Each connection from the
+ * target must show it, and the real one is put in its place (X Window System Protocol, appendix B; RFC 4254
+ * 6.3).
  */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
@@ -10,14 +11,14 @@ import type { X11Request } from '../codec/forwarding.ts'
 import type { ChannelHost, Opened } from './channel.ts'
 import { ForwardedChannel, type Forwarding } from './forwarding-channel.ts'
 
-/** The one protocol whose proof is the same for every connection, so that it can be exchanged. */
+/** The only protocol whose proof is the same for every connection, so that the bastion can exchange it. */
 export const COOKIE_PROTOCOL = 'MIT-MAGIC-COOKIE-1'
-/** Hexadecimal; the real ones have 16 bytes. */
+/** Hexadecimal; real cookies have 16 bytes. */
 const COOKIE = /^(?:[0-9a-f]{2}){8,64}$/i
 const HEADER = 12
 const MAX_SETUP = 512
 
-/** What one x11-req has granted. */
+/** The grant of one x11-req. */
 export interface X11Grant {
   readonly real: Buffer
   readonly fake: Buffer
@@ -25,7 +26,7 @@ export interface X11Grant {
   used: boolean
 }
 
-/** `random`: as many bytes as it is asked for. undefined: the request names no cookie that can be exchanged. */
+/** Returns the grant, or undefined if there is no exchangeable cookie. `random` returns that many bytes. */
 export function x11Grant(request: X11Request, random: (bytes: number) => Buffer): X11Grant | undefined {
   if (request.protocol !== COOKIE_PROTOCOL || !COOKIE.test(request.cookie)) return undefined
   const real = Buffer.from(request.cookie, 'hex')
@@ -33,8 +34,8 @@ export function x11Grant(request: X11Request, random: (bytes: number) => Buffer)
 }
 
 /**
- * Puts the real cookie into a connection's first message, in place. Answers `more` while the message is not whole, and
- * `wrong` when it shows none of the cookies. A grant for a single connection is used up by it.
+ * Puts the real cookie into a connection's first message, in place. Returns `more` if the message is
+ * incomplete, and `wrong` if it shows none of the cookies. Uses up a grant for a single connection.
  */
 export function exchangeCookie(setup: Uint8Array, grants: readonly X11Grant[]): 'more' | 'done' | 'wrong' {
   if (setup.length < HEADER) return 'more'
@@ -67,10 +68,10 @@ function padded(length: number): number {
 /** A connection to the client's display. */
 export class X11Channel extends ForwardedChannel {
   readonly #grants: () => readonly X11Grant[]
-  /** What has come of the first message; undefined once its cookie was exchanged. */
+  /** The received part of the first message. Undefined once its cookie was exchanged. */
   #held: Buffer | undefined = Buffer.alloc(0)
 
-  /** `grants`: those that hold when they are asked for. */
+  /** `grants` returns the current grants. */
   constructor(
     host: ChannelHost,
     id: number,
@@ -100,7 +101,7 @@ export class X11Channel extends ForwardedChannel {
       return undefined
     }
     this.#held = undefined
-    // What was held goes first, in a message of its own: no message grows beyond what the client takes at a time.
+    // Send the held part first, as a message of its own: no message may exceed the client's maximum size.
     if (held.length > 0) this.client.pass(buildData(0, setup.subarray(0, held.length)))
     data.set(setup.subarray(held.length))
     return payload

@@ -1,4 +1,4 @@
-/** Bytes that wait, in blocks: what they cost does not depend on the pieces in which they came. */
+/** A queue of bytes in blocks, so that its cost does not depend on the size of the chunks. */
 import { Buffer } from 'node:buffer'
 
 const BLOCK = 16 * 1024
@@ -26,7 +26,7 @@ export class ByteQueue {
     }
   }
 
-  /** The first bytes in one piece, at most `limit` of them; valid until the queue changes. */
+  /** Returns the first bytes in one piece, at most `limit`; valid until the queue changes. */
   first(limit = Number.POSITIVE_INFINITY): Uint8Array {
     const block = this.#blocks[0]
     return block === undefined
@@ -34,7 +34,7 @@ export class ByteQueue {
       : block.bytes.subarray(block.begin, Math.min(block.end, block.begin + limit))
   }
 
-  /** The first `count` bytes are done with; no more than `first` has given. */
+  /** Removes the first `count` bytes; at most as many as `first` returned. */
   drop(count: number): void {
     const block = this.#blocks[0]
     if (block === undefined) return

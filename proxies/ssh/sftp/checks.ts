@@ -1,7 +1,7 @@
 /**
- * What the rules for files say of each SFTP request. Questions (stat, realpath, readlink …) move nothing and are not
- * judged. A change of a name is judged where it takes something away and where it puts it, so that no file gets a
- * name under which other rules hold.
+ * Applies the rules for files to each SFTP request. Queries (stat, realpath, readlink …) transfer nothing and
+ * are not checked. A change of a name is checked at its source and its destination, so that no file gets a
+ * name under which other rules apply.
  */
 import { Buffer } from 'node:buffer'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
@@ -20,17 +20,17 @@ import type { OpenFile, OpenSizes } from '../files/open-sizes.ts'
 import { type Asking, folderOf, type NoPlace, type Place, Places } from '../files/places.ts'
 import { reads, writes } from './permits.ts'
 
-/** What the client is told instead of the target's answer; `denial` is for the audit. */
+/** The reply to the client in place of the target's; `denial` is for the audit log. */
 export interface Refusal {
   code: number
   message: string
   denial?: { path: string; direction?: FileDirection; reason: string }
 }
 
-/** `file`: what the request opens when it is allowed. */
+/** `file`: the file that an allowed request opens. */
 export type Verdict = { refusal: Refusal } | { refusal?: never; file?: OpenFile }
 
-/** Known at once, or when the target has answered. */
+/** Known at once, or after replies of the target. */
 export type Outcome = Verdict | Asking<Verdict>
 
 const ALLOWED: Verdict = {}
@@ -38,7 +38,7 @@ const REFUSED_BEFORE: Refusal = { code: FX_PERMISSION_DENIED, message: 'the file
 const SLASH = Buffer.from('/')
 const DIRECTIONS: readonly FileDirection[] = ['up', 'down']
 
-/** Questions, by type and by extension. */
+/** Queries, by type and by extension. */
 const HARMLESS: readonly number[] = [
   FXP.close,
   FXP.read,
@@ -73,9 +73,9 @@ export function isJudged(extension: string): boolean {
 export class Checks {
   readonly #judge: FileJudge
   readonly #places = new Places()
-  /** The session's. */
+  /** The session's file sizes. */
   readonly #sizes: OpenSizes
-  /** Files of this channel among them. */
+  /** The open files of this channel. */
   readonly #own = new Set<OpenFile>()
 
   constructor(judge: FileJudge, sizes: OpenSizes) {
@@ -83,18 +83,21 @@ export class Checks {
     this.#sizes = sizes
   }
 
-  /** The file is closed, or was not opened. */
+  /** Call when the file is closed, or was not opened. */
   close(file: OpenFile): void {
     this.#own.delete(file)
     this.#sizes.end(file)
   }
 
-  /** The channel is over. */
+  /** Call at the end of the channel. */
   end(): void {
     for (const file of this.#own) this.#sizes.end(file)
   }
 
-  /** Any request but INIT and WRITE. `paths`: its exact bytes, `files`: of its handles, in the order of the wire. */
+  /**
+   * Checks any request except INIT and WRITE. `paths`: its exact bytes; `files`: those of its handles; both
+   * in the order of the wire.
+   */
   of(request: SftpRequest, paths: readonly Uint8Array[], files: readonly OpenFile[]): Outcome {
     const { type, extension } = request
     if (HARMLESS.includes(type) || (extension !== undefined && HARMLESS_EXTENSIONS.includes(extension)))
@@ -127,7 +130,7 @@ export class Checks {
     return this.#unknown(extension ?? `request ${type}`)
   }
 
-  /** A WRITE that ends at `end`, or adds as many bytes. */
+  /** Checks a WRITE of `length` bytes at `offset`, or at the end of a file opened to append. */
   write(file: OpenFile, offset: number, length: number): Refusal | undefined {
     if (!file.refused.up) {
       const size = file.appends ? file.size + file.added + length : Math.max(file.size, offset + length)
@@ -146,7 +149,7 @@ export class Checks {
     return REFUSED_BEFORE
   }
 
-  /** Content of the target that ends at `end`. */
+  /** Checks content of the target that ends at `end`. */
   read(file: OpenFile, end: number): Refusal | undefined {
     if (!file.refused.down) {
       file.size = Math.max(file.size, end)
@@ -158,7 +161,7 @@ export class Checks {
     return REFUSED_BEFORE
   }
 
-  /** Whether `write` and `read` have to be asked. */
+  /** Whether `write` and `read` must be called. */
   get asksSize(): boolean {
     return this.#judge.asksSize
   }
@@ -177,7 +180,7 @@ export class Checks {
     return { refusal }
   }
 
-  /** What a file has when it is opened, and is given by that. */
+  /** Checks the size that a file has when it is opened, and the size that opening gives it. */
   *#sizeOfOpened(request: SftpRequest, path: Uint8Array, file: OpenFile): Asking<Refusal | undefined> {
     const { flags = 0, path: shown = '' } = request
     const there = this.#judge.asksSize && (flags & FXF.trunc) === 0 ? yield* this.#sizeOf(path, shown) : 0
@@ -204,7 +207,7 @@ export class Checks {
     if ('message' in place) return unfound(place, shown)
     let refusal = this.#refusal('up', place, shown, size)
     if (refusal === undefined && size !== undefined && !follows) {
-      // A link has no size: a target that sets one sets that of the file.
+      // A link has no size: a target that sets one sets the file's.
       const followed = yield* this.#places.find(path, true)
       if ('message' in followed) return unfound(followed, shown)
       refusal = this.#refusal('up', followed, shown, size)
@@ -239,7 +242,7 @@ export class Checks {
     )
   }
 
-  /** A link that leads to a forbidden place, or above one, stays where it is. */
+  /** Keeps links in their place that lead to a forbidden path, or to a folder above one. */
   #refusalBehind(link: Place, followed: Place | NoPlace, path: string): Refusal | undefined {
     if ('message' in followed || textOf(followed.real) === textOf(link.real)) return undefined
     return (
@@ -249,7 +252,7 @@ export class Checks {
     )
   }
 
-  /** An open file goes on under the name that it was opened by, whatever name it gets. */
+  /** An open file stays under the rules of the name by which it was opened, even after a rename. */
   #refusalOfGrowth(destination: Place, path: string): Refusal | undefined {
     if (!this.#judge.asksSize) return undefined
     const isLess = (file: OpenFile) =>
@@ -269,7 +272,7 @@ export class Checks {
     return undefined
   }
 
-  /** A file with two names is as large under both. */
+  /** A file with two names has the same size under both. */
   #refusalOfLimits(source: Place, destination: Place, path: string): Refusal | undefined {
     if (!this.#judge.asksSize) return undefined
     const isAllowed = (direction: FileDirection, place: Place, size: number) =>
@@ -282,7 +285,7 @@ export class Checks {
     return isAlike ? undefined : refusalFor(path, 'the rules limit sizes otherwise under the other name')
   }
 
-  /** Under its new name a file can be read and be changed. */
+  /** A linked file can be read and changed under its new name. */
   *#link(request: SftpRequest, from: Uint8Array, to: Uint8Array): Asking<Verdict> {
     const [old, fresh] = [request.path ?? '', request.target ?? '']
     const followed = yield* this.#places.find(from, true)
@@ -301,7 +304,7 @@ export class Checks {
     )
   }
 
-  /** OpenSSH's order: what the link points to comes first. A relative one begins at the link's folder. */
+  /** OpenSSH's order: the link's destination comes first. A relative one begins at the link's folder. */
   *#symlink(request: SftpRequest, to: Uint8Array, link: Uint8Array): Asking<Verdict> {
     const [aim, fresh] = [request.path ?? '', request.target ?? '']
     const destination = yield* this.#places.find(link, false)
@@ -329,11 +332,11 @@ export class Checks {
       }
       return ALLOWED
     }
-    // OpenSSH's client cuts a file that was refused at the end of what it has sent: that is told already.
+    // After a refusal, OpenSSH's client truncates the file at the end of its data: this is already logged.
     return { refusal: file.refused.up ? REFUSED_BEFORE : refusal }
   }
 
-  /** copy-data: a length of 0 is all there is. */
+  /** copy-data: a length of 0 means all of the file. */
   #copy({ length = 0, targetOffset = 0 }: SftpRequest, from: OpenFile, to: OpenFile): Verdict {
     const added = length === 0 ? Number.MAX_SAFE_INTEGER : length
     if (!this.#judge.asksSize) return ALLOWED
@@ -347,7 +350,7 @@ export class Checks {
     return { refusal: { code: FX_PERMISSION_DENIED, message: reason, denial: { path: what, reason } } }
   }
 
-  /** The size of what is there, 0 where nothing is. */
+  /** Returns the size of an existing file, or 0 if there is none. */
   *#sizeOf(path: Uint8Array, shown: string): Asking<number | Refusal> {
     const answer = yield { type: FXP.stat, path }
     if (answer.kind === 'attributes') return answer.size ?? unknownSize(shown)
@@ -366,7 +369,7 @@ export class Checks {
     return rule && refusalBy(rule.text, direction, path)
   }
 
-  /** What lies below a folder goes with it. Where it lies makes no difference when all rules are for every path. */
+  /** Moving a folder moves all files below it. The path does not matter if no rule names paths. */
   #refusalBelow(direction: FileDirection, place: Place, path: string): Refusal | undefined {
     if (!this.#judge.asksPath) return undefined
     const rule =
@@ -392,7 +395,7 @@ function verdict(refusal: Refusal | undefined): Verdict {
   return refusal === undefined ? ALLOWED : { refusal }
 }
 
-/** The target's own failure is passed on as such; a place that is not to be found out is refused. */
+/** Returns the target's own failure as it is; refuses a path that cannot be resolved. */
 function unfound({ code, message }: NoPlace, path = ''): Verdict {
   if (code !== undefined && code !== FX_OK) return { refusal: { code, message } }
   return {

@@ -1,11 +1,11 @@
 /**
- * SFTP between a client and its target for somebody who may not do all of it: by rights (permits.ts) and by rules
- * for files (checks.ts). Requests are passed on byte for byte, or answered here: each gets exactly one answer. What
- * the rules need to know is asked of the target by requests of the bastion's own; until it has answered, nothing
- * further of the client goes on, so the order of its requests stays. So does that of the answers: OpenSSH's client
- * takes the last answer to the writes of a file for how the transfer went.
+ * Filters SFTP between a client and its target, by rights (permits.ts) and by rules for files (checks.ts).
+ * Requests are forwarded byte for byte, or answered here: each gets exactly one reply. If rules need facts,
+ * the bastion sends the target requests of its own; until their replies, no further request of the client is
+ * forwarded, so the requests keep their order. Replies keep theirs too: OpenSSH's client treats the last
+ * reply to a file's writes as the result of the transfer.
  *
- * A stream that cannot be followed throws MalformedError.
+ * Throws MalformedError for a stream that cannot be parsed.
  */
 
 import type { Buffer } from 'node:buffer'
@@ -48,58 +48,58 @@ import { operationName } from './operation-name.ts'
 import { mayOffer, rightLacking } from './permits.ts'
 import type { Participant, Turn, Turns } from './turns.ts'
 
-/** Bytes of answers that a client has not taken from which on nothing more of it is looked at. */
+/** Bytes of replies that the client has not read, above which its requests are no longer processed. */
 export const ANSWERS_LIMIT = 64 * 1024
-/** Requests that wait for the target's answer, as the recorder bounds them too. */
+/** Requests that wait for the target's reply; the recorder has the same limit. */
 const WAITING_LIMIT = 131_072
 const FIRST_OWN_ID = 0xfffffff0
 /** Bytes of a packet before its body. */
 const PREFIX = 5
 
-/** Where the filter's bytes go. They are copied before the call returns. */
+/** Receivers of the filter's output. They copy the bytes before they return. */
 export interface FilterPorts {
-  /** Of the client's, on to the target. */
+  /** Forwards the client's bytes to the target. */
   passToTarget(bytes: Uint8Array): void
-  /** The bastion's own. */
+  /** Sends the bastion's own bytes. */
   sendToTarget(bytes: Uint8Array): void
-  /** Of the target's, on to the client. */
+  /** Forwards the target's bytes to the client. */
   passToClient(bytes: Uint8Array): void
   sendToClient(bytes: Uint8Array): void
   denied(denial: FileDenial): void
-  /** To be resumed, but not within this call. */
+  /** Requests a call of `resume`, but not within this call. */
   wake(): void
-  /** Bytes toward the client that it has not taken. */
+  /** Bytes toward the client that it has not read. */
   readonly backlog: number
 }
 
 export interface FilterPolicy {
   rights: ReadonlySet<Right>
   rules: FileJudge
-  /** The session's. */
+  /** The session's file sizes. */
   sizes: OpenSizes
-  /** The session's. */
+  /** The session's turns. */
   turns: Turns
-  /** The line for the user when a right is missing. */
+  /** Returns the user's message for a missing right. */
   explain(right: Right): string
 }
 
-/** A request that was passed on, as far as its answer matters here. */
+/** A forwarded request, with the facts needed at its reply. */
 interface Waiting {
-  /** How many were passed on before. */
+  /** The number of requests forwarded before it. */
   place: number
-  /** What an OPEN opens. */
+  /** The file that an OPEN opens. */
   opens?: OpenFile
-  /** What a READ reads, and from where. */
+  /** The file and offset of a READ. */
   reads?: { file: OpenFile; offset: number }
-  /** What a CLOSE closes. */
+  /** The file that a CLOSE closes. */
   closes?: OpenFile
-  /** What it may make larger. */
+  /** The file that the request may enlarge. */
   grows?: OpenFile
-  /** Ends with its answer. */
+  /** The turn that ends with the reply. */
   turn?: Turn
 }
 
-/** A request whose verdict waits for an answer of the target's. */
+/** A request whose verdict waits for a reply of the target. */
 interface Checking {
   asking: Asking<Verdict>
   id: number
@@ -108,13 +108,13 @@ interface Checking {
   packet: Buffer
 }
 
-/** An answer of the bastion's, behind those to the requests before that place. */
+/** A reply of the bastion, to be sent after the replies to the requests before `place`. */
 interface OwnAnswer {
   place: number
   packet: Buffer
 }
 
-/** Requests after which a name can lead elsewhere. */
+/** Requests after which a name may lead elsewhere. */
 const NAME_CHANGES: readonly (number | string)[] = [
   FXP.rename,
   FXP.symlink,
@@ -129,28 +129,28 @@ type WriteHead = ReturnType<typeof parseWriteHead>
 export class SftpFilter {
   readonly #ports: FilterPorts
   readonly #policy: FilterPolicy
-  /** undefined: there are no rules. */
+  /** Undefined if there are no rules. */
   readonly #checks: Checks | undefined
   readonly #requests: PacketSplitter
   readonly #replies: PacketSplitter
   readonly #held = new ByteQueue()
-  /** Answers of the bastion's that wait for their turn, and their bytes. */
+  /** The bastion's replies that wait for their turn, and their total size. */
   #answers: OwnAnswer[] = []
   #answerBytes = 0
   #stage: 'init' | 'version' | 'open' = 'init'
   #checking: Checking | undefined
-  /** What waits for its turn. */
+  /** The request that waits for its turn. */
   #queued: Omit<Checking, 'id'> | undefined
   readonly #participant: Participant
-  /** Requests without an answer, the oldest first. */
+  /** Requests without a reply, oldest first. */
   readonly #waiting = new Map<number, Waiting>()
   #passed = 0
-  /** With rules only: open files by their handle. */
+  /** Open files by handle; used only if there are rules. */
   readonly #files = new Map<string, OpenFile>()
-  /** Data of the packet that passes: where it goes. */
+  /** Whether data of the current packet is forwarded. */
   #passesUp = false
   #passesDown = false
-  /** Bytes of the target's packet that are still to come. */
+  /** Remaining bytes of the target's current packet. */
   #restDown = 0
 
   constructor(policy: FilterPolicy, ports: FilterPorts) {
@@ -186,7 +186,7 @@ export class SftpFilter {
     return this.#held.length
   }
 
-  /** A request waits here for its turn, or its verdict. */
+  /** Whether a request waits here for its turn or its verdict. */
   get isChecking(): boolean {
     return this.#checking !== undefined || this.#queued !== undefined
   }
@@ -201,7 +201,7 @@ export class SftpFilter {
     this.resume()
   }
 
-  /** Goes on with what waits; to be called when the client has taken something. */
+  /** Processes waiting requests. Call when the client has read something. */
   resume(): void {
     if (this.#queued !== undefined) this.#begin(this.#queued)
     while (this.#held.length > 0 && !this.#isPaused) {
@@ -209,7 +209,7 @@ export class SftpFilter {
     }
   }
 
-  /** The channel is over. */
+  /** Call at the end of the channel. */
   close(): void {
     this.#checks?.end()
     this.#queued = undefined
@@ -257,7 +257,7 @@ export class SftpFilter {
     } else this.#decided(request, packet, outcome)
   }
 
-  /** A client that knows later versions is answered by version 3: their requests are not known here. */
+  /** Clients of later versions are offered version 3: later versions' requests are not supported here. */
   #init(body: Uint8Array): void {
     if (this.#stage !== 'init') throw new MalformedError('sftp: one init was expected, found another')
     this.#stage = 'version'
@@ -306,7 +306,7 @@ export class SftpFilter {
     if (isTurn) this.#ask(check)
   }
 
-  /** Goes on with a check until it is decided or has a question for the target. */
+  /** Runs a check until it is decided or needs a reply of the target. */
   #ask(check: Omit<Checking, 'id'>, answer?: Answer): void {
     const step = answer === undefined ? check.asking.next() : check.asking.next(answer)
     if (step.done === true) {
@@ -420,7 +420,7 @@ export class SftpFilter {
     this.#ports.passToClient(packetHead(type, head, rest))
   }
 
-  /** Sends the answers whose turn it is, where no packet of the target's is on its way. */
+  /** Sends the replies whose turn it is, unless a packet of the target is under way. */
   #release(): void {
     while (this.#restDown === 0 && this.#answers.length > 0) {
       const oldest: Waiting | undefined = this.#waiting.values().next().value
@@ -433,7 +433,7 @@ export class SftpFilter {
   }
 }
 
-/** A packet that has to be seen whole is no longer than what every implementation takes. */
+/** Bounds a packet that must be parsed whole to the size that every implementation supports. */
 function whole(length: number): number {
   if (REQUEST_LIMIT < length)
     throw new MalformedError(

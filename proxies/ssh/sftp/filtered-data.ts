@@ -1,7 +1,7 @@
 /**
- * The data of an SFTP channel that is filtered: what the filter passes goes by the recorder, what it adds does not,
- * and both go out as the windows let them (RFC 4254 5.2). Bytes that the filter swallows are granted to their
- * sender anew; bytes that it adds are room that the other sender has to wait for.
+ * The data of a filtered SFTP channel. Forwarded data passes the recorder, the filter's own does not; both
+ * are sent as the windows allow (RFC 4254 5.2). Bytes that the filter removes are granted to their sender
+ * again; bytes that it adds take window from the other sender.
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -14,7 +14,7 @@ import type { ChannelRecorder } from '../recorder/recorder.ts'
 import { type FilterPolicy, SftpFilter } from './filter.ts'
 import { messageBuffer, SendQueue } from './send-queue.ts'
 
-/** One direction of the channel: its window, and the end that it leads to. */
+/** One direction of the channel: its window, and the end it leads to. */
 export interface Way {
   flow: Flow
   end: ChannelEnd
@@ -22,22 +22,22 @@ export interface Way {
 
 export interface Surroundings {
   readonly recorder: ChannelRecorder | undefined
-  /** False once the channel is ended: nothing may follow. */
+  /** False once the channel has ended: nothing may be sent. */
   readonly isPassing: boolean
   denied(denial: FileDenial): void
-  /** A message of the target that had to wait. */
+  /** Handles a message of the target that had to wait. */
   deliver(payload: Buffer): void
-  /** What waits here may go on. */
+  /** Called when waiting requests may continue. */
   goOn(): void
-  /** The stream cannot be followed: the channel has to be cut. */
+  /** Called for a stream that cannot be parsed: the channel must be cut. */
   broken(reason: string): void
 }
 
-/** Nothing of one channel is left in them when the next one is served. */
+/** Shared by all channels: empty whenever another channel is served. */
 const upBuffer = messageBuffer()
 const downBuffer = messageBuffer()
 
-/** What comes behind the target's data and must not overtake it. */
+/** Messages that must not overtake the target's data. */
 const BEHIND_DATA: readonly (number | undefined)[] = [MSG.channelRequest, MSG.channelEof, MSG.channelClose]
 
 export class FilteredData {
@@ -70,7 +70,7 @@ export class FilteredData {
       },
       sendToClient: (bytes) => toClient.write(bytes),
       denied: (denial) => around.denied(denial),
-      // Another channel's data may be in the buffers.
+      // Deferred: the buffers may hold another channel's data.
       wake: () => queueMicrotask(() => around.goOn()),
       get backlog() {
         return toClient.waiting
@@ -78,7 +78,7 @@ export class FilteredData {
     })
   }
 
-  /** The target is to get more before the client's end may follow. */
+  /** Whether data for the target must be sent before the client's end. */
   get isWaitingUp(): boolean {
     return this.#filter.isChecking || this.#filter.held + this.#toTarget.waiting > 0
   }
@@ -91,7 +91,7 @@ export class FilteredData {
     this.#run(() => this.#filter.fromTarget(data))
   }
 
-  /** True: a message of the target has to wait until the client has taken the data before it. It is copied. */
+  /** Returns true, and copies the message, if it must wait until the client has read the data before it. */
   keepsBack(payload: Buffer): boolean {
     const isLate =
       payload[0] === MSG.channelExtendedData
@@ -103,7 +103,7 @@ export class FilteredData {
     return true
   }
 
-  /** A window has become wider, or the channel is over. */
+  /** Call after a window has grown, or at the end of the channel. */
   resume(): void {
     this.#run(() => {
       this.#toClient.flush()
@@ -114,12 +114,12 @@ export class FilteredData {
     for (const payload of late) this.#around.deliver(payload)
   }
 
-  /** The channel is over. */
+  /** Call at the end of the channel. */
   close(): void {
     this.#filter.close()
   }
 
-  /** The client takes no more. */
+  /** Drops replies: the client accepts no more. */
   dropAnswers(): void {
     this.#toClient.drop()
   }
@@ -142,7 +142,7 @@ export class FilteredData {
     this.#toClient.flush()
     this.#up.flow.held = this.#filter.held + this.#toTarget.waiting
     this.#down.flow.held = this.#toClient.waiting
-    // Bytes that go no further leave the receiver's window as it was: no adjustment of the receiver's will follow.
+    // The receiver will not grant bytes that were removed before they used its window: grant them here.
     this.#down.end.grant(this.#up.flow, this.#up.flow.step)
     this.#up.end.grant(this.#down.flow, this.#down.flow.step)
   }

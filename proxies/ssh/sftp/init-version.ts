@@ -1,6 +1,6 @@
 /**
- * Lowers the version that a client names in its INIT (draft-ietf-secsh-filexfer-02 section 4) to the one that is known
- * here, so that both sides speak what the recorder understands:
+ * Lowers the version in a client's INIT (draft-ietf-secsh-filexfer-02 section 4) to the supported one, so
+ * that both sides use the version that the recorder understands:
  *
  *     uint32    length
  *     byte      SSH_FXP_INIT
@@ -14,14 +14,14 @@ const END = 9
 
 export class InitVersion {
   #at = 0
-  /** One of the upper three bytes of the version is set. */
+  /** Set if one of the upper three bytes of the version is not 0. */
   #isHuge = false
 
-  /** Changes the bytes in place; they come in pieces of any size. False: there is nothing more to change. */
+  /** Changes the bytes in place; chunks may have any size. Returns false once nothing is left to change. */
   lower(data: Uint8Array): boolean {
     for (let index = 0; index < data.length && this.#at < END; index++, this.#at++) {
       const byte = data[index]!
-      // anything else is the recorder's to refuse
+      // The recorder rejects any other type.
       if (this.#at === TYPE_AT && byte !== FXP.init) this.#at = END
       if (this.#at < VERSION_AT || this.#at >= END) continue
       if (this.#at === END - 1) {

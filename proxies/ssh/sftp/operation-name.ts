@@ -1,4 +1,4 @@
-/** What a refused request is called in the audit log and the recording. */
+/** Names a refused request for the audit log and the recording. */
 import { FXP, type SftpRequest } from '../codec/sftp.ts'
 
 const NAMES = new Map<number, string>(Object.entries(FXP).map(([name, type]) => [type, name]))

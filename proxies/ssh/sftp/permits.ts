@@ -1,6 +1,6 @@
 /**
- * Which SFTP requests a right opens. SFTP_SESSION opens all; the SCP rights open what a client that copies files in
- * their direction needs, so that scp, which has spoken SFTP since OpenSSH 9.0, works one way.
+ * Maps SFTP requests to rights. SFTP_SESSION allows all; each SCP right allows the requests needed to copy
+ * files in its direction, so that scp, which uses SFTP since OpenSSH 9.0, works one way.
  */
 import type { Right } from '../../../src/model/rights.ts'
 import { FXF, FXP, type SftpRequest } from '../codec/sftp.ts'
@@ -23,7 +23,7 @@ const REQUESTS: Readonly<Record<number, Need>> = {
   [FXP.fsetstat]: 'up',
 }
 
-/** Those that are not here ask for SFTP_SESSION. */
+/** Extensions not listed here need SFTP_SESSION. */
 const EXTENSIONS: Readonly<Record<string, Need>> = {
   'limits@openssh.com': 'nothing',
   'expand-path@openssh.com': 'nothing',
@@ -35,7 +35,7 @@ const EXTENSIONS: Readonly<Record<string, Need>> = {
   'lsetstat@openssh.com': 'up',
 }
 
-/** The flags of an OPEN: what is not opened for writing is opened for reading. */
+/** The flags of an OPEN: a file not opened for writing is opened for reading. */
 export function reads(flags: number): boolean {
   return (flags & FXF.read) !== 0 || (flags & FXF.write) === 0
 }
@@ -62,12 +62,12 @@ function lacking(need: Need, rights: ReadonlySet<Right>): Right | undefined {
   return need === 'down' || rights.has('SSH_SCP_UP') ? undefined : 'SSH_SCP_UP'
 }
 
-/** The right that is missing for a request; undefined: it is allowed. */
+/** Returns the right that a request lacks, or undefined if it is allowed. */
 export function rightLacking(request: SftpRequest, rights: ReadonlySet<Right>): Right | undefined {
   return lacking(needOf(request), rights)
 }
 
-/** The right under which an SFTP channel is opened: who may only copy files has one of the SCP rights. */
+/** Returns the right under which an SFTP channel is opened. Users that may only copy have an SCP right. */
 export function leastRight(rights: ReadonlySet<Right>): Right {
   const known: readonly Right[] = ['SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN']
   return known.find((right) => rights.has(right)) ?? 'SFTP_SESSION'

@@ -1,6 +1,6 @@
 /**
- * The data of one direction of a channel on its way out, in messages of the size that the peer takes and as far as
- * its window lets them; what has to wait is copied.
+ * The data of one direction of a channel to be sent, in messages of the peer's maximum size and as far as its
+ * window allows. Data that must wait is copied.
  */
 import { Buffer } from 'node:buffer'
 import type { ChannelEnd } from '../channel/channel-end.ts'
@@ -20,7 +20,9 @@ export class SendQueue {
   readonly #waiting = new ByteQueue()
   #filled = 0
 
-  /** `buffer`: of `messageBuffer`; outlets may share one whose uses, from `write` to `flush`, do not overlap. */
+  /**
+   * `buffer`: from `messageBuffer`; queues may share it if their uses (`write` to `flush`) do not overlap.
+   */
   constructor(end: ChannelEnd, flow: Flow, buffer: Buffer) {
     this.#end = end
     this.#flow = flow
@@ -50,7 +52,7 @@ export class SendQueue {
     }
   }
 
-  /** Sends what was written, and what waits, as far as the window goes. */
+  /** Sends written and waiting data as far as the window allows. */
   flush(): void {
     this.#send()
     while (this.#waiting.length > 0 && this.#flow.room > 0) {

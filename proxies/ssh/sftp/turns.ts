@@ -1,24 +1,23 @@
 /**
- * Whose turn it is among the SFTP channels of a session, where rules for files hold: between the target's answer of where
- * a path leads and the request that was judged by it, no other channel changes names. Within a channel the target keeps
- * the order.
+ * Turns of a session's SFTP channels where rules for files apply: between the target's reply about a path and
+ * the request checked by it, no other channel changes names. Within a channel, the target keeps the order.
  */
 
-/** What a request does to names. */
+/** The effect of a request on names. */
 export type Turn = 'looks' | 'changes'
 
 /** A channel. */
 export interface Participant {
-  /** It may be its turn: to be asked for again, but not within this call. */
+  /** Called when it may be this channel's turn: it should try again, but not within this call. */
   wake(): void
 }
 
 export class Turns {
-  /** Requests that have begun, by channel. */
+  /** Requests under way, by channel. */
   readonly #begun = new Map<Participant, Record<Turn, number>>()
   readonly #waiting = new Set<Participant>()
 
-  /** False: not yet; the channel is woken when that may be over. */
+  /** Returns false if another channel has the turn; the channel is woken when it may try again. */
   begin(who: Participant, turn: Turn): boolean {
     for (const [other, { looks, changes }] of this.#begun) {
       if (other === who || changes + (turn === 'changes' ? looks : 0) === 0) continue
@@ -31,7 +30,7 @@ export class Turns {
     return true
   }
 
-  /** A request that has begun is refused or answered. */
+  /** Call when a request under way is refused or answered. */
   end(who: Participant, turn: Turn): void {
     const own = this.#begun.get(who)
     if (own === undefined) return
@@ -39,7 +38,7 @@ export class Turns {
     this.#wake()
   }
 
-  /** The channel is over. */
+  /** Call at the end of the channel. */
   close(who: Participant): void {
     this.#waiting.delete(who)
     if (this.#begun.delete(who)) this.#wake()

@@ -1,7 +1,7 @@
 /**
- * A client that shows a terminal only, as a leg of the lobby and the relay: an SSH client (RFC 4254) in memory that opens
- * one session channel, asks for a terminal and a shell, and leaves with it. So the menu, and whatever holds in an SSH
- * session, is there for it by the same code.
+ * A client that only has a terminal (Telnet, rlogin), as a leg of the lobby and the relay: an SSH client (RFC
+ * 4254) in memory that opens one session channel, requests a terminal and a shell, and closes with it. So the
+ * menu and all rules of an SSH session apply to it through the same code.
  */
 import { Buffer } from 'node:buffer'
 import { isDeepStrictEqual } from 'node:util'
@@ -32,23 +32,23 @@ import {
 import { Writer } from '../codec/writer.ts'
 import type { ClientLeg } from '../transport/leg.ts'
 
-/** The one channel's number at this end. */
+/** This end's number of the one channel. */
 const CHANNEL = 0
 const NOTHING = Buffer.alloc(0)
-/** Bytes of output that may be under way; what waits for the client's socket is bounded by its own mark. */
+/** Bytes of output under way; the output that waits for the client's socket has its own limit. */
 const WINDOW = SEND_HIGH_WATER
 /**
- * Bytes that are typed before the target takes any. Beyond them the client is not read; until then it is, because only
- * who reads notices that a client has gone.
+ * Bytes typed before the target reads any. Above this limit the client is not read; below, it is, because
+ * only a read detects that a client has left.
  */
 export const MAX_TYPED = 64 * 1024
-/** RFC 4335 3: the device chooses its own length of a break. */
+/** RFC 4335 3: the device chooses the length of a break. */
 const BREAK_LENGTH = new Writer(4).uint32(0).finish()
 
-/** The channel as the bastion has confirmed it. */
+/** The channel after the bastion's confirmation. */
 interface Opened {
   id: number
-  /** Bytes that may still be typed, and how many in one message. */
+  /** Bytes that may still be typed. */
   window: number
   maxPacket: number
 }
@@ -58,27 +58,27 @@ export class TerminalClientLeg implements ClientLeg {
   onSend: ((payload: Uint8Array) => void) | undefined
   onDrain: (() => void) | undefined
   onClosed: (() => void) | undefined
-  /** There are no keys. */
+  /** Unused: there are no keys. */
   mayRekey: (() => boolean) | undefined
   readonly inKex = false
 
   readonly #client: TerminalClient
   #channel: Opened | undefined
-  /** What the bastion has been told last. */
+  /** The size last sent to the bastion. */
   #size: TerminalSize | undefined
-  /** The bastion has taken the shell, and it is not over: what is typed may go. */
+  /** Set while the bastion has an open shell: typed bytes may be sent. */
   #isShell = false
   #hasClosed = false
-  /** Typed, and waiting for the channel's window. */
+  /** Typed bytes that wait for the channel's window. */
   #typed: Buffer
-  /** Bytes of output since the window was last made wider. */
+  /** Bytes of output since the last window adjustment. */
   #shown = 0
-  /** Messages for the bastion: it is never called from within one of its own calls. */
+  /** Messages for the bastion: they are never delivered within a call of the bastion. */
   #queue: Buffer[] = []
   #isDelivering = false
   #paused = false
 
-  /** `ahead`: what was typed before the session. */
+  /** `ahead`: bytes typed before the session. */
   constructor(client: TerminalClient, ahead: Uint8Array) {
     this.#client = client
     this.#typed = Buffer.from(ahead)
@@ -99,7 +99,7 @@ export class TerminalClientLeg implements ClientLeg {
     }
   }
 
-  /** The session begins: whoever listens to the leg does so by now. */
+  /** Begins the session. The leg's handlers must be set. */
   begin(): void {
     const open = { type: 'session', sender: CHANNEL, window: WINDOW, maxPacket: MAX_CHANNEL_PACKET }
     this.#tell(buildChannelOpen({ ...open, typeData: NOTHING }))
@@ -136,7 +136,7 @@ export class TerminalClientLeg implements ClientLeg {
     this.#flow()
   }
 
-  /** Nothing in these protocols asks for an answer: TCP says whether the client is there. */
+  /** These protocols have no keepalive: TCP detects whether the client is there. */
   takeHeard(): boolean {
     return true
   }
@@ -177,7 +177,7 @@ export class TerminalClientLeg implements ClientLeg {
       }
       case MSG.channelSuccess:
         this.#isShell = true
-        // The window may have changed while the shell was waited for.
+        // The terminal's size may have changed while the shell was started.
         this.#tellSize(this.#client.terminal)
         this.#pass()
         return
@@ -198,7 +198,7 @@ export class TerminalClientLeg implements ClientLeg {
       case MSG.channelClose:
         this.#close()
         return
-      // An end of output, and how the program ended, have no form here.
+      // EOF and exit status have no equivalent here.
     }
   }
 
@@ -225,7 +225,7 @@ export class TerminalClientLeg implements ClientLeg {
     this.#widen()
   }
 
-  /** Where the client does not read, the window stays as narrow as it is. */
+  /** Adjusts the window, unless the client does not read. */
   #widen(): void {
     if (!this.#channel || this.#hasClosed || this.#shown < WINDOW / 2 || this.congested) return
     this.#tell(buildWindowAdjust(this.#channel.id, this.#shown))
@@ -237,7 +237,7 @@ export class TerminalClientLeg implements ClientLeg {
     this.#pass()
   }
 
-  /** As much of what was typed as the channel takes. */
+  /** Sends as many typed bytes as the channel accepts. */
   #pass(): void {
     const channel = this.#channel
     while (channel && this.#isShell && this.#typed.length > 0 && channel.window > 0) {
@@ -253,7 +253,7 @@ export class TerminalClientLeg implements ClientLeg {
     if (!this.closed) this.#client.paused = this.#paused || this.#typed.length > MAX_TYPED
   }
 
-  /** The one channel is over, and the connection with it. */
+  /** Closes the one channel, and the connection with it. */
   #close(): void {
     if (this.#hasClosed) return
     this.#hasClosed = true
@@ -270,7 +270,7 @@ export class TerminalClientLeg implements ClientLeg {
   #deliver(): void {
     if (this.#isDelivering) return
     this.#isDelivering = true
-    // A handler may pause the leg, and what it is sent may ask for more.
+    // A handler may pause the leg, and its messages may add to the queue.
     for (let message = this.#next(); message; message = this.#next()) this.onMessage?.(message)
     this.#isDelivering = false
   }

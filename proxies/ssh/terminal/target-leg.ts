@@ -1,7 +1,7 @@
 /**
- * A target that shows a terminal only, as a leg of the relay: an SSH server (RFC 4254) in memory whose connection has
- * one session channel, and in it one terminal. So whatever holds in an SSH session holds there, by the same code.
- * Everything else that can be asked for is refused.
+ * A target that only has a terminal (Telnet, rlogin), as a leg of the relay: an SSH server (RFC 4254) in
+ * memory whose connection has one session channel with one terminal. So all rules of an SSH session apply to
+ * it through the same code. All other requests are refused.
  */
 import { Buffer } from 'node:buffer'
 import type { TerminalTarget } from '../../terminal/target.ts'
@@ -31,13 +31,13 @@ import {
 import { type PtyRequest, parsePtyRequest, parseSignal, parseWindowChange } from '../codec/requests.ts'
 import type { Leg } from '../transport/leg.ts'
 
-/** The one channel's number at this end. */
+/** This end's number of the one channel. */
 const CHANNEL = 0
 
-/** The channel as the relay has opened it. */
+/** The channel as the relay opened it. */
 interface Opened {
   id: number
-  /** Bytes that the relay still takes, and how many in one message. */
+  /** Bytes that the relay still accepts. */
   window: number
   maxPacket: number
 }
@@ -46,19 +46,19 @@ export class TerminalLeg implements Leg {
   onMessage: ((payload: Buffer) => void) | undefined
   onDrain: (() => void) | undefined
   onClosed: (() => void) | undefined
-  /** There are no keys. */
+  /** Unused: there are no keys. */
   mayRekey: (() => boolean) | undefined
   readonly inKex = false
-  /** What the target asks for is answered at its own pace (target.ts). */
+  /** The target's requests are answered at their own pace (target.ts). */
   readonly flooded = false
 
   readonly #target: TerminalTarget
   #channel: Opened | undefined
   #terminal: PtyRequest | undefined
   #hasStarted = false
-  /** Bytes of the relay since its window was last made wider. */
+  /** Bytes of the relay since the last window adjustment. */
   #consumed = 0
-  /** Messages for the relay: it is never called from within one of its own calls. */
+  /** Messages for the relay: they are never delivered within a call of the relay. */
   #queue: Buffer[] = []
   /** Output that waits for the relay's window. */
   #waiting = Buffer.alloc(0)
@@ -86,7 +86,7 @@ export class TerminalLeg implements Leg {
     return this.#failure
   }
 
-  /** The one channel is over. */
+  /** Set once the one channel has closed. */
   get isSpent(): boolean {
     return this.#hasClosed
   }
@@ -104,7 +104,7 @@ export class TerminalLeg implements Leg {
     this.#flow()
   }
 
-  /** Nothing in these protocols asks for an answer: TCP says whether the target is there. */
+  /** These protocols have no keepalive: TCP detects whether the target is there. */
   takeHeard(): boolean {
     return true
   }
@@ -142,7 +142,7 @@ export class TerminalLeg implements Leg {
         this.#close()
         this.#target.close()
         return
-      // The end of the client's input is no end of a terminal; answers are to nothing.
+      // The end of the client's input does not end a terminal, and there are no requests to answer.
     }
   }
 
@@ -154,7 +154,7 @@ export class TerminalLeg implements Leg {
       return
     }
     this.#channel = { id: sender, window, maxPacket: Math.min(maxPacket, MAX_CHANNEL_PACKET) }
-    // Nothing can be typed before the login is over.
+    // Nothing can be typed before the login is complete.
     const confirmation = { recipient: sender, sender: CHANNEL, window: 0, maxPacket: MAX_CHANNEL_PACKET }
     this.#tell(buildChannelOpenConfirmation(confirmation))
   }
@@ -179,12 +179,12 @@ export class TerminalLeg implements Leg {
       case 'break':
         return this.#target.break()
       case 'signal':
-        // The only one that has a meaning for what is at the other end.
+        // The only signal with an equivalent at the other end.
         if (parseSignal(data) !== 'INT') return false
         this.#target.interrupt()
         return true
       default:
-        // Among them the environment, by which clients have logged in without a password (CVE-2026-24061).
+        // Includes the environment, by which clients have logged in without a password (CVE-2026-24061).
         return false
     }
   }
@@ -206,13 +206,13 @@ export class TerminalLeg implements Leg {
   }
 
   #output(bytes: Uint8Array): void {
-    // The relay has forgotten the channel.
+    // The relay has removed the channel.
     if (this.#hasClosed) return
     this.#waiting = this.#waiting.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#waiting, bytes])
     this.#show()
   }
 
-  /** As much of what waits as the relay takes. */
+  /** Sends as much waiting output as the relay accepts. */
   #show(): void {
     const channel = this.#channel
     if (!channel || this.#hasClosed) return
@@ -241,7 +241,7 @@ export class TerminalLeg implements Leg {
     this.#leave()
   }
 
-  /** The channel is over as when a shell has ended; the connection stays until the client leaves. */
+  /** Closes the channel as when a shell has ended; the connection stays until the client leaves. */
   #close(): void {
     const channel = this.#channel
     if (!channel || this.#hasClosed) return

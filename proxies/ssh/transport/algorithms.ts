@@ -1,14 +1,14 @@
 /**
- * The algorithms that each leg offers. AES-GCM comes first: hardware carries it, and it is what the relay is
- * fastest with. Nothing with SHA-1, CBC or compression.
+ * The algorithms that each leg offers. AES-GCM comes first: hardware supports it, and it is fastest in the
+ * relay. Nothing with SHA-1, CBC or compression.
  */
 import crypto from 'node:crypto'
 import type { Algorithms, KexAlgorithm, ServerHostKeyAlgorithm } from 'ssh2'
 
-/** From patches/, so ssh2's types do not know the name; ML-KEM came with Node 24.7. */
+/** Added by patches/, so ssh2's types lack the name; ML-KEM came with Node 24.7. */
 const ML_KEM: string[] = 'encapsulate' in crypto ? ['mlkem768x25519-sha256'] : []
 
-/** Post-quantum first: who keeps today's traffic cannot read it with tomorrow's computer. */
+/** Post-quantum first: an attacker who stores today's traffic cannot read it with tomorrow's computer. */
 const KEX: KexAlgorithm[] = [
   ...(ML_KEM as KexAlgorithm[]),
   'curve25519-sha256',
@@ -19,7 +19,10 @@ const KEX: KexAlgorithm[] = [
   'diffie-hellman-group14-sha256',
 ]
 
-/** Targets may prefer these; before the front, anybody could make us compute them: 3 to 18 ms each. */
+/**
+ * For targets that prefer these. The front does not offer them: any client could make the bastion compute
+ * them, 3 to 18 ms each.
+ */
 const COSTLY_KEX: KexAlgorithm[] = ['diffie-hellman-group16-sha512', 'diffie-hellman-group18-sha512']
 
 const CIPHER: Algorithms['cipher'] = [
@@ -47,12 +50,12 @@ const HOST_KEYS: ServerHostKeyAlgorithm[] = [
   'rsa-sha2-256',
 ]
 
-/** Of certificates about these keys (PROTOCOL.certkeys), which ssh2's types do not know. */
+/** Certificates for these keys (PROTOCOL.certkeys), which ssh2's types lack. */
 export const HOST_CERTIFICATES = HOST_KEYS.map(
   (algorithm) => `${algorithm}-cert-v01@openssh.com` as ServerHostKeyAlgorithm,
 )
 
-/** Toward the user's client. Of the host keys' algorithms those count for which there is a key; RSA only with SHA-2. */
+/** Toward the user's client. Only host key algorithms with a key are used; RSA only with SHA-2. */
 export const FRONT_ALGORITHMS: Algorithms = {
   kex: KEX,
   cipher: CIPHER,

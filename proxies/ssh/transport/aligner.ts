@@ -1,8 +1,10 @@
 /**
- * Hands ssh2 whole packets only. ssh2 takes a new buffer for each packet that does not come in one read, at bulk every
- * second one; here what has come of it waits in a buffer that is used again, and is put before the next read.
+ * Passes only whole packets to ssh2. ssh2 allocates a buffer for each packet that spans two reads, in bulk
+ * transfers every second one. Here the incomplete packet waits in a reused buffer, and is put before the next
+ * read.
  *
- * It works for AES-GCM, where `packet_length` is in the clear (RFC 5647 7.2); what other ciphers carry passes as it is.
+ * Works for AES-GCM, where `packet_length` is in the clear (RFC 5647 7.2); data of other ciphers is passed
+ * unchanged.
  */
 import { Buffer } from 'node:buffer'
 import { prepended } from '../../net/shared-read.ts'
@@ -16,15 +18,15 @@ export class PacketAligner {
   #length = 0
 
   /**
-   * @param chunk what was read, in the shared buffer
-   * @returns the whole packets, with what had waited before; what is left over waits now
+   * @param chunk the data read, in the shared buffer
+   * @returns the whole packets, after the kept bytes; an incomplete packet is kept
    */
   take(chunk: Buffer): Buffer {
     const all = this.withRest(chunk)
     let end = 0
     while (all.length - end >= LENGTH) {
       const whole = LENGTH + all.readUInt32BE(end) + TAG
-      // no packet that ssh2 takes: it says so
+      // No valid packet: ssh2 reports it.
       if (whole > PACKET_BUFFER) return all
       if (end + whole > all.length) break
       end += whole
@@ -33,7 +35,7 @@ export class PacketAligner {
     return all.subarray(0, end)
   }
 
-  /** What waited, and the chunk, without looking at it. */
+  /** Returns the kept bytes and the chunk, unparsed. */
   withRest(chunk: Buffer): Buffer {
     if (!this.#rest) return chunk
     const all = prepended(this.#rest.subarray(0, this.#length), chunk)
@@ -41,14 +43,14 @@ export class PacketAligner {
     return all
   }
 
-  /** What waits, for whoever is no longer to wait; it is a copy. */
+  /** Returns a copy of the kept bytes and clears them. */
   leave(): Buffer | undefined {
     const left = this.#rest && Buffer.from(this.#rest.subarray(0, this.#length))
     this.drop()
     return left
   }
 
-  /** Nothing is to come any more. */
+  /** Releases the buffer at the end. */
   drop(): void {
     if (this.#rest) giveBack(this.#rest)
     this.#rest = undefined
@@ -61,7 +63,7 @@ export class PacketAligner {
   }
 }
 
-/** Whether ssh2 is between two packets, of the cipher for which this works. */
+/** Whether ssh2 is between two packets of a cipher for which alignment works. */
 export function isBetweenPackets(decipher: { _lenBytes?: number }): boolean {
   return decipher._lenBytes === 0 && decipher.constructor.name === 'AESGCMDecipherBinding'
 }

@@ -1,25 +1,25 @@
 /**
- * The order of answers to global requests (RFC 4254 4: that of the requests, for nothing else ties one to the other),
- * where some are answered by the transport itself and the others by whoever has the connection, perhaps later.
+ * Keeps replies to global requests in the order of the requests (RFC 4254 4: nothing else ties one to the
+ * other). The transport answers some itself; the connection's owner answers the others, perhaps later.
  */
 import type { Buffer } from 'node:buffer'
 
 export class AnswerOrder {
-  /** In the order of the requests: an answer that is ready, or undefined for one that is another's to give. */
+  /** In the order of the requests: a ready reply, or undefined for a reply that the owner will send. */
   readonly #asked: (Buffer | undefined)[] = []
 
-  /** A request has come that another answers. False: more are open than `max`. */
+  /** Notes a request that the owner answers. Returns false if more than `max` are open. */
   expect(max: number): boolean {
     return this.#asked.push(undefined) <= max
   }
 
-  /** A request has come, and this is the answer. Answers with what may be sent now. */
+  /** Notes a request with its reply. Returns the replies that may be sent now. */
   answer(message: Buffer): Buffer[] {
     this.#asked.push(message)
     return this.#ready()
   }
 
-  /** Another has sent its answer to the first request that waits for one. Answers with what may be sent now. */
+  /** Notes the owner's reply to its first open request. Returns the replies that may be sent now. */
   answered(): Buffer[] {
     this.#asked.shift()
     return this.#ready()

@@ -1,6 +1,7 @@
 /**
- * Tells clients which host keys the bastion has, and proves it (OpenSSH's PROTOCOL, 2.5: hostkeys-00@openssh.com and
- * hostkeys-prove-00@openssh.com), so that a client with UpdateHostKeys learns a key before it is used.
+ * Announces the bastion's host keys to clients, and proves them (OpenSSH's PROTOCOL, 2.5:
+ * hostkeys-00@openssh.com and hostkeys-prove-00@openssh.com), so that a client with UpdateHostKeys learns a
+ * key before it is used.
  */
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
@@ -30,7 +31,7 @@ export interface HostKey {
   key: KeyObject
 }
 
-/** Reads private keys in OpenSSH's PEM form. Throws when one cannot be read. */
+/** Reads private keys in OpenSSH's PEM form. Throws if one cannot be read. */
 export function readHostKeys(texts: readonly string[]): HostKey[] {
   return texts.map((text) => {
     const parsed = ssh2.utils.parseKey(text)
@@ -43,7 +44,7 @@ export function readHostKeys(texts: readonly string[]): HostKey[] {
   })
 }
 
-/** The message to a client that has signed in. */
+/** Builds the announcement for a client that has signed in. */
 export function announcementOf(keys: readonly HostKey[]): Buffer {
   const writer = new Writer(1024)
   for (const { blob } of keys) writer.string(blob)
@@ -51,8 +52,9 @@ export function announcementOf(keys: readonly HostKey[]): Buffer {
 }
 
 /**
- * Answers one connection's request for proof; undefined: the request is another. One request is answered, for each
- * key costs a signature. `negotiated`: the host key algorithm of the key exchange, which an RSA key keeps to.
+ * Returns the handler of one connection's request for proof. It returns undefined for other requests, and
+ * serves only one, since each key costs a signature. `negotiated`: the host key algorithm of the key
+ * exchange, which an RSA key keeps to.
  */
 export function prover(
   keys: readonly HostKey[],
@@ -74,7 +76,7 @@ export function prover(
   }
 }
 
-/** The keys that the client names; undefined when it names one that is not ours, one twice, or none. */
+/** Returns the keys that the client names, or undefined if it names an unknown key, one twice, or none. */
 function wantedKeys(keys: readonly HostKey[], data: Uint8Array): HostKey[] | undefined {
   const left = new Set(keys)
   const wanted: HostKey[] = []
@@ -96,7 +98,7 @@ function wantedKeys(keys: readonly HostKey[], data: Uint8Array): HostKey[] | und
 
 /** `string` algorithm, `string` signature (RFC 4253 6.6). */
 function signatureBy({ type, key }: HostKey, data: Buffer, negotiated: string): Buffer {
-  // that of a certificate has more behind it
+  // a certificate's algorithm name has a suffix
   const [rsa = 'rsa-sha2-512'] = /^rsa-sha2-(?:256|512)/.exec(negotiated) ?? []
   const algorithm = type === 'ssh-rsa' ? rsa : type
   const plain = sign(HASHES[algorithm], data, { key, dsaEncoding: 'ieee-p1363' })
@@ -104,7 +106,7 @@ function signatureBy({ type, key }: HostKey, data: Buffer, negotiated: string): 
   return new Writer(512).string(algorithm).string(signature).finish()
 }
 
-/** `mpint r`, `mpint s` (RFC 5656 3.1.2) of two numbers side by side. */
+/** Encodes `mpint r`, `mpint s` (RFC 5656 3.1.2) of two concatenated numbers. */
 function pairOf(plain: Buffer): Buffer {
   const half = plain.length / 2
   const writer = new Writer()

@@ -1,7 +1,7 @@
 /**
- * Asks silent legs for a sign of life, and notices those that no longer give one: a client that vanished
- * without a packet, a target that was switched off. The question is OpenSSH's `keepalive@openssh.com`, which
- * any SSH peer answers, most with a failure.
+ * Sends keepalives on silent legs, and detects those that no longer reply: a client that vanished without a
+ * packet, a target that was switched off. Any SSH peer replies to OpenSSH's `keepalive@openssh.com`, most
+ * with a failure.
  */
 import { buildGlobalRequest } from '../codec/build.ts'
 import type { Leg } from './leg.ts'
@@ -10,7 +10,7 @@ import { KEEPALIVE_INTERVAL_MS, KEEPALIVE_MAX_UNANSWERED } from './limits.ts'
 export interface WatchedLeg {
   transport: Leg
   onSilent: () => void
-  /** It was asked, and will answer. */
+  /** Called after a keepalive was sent: a reply will follow. */
   onAsked?: () => void
 }
 
@@ -40,8 +40,8 @@ export class Keepalive {
         leg.unanswered = 0
         continue
       }
-      // A leg whose sender is held up by back-pressure is not read, and so not heard: that is our doing. It is asked
-      // all the same, because only what is sent shows that a peer has closed whose socket is not read.
+      // A leg paused by back-pressure is not read, so its silence is not the peer's. It still gets
+      // keepalives: only sending shows that a peer has closed whose socket is not read.
       if (!leg.transport.paused && leg.unanswered++ >= KEEPALIVE_MAX_UNANSWERED) leg.onSilent()
       else {
         leg.transport.send(QUESTION)

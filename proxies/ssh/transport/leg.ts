@@ -1,52 +1,53 @@
 /**
- * One side of a session as the relay sees it: connection-layer messages (RFC 4254, 80 to 127) in and out, back-pressure
- * and an end. An SSH connection is one (transport.ts); so is a target that shows a terminal only (terminal-leg.ts).
+ * One side of a session as the relay sees it: connection-layer messages (RFC 4254, 80 to 127) in and out,
+ * back-pressure and an end. Implemented by an SSH connection (transport.ts) and by peers that only have a
+ * terminal (../terminal/).
  */
 import type { Buffer } from 'node:buffer'
 
 export interface Leg {
-  /** Called with each message. The callee may rewrite it, and has to copy what it keeps. */
+  /** Called with each message. The callee may rewrite it, and must copy what it keeps. */
   onMessage: ((payload: Buffer) => void) | undefined
-  /** `congested` may have become false. */
+  /** Called when `congested` may have become false. */
   onDrain: (() => void) | undefined
-  /** Whether this side may ask for new keys just now; it will ask again. */
+  /** Returns whether this side may start a rekey now; if not, it tries again later. */
   mayRekey: (() => boolean) | undefined
-  /** The connection is gone, once. */
+  /** Called once when the connection has closed. */
   onClosed: (() => void) | undefined
-  /** While paused nothing is read from the peer. */
+  /** While paused, nothing is read from the peer. */
   paused: boolean
-  /** More should not be sent: the peer reads too slowly, or keys are being exchanged. */
+  /** Set while nothing more should be sent: the peer reads too slowly, or a key exchange is under way. */
   readonly congested: boolean
-  /** What is queued can only be answers to a peer that asks and does not read them. */
+  /** Set if the queue is so long that it can only hold replies to a peer that does not read them. */
   readonly flooded: boolean
-  /** Keys are being exchanged. */
+  /** Set during a key exchange. */
   readonly inKex: boolean
-  /** It is gone, or on its way: nothing more is heard of the peer. */
+  /** Set if the connection has closed, or is closing: nothing more is received. */
   readonly closed: boolean
-  /** Why it has gone, for the user, where that is known. */
+  /** Why the connection has closed, for the user; absent if unknown. */
   readonly failure?: string | undefined
-  /** Nothing can be asked of it any more: all that it had is over, though the connection is still there. */
+  /** Set if all channels have ended and no new ones are possible, though the connection is still open. */
   readonly isSpent?: boolean
-  /** Sends one message; its bytes are copied before this returns. After the end: nothing. */
+  /** Sends one message; copies its bytes. Does nothing after the end. */
   send(payload: Uint8Array): void
-  /** True when the peer has given a sign of life since the last call. */
+  /** Returns true if the peer has sent anything since the last call. */
   takeHeard(): boolean
-  /** New keys when the present ones are old; call it now and then. */
+  /** Starts a rekey if the present keys are old. Call it periodically. */
   refreshKeys(now: number): void
-  /** Sends what is queued, and closes. */
+  /** Sends the queue, and closes. */
   close(): void
   destroy(): void
 }
 
 /** The client's side of a session. */
 export interface ClientLeg extends Leg {
-  /** Takes what is to be sent; it goes by `sendNow` later on. */
+  /** Takes over outgoing messages, which follow later through `sendNow`. */
   onSend: ((payload: Uint8Array) => void) | undefined
-  /** As `send`, past `onSend`. */
+  /** Like `send`, but bypasses `onSend`. */
   sendNow(payload: Uint8Array): void
-  /** Bytes for the peer until now, and those among them that its connection has not taken. */
+  /** Bytes sent so far, and those of them that the connection has not yet accepted. */
   readonly written: number
   readonly waiting: number
-  /** The peer broke the protocol: tells it so and drops the connection. */
+  /** Call when the peer broke the protocol: sends a disconnect message and closes. */
   breach(): void
 }

@@ -1,13 +1,13 @@
 /**
- * Buffers for whole packets that have to wait: in a socket that is full, or for the rest of them to come. They are
- * used again and again, for each is memory outside the heap, and the garbage collector marks the whole heap for every
- * few dozen MiB of that: at bulk a third of the relay's time.
+ * Reused buffers for whole packets that must wait: in a full socket, or for their rest. Buffers are memory
+ * outside the heap, and the garbage collector marks the whole heap for every few dozen MiB of it: without
+ * reuse, in bulk transfers a third of the relay's time.
  */
 import { Buffer } from 'node:buffer'
 
-/** The largest packet that is framed here, and the largest that ssh2 takes (35,000 bytes). */
+/** The largest packet framed here, and the largest that ssh2 accepts (35,000 bytes). */
 export const PACKET_BUFFER = 36 * 1024
-/** Free ones that are kept, 4.5 MiB: a busy connection has up to 16 in use. */
+/** Free buffers that are kept, 4.5 MiB: a busy connection uses up to 16. */
 const MAX_FREE = 128
 
 const free: Buffer[] = []
@@ -16,7 +16,7 @@ export function takeBuffer(): Buffer {
   return free.pop() ?? Buffer.allocUnsafeSlow(PACKET_BUFFER)
 }
 
-/** Nothing may refer to the buffer any more. */
+/** Returns a buffer to the pool. Nothing may refer to it any more. */
 export function giveBack(buffer: Buffer): void {
   if (free.length < MAX_FREE) free.push(buffer)
 }

@@ -1,7 +1,8 @@
 /**
- * Frames outgoing packets (RFC 4253 6) for the relay's hot path. ssh2 allocates a buffer and draws random padding
- * for each packet, which costs as much as encrypting it. Here all connections share one buffer, for a packet is
- * built, encrypted in place and handed to the kernel in one go, and padding comes from a pool of random bytes.
+ * Frames outgoing packets (RFC 4253 6) for the relay's hot path. ssh2 allocates a buffer and draws random
+ * padding for each packet, which costs as much as encrypting it. Here all connections share one buffer, since
+ * a packet is built, encrypted in place and written to the kernel without interruption, and padding comes
+ * from a pool of random bytes.
  *
  *     uint32    packet_length
  *     byte      padding_length
@@ -13,7 +14,7 @@ import { Buffer } from 'node:buffer'
 import { randomFillSync } from 'node:crypto'
 import { takeBuffer } from './packet-buffers.ts'
 
-/** The two ciphers of ssh2's native binding that encrypt in place, and what packet_length is a multiple of. */
+/** The two ciphers of ssh2's native binding that encrypt in place, and the alignment of packet_length. */
 const BLOCK: Readonly<Record<string, number>> = { AESGCMCipherBinding: 16, ChaChaPolyCipherBinding: 8 }
 
 const HEADER = 5
@@ -28,8 +29,8 @@ const pool = Buffer.allocUnsafeSlow(POOL)
 let poolAt = POOL
 
 /**
- * A packet with this payload, ready for `cipher.encrypt`; undefined when the cipher or the size is not one that this
- * is made for. The packet is only valid until the next call, unless `keepPacket` is called before.
+ * Builds a packet with this payload, ready for `cipher.encrypt`. Returns undefined if the cipher or the size
+ * is not supported. The packet is valid until the next call, unless `keepPacket` is called before.
  */
 export function framePacket(cipher: object, payload: Uint8Array): Buffer | undefined {
   const block = BLOCK[cipher.constructor.name]
@@ -50,7 +51,10 @@ export function framePacket(cipher: object, payload: Uint8Array): Buffer | undef
   return packet
 }
 
-/** The last packet is still waiting in a socket: the next one is built elsewhere. Whoever is given the buffer gives it back. */
+/**
+ * Returns the buffer of the last packet, which still waits in a socket; the next packet gets another buffer.
+ * The caller gives the buffer back.
+ */
 export function keepPacket(): Buffer {
   const kept = shared
   shared = takeBuffer()

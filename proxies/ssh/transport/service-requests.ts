@@ -1,6 +1,6 @@
 /**
- * Requests for the sign-in service (RFC 4253 10) after the first, which is ssh2's: paramiko makes one before each
- * method that it tries, and ssh2 would end the connection.
+ * Repeated requests for the sign-in service (RFC 4253 10). ssh2 handles the first one, but would end the
+ * connection at the next: paramiko sends one before each method that it tries.
  */
 import { Buffer } from 'node:buffer'
 import { MAX_AUTH_REQUESTS } from './limits.ts'
@@ -12,7 +12,7 @@ export const SERVICE_ACCEPT = Buffer.from('\x06\0\0\0\x0cssh-userauth', 'latin1'
 export class ServiceRequests {
   #count = 0
 
-  /** True for one that is only to be accepted again. */
+  /** Whether a payload is a repeated request, which is only accepted again. */
   isRepeated(payload: Buffer): boolean {
     if (!REQUEST.equals(payload)) return false
     this.#count++

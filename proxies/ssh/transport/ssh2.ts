@@ -1,6 +1,7 @@
 /**
- * What the transport needs of ssh2 beyond its public interface, and whether the ssh2 that Node found is fit for it: the
- * patched one, with its native crypto. transport.ts, aligner.ts and this file are the only ones that know its insides.
+ * The parts of ssh2 that the transport uses beyond its public interface, and the check that Node found the
+ * right ssh2: the patched one, with its native crypto. Only transport.ts, aligner.ts and this file know its
+ * internals.
  */
 import type { Buffer } from 'node:buffer'
 import { createRequire } from 'node:module'
@@ -12,16 +13,16 @@ const require = createRequire(import.meta.url)
 export interface Ssh2Protocol {
   _onPayload: (payload: Buffer) => unknown
   _onPacket: () => void
-  /** Writes to the socket; a cipher keeps the one that is there when its keys are agreed. */
+  /** Writes to the socket. A cipher keeps the function that is set when its keys are agreed. */
   _onWrite: (bytes: Uint8Array) => void
   _kex: { sessionID: Buffer; negotiated: { serverHostKey: string } }
-  /** Set while a key exchange is under way. */
+  /** Set during a key exchange. */
   _kexinit: Buffer | undefined
   /** Payloads that wait for the end of the key exchange. */
   _queue: Buffer[] | undefined
   _compatFlags: number
   _cipher: { encrypt(packet: Buffer): void }
-  /** `_packet`: what has come of a packet that is not whole yet. */
+  /** `_packet`: the received part of an incomplete packet. */
   _decipher: { _packet: Uint8Array | null; _lenBytes?: number }
   _packetRW: {
     write: { allocStart: number; alloc(size: number): Buffer; finalize(packet: Buffer): Buffer }
@@ -30,13 +31,13 @@ export interface Ssh2Protocol {
   rekey(): void
 }
 
-/** What ssh2's Client and its server-side connection have in common, beyond their public types. */
+/** The common part of ssh2's Client and its server-side connection, beyond their public types. */
 export interface Ssh2Peer {
   _protocol: Ssh2Protocol
   on(event: string, listener: (...args: never[]) => void): unknown
 }
 
-/** Sends a packet that `_packetRW.write` made; false when it waits in the socket. */
+/** Sends a packet that `_packetRW.write` made. Returns false if it waits in the socket. */
 export const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
   sendPacket: (protocol: Ssh2Protocol, packet: Buffer) => boolean
 }
@@ -45,17 +46,17 @@ const constants = require('ssh2/lib/protocol/constants.js') as {
   COMPAT: Record<string, number>
   SALLYPORT_PATCH?: number
 }
-/** The state of patches/ssh2-1.17.0.patch that this code needs. */
+/** The version of patches/ssh2-1.17.0.patch that this code needs. */
 const SSH2_PATCH = 6
-/** A flag of `_compatFlags`: RSA keys sign with SHA-2 also without server-sig-algs. */
+/** A flag of `_compatFlags`: RSA keys sign with SHA-2 even without server-sig-algs. */
 export const IMPLY_RSA_SHA2 = constants.COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
 
-/** True when ssh2's crypto runs in its native binding; without it the relay has less than half its speed. */
+/** Whether ssh2's crypto runs in its native binding; without it, the relay has less than half its speed. */
 export function nativeCryptoAvailable(): boolean {
   return (require('ssh2/lib/protocol/crypto.js') as { bindingAvailable: boolean }).bindingAvailable
 }
 
-/** Throws when the ssh2 that Node finds is not the patched one; the message says what to do. */
+/** Throws if Node found another ssh2 than the patched one; the message names the remedy. */
 export function requirePatchedSsh2(): void {
   if (constants.SALLYPORT_PATCH === SSH2_PATCH) return
   throw new Error(

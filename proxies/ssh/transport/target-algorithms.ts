@@ -1,4 +1,7 @@
-/** What the bastion offers one target: its own choice, with what the connection policy and the known host keys add. */
+/**
+ * The algorithms offered to one target: the bastion's own, plus those from the connection policy and the
+ * known host keys.
+ */
 import type { Algorithms, ServerHostKeyAlgorithm } from 'ssh2'
 import {
   LEGACY_CIPHERS,
@@ -9,13 +12,15 @@ import {
 } from '../../../src/model/legacy-algorithms.ts'
 import { BACK_ALGORITHMS, HOST_CERTIFICATES } from './algorithms.ts'
 
-/** Everything is a list here, as BACK_ALGORITHMS has it. */
+/** All entries are lists, as in BACK_ALGORITHMS. */
 type Lists = { [K in keyof Algorithms]-?: Extract<Algorithms[K], unknown[]> }
 
 /**
- * @param legacy what the policy allows beside; it comes after everything that is good
- * @param known types of the host keys that are accepted: a target with several shows one of these, when it still has it
- * @param wantsCertificate one about the host key is preferred; a plain key is still taken, for the gate to say no to
+ * @param legacy algorithms that the policy adds; they come after all good ones
+ * @param known types of the accepted host keys: a target with several keys shows one of these, if it still
+ * has it
+ * @param wantsCertificate prefers a host certificate; a plain key is still accepted here, for the gate to
+ * reject
  */
 export function targetAlgorithms(
   legacy: readonly LegacyAlgorithm[],
@@ -40,12 +45,12 @@ export function targetAlgorithms(
   }
 }
 
-/** The type of the key that an algorithm signs with (RFC 8332 3). */
+/** Returns the type of key that an algorithm signs with (RFC 8332 3). */
 function keyTypeOf(algorithm: ServerHostKeyAlgorithm): string {
   return algorithm.startsWith('rsa-sha2-') ? 'ssh-rsa' : algorithm
 }
 
-/** What a failed negotiation means for the user, by ssh2's words for it; undefined for another error. */
+/** Explains a failed negotiation to the user, from ssh2's message. Returns undefined for another error. */
 export function negotiationFailure(message: string): string | undefined {
   const what = /^Handshake failed: no matching (.+)$/.exec(message)?.[1]
   if (what === undefined) return undefined

@@ -1,10 +1,10 @@
 /**
- * One leg's SSH transport, reduced to what the relay needs: connection-layer messages (RFC 4254, 80 to 127) in
+ * One leg's SSH transport, reduced to the relay's needs: connection-layer messages (RFC 4254, 80 to 127) in
  * and out, back-pressure, rekeying, an end.
  *
- * ssh2 does key exchange, encryption and user authentication; its Session and Channel layer loses data (early
- * requests, the tail before a close, pty modes), so its handler of connection-layer messages is replaced here by a
- * function that hands the raw payload on.
+ * ssh2 does key exchange, encryption and user authentication. Its Session and Channel layer loses data (early
+ * requests, the tail before a close, pty modes), so its handler of connection-layer messages is replaced by a
+ * function that delivers the raw payload.
  */
 
 import { Buffer } from 'node:buffer'
@@ -28,7 +28,7 @@ const CONNECTION_LAYER_FIRST = 80
 const CONNECTION_LAYER_LAST = 127
 const DISCONNECT_PROTOCOL_ERROR = 2
 const DISCONNECT_BY_APPLICATION = 11
-/** A payload that is worth a buffer for the largest packet. */
+/** Smallest payload that is worth a buffer for the largest packet. */
 const LARGE_PAYLOAD = 16 * 1024
 
 export type RekeyLimits = typeof REKEY_LIMITS
@@ -40,23 +40,23 @@ interface Usage {
 
 export class Transport implements Leg {
   /**
-   * Called with each connection-layer message. The callee may rewrite it, and has to copy what it keeps: the next
-   * read overwrites it.
-   * Before it is set such messages are a breach of protocol (RFC 4252: they follow authentication).
+   * Called with each connection-layer message. The callee may rewrite it, and must copy what it keeps: the
+   * next read overwrites it. Before this is set, such messages are a breach of protocol (RFC 4252: they
+   * follow authentication).
    */
   onMessage: ((payload: Buffer) => void) | undefined
   /**
-   * Answers global requests that are the front's own business: with the message to send, or undefined to leave the
-   * request to `onMessage`. Answers keep the order of the requests, whoever gives them.
+   * Answers global requests that are the front's own: returns the reply, or undefined to leave the request to
+   * `onMessage`. All replies keep the order of the requests.
    */
   onGlobalRequest: ((request: GlobalRequest) => Buffer | undefined) | undefined
-  /** Takes what is to be sent; it goes by `sendNow` later on. */
+  /** Takes over outgoing messages, which follow later through `sendNow`. */
   onSend: ((payload: Uint8Array) => void) | undefined
-  /** The write buffer went below its mark again, or a key exchange is over. */
+  /** Called when the write buffer fell below its mark, or a key exchange ended. */
   onDrain: (() => void) | undefined
-  /** Whether this side may ask for new keys just now; it will ask again. */
+  /** Returns whether this side may start a rekey now; if not, it tries again later. */
   mayRekey: (() => boolean) | undefined
-  /** The connection is gone, once. */
+  /** Called once when the connection has closed. */
   onClosed: (() => void) | undefined
 
   readonly #protocol: Ssh2Protocol
@@ -64,7 +64,7 @@ export class Transport implements Leg {
   readonly #strict: boolean
   readonly #rekeyLimits: RekeyLimits
   readonly #answers = new AnswerOrder()
-  /** What the present keys have been used for. */
+  /** Use of the present keys. */
   #sent: Usage = { bytes: 0, packets: 0 }
   #received: Usage = { bytes: 0, packets: 0 }
   #keysSince = Date.now()
@@ -72,17 +72,17 @@ export class Transport implements Leg {
   #closed = false
   readonly #serviceRequests = new ServiceRequests()
   /**
-   * Something has ended the connection, and what still comes is not looked at: ssh2 would go on in the middle of a
-   * packet, of whatever length.
+   * Set once an error has ended the connection. Later data is ignored: ssh2 would continue in the middle of a
+   * packet, of any length.
    */
   #broken = false
   #heard = false
   #paused = false
-  /** The peer is in a key exchange, and has nothing else to say until it is over (RFC 4253 7.1). */
+  /** Set while the peer is in a key exchange, and sends nothing else until its end (RFC 4253 7.1). */
   #peerInKex = false
   readonly #turn = new ReadTurn(() => this.#flow())
   readonly #aligner = new PacketAligner()
-  /** Of packets that wait in the socket. */
+  /** Buffers of packets that wait in the socket. */
   readonly #waiting: Buffer[] = []
   /** Bytes in ssh2's queue during a key exchange. */
   #queued = 0
@@ -92,7 +92,7 @@ export class Transport implements Leg {
    * Takes over a connection of ssh2 as soon as its protocol object exists.
    *
    * `strict`: a connection-layer message before `onMessage` is set ends the connection. The front is strict;
-   * a target may announce its host keys before this side has noticed that it is signed in.
+   * a target may announce its host keys before this side has noticed the end of the sign-in.
    */
   constructor(peer: unknown, socket: Socket, options: { strict: boolean; rekey?: RekeyLimits }) {
     const { _protocol: protocol } = peer as Ssh2Peer
@@ -111,7 +111,7 @@ export class Transport implements Leg {
       if (this.#broken) return undefined
       const type = payload[0]
       this.#turn.spend(payload.length)
-      // Key exchanges cost; one before the sign-in is enough for everybody.
+      // Key exchanges are costly; one before the sign-in is enough.
       if (type === KEXINIT && this.#strict && this.onMessage === undefined) {
         this.breach()
         return undefined
@@ -122,7 +122,7 @@ export class Transport implements Leg {
       }
       if (type === undefined || type < CONNECTION_LAYER_FIRST || type > CONNECTION_LAYER_LAST) {
         if (type === KEXINIT) this.#peerBeginsKex()
-        // A view into a buffer that is read into again: ssh2 keeps the peer's KEXINIT.
+        // Copy: ssh2 keeps the peer's KEXINIT, and the payload's buffer is reused.
         return original(Buffer.from(payload))
       }
       protocol._onPacket()
@@ -145,7 +145,7 @@ export class Transport implements Leg {
       this.#keysSince = Date.now()
       this.#sent = { bytes: 0, packets: 0 }
       this.#received = { bytes: 0, packets: 0 }
-      // A target without server-sig-algs is still asked for SHA-2 with RSA keys: ssh2 would fall back to SHA-1.
+      // Ask a target without server-sig-algs for SHA-2 with RSA keys too: ssh2 would fall back to SHA-1.
       protocol._compatFlags |= IMPLY_RSA_SHA2
       this.onDrain?.()
     })
@@ -163,8 +163,8 @@ export class Transport implements Leg {
   }
 
   /**
-   * Hands what was read into the shared buffer on to ssh2, which keeps views into what it reads during a key
-   * exchange, so then it gets a copy of its own; and into a packet whose tag is still to come.
+   * Passes data in the shared buffer to ssh2. During a key exchange, ssh2 keeps views of its input, so it
+   * gets a copy; the same goes for a packet whose tag is still to come.
    */
   #read(chunk: Buffer): void {
     if (this.#broken) return
@@ -176,7 +176,7 @@ export class Transport implements Leg {
     if (isBetweenPackets(decipher)) {
       const packets = this.#aligner.take(chunk)
       if (packets.length > 0) this.#socket.emit('data', packets)
-      // New keys were agreed on the way, perhaps for a cipher whose packets cannot be told apart here.
+      // A key exchange may have ended with a cipher whose packets cannot be aligned here.
       const left = this.#protocol._decipher === decipher && !this.inKex ? undefined : this.#aligner.leave()
       if (left) this.#socket.emit('data', left)
     } else {
@@ -186,13 +186,13 @@ export class Transport implements Leg {
     if (now._packet?.buffer === chunk.buffer) now._packet = Buffer.from(now._packet)
   }
 
-  /** Sends one message; its bytes are copied before this returns. After the end of the connection: nothing. */
+  /** Sends one message; copies its bytes. Does nothing after the end. */
   send(payload: Uint8Array): void {
     if (this.onSend) this.onSend(payload)
     else this.sendNow(payload)
   }
 
-  /** The same, past `onSend`. */
+  /** Like `send`, but bypasses `onSend`. */
   sendNow(payload: Uint8Array): void {
     this.#send(payload)
     if (!this.onGlobalRequest || (payload[0] !== MSG.requestSuccess && payload[0] !== MSG.requestFailure))
@@ -205,12 +205,12 @@ export class Transport implements Leg {
     const protocol = this.#protocol
     const isIdle = this.#socket.writableLength === 0
     if (isIdle) this.#recycle()
-    // Behind others that wait, a small packet waits in a buffer of its own size, not in one for the largest.
+    // Behind waiting packets, a small one waits in a buffer of its own size, not in one for the largest.
     const isFramed = !this.inKex && (isIdle || payload.length >= LARGE_PAYLOAD)
     const packet = isFramed ? framePacket(protocol._cipher, payload) : undefined
     if (packet) {
       protocol._cipher.encrypt(packet)
-      // Node has written it through, unless the kernel's buffer is full.
+      // Node has written the packet, unless the kernel's buffer is full.
       if (this.#socket.writableLength > 0) this.#waiting.push(keepPacket())
     } else {
       this.#sendByLibrary(payload)
@@ -224,12 +224,12 @@ export class Transport implements Leg {
     if (usage.bytes >= this.#rekeyLimits.bytes || usage.packets >= this.#rekeyLimits.packets) this.#rekey()
   }
 
-  /** All that was sent is with the kernel: the buffers in which it waited are free. */
+  /** Frees the buffers of waiting packets: the kernel has them all. */
   #recycle(): void {
     for (let buffer = this.#waiting.pop(); buffer; buffer = this.#waiting.pop()) giveBack(buffer)
   }
 
-  /** True when the request has been dealt with here. */
+  /** Returns true if the request was handled here. */
   #answersItself(payload: Buffer): boolean {
     if (!this.onGlobalRequest) return false
     let request: GlobalRequest
@@ -249,7 +249,7 @@ export class Transport implements Leg {
     return true
   }
 
-  /** What is sent during a key exchange waits in ssh2's queue; nothing may overtake it. */
+  /** Messages sent during a key exchange wait in ssh2's queue; nothing may overtake them. */
   get inKex(): boolean {
     return this.#protocol._kexinit !== undefined || this.#protocol._queue !== undefined
   }
@@ -268,7 +268,7 @@ export class Transport implements Leg {
     sendPacket(this.#protocol, writer.finalize(packet))
   }
 
-  /** True while more should not be sent: the peer reads too slowly, or keys are being exchanged. */
+  /** True while nothing more should be sent: the peer reads too slowly, or a key exchange is under way. */
   get congested(): boolean {
     return this.#socket.writableLength > SEND_HIGH_WATER || this.inKex
   }
@@ -278,12 +278,12 @@ export class Transport implements Leg {
     return this.#protocol._kex.sessionID
   }
 
-  /** The algorithm of the host key, or of the certificate about it, in the last key exchange. */
+  /** The algorithm of the host key, or of its certificate, in the last key exchange. */
   get hostKeyAlgorithm(): string {
     return this.#protocol._kex.negotiated.serverHostKey
   }
 
-  /** It is gone, or on its way: nothing more is heard of the peer. */
+  /** Whether the connection has closed, or is closing: nothing more is received. */
   get closed(): boolean {
     return this.#closed || this.#broken
   }
@@ -296,12 +296,12 @@ export class Transport implements Leg {
     return this.#socket.writableLength + this.#queued
   }
 
-  /** True when what is queued can only be answers to a peer that asks and does not read them. */
+  /** Whether the queue is so long that it can only hold replies to a peer that does not read them. */
   get flooded(): boolean {
     return this.waiting > FLOOD_MARK
   }
 
-  /** True when a connection-layer message has come since the last call. */
+  /** Returns true if a connection-layer message has arrived since the last call. */
   takeHeard(): boolean {
     const heard = this.#heard
     this.#heard = false
@@ -309,8 +309,9 @@ export class Transport implements Leg {
   }
 
   /**
-   * While paused nothing is read from the peer; its own flow control then holds it. Only the messages of a key exchange
-   * that it has begun are read all the same: what it waits for may be what this one is paused for.
+   * While paused, nothing is read from the peer, so its own flow control holds it. Only the messages of a key
+   * exchange that the peer has begun are still read: the pause may be caused by data that waits for this
+   * exchange.
    */
   get paused(): boolean {
     return this.#paused
@@ -327,25 +328,25 @@ export class Transport implements Leg {
     else this.#socket.resume()
   }
 
-  /** New keys when the present ones are old; call it now and then. */
+  /** Starts a rekey if the present keys are old. Call it periodically. */
   refreshKeys(now: number): void {
     if (now - this.#keysSince >= this.#rekeyLimits.intervalMs) this.#rekey()
   }
 
-  /** Sends what is queued, a disconnect message, and closes. */
+  /** Sends the queue and a disconnect message, and closes. */
   close(): void {
     if (this.#closed || !this.#socket.writable) return
     this.#protocol.disconnect(DISCONNECT_BY_APPLICATION)
     this.#socket.end()
   }
 
-  /** The peer broke the protocol: tells it so and drops the connection. */
+  /** Call when the peer broke the protocol: sends a disconnect message and closes. */
   breach(): void {
     if (this.closed) return
     if (this.#socket.writable) this.#protocol.disconnect(DISCONNECT_PROTOCOL_ERROR)
     this.#broken = true
     this.#socket.end()
-    // Closing over what has come unread resets the connection, and the peer would never read what it was told.
+    // Closing a socket with unread data resets the connection, and the peer would never read the message.
     this.paused = false
     setTimeout(() => this.destroy(), LINGER_MS).unref()
   }
@@ -354,7 +355,7 @@ export class Transport implements Leg {
     this.#socket.destroy()
   }
 
-  /** After the sign-in, and not while keys are being exchanged. */
+  /** Only after the sign-in, and not during a key exchange. */
   #rekey(): void {
     if (this.#closed || this.onMessage === undefined || this.inKex || !this.#socket.writable) return
     if (this.mayRekey?.() === false) return

@@ -1,10 +1,8 @@
-/** Every form that a recording can be had in. */
-import { join } from 'node:path'
+/** The formats of a recording's export. */
+
 import { Readable } from 'node:stream'
 import { encodeColourPng, encodePng, titled } from '../../../src/drawing/png.ts'
-import { FILE_NAME } from '../../container/format/limits.ts'
-import { RecordingReader } from '../../container/reader.ts'
-import { readPieces } from '../../container/session-file.ts'
+import { OpenedRecording } from '../../container/opened.ts'
 import { leftOut, mainChannel, type Shown, type Survey, surveyOf } from '../../decode/frames/channel.ts'
 import { exportBytes, exportText } from '../../decode/text/text.ts'
 import type { CatalogEntry } from '../../storage/catalog-entry.ts'
@@ -34,20 +32,20 @@ export const EXPORT_FORMATS = [
   'webm',
 ] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
-/** Those of a session that shows a desktop. */
+/** Formats of a session that shows a desktop. */
 export const GRAPHIC_FORMATS: readonly ExportFormat[] = ['png', 'mp4', 'webm', 'json', 'txt']
 
 export interface ExportChoice {
   format: ExportFormat
-  /** Absent: the one that one most likely wants to see; JSON has all of them then, and HTML in any case. */
+  /** Absent for the main channel; JSON then contains all channels, and HTML always does. */
   channel?: number | 'all'
-  /** Of cast, ttyrec and txt: the bytes as they were, with all that they do to a terminal. */
+  /** For cast, ttyrec and txt: unfiltered bytes, with all their effects on a terminal. */
   raw?: boolean
-  /** The moment of a PNG, in seconds since the recording began; absent: the end. */
+  /** Moment of a PNG, in seconds since the recording began. Absent for the end. */
   at?: number
 }
 
-/** ffmpeg is wanted and not installed. */
+/** ffmpeg is needed and not installed. */
 export class FfmpegMissing extends Error {
   constructor() {
     super('ffmpeg is not installed: on Debian, apt-get install ffmpeg')
@@ -55,7 +53,7 @@ export class FfmpegMissing extends Error {
   }
 }
 
-/** The session shows a desktop, which this form cannot hold. */
+/** The session shows a desktop, which this format cannot hold. */
 export class GraphicSession extends Error {
   constructor() {
     super(`expected a form for a graphic session: ${GRAPHIC_FORMATS.join(', ')}`)
@@ -63,7 +61,7 @@ export class GraphicSession extends Error {
   }
 }
 
-/** The recording has nothing to show in that form, or not that channel. */
+/** The recording has nothing to show in this format, or does not have this channel. */
 export class NothingToShow extends Error {
   constructor(session: string, channel: number | 'all' | undefined) {
     const none = 'opened no channel: only json has something to show'
@@ -72,15 +70,15 @@ export class NothingToShow extends Error {
   }
 }
 
-/** The form cannot hold what was asked for. */
+/** The format does not support the chosen options. */
 export class BadChoice extends Error {
   override name = 'BadChoice'
 }
 
-/** Forms that may be had with what does more than draw. */
+/** Formats that can contain unfiltered bytes. */
 const RAW_FORMATS: readonly ExportFormat[] = ['cast', 'cast3', 'ttyrec', 'txt']
 
-/** Throws BadChoice when these do not go together. */
+/** Throws BadChoice if these options do not go together. */
 export function requireChoice({ format, channel, raw }: ExportChoice): void {
   if (raw === true && !RAW_FORMATS.includes(format)) {
     throw new BadChoice(`expected one of ${RAW_FORMATS.join(', ')} as the form of raw output, not ${format}`)
@@ -93,12 +91,13 @@ export function requireChoice({ format, channel, raw }: ExportChoice): void {
   }
 }
 
-/** A stream that knows what of the session is in it. */
+/** An export's stream, with the part of the session that it shows. */
 export type Exported = Readable & { shown: Shown }
 
 /**
- * The export as a stream, which may fail later: what comes before a fault in the recording is given by then, but for
- * the forms that need an index. Throws BadChoice, FfmpegMissing, GraphicSession, NothingToShow, RecordingError.
+ * Opens the export as a stream, which may fail later: the part before a fault in the recording is sent by
+ * then, except in formats that need an index. Throws BadChoice, FfmpegMissing, GraphicSession, NothingToShow,
+ * RecordingError.
  */
 export async function openExport(
   entry: CatalogEntry,
@@ -117,8 +116,9 @@ interface Pieces {
   shown: Shown
 }
 
-/** Drawn, or shown by chapters: by way of the index. */
+/** Formats that are drawn, or shown with chapters: both need the index. */
 type ReplayedFormat = 'html' | 'png' | VideoFormat
+type StreamedFormat = Exclude<ExportFormat, ReplayedFormat>
 
 export function isReplayed(format: ExportFormat): format is ReplayedFormat {
   return format === 'html' || format === 'png' || format === 'mp4' || format === 'webm'
@@ -127,19 +127,32 @@ export function isReplayed(format: ExportFormat): format is ReplayedFormat {
 async function streamed(
   entry: CatalogEntry,
   key: Uint8Array,
-  { channel: chosen, raw: isRaw = false }: ExportChoice,
-  format: Exclude<ExportFormat, ReplayedFormat>,
+  choice: ExportChoice,
+  format: StreamedFormat,
 ): Promise<Pieces> {
-  const open = () => RecordingReader.open(readPieces(join(entry.directory, FILE_NAME)), key)
-  const survey = await surveyOf((await open()).frames())
-  const shown = shownOf(entry.session, survey, chosen ?? (format === 'json' ? 'all' : undefined))
+  const recording = await OpenedRecording.open(entry.directory, key)
+  try {
+    const { pieces, shown } = await passOver(recording, choice, format)
+    return { shown, pieces: closing(pieces, recording) }
+  } catch (error) {
+    await recording.close()
+    throw error
+  }
+}
+
+async function passOver(
+  recording: OpenedRecording,
+  { channel: chosen, raw: isRaw = false }: ExportChoice,
+  format: StreamedFormat,
+): Promise<Pieces> {
+  const { session, metadata } = recording.header
+  const survey = await surveyOf(recording.reader().frames())
+  const shown = shownOf(session, survey, chosen ?? (format === 'json' ? 'all' : undefined))
   const isGraphic = survey.channels.some(
     (one) => one.isGraphic && (shown.channel === 'all' || shown.channel === one.channel),
   )
   if (!GRAPHIC_FORMATS.includes(format) && isGraphic) throw new GraphicSession()
-  const reader = await open()
-  const { metadata } = reader.header
-  const frames = reader.frames()
+  const frames = recording.reader().frames()
   const cast = { version: format === 'cast3' ? 3 : 2, isRaw } as const
   if (format === 'json') return { shown, pieces: exportJson(frames, shown.channel) }
   if (format === 'txt')
@@ -188,7 +201,7 @@ async function replayed(
   return { shown: one, pieces: closing(exportVideo(film, format, ffmpeg!, titleOf(replay, one)), replay) }
 }
 
-/** What stands in a picture or a video about itself. */
+/** Returns the title inside a picture or a video. */
 function titleOf({ header }: Replay, shown: Shown): string {
   const lacks = leftOut(shown)
   return `session ${header.session}${lacks === undefined ? '' : `, ${lacks}`}`
@@ -234,10 +247,13 @@ async function* exportPng(
   yield titled(encodePng(canvas, PALETTE), titleOf(replay, shown))
 }
 
-async function* closing<T>(pieces: AsyncIterable<T>, replay: Replay): AsyncGenerator<T> {
+async function* closing<T>(
+  pieces: AsyncIterable<T>,
+  source: Pick<Replay | OpenedRecording, 'close'>,
+): AsyncGenerator<T> {
   try {
     yield* pieces
   } finally {
-    await replay.close()
+    await source.close()
   }
 }

@@ -1,17 +1,16 @@
 /**
- * A recording opened for replay: any moment of any channel, at the same cost wherever it lies. The index says where
- * to begin; where there is none that fits, it is made first.
+ * A recording opened for replay: any moment of any channel, at the same cost. The index contains the place to
+ * begin; if no index fits, one is built first.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { INDEX_FILE_NAME, SALT_LENGTH } from '../../container/format/index.ts'
-import { FILE_NAME } from '../../container/format/limits.ts'
 import { FRAME, type Frame } from '../../container/frames.ts'
+import { OpenedRecording } from '../../container/opened.ts'
 import { runPass } from '../../container/pass.ts'
-import { type PlacedGroup, RecordingReader } from '../../container/reader.ts'
-import { readPieces } from '../../container/session-file.ts'
+import type { PlacedGroup } from '../../container/reader.ts'
 import { painterOf } from '../../decode/open-graphics.ts'
 import { Screen } from '../../decode/terminal/screen.ts'
 import type { CatalogEntry } from '../../storage/catalog-entry.ts'
@@ -27,41 +26,38 @@ import { RecordingIndex } from '../index/reader.ts'
 import { Desktop } from './desktop.ts'
 import { Playhead } from './playhead.ts'
 
-/** The digest of a file that is not closed: no index of it is kept. */
+/** The digest of a file that is not closed: its index is not kept. */
 const NO_DIGEST = '0'.repeat(64)
 
 export class Replay {
-  readonly header: RecordingReader['header']
+  readonly #recording: OpenedRecording
   readonly #index: RecordingIndex
-  readonly #path: string
-  readonly #key: Uint8Array
 
-  private constructor(
-    path: string,
-    key: Uint8Array,
-    header: RecordingReader['header'],
-    index: RecordingIndex,
-  ) {
-    this.#path = path
-    this.#key = key
-    this.header = header
+  private constructor(recording: OpenedRecording, index: RecordingIndex) {
+    this.#recording = recording
     this.#index = index
   }
 
-  /** Of a running session it shows what was on the disk at this moment. Throws RecordingError. */
+  /** Opens a recording; of a running session, the part on the disk at this moment. Throws RecordingError. */
   static async open(entry: CatalogEntry, key: Uint8Array): Promise<Replay> {
-    const path = join(entry.directory, FILE_NAME)
-    const reader = await RecordingReader.open(readPieces(path), key)
-    const { header } = reader
-    await reader.close()
-    return new Replay(path, key, header, await indexOf(entry, key))
+    const recording = await OpenedRecording.open(entry.directory, key)
+    try {
+      return new Replay(recording, await indexOf(recording, entry, key))
+    } catch (error) {
+      await recording.close()
+      throw error
+    }
+  }
+
+  get header(): OpenedRecording['header'] {
+    return this.#recording.header
   }
 
   get directory(): Directory {
     return this.#index.directory
   }
 
-  /** The channel that one most likely wants to see: the first with a terminal, else the first with output. */
+  /** The main channel: the first with a terminal, else the first with output. */
   get mainChannel(): Channel | undefined {
     const { channels } = this.directory
     return (
@@ -71,7 +67,10 @@ export class Replay {
     )
   }
 
-  /** The channel's screen at a time, in microseconds since the recording began; its frames follow from there. */
+  /**
+   * Returns the channel's screen at a time, in microseconds since the recording began, with the frames that
+   * follow.
+   */
   async at(channel: Channel, time: number): Promise<Playhead<Screen>> {
     const { keyframes } = this.directory
     for (let at = lastBefore(keyframes, time); at >= 0; at--) {
@@ -89,7 +88,9 @@ export class Replay {
     return await Playhead.begin(screen, channel.opened, this.frames(channel), time)
   }
 
-  /** The same of a graphic channel; undefined where it shows no pixels, or more than are drawn. */
+  /**
+   * Does the same for a graphic channel. Returns undefined if it shows no pixels, or more than can be drawn.
+   */
   async desktopAt(channel: Channel, time: number): Promise<Playhead<Desktop> | undefined> {
     const { pictures } = this.directory
     for (let at = lastBefore(pictures, time); at >= 0; at--) {
@@ -109,32 +110,31 @@ export class Replay {
     return undefined
   }
 
-  /** Everything, from the beginning. */
-  async *groups(): AsyncGenerator<PlacedGroup> {
-    yield* (await RecordingReader.open(readPieces(this.#path), this.#key)).groups()
-  }
+  /** Yields all groups from the beginning. */
+  groups(): AsyncGenerator<PlacedGroup> 
+    return this.#recording.reader().groups()
 
-  /** A keyframe's snapshot; undefined when it is damaged. */
-  snapshot(keyframe: Keyframe): Promise<string | undefined> {
+  /** Returns a keyframe's snapshot, or undefined if it is damaged. */
+  snapshot(keyframe: Keyframe): Promise<string | undefined> 
     return this.#index.snapshot(keyframe)
-  }
 
-  /** All frames of a channel. */
-  frames(channel: Channel): AsyncGenerator<Frame> {
+  /** Yields all frames of a channel. */
+  frames(channel: Channel): AsyncGenerator<Frame> 
     return ofChannel(this.#framesFrom(channel.place), channel, true)
-  }
 
-  close(): Promise<void> {
-    return this.#index.close()
-  }
+  async close(): Promise<void> 
+    await this.#index.close()
+    await this.#recording.close()
 
   #framesFrom(place: Channel['place']): AsyncGenerator<Frame> {
-    const source = readPieces(this.#path, place.offset)
-    return RecordingReader.resume(source, this.#key, this.header, unpackPlace(place)).frames()
+    return this.#recording.reader(unpackPlace(place)).frames()
   }
 }
 
-/** The frames of one channel, to its end; a number may have been given to another channel before or after. */
+/**
+ * Yields the frames of one channel up to its end; another channel may have the same number before or after
+ * it.
+ */
 async function* ofChannel(
   frames: AsyncGenerator<Frame>,
   { channel, opened }: Channel,
@@ -150,7 +150,7 @@ async function* ofChannel(
   }
 }
 
-/** What comes behind so many frames, and so many bytes of the payload of the next one. */
+/** Skips this many frames, and this many bytes of the next one's payload. */
 async function* behind(
   frames: AsyncGenerator<Frame>,
   [count, bytes]: PictureKeyframe['skip'],
@@ -163,27 +163,34 @@ async function* behind(
   }
 }
 
-/** Index of the last keyframe that is not after `time`; -1: all are. They stand in the order of their times, nearly. */
+/**
+ * Returns the index of the last keyframe that is not after `time`, or -1 if all are. Keyframes are nearly in
+ * the order of their times.
+ */
 function lastBefore(keyframes: readonly { time: number }[], time: number): number {
   return keyframes.findLastIndex((keyframe) => keyframe.time <= time)
 }
 
-async function indexOf(entry: CatalogEntry, key: Uint8Array): Promise<RecordingIndex> {
+async function indexOf(
+  opened: OpenedRecording,
+  entry: CatalogEntry,
+  key: Uint8Array,
+): Promise<RecordingIndex> {
   const recording = { size: entry.size, digest: entry.digest ?? NO_DIGEST }
   const beside = join(entry.directory, INDEX_FILE_NAME)
   if (entry.digest !== undefined) {
     const there = await RecordingIndex.open(beside, key, recording)
     if (there) return there
     try {
-      return await make(beside, entry, key, recording)
+      return await make(opened, beside, key, recording)
     } catch (error) {
-      // A folder that cannot be written to is no reason not to look at what is in it.
+      // A folder that is not writable can still be replayed.
       if (!(error instanceof Error && 'syscall' in error)) throw error
     }
   }
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-index-'))
   try {
-    return await make(join(folder, INDEX_FILE_NAME), entry, key, recording)
+    return await make(opened, join(folder, INDEX_FILE_NAME), key, recording)
   } finally {
     // The open file stays readable until it is closed.
     await rm(folder, { recursive: true, force: true })
@@ -191,14 +198,17 @@ async function indexOf(entry: CatalogEntry, key: Uint8Array): Promise<RecordingI
 }
 
 async function make(
+  opened: OpenedRecording,
   path: string,
-  entry: CatalogEntry,
   key: Uint8Array,
   recording: { size: number; digest: string },
 ): Promise<RecordingIndex> {
-  const reader = await RecordingReader.open(readPieces(join(entry.directory, FILE_NAME)), key)
-  await runPass(reader, [await IndexBuilder.create({ path, key, recording, salt: randomBytes(SALT_LENGTH) })])
+  await runPass(opened.reader(), [
+    await IndexBuilder.create({ path, key, recording, salt: randomBytes(SALT_LENGTH) }),
+  ])
   const made = await RecordingIndex.open(path, key, recording)
   if (made) return made
-  throw new Error(`the index of session ${entry.session} was made and cannot be read: is the disk in order?`)
+  throw new Error(
+    `the index of session ${opened.header.session} was made and cannot be read: is the disk in order?`,
+  )
 }

@@ -1,6 +1,7 @@
 /**
- * Long answers, written as they are read: what is held of one is a piece or two, however long it is and however slowly
- * its client reads. Somebody who does not read is cut off, and nobody has more than so many of them at a time.
+ * Long answers, written while they are read: only a piece or two is held in memory, however long the answer
+ * and however slow its client. A client that does not read is disconnected, and the number of long answers at
+ * a time is limited for each user and API key.
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -19,27 +20,30 @@ import {
 import { Turns } from '../http/pauses.ts'
 import { callerOf, holderOf } from './caller.ts'
 
-/** Objects whose names are looked up together. */
+/** Number of objects whose names are looked up together. */
 const TOGETHER = 50
 
 /**
- * Long answers that are under way: so many of each user and API key, one more than that waits for one of theirs to end.
- * A part of the places is kept for those who administrate.
+ * Long answers in progress. Each user and API key has a limited number; one more waits for one of theirs to
+ * end. Some places are reserved for administrators.
  */
 export class LongAnswers {
   readonly #byHolder = new Map<string, number>()
   #waiting: { holder: Holder; go: () => void }[] = []
   #count = 0
-  /** Of those who do not administrate. */
+  /** Places held by callers that are not administrators. */
   #common = 0
 
-  /** Resolves with what ends it. @throws ApiError `busy` when others have all that there may be */
+  /**
+   * Takes a place and resolves with the function that releases it.
+   * @throws ApiError `busy` if all places are taken
+   */
   async begin(holder: Holder): Promise<() => void> {
     if (this.#hasOwnPlace(holder)) {
       if (!this.#hasPlace(holder)) throw new ApiError('busy')
       this.#add(holder, 1)
     } else {
-      // whoever ends hands its place over
+      // The place comes from an answer that ends.
       await new Promise<void>((go) => this.#waiting.push({ holder, go }))
     }
     let isOver = false
@@ -51,7 +55,7 @@ export class LongAnswers {
     }
   }
 
-  /** To those who have waited longest, and may go on. */
+  /** Gives free places to those that have waited longest. */
   #handOver(): void {
     this.#waiting = this.#waiting.filter(({ holder, go }) => {
       if (!this.#hasOwnPlace(holder) || !this.#hasPlace(holder)) return true
@@ -77,10 +81,7 @@ export class LongAnswers {
   }
 }
 
-/**
- * Answers with a list, of which `show` makes what is shown, for some objects at a time. A short one is sent as a whole,
- * with its length.
- */
+/** Sends a list; `show` converts some objects at a time. A short list is sent as a whole, with its length. */
 export async function sendList<T>(
   answers: LongAnswers,
   request: FastifyRequest,
@@ -100,7 +101,7 @@ export async function sendList<T>(
     const first = await texts.next()
     const second = await texts.next()
     if (second.done) return reply.send(first.value ?? '')
-    // nobody reads it
+    // No client reads it.
     if (request.method === 'HEAD' || request.raw.socket.destroyed) return reply.send(Readable.from([]))
     await begin()
     const stream = paced(request, [first.value ?? '', second.value], texts)
@@ -115,7 +116,10 @@ export async function sendList<T>(
   }
 }
 
-/** A text that is made once and asked for often, whole or, when it is long, in pieces of one buffer that all share. */
+/**
+ * Sends a text that is made once and requested often: whole, or, if it is long, in pieces of one shared
+ * buffer.
+ */
 export function sendText(reply: FastifyReply, text: Buffer): FastifyReply {
   if (text.length <= PIECE_LENGTH) return reply.send(text)
   reply.header('content-length', text.length)
@@ -126,7 +130,7 @@ function* slicesOf(text: Buffer): Generator<Buffer> {
   for (let at = 0; at < text.length; at += PIECE_LENGTH) yield text.subarray(at, at + PIECE_LENGTH)
 }
 
-/** A JSON array in pieces of about `PIECE_LENGTH`, made in turns with others' work. */
+/** Yields a JSON array in pieces of about `PIECE_LENGTH`, in turns with other work. */
 async function* jsonPieces<T>(
   all: AsyncIterable<readonly T[]> | Iterable<readonly T[]>,
   show: (objects: readonly T[]) => Promise<readonly object[]> | readonly object[],
@@ -150,7 +154,10 @@ async function* jsonPieces<T>(
   return undefined
 }
 
-/** The texts as the client takes them; one that takes nothing for a while, or for too long in all, is cut off. */
+/**
+ * Streams the texts as fast as the client reads; disconnects a client that reads nothing for a while, or that
+ * takes too long in all.
+ */
 function paced(
   request: FastifyRequest,
   begun: readonly string[],
@@ -159,7 +166,7 @@ function paced(
   const cut = () => request.raw.socket.destroy()
   const whole = setTimeout(cut, ANSWER_TIME)
   let stall = setTimeout(cut, ANSWER_STALL)
-  /** The client has taken what was there. */
+  /** The client has read all pieces so far. */
   const taken = () => {
     clearTimeout(stall)
     stall = setTimeout(cut, ANSWER_STALL)
@@ -177,7 +184,7 @@ function paced(
   return Readable.from(texts()).once('close', () => {
     clearTimeout(whole)
     clearTimeout(stall)
-    // when it was given up before it was read to its end
+    // Also if the client gave up before the end.
     void rest.return(undefined).catch(() => undefined)
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Who makes the request (spec.md 5.1): an API key, in a user's name or its own, or a user by sign-in cookie.
- * The user is read from the store each time, so that a disabled one loses access at once.
+ * Authenticates the caller of a request (spec.md 5.1): an API key, in a user's name or its own, or a user by
+ * sign-in cookie. The user is read from the store each time, so that a disabled user loses access at once.
  */
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
@@ -21,14 +21,15 @@ import { actor, addressOf, record } from './events.ts'
 
 export const SESSION_COOKIE = 'sallyport_session'
 
-/** The caller of a request. @throws ApiError `authentication_required` */
+/** Returns the caller of a request. @throws ApiError `authentication_required` */
 export async function authenticate(context: Context, request: FastifyRequest): Promise<Caller> {
   const key = request.headers['x-auth-key']
   const user = request.headers['x-auth-user']
   if (typeof key === 'string')
     return byKey(context, request, key, typeof user === 'string' ? user : undefined)
   const token = request.cookies[SESSION_COOKIE]
-  // a user context without a key is somebody who means to act as another: the cookie must not decide silently
+  // A user header without a key means that the client wants to act as another user: the cookie must not
+  // decide silently.
   if (token === undefined || user !== undefined) throw new ApiError('authentication_required')
   return byCookie(context, request, token)
 }
@@ -105,7 +106,7 @@ async function byKey(
   }
   const user = looksLikeId(userName) ? undefined : await deps.store.users.find(userName)
   if (!user) return refuse('unknown user', key)
-  // the address is the machine's: the key says from where it may be used, the user's own networks do not
+  // The address is the key's machine: the key's networks apply, not the user's own.
   const flaw = flawOfStanding({ ...user, ipSource: [] }, addressOf(request), now)
   if (flaw) return refuse(`${flaw} user`, key)
   const own = await rightsOf(deps.store, user.profile)
@@ -122,7 +123,7 @@ async function byKey(
   return caller
 }
 
-/** Keys come with every request: their use is an event once in a while, per user and address. */
+/** Logs the use of a key now and then, per user and address, since keys come with every request. */
 async function noteUse(
   context: Context,
   request: FastifyRequest,
@@ -140,12 +141,12 @@ async function noteUse(
   keyUses.set(use, now)
 }
 
-/** The rights of a profile by its name; one that is gone has none. */
+/** Returns the rights of a profile by its name; a deleted one has none. */
 export async function rightsOf(store: Pick<Store, 'profiles'>, profile: string): Promise<ProfileRights> {
   return (await store.profiles.rightsOf(profile)) ?? NOTHING
 }
 
-/** A key is random, so a plain hash is enough to keep it by. */
+/** Hashes a key for storage. A plain hash suffices, since keys are random. */
 export function hashOfKey(key: string): Uint8Array {
   return createHash('sha256').update(key).digest()
 }

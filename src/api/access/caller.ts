@@ -1,4 +1,4 @@
-/** The one who makes a request, known before its body is read. */
+/** The caller of a request, known before the body is read. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Basis } from '../../identity/basis.ts'
 import type { ApiKey, User } from '../../model/objects.ts'
@@ -8,20 +8,20 @@ import type { Holder } from '../http/connections.ts'
 import { ApiError } from '../http/errors.ts'
 
 export interface Caller {
-  /** What events call the caller: the user's name, or the key's as `key:NAME` where no user stands behind it. */
+  /** Name of the caller in events: the user's name, or `key:NAME` for a key without a user. */
   name: string
-  /** The user in whose name the request is made; undefined: an API key alone. */
+  /** The user in whose name the request is made, or undefined for an API key alone. */
   user: User | undefined
-  /** The key that the request came with. */
+  /** The API key of the request, if any. */
   key: ApiKey | undefined
-  /** Names of the profiles that make up the rights. */
+  /** Name of the profile, or names of the profiles, that the rights come from. */
   profile: string
   rights: ProfileRights
-  /** What being the caller rests on; undefined: the command line. */
+  /** Basis of the caller's sign-in, or undefined for the command line. */
   basis: Basis | undefined
 }
 
-/** What resources read of a request: Fastify's, or the one that the command line makes. */
+/** The part of a request that resources read: Fastify's, or one made by the command line. */
 export interface ApiRequest {
   caller: Caller | null
   params: unknown
@@ -35,17 +35,17 @@ declare module 'fastify' {
   }
 }
 
-/** The caller of a route that needs a sign-in. */
+/** Returns the caller of a route that needs a sign-in. */
 export function callerOf(request: ApiRequest): Caller {
   if (!request.caller) throw new ApiError('authentication_required')
   return request.caller
 }
 
-/** Whose connection it is that the caller comes by. */
+/** Returns the holder to which the caller's connection is counted. */
 export function holderOf({ user, key, rights }: Caller): Holder {
   return {
     ids: [...(user ? [`user ${user.id}`] : []), ...(key ? [`key ${key.id}`] : [])],
-    // who can stop others, and change what they may
+    // May stop others, or change their rights.
     isAdministrator: reaches(rights.users, 'modify') || reaches(rights.sessions, 'execute'),
   }
 }
@@ -55,7 +55,10 @@ export function requireRight(request: ApiRequest, feature: Feature, level: Level
   if (!reaches(callerOf(request).rights[feature], level)) throw new ApiError('forbidden')
 }
 
-/** The user behind the request. @throws ApiError `user_context_required` for a key without `X-Auth-User` */
+/**
+ * Returns the user of the request.
+ * @throws ApiError `user_context_required` for a key without `X-Auth-User`
+ */
 export function userOf(request: ApiRequest): User {
   const { user } = callerOf(request)
   if (!user) throw new ApiError('user_context_required')
@@ -63,7 +66,7 @@ export function userOf(request: ApiRequest): User {
 }
 
 /**
- * What something rests on that the caller makes, beside the right that it takes.
+ * Returns the basis for an object that the caller makes, with the right that it needs.
  * @throws ApiError `authentication_required` for the command line
  */
 export function basisOf(request: ApiRequest, needs?: Basis['needs']): Basis {

@@ -1,4 +1,4 @@
-/** What every resource of one API instance shares. */
+/** Objects that all resources of one API instance share. */
 import type { Id } from '../../model/objects.ts'
 import type { ApiDeps } from '../http/deps.ts'
 import type { Turns } from '../http/turns.ts'
@@ -7,7 +7,7 @@ import type { LongAnswers } from './answers.ts'
 import type { SignIns } from './sign-ins.ts'
 import type { WatchingSocket } from './watching.ts'
 
-/** What resources stand on, also without a server: the import and export of the command line. */
+/** Dependencies of resources that exist without a server too: for import and export on the command line. */
 export interface ResourceContext {
   deps: Pick<ApiDeps, 'store' | 'passwords' | 'clock'> & {
     vault: Pick<ApiDeps['vault'], 'setCredentials' | 'setAuthority' | 'seal' | 'on'>
@@ -17,17 +17,17 @@ export interface ResourceContext {
 export interface Context extends ResourceContext {
   deps: ApiDeps
   signIns: SignIns
-  /** When a key's use by somebody was last written to the audit. */
+  /** Times of the last audited use, by key, user and address. */
   keyUses: Map<string, number>
-  /** Changes of one object wait for one another. */
+  /** Serializes the changes of each object. */
   turns: Turns
   webSockets: WebSockets
-  /** Those who watch sessions. */
+  /** Connections that watch sessions. */
   watchers: Set<WatchingSocket>
   answers: LongAnswers
 }
 
-/** An object as the API shows it begins with these. */
+/** First fields of every object that the API shows. */
 export interface Shown {
   id: Id
   url: string

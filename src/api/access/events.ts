@@ -1,4 +1,4 @@
-/** What the API writes to the audit. No event, no action (invariant 2): whatever it tells of has to wait for it. */
+/** Audit events of the API. No event, no action (invariant 2): the action waits for its event. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Audit, EventCode } from '../../audit/events/catalogue.ts'
 import type { EventFields } from '../../audit/events/fields.ts'
@@ -9,7 +9,10 @@ import type { ApiRequest, Caller } from './caller.ts'
 
 const SECRET = '[secret]'
 
-/** Resolves when the event is in the audit log. @throws ApiError `audit_unavailable` when it cannot be. */
+/**
+ * Resolves when the event is in the audit log.
+ * @throws ApiError `audit_unavailable` if it cannot be written
+ */
 export async function record(
   audit: Audit,
   request: ApiRequest,
@@ -24,19 +27,19 @@ export async function record(
   }
 }
 
-/** Who acts, as events show it. */
+/** Returns the fields of the actor. */
 export function actor(caller: Caller): EventFields {
   const { name, profile, key } = caller
   return { user: name, profile, ...(key && { api_key: key.keyName }) }
 }
 
-/** The client's address; of a connection that is gone already, none. */
+/** Returns the client's address, or an empty one if the connection has closed. */
 export function addressOf(request: ApiRequest): string {
   return plainAddress(request.socket.remoteAddress ?? '')
 }
 
 function clientOf(request: ApiRequest): EventFields {
-  // the command line has neither
+  // The command line has neither.
   const { remoteAddress: address, remotePort: port } = request.socket
   return {
     ...(address === undefined ? {} : { client_ip: addressOf(request) }),
@@ -44,12 +47,12 @@ function clientOf(request: ApiRequest): EventFields {
   }
 }
 
-/** A field's name with its value before and after. */
+/** Name of a field → its value before and after. */
 export type Changes = Map<string, [before: unknown, after: unknown]>
 
 /**
- * What a body would change of an object as the API shows it. `secrets` are fields that only go in: they are
- * always a change, and shown masked.
+ * Returns the changes that a body makes to an object as the API shows it. `secrets` are write-only fields:
+ * they always count as changed, and are masked.
  */
 export function changesOf(
   before: Readonly<Record<string, unknown>>,
@@ -64,7 +67,7 @@ export function changesOf(
   return changes
 }
 
-/** `{"field":[old,new],…}` for the event, cut to a length that every sink takes. */
+/** Formats `{"field":[old,new],…}` for the event, cut to a length that every sink accepts. */
 export function changesText(changes: Changes): string {
   const shown = [...changes].map(([field, [before, after]]) => [field, [shorten(before), shorten(after)]])
   const text = JSON.stringify(Object.fromEntries(shown))

@@ -1,9 +1,12 @@
-/** The table of routes, asked. */
+/** Look-ups in the table of routes. */
 import type { ProfileRights } from '../../model/profile-rights.ts'
 import { reaches } from '../../model/profiles.ts'
 import { type Need, ROUTES } from './routes.ts'
 
-/** What a route needs; HEAD is GET without the body (RFC 9110 9.3.2). @throws Error for a route that is not in the table: it must not exist */
+/**
+ * Returns the need of a route; HEAD is GET without the body (RFC 9110 9.3.2).
+ * @throws Error for a route that is not in the table: it must not exist
+ */
 export function needOf(method: string, url: string): Need {
   const route = `${method === 'HEAD' ? 'GET' : method} ${url.replace(/^\/api(?=\/)/, '')}`
   const need = Object.hasOwn(ROUTES, route) ? ROUTES[route] : undefined
@@ -12,12 +15,12 @@ export function needOf(method: string, url: string): Need {
   return need
 }
 
-/** Whether somebody who is signed in may use the route. */
+/** Whether a signed-in caller with these rights may use the route. */
 export function satisfies(rights: ProfileRights, need: Need): boolean {
   return need === 'public' || need === 'signed_in' || reaches(rights[need.feature], need.level)
 }
 
-/** The right that a route needs beside a sign-in, if it needs one. */
+/** Returns the right that a route needs besides a sign-in, or undefined if none. */
 export function rightFor(method: string, url: string): Exclude<Need, string> | undefined {
   const need = needOf(method, url)
   return typeof need === 'string' ? undefined : need

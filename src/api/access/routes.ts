@@ -1,21 +1,21 @@
 /**
- * Who may call what: every route with the feature and the level that it needs (notes: one check per route, none
- * by path prefix). The guard, the reference and the test of every route with every profile are made from this
- * table; a route that is missing here cannot be registered.
+ * The permission of every route: feature and level (notes: one check per route, none by path prefix). The
+ * guard, the reference and the test of every route with every profile use this table; a route that is missing
+ * here cannot be registered.
  */
 import type { Feature, Level } from '../../model/profile-rights.ts'
 import { CSV_FEATURES } from './table-names.ts'
 
 export type Need =
-  /** No sign-in: says nothing that is not in the published reference. */
+  /** No sign-in: shows only content of the published reference. */
   | 'public'
-  /** Anybody who is signed in. */
+  /** Any signed-in caller. */
   | 'signed_in'
   | { feature: Feature; level: Level }
 
 const needs = (feature: Feature, level: Level): Need => ({ feature, level })
 
-/** The five routes of a collection; `path` and the item's parameter below it. */
+/** Returns the five routes of a collection at `path`; items are below it. */
 function collection(path: string, feature: Feature): Record<string, Need> {
   return {
     [`GET ${path}`]: needs(feature, 'view'),
@@ -26,7 +26,10 @@ function collection(path: string, feature: Feature): Record<string, Need> {
   }
 }
 
-/** Tables: to read one is to read the objects, to send one is to change them. */
+/**
+ * Returns the routes of the tables: an export needs the right to view the objects, an import the right to
+ * change them.
+ */
 function tables(): Record<string, Need> {
   return Object.fromEntries(
     Object.entries(CSV_FEATURES).flatMap(([name, feature]) => [
@@ -70,9 +73,9 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /accounts/:ref/checkout': needs('checkout', 'execute'),
   'POST /accounts/:ref/checkin': needs('checkout', 'execute'),
   'GET /targets': needs('targets', 'view'),
-  /** Leads where the user may go, and nowhere else; it is a secret that is handed out. */
+  /** Opens only targets that the user may open; the ticket is a secret, so this counts as a checkout. */
   'POST /targets/:ref/ticket': needs('checkout', 'execute'),
-  /** Another user's rights need `authorizations: view` beside: the handler checks it. */
+  /** Another user's rights need `authorizations: view` too: the handler checks it. */
   'GET /sessionrights': needs('targets', 'view'),
   'GET /approvals': needs('approvals', 'view'),
   'GET /approvals/:ref': needs('approvals', 'view'),
@@ -80,18 +83,18 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /approvals/:ref/accept': needs('approvals', 'execute'),
   'POST /approvals/:ref/reject': needs('approvals', 'execute'),
   'POST /approvals/:ref/cancel': needs('approvals', 'modify'),
-  /** A search by command, file or output needs `recordings: view` beside: the handler checks it. */
+  /** A search by command, file or output needs `recordings: view` too: the handler checks it. */
   'GET /sessions': needs('sessions', 'view'),
   'GET /sessions/:ref': needs('sessions', 'view'),
   'GET /sessions/:ref/events': needs('sessions', 'view'),
   'GET /sessions/:ref/matches': needs('recordings', 'view'),
   'POST /sessions/:ref/kill': needs('sessions', 'execute'),
-  /** What it shows is what the recording will hold. Ending the session from there needs the right to kill beside. */
-  /** Of one's own session, or with `sessions: execute`: the handler checks it. */
+  /** For the caller's own session, or with `sessions: execute`: the handler checks it. */
   'GET /sessions/:ref/invitations': 'signed_in',
   'POST /sessions/:ref/invitations': 'signed_in',
   'PUT /sessions/:ref/invitations/:invitation': 'signed_in',
   'DELETE /sessions/:ref/invitations/:invitation': 'signed_in',
+  /** Shows what the recording will contain. Ending the session from there also needs the right to kill. */
   'GET /sessions/:ref/live': needs('recordings', 'view'),
   'POST /sessions/:ref/hold': needs('recordings', 'modify'),
   'POST /sessions/:ref/release': needs('recordings', 'modify'),
@@ -108,7 +111,7 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /sessions/:ref/recording.webm': needs('recordings', 'view'),
 }
 
-/** `get`, `/devices/{device}` of the OpenAPI document → `GET /devices/:device` of this table. */
+/** Converts `get`, `/devices/{device}` of the OpenAPI document to `GET /devices/:device` of this table. */
 export function routeOf(method: string, path: string): string {
   return `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`
 }

@@ -1,6 +1,6 @@
 /**
- * Who is signed in by cookie. A token is 256 random bits and only its hash is kept, in memory: a restart signs
- * everybody out, and neither a dump of the database nor a backup holds one that works.
+ * Sign-ins by cookie. A token is 256 random bits; only its hash is kept, in memory: a restart signs all users
+ * out, and neither a dump of the database nor a backup contains a usable token.
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -11,7 +11,7 @@ type Proven = Pick<User, 'id' | 'secretRevision'>
 
 interface SignIn {
   userId: Id
-  /** With another password of the user's it is over, whoever set that and in whatever process. */
+  /** The sign-in is invalid if the user's password has a newer revision, whichever process set it. */
   secretRevision: number
   begin: number
   lastUse: number
@@ -20,7 +20,7 @@ interface SignIn {
 const TOKEN_BYTES = 32
 
 export class SignIns {
-  /** By hash; in the order of their beginning. */
+  /** By hash, in the order of creation. */
   readonly #signIns = new Map<string, SignIn>()
   readonly #randomBytes: (length: number) => Uint8Array
 
@@ -28,7 +28,10 @@ export class SignIns {
     this.#randomBytes = randomBytes
   }
 
-  /** A new token for a user who has just proved who they are. Their oldest one gives way when there are many. */
+  /**
+   * Returns a new token for a user that has just been authenticated. Removes the user's oldest one if there
+   * are too many.
+   */
   begin(user: Proven, now: number): string {
     this.#makeRoom(user.id, now)
     const token = Buffer.from(this.#randomBytes(TOKEN_BYTES)).toString('base64url')
@@ -37,7 +40,7 @@ export class SignIns {
     return token
   }
 
-  /** The sign-in that a token stands for, if it is neither idle for too long nor too old. Counts as a use. */
+  /** Returns the sign-in of a token, unless it was idle for too long or is too old. Counts as a use. */
   use(token: string, now: number): Readonly<SignIn> | undefined {
     const key = hashOf(token)
     const signIn = this.#signIns.get(key)

@@ -1,4 +1,4 @@
-/** The tables that can be imported and exported, each with the feature whose rights it needs. */
+/** Tables that can be imported and exported, each with the feature that it needs. */
 import type { Feature } from '../../model/profile-rights.ts'
 
 export const CSV_FEATURES = {

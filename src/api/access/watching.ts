@@ -1,4 +1,4 @@
-/** One who watches a session over a WebSocket: what goes out, what may come in, and whether it may go on. */
+/** One WebSocket that watches a session: its outgoing and incoming messages, and whether it may continue. */
 import type { WebSocket } from 'ws'
 import type { WatchEnd, Watcher } from '../../gate/live-session.ts'
 import { ApiError, type ErrorCode, errorBody } from '../http/errors.ts'
@@ -6,7 +6,7 @@ import { MAX_SOCKET_MESSAGES, WATCH_REVIEW_MS } from '../http/limits.ts'
 import { closeSocket } from '../http/websockets.ts'
 import type { Caller } from './caller.ts'
 
-/** Codes of the end (RFC 6455 7.4), as docs/api.md lists them. */
+/** Close codes (RFC 6455 7.4), as docs/api.md lists them. */
 export const CLOSE_CODES = {
   session_over: 1000,
   malformed: 1008,
@@ -23,13 +23,13 @@ const MAX_REASON = 256
 
 export interface WatchingOptions {
   socket: WebSocket
-  /** Who watches, asked anew. @throws ApiError when there is nobody any more */
+  /** Returns the caller as authenticated anew. @throws ApiError if the sign-in is no longer valid */
   caller: () => Promise<Caller>
   mayWatch: (caller: Caller) => boolean
   mayKill: (caller: Caller) => boolean
-  /** False: the session does not run any more. */
+  /** Returns false if the session no longer runs. */
   kill: (reason: string, by: Caller) => Promise<boolean>
-  /** The WebSocket is closed; `reason` says why it was, when it was closed here. */
+  /** Called when the WebSocket has closed; `reason` is set if the broker closed it. */
   onClosed: (reason: string | undefined) => void
 }
 
@@ -39,7 +39,7 @@ export class WatchingSocket implements Watcher {
   readonly #reviews: NodeJS.Timeout
   #reason: string | undefined
   #messages = 0
-  /** What came in is dealt with one after the other. */
+  /** Handles incoming messages one after the other. */
   #turn: Promise<void> = Promise.resolve()
 
   constructor(name: string, options: WatchingOptions) {
@@ -73,7 +73,7 @@ export class WatchingSocket implements Watcher {
     closeSocket(this.#options.socket, CLOSE_CODES[code], reason)
   }
 
-  /** The right may go while somebody watches, and so may the watcher's sign-in. */
+  /** Ends the watching if the right or the sign-in is gone. */
   async review(): Promise<void> {
     const caller = await this.#caller()
     if (caller && !this.#options.mayWatch(caller)) this.close('forbidden', 'the right to watch was withdrawn')
@@ -118,7 +118,7 @@ const ENDS: Readonly<Record<WatchEnd, string>> = {
   failed: 'the screen could not be drawn',
 }
 
-/** The reason of `{"type":"kill","reason":"…"}`; undefined for anything else. */
+/** Returns the reason of `{"type":"kill","reason":"…"}`, or undefined for any other message. */
 function killReasonOf(text: string): string | undefined {
   let message: unknown
   try {

@@ -1,6 +1,6 @@
 /**
- * What API keys may make of themselves. A key that is bound (to addresses, to a time, to some users) makes no way in that
- * is not: else whoever has it for a moment, where it may be used, has what is not bound for good, from anywhere.
+ * Ways to sign in that API keys may create. A bound key (to addresses, to a time, to some users) must not
+ * create an unbound one: a short possession of the key would give permanent access from anywhere.
  */
 import { isWithin, sameAddress } from '../../model/networks.ts'
 import type { ActsFor, ApiKey, User } from '../../model/objects.ts'
@@ -10,7 +10,7 @@ import { ApiError } from '../http/errors.ts'
 import { rightsOf } from './authenticate.ts'
 import { type ApiRequest, callerOf } from './caller.ts'
 
-/** @throws ApiError `key_is_bound` for a caller that comes by a key that is bound in any way */
+/** @throws ApiError `key_is_bound` for a caller with a key that is bound in any way */
 export function refuseBoundKey(request: ApiRequest): void {
   const { key } = callerOf(request)
   if (key && (key.ipSource.length > 0 || key.expirationDate !== undefined || key.actsFor !== undefined)) {
@@ -19,8 +19,9 @@ export function refuseBoundKey(request: ApiRequest): void {
 }
 
 /**
- * A way in that works from these networks and addresses (none: from anywhere), for a key that is bound to addresses.
- * @throws ApiError `key_is_bound` when it is wider than the key
+ * Checks a way to sign in from these networks and addresses (empty: from anywhere) against a key that is
+ * bound to addresses.
+ * @throws ApiError `key_is_bound` if it is wider than the key
  */
 export function refuseUnboundWay(request: ApiRequest, from: readonly string[]): void {
   const networks = callerOf(request).key?.ipSource ?? []
@@ -29,19 +30,19 @@ export function refuseUnboundWay(request: ApiRequest, from: readonly string[]): 
   if (!isBound) throw new ApiError('key_is_bound')
 }
 
-/** The same of one address. */
+/** Checks a single address; see `refuseUnboundWay`. */
 export function refuseUnboundAddress(request: ApiRequest, address: string | undefined): void {
   refuseUnboundWay(request, address === undefined ? [] : [sameAddress(address)])
 }
 
-/** What a change is to give a user, as far as it is about signing in. */
+/** The part of a change to a user that concerns signing in. */
 export type SignInChange = Partial<
   Pick<User, 'userName' | 'sshPublicKeys' | 'userAuths' | 'ipSource' | 'isDisabled' | 'expirationDate'>
 > & { hasPassword: boolean }
 
 /**
- * Whether the user can sign in after the change in a way, from a place, or at a time in which they could not before.
- * A name counts, for certificates name their users. `old` undefined: there was no such user.
+ * Whether the change lets the user sign in by a method, from a place, or at a time that was not possible
+ * before. A new name counts, since certificates name users. `old` is undefined for a new user.
  */
 export function widensSignIn(old: User | undefined, change: SignInChange): boolean {
   const { userName, sshPublicKeys = [], userAuths = [], ipSource, isDisabled } = change
@@ -58,8 +59,9 @@ export function widensSignIn(old: User | undefined, change: SignInChange): boole
 }
 
 /**
- * Acting for somebody is what setting their password amounts to: it takes the right to change users, and a profile that
- * covers theirs; acting for anybody takes every right. A caller may always let a key act for themselves.
+ * Acting for a user amounts to setting the user's password: it needs the right to change users, and a profile
+ * that covers the user's; acting for any user needs all rights. A caller may always let a key act for the
+ * caller.
  * @throws ApiError `key_exceeds_own`
  */
 export async function refuseBeyondReach(
@@ -76,7 +78,7 @@ export async function refuseBeyondReach(
   const members = await Promise.all(actsFor.groupIds.map((id) => userGroups.find(id)))
   const ids = new Set([...actsFor.userIds, ...members.flatMap((group) => group?.userIds ?? [])])
   const mayChangeUsers = reaches(rights.users, 'modify')
-  // whoever joins a group later is bound by the key's reach
+  // Users that join a group later are limited by the key's reach.
   if (actsFor.groupIds.length > 0 && !mayChangeUsers) throw refuse()
   for (const id of ids) {
     if (id === self?.id) continue
@@ -86,7 +88,7 @@ export async function refuseBeyondReach(
   }
 }
 
-/** @throws ApiError `key_exceeds_own` for who could not let a key act for as many as this one does */
+/** @throws ApiError `key_exceeds_own` for a caller that could not create a key with this one's reach */
 export function refuseBeyondKey(request: ApiRequest, { actsFor, reach }: ApiKey): void {
   if (actsFor && actsFor.userIds.length + actsFor.groupIds.length === 0) return
   if (!covers(callerOf(request).rights, reach ?? FACTORY_PROFILES.product_administrator)) {

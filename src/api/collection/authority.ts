@@ -1,4 +1,4 @@
-/** `ca_private_key` in bodies of domains: the key of the authority that certifies their sessions. It only goes in. */
+/** The write-only field `ca_private_key` of domains: key of the authority that certifies their sessions. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { type Static, Type } from 'typebox'
@@ -36,18 +36,15 @@ export const authorityOut = {
   }),
 }
 
-/** What a body does to a domain's authority. */
+/** A change of a domain's authority. */
 export interface AuthorityChange {
-  /** What stands in the audit of a domain that is there already. */
+  /** Returns the event for the audit, for a domain that exists. */
   event(objectType: string, object: string): PlannedEvent
-  /** Carries it out; answers with the domain as it is then. */
+  /** Makes the change; returns the domain after it. */
   apply(domain: Domain): Promise<Domain>
 }
 
-/**
- * undefined: the body does not name the authority.
- * @throws ApiError `invalid_field`
- */
+/** Returns the change, or undefined if the body has no `ca_private_key`. @throws ApiError `invalid_field` */
 export function authorityChange(
   { deps: { store, vault } }: ResourceContext,
   body: Static<typeof AuthorityIn>,

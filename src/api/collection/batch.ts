@@ -1,4 +1,4 @@
-/** Look-ups that are asked for one by one at the same moment, made at once. */
+/** Joins look-ups of single ids that are made at the same moment. */
 import type { Id } from '../../model/objects.ts'
 
 export class Batch<T> {
@@ -7,12 +7,12 @@ export class Batch<T> {
   #wanted: Id[] = []
   #next: Promise<Map<Id, T>> | undefined
 
-  /** `read` answers for many ids; one that it leaves out does not exist. */
+  /** `read` returns objects for many ids; an id missing in its result does not exist. */
   constructor(read: (ids: Id[]) => Promise<Map<Id, T>>) {
     this.#read = read
   }
 
-  /** Each id is read once, together with all that were asked for before the first of them is waited for. */
+  /** Reads each id once, together with all others requested in the same turn. */
   find(id: Id): Promise<T | undefined> {
     const known = this.#known.get(id)
     if (known) return known

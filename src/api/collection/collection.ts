@@ -1,7 +1,7 @@
 /**
- * The routes of a collection, made from a description of its resource. Every change is planned first, which
- * checks all that can be checked; then it is written to the audit; then it is made. So a change that was made is
- * always in the audit, and one that fails after its event is followed by a second event with the failure.
+ * The routes of a collection, made from the description of its resource. Every change is planned first, which
+ * checks all that can be checked, then audited, then made. So every change made is in the audit; if it fails
+ * after its event, a second event reports the failure.
  */
 import type { FastifyRequest } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
@@ -32,7 +32,7 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
   const app = api as unknown as UntypedApi
   const { deps } = context
   const { path, type } = resource
-  // widened: what the routes need of them is their text
+  // Widened, because the routes need only the schemas' text.
   const title = `${type[0]!.toUpperCase()}${type.slice(1)}`
   const view: TObject = titled(title, resource.view)
   const update: TObject = titled(`${title}Update`, resource.update.schema)
@@ -57,7 +57,9 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
     if (!object) throw new ApiError('not_found')
     return object
   }
-  /** A change of the object in the path: after those that came before, and only if it is what the client read. */
+  /**
+   * Changes the object in the path, after earlier changes of it, and only if it is as the client has read it.
+   */
   const inTurn = async <R>(
     request: FastifyRequest,
     change: (old: T, before: Shown & Record<string, unknown>) => Promise<R>,
@@ -71,7 +73,7 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
       try {
         return await change(old, before)
       } catch (error) {
-        // another process was quicker
+        // Another process was quicker.
         if (condition !== undefined && error instanceof ChangedError)
           throw new ApiError('precondition_failed')
         throw error

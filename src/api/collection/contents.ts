@@ -1,4 +1,4 @@
-/** Searches by what happened in sessions (src/search/words.ts), for those who may see recordings. */
+/** Searches by the content of sessions (src/search/words.ts), for callers that may see recordings. */
 import type { Contents } from '../../contents/contents.ts'
 import { MAX_SESSIONS_FOUND } from '../../contents/contents.ts'
 import type { Search } from '../../search/bind.ts'
@@ -11,15 +11,16 @@ import { ApiError, fieldError } from '../http/errors.ts'
 
 type Deps = Pick<ApiDeps, 'contents' | 'audit'>
 
-/** A comparison with a content field, and what it asks of the index. */
+/** A comparison with a content field, and its query to the index. */
 export interface ContentSearch {
   contents: Contents
   asked: { comparison: Comparison; test: ContentTest }[]
 }
 
 /**
- * What a search asks of the index; undefined: nothing. Somebody's searching is an event before it happens.
- * @throws SearchError; ApiError `forbidden`, `invalid_search` where there is no such index, `sealed_to_auditors`
+ * Returns the search's queries to the index, or undefined if it has none. The search is audited before it
+ * runs.
+ * @throws SearchError; ApiError `forbidden`, `invalid_search` without such an index, `sealed_to_auditors`
  */
 export async function contentSearchOf(
   search: Search,
@@ -49,7 +50,7 @@ export async function contentSearchOf(
   return { contents, asked }
 }
 
-/** The search with what the index has found for it. @throws as contentSearchOf */
+/** Returns the search with the index's results filled in. @throws as contentSearchOf */
 export async function withContents(
   search: Search | undefined,
   request: ApiRequest,

@@ -1,4 +1,4 @@
-/** `credentials` in bodies: the secrets of an account, which only go in. */
+/** `credentials` in bodies: the write-only secrets of an account. */
 import { type Static, Type } from 'typebox'
 import { Secret } from '../../model/secret.ts'
 import {
@@ -32,7 +32,7 @@ export const credentialsIn = Type.Array(Type.Union([password, enable, sshKey]), 
   description: 'secrets, one of each type at most; an update replaces them all. They never come back',
 })
 
-/** Credentials for the vault, checked. @throws ApiError `invalid_field` that names every bad one */
+/** Returns checked credentials for the vault. @throws ApiError `invalid_field` that names every bad one */
 export function credentialsOf(body: Static<typeof credentialsIn>): Credential[] {
   const details: ErrorDetail[] = []
   const credentials = body.map(credentialOf)

@@ -1,7 +1,7 @@
 /**
- * `Idempotency-Key` on the creation of objects (draft-ietf-httpapi-idempotency-key-header): who repeats a request
- * because its answer was lost gets that answer, and nothing is made twice. What went wrong is not kept: nothing was
- * made, so that the same key may try again.
+ * `Idempotency-Key` on the creation of objects (draft-ietf-httpapi-idempotency-key-header): a client that
+ * repeats a request because the answer was lost gets the first answer, and nothing is made twice. Failures
+ * are not kept, since nothing was made: the same key may try again.
  */
 import { Buffer } from 'node:buffer'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -23,15 +23,15 @@ export const idempotencyKey = Type.Object({
   ),
 })
 
-/** The answer to a request that made something. */
+/** Answer to a request that made an object. */
 export interface Made {
   body: { url: string }
   etag: string
-  /** Fields that are shown this once: a repetition is answered without them. */
+  /** Fields that are shown only once: a repetition omits them. */
   once: readonly string[]
 }
 
-/** Makes what the request asks for and answers 201; or repeats the answer. @throws ApiError */
+/** Makes the object and returns 201, or repeats the first answer. @throws ApiError */
 export async function madeOnce(
   context: Context,
   request: FastifyRequest,
@@ -46,7 +46,7 @@ export async function madeOnce(
   if (typeof text !== 'string' || !KEY.test(text))
     throw fieldError('invalid_field', 'Idempotency-Key', 'expected 1 to 255 printable characters')
   const { store, vault, clock } = context.deps
-  // bodies hold secrets: a plain hash would let whoever has the database try them
+  // Bodies contain secrets: with a plain hash, a stolen database would allow guessing them.
   const digest = (parts: readonly unknown[]) =>
     Buffer.from(vault.fingerprint('idempotency', JSON.stringify(parts)))
   const key = digest([whose(request), request.method, request.url, text])
@@ -68,14 +68,16 @@ export async function madeOnce(
       const row = { request: asked, time: clock(), status: 201, location: body.url, answer }
       await store.idempotency
         .keep(key, row, since, MAX_IDEMPOTENCY_KEYS)
-        // it is made: the answer has to say so
+        // The object is made, so the answer must be a success.
         .catch((error: unknown) => request.log.error({ err: error }, 'an answer could not be kept'))
     }
     return reply.code(201).headers({ location: body.url, etag }).send(body)
   })
 }
 
-/** One caller cannot get at another's answers, nor a key at those of the user in whose name it comes. */
+/**
+ * Separates callers, so that none gets another's answers, nor a key those of the user in whose name it acts.
+ */
 function whose(request: FastifyRequest): string {
   const caller = callerOf(request)
   return `${caller.key?.id ?? ''} ${caller.user?.id ?? ''}`

@@ -1,4 +1,4 @@
-/** The query of a list: which page, of what, in which order, and which fields. */
+/** Query parameters of a list: page, search, sort order, and fields. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
 import { MAX_EXPRESSION } from '../../search/grammar.ts'
@@ -42,7 +42,7 @@ export function pageOf(query: ListQuery, request: FastifyRequest): Page {
   return page
 }
 
-/** The fields to show. @throws ApiError `invalid_field` when one does not exist */
+/** Returns the fields to show. @throws ApiError `invalid_field` if one does not exist */
 export function fieldsOf(query: ListQuery, view: TObject): readonly string[] | undefined {
   if (query.fields === undefined) return undefined
   const fields = query.fields.split(',')

@@ -1,4 +1,4 @@
-/** Names in bodies and paths ↔ objects. An id is accepted wherever a name is. */
+/** Converts between names in bodies or paths and objects. Ids are accepted wherever names are. */
 import type { EventFields } from '../../audit/events/fields.ts'
 import { looksLikeId, nameKey } from '../../model/names.ts'
 import type { Account, Device, Domain, Id, Service, TargetGroup } from '../../model/objects.ts'
@@ -17,7 +17,7 @@ export async function referred<T>(repository: Findable<T>, field: string, ref: s
   return object
 }
 
-/** The ids that a list of references means. @throws ApiError `unknown_reference` that names every bad one */
+/** Returns the ids of a list of references. @throws ApiError `unknown_reference` that names every bad one */
 export async function referredIds<T extends { id: Id }>(
   repository: Findable<T>,
   field: string,
@@ -52,13 +52,13 @@ function matches(ref: string, id: Id, name: string): boolean {
   return looksLikeId(ref) ? id === ref.toUpperCase() : nameKey(ref) === nameKey(name)
 }
 
-/** An account with where it lives. */
+/** An account with its domain and device. */
 export type Placed = PlacedAccount
 
-/** As many candidates as an answer names. */
+/** Number of candidates that an answer names. */
 const MAX_CANDIDATES = 100
 
-/** An account's name may itself hold an `@`, so every way to cut the text is tried. */
+/** Returns all ways to split the text, since an account's name may contain `@`. */
 function waysToRead(ref: string): WantedAccount[] {
   if (looksLikeId(ref)) return [{ account: ref }]
   const last = ref.lastIndexOf('@')
@@ -68,13 +68,13 @@ function waysToRead(ref: string): WantedAccount[] {
   if (last > 0) ways.push({ account: ref.slice(0, last), domainName: end })
   if (last > 0 && before > 0)
     ways.push({ account: ref.slice(0, before), domainName: ref.slice(before + 1, last), device: end })
-  // an id stands alone
+  // An id has no domain or device.
   return ways.filter(({ account }) => !looksLikeId(account))
 }
 
 /**
- * The accounts that `ACCOUNT@DOMAIN` or `ACCOUNT@DOMAIN@DEVICE` may mean, or the one with that id. `only` narrows
- * them.
+ * Returns the accounts that `ACCOUNT@DOMAIN` or `ACCOUNT@DOMAIN@DEVICE` may mean, or the one with that id.
+ * `only` filters them.
  */
 export async function accountsMeant(
   store: Store,
@@ -87,7 +87,7 @@ export async function accountsMeant(
   return found
 }
 
-/** The accounts of a device that any of these may mean, or `ACCOUNT` alone. */
+/** Returns the device's accounts that the same references, or `ACCOUNT` alone, may mean. */
 export async function accountsMeantOn(store: Store, device: Device, ref: string): Promise<Placed[]> {
   const found = new Map<Id, Placed>()
   for (const way of [...waysToRead(ref), { account: ref }]) {
@@ -98,7 +98,7 @@ export async function accountsMeantOn(store: Store, device: Device, ref: string)
   return [...found.values()]
 }
 
-/** Where an account lives, as events say it. */
+/** Returns an account's place as fields of an event. */
 export function placeFields(placed: Placed | undefined): EventFields {
   if (!placed) return {}
   const { account, domain, device } = placed
@@ -109,7 +109,7 @@ export function placeFields(placed: Placed | undefined): EventFields {
   }
 }
 
-/** The account's full reference. */
+/** Returns the account's full reference. */
 export function accountText({ account, domain, device }: Placed): string {
   return `${account.accountName}@${domain.domainName}${device ? `@${device.deviceName}` : ''}`
 }
@@ -122,7 +122,7 @@ export function ambiguous(candidates: readonly Placed[]): ApiError {
   )
 }
 
-/** `ACCOUNT@DOMAIN:DEVICE:SERVICE` → the account through the service. @throws ApiError */
+/** Resolves `ACCOUNT@DOMAIN:DEVICE:SERVICE` to the account through the service. @throws ApiError */
 export async function sessionAccount(
   store: Store,
   field: string,
@@ -145,7 +145,7 @@ export async function sessionAccount(
   throw unknown(`there is no account "${who}" for the device "${device.deviceName}"`)
 }
 
-/** `DEVICE:SERVICE`, each → the services. @throws ApiError */
+/** Resolves each `DEVICE:SERVICE` to its service. @throws ApiError */
 export async function serviceIds(store: Store, field: string, refs: readonly string[]): Promise<Id[]> {
   const ids = new Set<Id>()
   for (const [index, ref] of refs.entries()) {
@@ -173,13 +173,13 @@ async function deviceService(
   return { device, service }
 }
 
-/** What `NameQueries` tells of an object of that kind. */
+/** Result of `NameQueries` for an object of that kind. */
 type Named<K extends keyof NameQueries> =
   Awaited<ReturnType<NameQueries[K]>> extends Map<Id, infer T> ? T : never
 
 /**
- * Ids → names for one answer: those of many objects are read at once, and each once however often the answer
- * mentions it. An object that was removed meanwhile shows its id.
+ * Resolves ids to names for one answer: reads many objects at once, and each object only once. A deleted
+ * object shows its id.
  */
 export class Names {
   readonly #users: Batch<string>
@@ -236,7 +236,7 @@ export class Names {
     return (await this.#services.find(id))?.serviceName ?? id
   }
 
-  /** With the name of the device whose local domain it is; null: a global one. */
+  /** Includes the device's name for a local domain, null for a global one. */
   async domain(id: Id): Promise<Named<'domains'>> {
     return (await this.#domains.find(id)) ?? { domainName: id, deviceName: null }
   }

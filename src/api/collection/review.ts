@@ -1,8 +1,14 @@
-/** What a change takes away ends at once: running sessions, tickets and invitations at the gate, and those who watch here. */
+/**
+ * Withdraws at once what a change has removed: sessions, tickets and invitations at the gate, and watchers
+ * here.
+ */
 import type { FastifyRequest } from 'fastify'
 import type { Context } from '../access/context.ts'
 
-/** The change is made: that it cannot be reviewed now is no failure of it, everything is again in a moment. */
+/**
+ * Runs the reviews. Their failure is no failure of the change, which is made; everything is reviewed again
+ * shortly.
+ */
 export async function reviewed(
   { deps, watchers }: Pick<Context, 'deps' | 'watchers'>,
   request: FastifyRequest,

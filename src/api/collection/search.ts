@@ -1,4 +1,4 @@
-/** The parameter `q`: text → a search of the store, or of objects that are at hand. */
+/** The parameter `q`: converts its text to a search of the store, or of objects in memory. */
 import type { FastifyRequest } from 'fastify'
 import { nameKey } from '../../model/names.ts'
 import { bind, type Search, type Variables } from '../../search/bind.ts'
@@ -11,7 +11,7 @@ import { callerOf } from '../access/caller.ts'
 import { addressOf } from '../access/events.ts'
 import { fieldError } from '../http/errors.ts'
 
-/** What each variable stands for; the reference shows it, and `variablesOf` fills it in. */
+/** Variables and their meaning; the reference shows them, and `variablesOf` sets them. */
 export const VARIABLES = {
   user: 'name of the user who asks',
   subject_cn: 'common name of the user who asks: the same name, as long as nobody signs in by certificate',
@@ -29,15 +29,15 @@ function variablesOf(request: FastifyRequest): Variables {
   } satisfies Record<keyof typeof VARIABLES, string | undefined>
 }
 
-/** @throws SearchError; of blank text, nothing is asked */
+/** Parses the search; blank text is none. @throws SearchError */
 export function searchOf(q: string | undefined, request: FastifyRequest): Search | undefined {
   if (q === undefined || q.trim() === '') return undefined
   return { expression: parse(q), variables: variablesOf(request) }
 }
 
 /**
- * The URL with each `&&` within `q` as `%26%26`: the operator reaches us also from clients that do not encode it,
- * where it would only be an empty parameter.
+ * Returns the URL with each `&&` within `q` as `%26%26`: clients that do not encode the operator would only
+ * send an empty parameter.
  */
 export function withOperators(url: string): string {
   return url.replace(
@@ -47,7 +47,8 @@ export function withOperators(url: string): string {
 }
 
 /**
- * A page of what is at hand whole. `view` shows an object as the API does, by which it is searched and sorted.
+ * Returns a page of objects in memory. `view` converts an object to its form in the API, which is searched
+ * and sorted.
  * @throws SearchError, and ApiError `invalid_field` for an unknown sort key
  */
 export function pageOfAll<T, V extends object>(
@@ -88,15 +89,16 @@ function compare(a: string | number, b: string | number): number {
   return a < b ? -1 : 1
 }
 
-/** True for what is an expression of the grammar, and no pattern on canonical names. */
+/** Whether the text is an expression of the grammar rather than a pattern for canonical names. */
 export function hasOperator(q: string): boolean {
   return /[=~]|&&|\|\|/.test(q)
 }
 
 /**
- * Asks a canonical name whether it is like a pattern. One without `*` is found anywhere in it; one with `*` stands
- * for whole parts: `srv*` is every account and service of those devices, `root@*` the account, `*:ssh` the service.
- * @throws SearchError for one that is too long
+ * Makes a test of canonical names for a pattern. One without `*` matches anywhere in the name; with `*`,
+ * whole parts: `srv*` is every account and service of those devices, `root@*` the account, `*:ssh` the
+ * service.
+ * @throws SearchError if it is too long
  */
 export function patternOn(
   q: string,

@@ -1,19 +1,19 @@
-/** The columns of a table: the fields of the API's bodies, those of an object within one as `session.accounts`. */
+/** Columns of a table: the fields of the API's bodies; fields of a nested object as `session.accounts`. */
 import { type TObject, type TSchema, Type } from 'typebox'
 import type { Kind } from '../../csv/cells.ts'
 
 export interface Column {
   name: string
   kind: Kind
-  /** A list whose order says something. */
+  /** Set for a list whose order matters. */
   isOrdered?: boolean
-  /** Where the value stands in a body and in an object as the API shows it. */
+  /** Path of the value in a body and in an object as the API shows it. */
   path: readonly string[]
 }
 
 type Json = Readonly<Record<string, unknown>>
 
-/** A column for each field; `secrets` are those that only go in. */
+/** Returns a column for each field; `secrets` are write-only fields. */
 export function columnsOf(
   schema: TObject,
   secrets: readonly string[],
@@ -54,7 +54,7 @@ export function valueAt(object: Json, path: readonly string[]): unknown {
   return path.reduce<unknown>((value, field) => (value as Json | undefined)?.[field], object)
 }
 
-/** Puts a value where it belongs in a body, with the objects around it. */
+/** Sets a value in a body, and creates the objects around it. */
 export function putAt(body: Record<string, unknown>, path: readonly string[], value: unknown): void {
   const [field = '', ...rest] = path
   if (rest.length === 0) body[field] = value

@@ -1,4 +1,4 @@
-/** `GET /export/TYPE`: a type's objects as CSV. */
+/** `GET /export/TYPE`: the objects of a type as CSV. */
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import { DEFAULT_SEPARATOR, SEPARATOR_RULE, separatorOf } from '../../csv/separator.ts'
@@ -56,7 +56,7 @@ export function registerExport(app: Api, context: Context): void {
   }
 }
 
-/** The request as resources read it: rows come with parameters of their own. */
+/** Returns the request for resources, without parameters: each row brings its own. */
 export function asker(request: ApiRequest): ApiRequest {
   const { remoteAddress, remotePort } = request.socket
   return { caller: request.caller, params: {}, log: request.log, socket: { remoteAddress, remotePort } }

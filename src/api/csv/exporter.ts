@@ -1,4 +1,4 @@
-/** A type's objects as a table, piece by piece: what is held at a time is one page of them. */
+/** Exports a type's objects as a table, piece by piece: only one page is held in memory. */
 import { cellOf, type Value } from '../../csv/cells.ts'
 import { BOM, headerOf, linesOf } from '../../csv/writer.ts'
 import type { Id } from '../../model/objects.ts'
@@ -10,10 +10,10 @@ import { Turns } from '../http/pauses.ts'
 import { type Column, valueAt } from './columns.ts'
 import { type AnyResource, type Body, tableOf } from './tables.ts'
 
-/** Objects of one page. */
+/** Number of objects per page. */
 const PAGE = 500
 
-/** Pieces of text. The columns are those that an import takes, but the secret ones. */
+/** Yields pieces of text. The columns are those of an import, except the secret ones. */
 export async function* exportTable(
   context: ResourceContext,
   request: ApiRequest,
@@ -62,8 +62,8 @@ interface Page {
 }
 
 /**
- * All objects, each once, by id: so that one which is removed meanwhile does not make the page after it begin
- * too late. One that is added meanwhile may be there or not.
+ * Yields all objects once, sorted by id, so that deleting one does not make a later page skip objects. An
+ * object added meanwhile may be missing.
  */
 async function* pagesOf<T extends { id: Id }>(
   list: (page: Page) => Promise<{ items: T[] }>,
@@ -71,7 +71,8 @@ async function* pagesOf<T extends { id: Id }>(
   let next = 0
   let last = ''
   for (;;) {
-    // the last one of the page before is read again: where it is not met, others before it went away
+    // Read the previous page's last object again: if it is not the first one found, earlier objects were
+    // deleted.
     const offset = Math.max(0, next - 1)
     const { items } = await list({ limit: PAGE + 1, offset, sort: ['id'] })
     const first = items[0]?.id

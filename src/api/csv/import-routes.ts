@@ -1,4 +1,4 @@
-/** `POST /import/TYPE`: a table taken over. */
+/** `POST /import/TYPE`: imports a table. */
 
 import { Readable } from 'node:stream'
 import type { FastifySchemaCompiler } from 'fastify'
@@ -29,11 +29,11 @@ const query = exact({
   dry_run: Type.Optional(oneOf(['true', 'false'], 'check everything and change nothing')),
 })
 
-/** The body is still on its way when the rest is checked. */
+/** Validates all but the body, which is still arriving. */
 const allButBody: FastifySchemaCompiler<TSchema> = (route) =>
   route.httpPart === 'body' ? () => true : validatorCompiler(route)
 
-/** Lines of the report in one piece. */
+/** Lines of the report per piece. */
 const LINES_AT_ONCE = 500
 
 export function registerImport(app: Api, context: Context): void {
@@ -85,29 +85,29 @@ export function registerImport(app: Api, context: Context): void {
 }
 
 /**
- * The bytes of a table, all of them before the first is looked at: a client that is slow, or slowed down, would
- * run out of the time for its request.
+ * Reads the whole table before any row is handled: a slow client, or one slowed down by the handling, would
+ * exceed the time limit of its request.
  * @throws ApiError `payload_too_large`, `request_timeout`
  */
 async function bodyOf(body: Readable): Promise<Readable> {
   const chunks: Uint8Array[] = []
   let size = 0
   try {
-    // what is left of too much is for the server to throw away, so that its client sees the answer
+    // On too much data the server discards the rest, so that the client sees the answer.
     for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
       size += chunk.length
       if (MAX_IMPORT_BODY < size) throw new ApiError('payload_too_large')
       chunks.push(chunk)
     }
   } catch (error) {
-    // the server gave the client up, or the client the server
+    // Either side has closed the connection.
     if ((error as NodeJS.ErrnoException).code === 'ECONNRESET') throw new ApiError('request_timeout')
     throw error
   }
   return Readable.from(chunks)
 }
 
-/** A JSON array in pieces. */
+/** Yields a JSON array in pieces. */
 function* report(rows: readonly ImportedRow[]): Generator<string> {
   for (let from = 0; from < rows.length; from += LINES_AT_ONCE) {
     const lines = rows

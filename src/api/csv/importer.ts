@@ -1,7 +1,7 @@
 /**
- * A table taken over, all of it or nothing. First every row is read and planned, which changes nothing and finds
- * what is wrong; then all changes are written to the audit; then they are made, in one transaction. The rows do
- * not depend on each other, and a plan fails when its object is not what it was any more.
+ * Imports a table, all of it or nothing. First every row is read and planned, which changes nothing and finds
+ * the errors; then all changes are audited; then they are made, in one transaction. Rows do not depend on
+ * each other, and a plan fails if its object has changed since.
  */
 import type { Id } from '../../model/objects.ts'
 import type { Store } from '../../store/store.ts'
@@ -30,9 +30,9 @@ export interface ImportContext extends ResourceContext {
 
 export interface ImportOptions {
   separator: string
-  /** Everything is checked and nothing changed. */
+  /** Checks everything and changes nothing. */
   dryRun: boolean
-  /** Changes at most; more are refused by the error that this makes. Absent: as many as there are rows. */
+  /** Limit of changes; `error` makes the error for more. Absent for no limit besides the rows'. */
   limit?: { changes: number; error: (changes: number) => Error }
 }
 
@@ -40,28 +40,29 @@ export type ImportResult = 'created' | 'updated' | 'unchanged'
 export interface ImportedRow {
   row: number
   result: ImportResult
-  /** How events call the object. */
+  /** Name of the object in events. */
   object: string
 }
 
-/** Planned side by side: each may have a password to be hashed, of which two are computed at a time. */
+/** Rows planned at the same time: each may have a password to hash, and two hashes are computed at a time. */
 const PLANNED_AT_ONCE = 4
-/** Events that are handed to the audit log at once. */
+/** Events handed to the audit log at once. */
 const EVENTS_AT_ONCE = 250
 
-/** What is kept of a row until the end: a table has many. */
+/** The part of a row that is kept until the end, since tables are long. */
 interface Planned extends ImportedRow {
-  /** Absent: nothing is to be done. */
+  /** Absent if there is nothing to do. */
   plan?: Plan<unknown>
   resource: AnyResource
-  /** Of an object that is created: its fields. Of one that is changed: how the event tells of it. */
+  /** `body`: fields of a created object; `changes`: text of the event for a changed one. */
   body?: Body
   changes?: string
 }
 
 /**
- * @returns what became of each row, in their order
- * @throws ApiError `invalid_csv` with every row that is wrong; nothing was changed then, nor at any other error
+ * @returns the result of each row, in their order
+ * @throws ApiError `invalid_csv` with every row that is wrong; nothing was changed then, nor at any other
+ * error
  */
 export async function importTable(
   context: ImportContext,
@@ -94,7 +95,7 @@ export async function importTable(
 }
 
 /**
- * What resources stand on while they plan for the transaction that comes later.
+ * Returns the context for planning, before there is a transaction.
  * @param isForNothing whether the plans will not be carried out anyway
  */
 function planningContext(context: ImportContext, store: Store, isForNothing: () => boolean): ResourceContext {
@@ -110,7 +111,7 @@ function planningContext(context: ImportContext, store: Store, isForNothing: () 
       vault: {
         on: (other) => vault.on(other),
         seal: (place, secret) => vault.seal(place, secret),
-        // an empty cell keeps the secret that is there
+        // An empty cell keeps the stored secret.
         setCredentials: (id, credentials) => vault.on(store).mergeCredentials(id, credentials),
         setAuthority: (id, key) => vault.on(store).setAuthority(id, key),
       },
@@ -124,7 +125,7 @@ class Planner {
   readonly #store: Store
   readonly #request: ApiRequest
   readonly #flaws = new Map<object, ReturnType<typeof bodyFlawFinder>>()
-  /** Row by the id of the object that it changes. */
+  /** Number of the row that changes the object of that id. */
   readonly #met = new Map<Id, number>()
 
   constructor(table: Table, reader: TableReader, store: Store, request: ApiRequest) {
@@ -206,7 +207,7 @@ class Planner {
     if (flaw) throw flaw
   }
 
-  /** The fields of the body that are not what the object has; secrets always. */
+  /** Returns the body's fields that differ from the object's; secrets always count. */
   #differing(before: Body, body: Body, secrets: readonly string[]): Body {
     const differs = ({ path, isOrdered }: Column): boolean => {
       const value = valueAt(body, path)
@@ -221,12 +222,12 @@ class Planner {
   }
 }
 
-/** The order of a list says nothing, unless it is an ordered one. */
+/** Ignores the order of a list, unless it is an ordered one. */
 function comparable(value: unknown, isOrdered = false): string {
   return JSON.stringify(Array.isArray(value) && !isOrdered ? value.toSorted() : (value ?? null))
 }
 
-/** Writes the changes to the audit: that they are to be made, or that they failed and why. */
+/** Audits the changes: that they are about to be made, or, with the reason, that they failed. */
 async function announce(
   { deps }: ImportContext,
   request: ApiRequest,
@@ -271,7 +272,7 @@ async function carryOut(changes: readonly Planned[]): Promise<void> {
   }
 }
 
-/** The same error with the row that met it: somebody else was quicker since the table was checked. */
+/** Adds the row to an error caused by a change made elsewhere since the check. */
 function atRow(error: unknown, row: number): unknown {
   const known = apiErrorOf(error)
   if (known.status >= 500) return error

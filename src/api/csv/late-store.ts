@@ -1,9 +1,11 @@
-/** A store that can be exchanged under those who use it: what was planned on the database is done in a transaction. */
+/**
+ * A store that can be replaced under its users: plans made on the database are carried out in a transaction.
+ */
 import type { Store } from '../../store/store.ts'
 
 export interface LateStore {
   store: Store
-  /** From now on `store` is this one. */
+  /** Uses `store` from now on. */
   be(store: Store): void
 }
 

@@ -1,10 +1,10 @@
-/** What is wrong with a table: collected, so that one answer tells of all of it. */
+/** Errors of a table, collected so that one answer reports all of them. */
 import { CsvError } from '../../csv/error.ts'
 import { ApiError, ERRORS, type ErrorDetail } from '../http/errors.ts'
 import { apiErrorOf } from '../http/failures.ts'
 import { MAX_IMPORT_PROBLEMS } from '../http/limits.ts'
 
-/** Errors that are about the broker and not about the row: they end the import as they are. */
+/** Errors of the broker rather than of the row: they end the import unchanged. */
 const NOT_OF_A_ROW: readonly string[] = ['internal', 'busy', 'audit_unavailable']
 
 export class Problems {
@@ -21,10 +21,10 @@ export class Problems {
   }
 
   /**
-   * What went wrong with a row, at the columns of the fields at fault.
+   * Adds an error of a row, at the columns of the invalid fields.
    * @param columns the place of each column that the table has
    * @param cellOf what a field was in the table
-   * @throws what is not the row's fault
+   * @throws the error itself if it is not the row's
    */
   addError(
     error: unknown,
@@ -51,7 +51,7 @@ export class Problems {
     }
   }
 
-  /** All of them as one error, in the order of the rows. */
+  /** Returns all of them as one error, in the order of the rows. */
   error(): ApiError {
     const details = this.#details.toSorted((a, b) => (a.row ?? 0) - (b.row ?? 0))
     const more = this.#count - details.length

@@ -1,4 +1,4 @@
-/** A table's text as bodies of the API, one for each row; all that can be told without the store is told here. */
+/** Reads a table's text as bodies of the API, one per row; makes all checks that need no store. */
 import { valueIn } from '../../csv/cells.ts'
 import { CellError, CsvError } from '../../csv/error.ts'
 import { type Heading, headingsOf } from '../../csv/header.ts'
@@ -9,11 +9,11 @@ import { type Column, putAt } from './columns.ts'
 import { Problems } from './problems.ts'
 import { type Body, keyOf, type Member, type Table } from './tables.ts'
 
-/** A row that can be understood. */
+/** A readable row. */
 export interface Entry {
   row: number
   member: Member
-  /** What the path of the resource would name. */
+  /** Parameters for the path of the resource. */
   params: { device?: string }
   body: Body
 }
@@ -33,14 +33,14 @@ export class TableReader {
     this.#table = table
   }
 
-  /** The place of each column, once the header was read. */
+  /** The place of each column, once the header has been read. */
   get columns(): ReadonlyMap<string, number> {
     return new Map(this.#placed.map(({ column, at }) => [column.name, at]))
   }
 
   /**
-   * The rows that can be understood; of the others `problems` tells.
-   * @throws ApiError `invalid_csv` when not even the header can be used; whatever `source` throws
+   * Yields the readable rows; `problems` collects the errors of the others.
+   * @throws ApiError `invalid_csv` if the header is unusable, and any error of `source`
    */
   async *entries(source: AsyncIterable<Uint8Array>, separator: string): AsyncGenerator<Entry> {
     const { problems } = this
@@ -67,7 +67,7 @@ export class TableReader {
     }
   }
 
-  /** Rows are independent of each other: two about the same object would not be. */
+  /** Rejects a second row for the same object, because rows must not depend on each other. */
   #isFirst(entry: Entry): boolean {
     const key = keyOf(this.#table, entry.body, entry.params.device)
     const first = this.#seen.get(key)
@@ -93,7 +93,7 @@ function placedColumns(table: Table, row: Row, problems: Problems): Placed[] {
   return headings.map((heading) => ({ column: columnOf(heading), at: heading.column }))
 }
 
-/** undefined when the row cannot be understood, which `problems` then tells. */
+/** Returns the entry, or undefined after adding the row's errors to `problems`. */
 function entryOf(
   table: Table,
   { row, cells }: Row,
@@ -137,7 +137,7 @@ function entryOf(
 
 const NO_DEVICE = {}
 
-/** Which resource the row is of; the device that it belongs to is no field of its body. */
+/** Returns the resource of the row; the device to which it belongs is no field of the body. */
 function homeOf(table: Table, body: Body): Pick<Entry, 'member' | 'params'> {
   const { single, ofDevice } = table
   if (!ofDevice) return { member: single!, params: NO_DEVICE }

@@ -1,6 +1,6 @@
 /**
- * What each table is made of. The rules are those of the API's resources; here stands only what a table adds:
- * how a row names its object and where that lives.
+ * Definitions of the tables. The rules are those of the API's resources; a table only adds how a row names
+ * its object and its place.
  */
 import type { TObject } from 'typebox'
 import { nameKey } from '../../model/names.ts'
@@ -36,21 +36,21 @@ export interface Member {
 export interface Table {
   name: CsvName
   columns: readonly Column[]
-  /** What names an object; the first of them, and those that `isRequired`, must be there. */
+  /** Columns that name an object; the first one, and those with `isRequired`, must be present. */
   key: readonly string[]
   required: readonly string[]
-  /** Of objects that stand alone, and of those that belong to the device in the column `device`. */
+  /** Resource for objects that stand alone, and resource for those of the device in the column `device`. */
   single: Member | undefined
   ofDevice: Member | undefined
-  /** Turns cells into fields where one is not the other. @returns the column at fault with what is wrong */
+  /** Converts cells to fields where they differ. @returns the invalid column and the error */
   finish?: (body: Body) => { column: string; message: string } | undefined
-  /** Turns a field of a body back into the cell that it was, where its last part is no column's name. */
+  /** Returns the cell of a body's field, if the field's last part is no column's name. */
   cellOf?: (field: string, body: Body) => string
 }
 
 const DEVICE: Column = { name: 'device', kind: 'word', path: ['device'] }
 
-/** The table on what the context stands on. */
+/** Returns the table, with its resources in this context. */
 export function tableOf(name: CsvName, context: ResourceContext): Table {
   const { store } = context.deps
   switch (name) {
@@ -84,7 +84,7 @@ export function tableOf(name: CsvName, context: ResourceContext): Table {
   }
 }
 
-/** By the name that events call it, or by what stands in a field. */
+/** Finds objects by their names in events, or by a field. */
 function member(resource: AnyResource, field?: string): Member {
   const nameOf = (body: Body) => (field === undefined ? resource.label(body) : String(body[field]))
   return { resource, find: (request, body) => resource.find(request, nameOf(body)) }
@@ -100,7 +100,7 @@ function ofDevice(name: CsvName, resource: AnyResource, key: readonly string[]):
   return { name, columns, key, required: key, single: undefined, ofDevice: member(resource, key.at(-1)) }
 }
 
-/** Of an account: columns of their own, for the API's `credentials`. */
+/** Separate columns of an account, in place of the API's `credentials`. */
 const SECRETS = ['password', 'enable', 'private_key', 'passphrase']
 
 function accounts(context: ResourceContext, store: Store): Table {
@@ -119,7 +119,7 @@ function accounts(context: ResourceContext, store: Store): Table {
   }
 }
 
-/** A row names the whole place, where a reference may leave parts of it out. */
+/** Finds by the complete place, while a reference may omit parts of it. */
 async function accountAt(store: Store, body: Body): Promise<Account | undefined> {
   const text = (field: string) => body[field] as string | undefined
   const name = text('account_name') ?? ''
@@ -133,7 +133,7 @@ async function accountAt(store: Store, body: Body): Promise<Account | undefined>
   return domain && accountOf(store, domain, name)
 }
 
-/** The secrets' cells as the API's `credentials`. */
+/** Converts the cells of secrets to the API's `credentials`. */
 function withCredentials(body: Body): { column: string; message: string } | undefined {
   const { password, enable, private_key, passphrase } = body
   for (const field of SECRETS) delete body[field]
@@ -150,14 +150,14 @@ function withCredentials(body: Body): { column: string; message: string } | unde
   return undefined
 }
 
-/** The second password is a `password` of its own kind. */
+/** Two kinds of credentials have a field `password`: finds the column by the kind. */
 function secretCell(field: string, body: Body): string {
   const [, index] = /^credentials\/(\d+)\//.exec(field) ?? []
   const credentials = (body['credentials'] ?? []) as { type: string }[]
   return credentials[Number(index)]?.type === 'enable' ? 'enable' : field
 }
 
-/** What is the same for two rows that name the same object. */
+/** Returns a key that is equal for two rows that name the same object. */
 export function keyOf(table: Table, body: Body, device: string | undefined): string {
   return JSON.stringify(
     table.key.map((field) => nameKey(String((field === 'device' ? device : undefined) ?? body[field] ?? ''))),

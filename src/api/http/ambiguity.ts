@@ -1,12 +1,13 @@
 /**
- * Requests that two readers may take for different ones (RFC 9112 3.2, 6.3, 11.2): what stands before the broker, or
- * writes its log, might have read the other. They are refused before anything of them counts. What Node's parser
- * refuses itself (two lengths, a length beside chunks, folded fields, spaces before colons) is not here.
+ * Rejects requests that two readers may interpret differently (RFC 9112 3.2, 6.3, 11.2): a proxy before the
+ * broker, or one that logs, might have read another request. They are rejected before anything in them takes
+ * effect. Faults that Node's parser rejects itself (two lengths, a length beside chunks, folded fields,
+ * spaces before colons) are not checked here.
  */
 import type { IncomingMessage } from 'node:http'
 import { ApiError } from './errors.ts'
 
-/** Fields of which there is one: of several, some readers take the first, some the last, and some join them. */
+/** Fields that may occur once: of several, some readers use the first, some the last, and some join them. */
 const SINGLE: ReadonlySet<string> = new Set([
   'authorization',
   'content-length',
@@ -22,7 +23,7 @@ const SINGLE: ReadonlySet<string> = new Set([
   'x-auth-user',
 ])
 
-/** A name or an address, and perhaps a port (RFC 3986 3.2.2, 3.2.3); clients may leave it empty. */
+/** A name or an address, and optionally a port (RFC 3986 3.2.2, 3.2.3); clients may leave it empty. */
 const AUTHORITY = /^(?:(?:[A-Za-z0-9._~%!$&'()*+;=-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?)?$/
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
 
@@ -50,7 +51,7 @@ export function refuseAmbiguous(request: IncomingMessage, url: string): void {
   }
 }
 
-/** The path of a URL that is given whole (RFC 9112 3.2.2). */
+/** Returns the path of an absolute URL (RFC 9112 3.2.2). */
 export function pathOfUrl(url: string): string {
   const path = url.replace(ABSOLUTE, '')
   return path.startsWith('/') || path === url ? path : `/${path}`

@@ -1,31 +1,31 @@
 /**
- * The connections that there are: so many in all, and no address, user or API key has more than its share of them.
- * Nobody is known before their first request, so until then a connection is its network's (an address; of IPv6 one
- * /64). One that has its share gives up its oldest for a newcomer, or whoever is silent there would keep its
- * administrators out; when there is no room left, the one that has most does. From then on it is its user's and its
- * key's. A part of the room is kept for those who administrate. Connections are known by the client's address and
- * port, for TLS has another socket than TCP.
+ * Limits of connections: in all, and per address, user and API key. Before its first request is
+ * authenticated, a connection counts for its network (an address; for IPv6 a /64), afterwards for its user
+ * and key. A network at its limit loses its oldest connection to a new one, as silent connections would
+ * otherwise lock out its administrators; if there is no room at all, the network with the most connections
+ * loses one. Some connections are reserved for administrators. Connections are identified by the client's
+ * address and port, because TLS uses another socket than TCP.
  */
 import type { Server, Socket } from 'node:net'
 import { networkOf } from '../../model/networks.ts'
 
 export interface ConnectionLimits {
-  /** Of all kinds together. */
+  /** All kinds together. */
   total: number
-  /** On which nobody has signed in yet, in all and of one network. */
+  /** Connections without sign-in, in all and per network. */
   anonymous: number
   perNetwork: number
-  /** Of one user, and of one key. */
+  /** Connections per user, and per key. */
   perHolder: number
-  /** Of the total, for those who administrate alone. */
+  /** Part of the total that is reserved for administrators. */
   kept: number
-  /** Requests refused on one connection since somebody signed in, the last of which ends it. */
+  /** Refused requests on one connection since the last sign-in; the last one closes it. */
   refusals: number
 }
 
-/** Whose a connection, or a long answer, is: of a connection none while nobody has signed in. */
+/** User and key to which a connection or a long answer is counted. A connection without sign-in has none. */
 export interface Holder {
-  /** Of the user and of the key. */
+  /** Ids of the user and of the key. */
   ids: readonly string[]
   isAdministrator: boolean
 }
@@ -42,31 +42,31 @@ type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>
 export class Connections {
   readonly #limits: ConnectionLimits
   readonly #isBusy: (peer: string) => boolean
-  /** By peer; in the order of their coming. */
+  /** By peer, in the order of arrival. */
   readonly #all = new Map<string, Connection>()
-  /** Connections by network, of those without a holder, and by holder. */
+  /** Numbers of connections without a holder by network, and of all others by holder. */
   readonly #networks = new Map<string, number>()
   readonly #holders = new Map<string, number>()
   #anonymous = 0
-  /** Held by those who do not administrate. */
+  /** Connections held by callers that are not administrators. */
   #common = 0
 
-  /** `isBusy`: whether a request of this connection is in work; others may be closed at any time. */
+  /** `isBusy`: whether the peer's connection is handling a request; others may be closed at any time. */
   constructor(limits: ConnectionLimits, isBusy: (peer: string) => boolean) {
     this.#limits = limits
     this.#isBusy = isBusy
   }
 
-  /** Watches what a server accepts. */
+  /** Counts the connections that a server accepts. */
   watch(server: Server): void {
     server.on('connection', (socket: Socket) => this.#accept(socket))
   }
 
-  /** Whoever is at the other end is known now; false: there is no room for one more of theirs. */
+  /** Sets the holder of a connection. Returns false if the holder has no room for another one. */
   signedIn(peer: Peer, holder: Holder): boolean {
     const key = peerOf(peer)
     const connection = this.#all.get(key)
-    // a request that came by no connection of this server, or by one that has gone
+    // The request came without a connection of this server, or it has closed already.
     if (!connection) return true
     connection.refusals = 0
     if (isSame(connection.holder, holder)) return true
@@ -77,7 +77,7 @@ export class Connections {
     return true
   }
 
-  /** One more request refused for which nobody has signed in; true: it was the last. */
+  /** Counts a refused request without sign-in. Returns true if it was the last one allowed. */
   refused(peer: Peer): boolean {
     const connection = this.#all.get(peerOf(peer))
     if (!connection) return false
@@ -85,7 +85,7 @@ export class Connections {
     return this.#limits.refusals <= connection.refusals
   }
 
-  /** Connections in all, and of those the ones without a holder. */
+  /** Numbers of all connections, and of those without a holder. */
   get size(): { all: number; anonymous: number } {
     return { all: this.#all.size, anonymous: this.#anonymous }
   }
@@ -104,7 +104,7 @@ export class Connections {
     socket.once('close', () => this.#release(key, connection))
   }
 
-  /** For one more connection of a network. */
+  /** Makes room for another connection of a network. */
   #makeRoom(network: string): boolean {
     const { total, anonymous, perNetwork } = this.#limits
     const own = this.#networks.get(network) ?? 0
@@ -115,7 +115,10 @@ export class Connections {
     return this.#anonymous < anonymous && this.#closeIdle()
   }
 
-  /** The network's oldest without a holder, those that wait for an answer last: somebody may be signing in there. */
+  /**
+   * Closes the network's oldest connection without a holder. One that handles a request comes last: it may be
+   * signing in.
+   */
   #closeStranger(network: string): boolean {
     const isMeant = (one: Connection) => !one.holder && one.network === network
     return this.#close((one, key) => isMeant(one) && !this.#isBusy(key)) || this.#close(isMeant)
@@ -132,7 +135,7 @@ export class Connections {
     return !isCommon || !isFull || this.#closeIdle()
   }
 
-  /** Of whoever holds most, without those who administrate. */
+  /** Closes the oldest idle connection of the holder with the most, except administrators. */
   #closeIdle(): boolean {
     const common = new Map<string, number>()
     for (const { holder } of this.#all.values()) {
@@ -147,7 +150,7 @@ export class Connections {
     return holder?.ids.includes(id) === true && !this.#isBusy(key)
   }
 
-  /** Closes the oldest that is meant; false: there is none. */
+  /** Closes the oldest matching connection. Returns false if there is none. */
   #close(isMeant: (connection: Connection, key: string) => boolean): boolean {
     for (const [key, connection] of this.#all) {
       if (!isMeant(connection, key)) continue
@@ -185,7 +188,7 @@ export class Connections {
   }
 }
 
-/** How a connection is known. */
+/** Returns the key that identifies a connection. */
 export function peerOf({ remoteAddress, remotePort }: Peer): string {
   return `${remoteAddress} ${remotePort}`
 }
@@ -199,7 +202,7 @@ function isSame(a: Holder | undefined, b: Holder): boolean {
   )
 }
 
-/** Counts; whoever has none is not kept. */
+/** Changes a count; a count of zero is removed. */
 export function addTo(counts: Map<string, number>, key: string, more: 1 | -1): void {
   const count = (counts.get(key) ?? 0) + more
   if (count > 0) counts.set(key, count)

@@ -1,6 +1,6 @@
 /**
- * Requests that a browser sends on another site's behalf. A plain client sends neither `Sec-Fetch-Site` nor
- * `Origin` and is not held up; a browser cannot leave them out.
+ * Requests that a browser sends on another site's behalf. Other clients send neither `Sec-Fetch-Site` nor
+ * `Origin` and are not affected; a browser cannot omit them.
  */
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from './errors.ts'

@@ -1,4 +1,4 @@
-/** What the API is made of: everything that it does not do itself, handed in by the composition root. */
+/** Dependencies of the API, supplied by the composition root. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
@@ -25,27 +25,30 @@ import type { Checkouts } from '../../vault/checkout.ts'
 import type { Vault } from '../../vault/credentials.ts'
 
 export interface SessionControl {
-  /** Ends a running session; `by` is who asked, `apiKey` the name of the key that it was asked with. False: no such session runs. */
+  /**
+   * Ends a running session on the request of `by`, made with the key named `apiKey` if set. Returns false if
+   * no such session runs.
+   */
   kill(id: Id, reason: string, by: string, apiKey?: string): Promise<boolean>
-  /** Why nobody can watch the session now; undefined: somebody can. */
+  /** Returns why the session cannot be watched now, or undefined if it can. */
   watchRefusal(id: Id): Exclude<Watching['result'], 'watching'> | undefined
-  /** Shows a running session to somebody from now on. */
+  /** Shows a running session to the watcher from now on. */
   watch(id: Id, watcher: Watcher): Watching
-  /** The user whose running session it is. */
+  /** Returns the user of a running session. */
   ownerOf(id: Id): Id | undefined
-  /** Lets a guest into a running session. */
+  /** Invites a guest to a running session. */
   invite(id: Id, request: InviteRequest): InviteAnswer
-  /** Of a session: those that wait, and those whose guest is in. */
+  /** Lists a session's invitations: those that wait, and those whose guest is connected. */
   invitations(id: Id): Invitation[]
   setGuestMode(invitation: Id, mode: GuestMode, by: string, basis: Basis): void
-  /** The invitation is no longer good, and its guest has to leave. */
+  /** Withdraws the invitation; its guest has to leave. */
   withdrawInvitation(invitation: Id, reason: string, by?: string): void
-  /** Ends the sessions that may not go on after what was changed. */
+  /** Ends the sessions that a change no longer permits. */
   review(): Promise<void>
 }
 
 export interface ApiMetrics {
-  /** One answered request; `route` is the pattern, never the path. */
+  /** Counts an answered request; `route` is the pattern, never the path. */
   request(method: string, route: string, status: number, seconds: number): void
 }
 
@@ -58,18 +61,18 @@ export interface ApiDeps {
   audit: Audit
   sessionControl: SessionControl
   tickets: Pick<TicketOffice, 'issue' | 'withdraw' | 'lifetime'>
-  /** Where clients reach the RDP listener; undefined: there is none. */
+  /** Address where clients reach the RDP listener, or undefined if there is none. */
   rdpAddress: { host: string; port: number } | undefined
-  /** undefined: this broker keeps no recordings; their routes answer 404. */
+  /** Undefined if this broker keeps no recordings: their routes return 404. */
   recordings: RecordingExports | undefined
-  /** undefined: what happened in sessions is not searched. */
+  /** Undefined if contents of sessions are not indexed. */
   contents: Contents | undefined
   deletion: Pick<Deletion, 'hold' | 'holdRelease' | 'release' | 'remove'>
   /** Milliseconds since the epoch. */
   clock: () => number
   /** Cryptographically strong bytes. */
   randomBytes: (length: number) => Uint8Array
-  /** PEM texts. To change them later: `server.setSecureContext` of the instance. */
+  /** PEM texts. To change them later, use `server.setSecureContext` of the instance. */
   tls: { cert: string; key: string }
   logger: FastifyBaseLogger
   metrics: ApiMetrics | undefined
@@ -79,7 +82,7 @@ export interface ApiDeps {
 
 /** The Fastify instance that carries the API. */
 export type Api = ApiOf<TypeBoxTypeProvider>
-/** The same for routes whose schemas are known to their maker only. */
+/** The Fastify instance for routes with schemas that are typed elsewhere. */
 export type UntypedApi = ApiOf<FastifyTypeProviderDefault>
 
 type ApiOf<P extends FastifyTypeProvider> = FastifyInstance<

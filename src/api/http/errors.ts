@@ -1,6 +1,6 @@
 /**
- * The one catalogue of the API's errors (invariant 8): a stable code, its HTTP status, and what the client
- * should do. docs/api.md lists the same table; a test compares the two.
+ * The one catalogue of the API's errors (invariant 8): a stable code, its HTTP status, and advice for the
+ * client. docs/api.md lists the same table; a test compares the two.
  */
 
 export const ERRORS = {
@@ -26,7 +26,7 @@ export const ERRORS = {
   },
   weak_password: {
     status: 400,
-    description: 'this password is among the first that are guessed; see details, and take another one',
+    description: 'this password is easy to guess; see details, and choose another one',
   },
   unknown_reference: {
     status: 400,
@@ -57,39 +57,39 @@ export const ERRORS = {
   key_is_bound: {
     status: 403,
     description:
-      'an API key that is bound (ip_source, expiration_date, users, user_groups) makes and changes no keys, and one that is bound to addresses makes no way in from others: name addresses within its own',
+      'an API key with limits (ip_source, expiration_date, users, user_groups) cannot create or change keys, and one limited to addresses cannot allow a sign-in from others: use addresses within its own',
   },
   key_exceeds_own: {
     status: 403,
     description:
-      'a key acts for those only whose password its maker could set: name users and user_groups whose profiles are within your own',
+      'a key can act only for users whose password its creator could set: name users and user_groups whose profiles are within your own',
   },
   user_context_required: {
     status: 403,
-    description: 'this acts as a user: sign in, or send X-Auth-User beside X-Auth-Key',
+    description: 'this acts as a user: sign in, or send X-Auth-User with X-Auth-Key',
   },
   cross_site: { status: 403, description: 'requests that a browser sends from another site are refused' },
-  not_found: { status: 404, description: 'there is no such resource, or it is not yours to know of' },
+  not_found: { status: 404, description: 'there is no such resource, or you have no right to see it' },
   duplicate: {
     status: 409,
     description: 'an object of that name, or the authorization of that pair, exists already',
   },
   factory_object: {
     status: 409,
-    description: 'this is there from the factory and stays as it is; see details, and make one of your own',
+    description: 'this object is built in and cannot be changed; see details, and create your own',
   },
   last_administrator: {
     status: 409,
     description:
-      'nobody would be left who may do everything; make another product_administrator first, enabled and without expiry',
+      'no user with all rights would be left; create another product_administrator first, enabled and without expiry',
   },
   changed_meanwhile: {
     status: 409,
-    description: 'somebody else has changed this at the same moment; read it again, then repeat',
+    description: 'another request has changed this at the same time; read it again, then repeat',
   },
   checked_out: {
     status: 409,
-    description: 'somebody has checked the secret out, and its policy hands it to one at a time',
+    description: 'another user has checked the secret out, and its policy allows one at a time',
   },
   in_use: {
     status: 409,
@@ -97,7 +97,7 @@ export const ERRORS = {
   },
   ambiguous_reference: {
     status: 409,
-    description: 'several accounts answer to this name; use one of those in details',
+    description: 'several accounts have this name; use one of those in details',
   },
   no_secret: {
     status: 409,
@@ -105,7 +105,7 @@ export const ERRORS = {
   },
   too_many_tickets: {
     status: 409,
-    description: 'as many one-time tickets wait as can: use one, or let them expire',
+    description: 'there are too many unused one-time tickets: use one, or let them expire',
   },
   not_recorded: {
     status: 409,
@@ -113,18 +113,17 @@ export const ERRORS = {
   },
   not_shareable: {
     status: 409,
-    description:
-      'guests may come to desktops (VNC) only, and not where what is shown waits for its recording (strict)',
+    description: 'only desktops (VNC) can be shared with guests, and only if the recording is not strict',
   },
   too_many_invitations: {
     status: 409,
-    description: 'the session has as many invitations, or guests, as it may have: withdraw one first',
+    description: 'the session has too many invitations or guests: withdraw one first',
   },
   not_running: { status: 409, description: 'this session has ended already' },
   person_required: {
     status: 403,
     description:
-      'ending a legal hold takes two people here, each signed in by a password of their own: an API key is none',
+      'ending a legal hold needs two users here, each signed in with a password; an API key does not count',
   },
   on_hold: {
     status: 409,
@@ -132,11 +131,11 @@ export const ERRORS = {
   },
   still_recording: {
     status: 409,
-    description: 'the session still runs: end it first, or wait until it is over',
+    description: 'the session still runs: end it first, or wait for its end',
   },
   graphic_session: {
     status: 409,
-    description: 'the session shows a desktop: take .png, .mp4, .webm, .json or .txt',
+    description: 'the session shows a desktop: use .png, .mp4, .webm, .json or .txt',
   },
   sealed_to_auditors: {
     status: 409,
@@ -149,7 +148,7 @@ export const ERRORS = {
   },
   idempotency_key_reused: {
     status: 422,
-    description: 'this Idempotency-Key came with another body before; take a new one for each request',
+    description: 'this Idempotency-Key was used with another body before; use a new one for each request',
   },
   request_timeout: { status: 408, description: 'the request did not arrive in time' },
   payload_too_large: { status: 413, description: 'the body is larger than 1 MiB, or the table than 64 MiB' },
@@ -166,12 +165,12 @@ export const ERRORS = {
   too_many_connections: {
     status: 429,
     description:
-      'this user, or this key, has as many connections as it may have, or there is no room for more: use fewer, one request after the other',
+      'this user or key has too many connections, or the broker has: use fewer, one request after the other',
   },
   internal: { status: 500, description: 'the broker failed; its log says more' },
   ffmpeg_missing: {
     status: 501,
-    description: 'videos are made by ffmpeg, which is not installed beside the broker',
+    description: 'videos are made by ffmpeg, which is not installed on the broker',
   },
   audit_unavailable: {
     status: 503,
@@ -179,7 +178,7 @@ export const ERRORS = {
   },
   too_many_watchers: {
     status: 503,
-    description: 'as many watch this session, or sessions, as can; try again when one of them has left',
+    description: 'this session, or the broker, has too many watchers; try again when one has left',
   },
   object_store_unavailable: {
     status: 503,
@@ -191,25 +190,25 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** One finding: `field` is the path of the field at fault, `name/0/type`. */
+/** One finding: `field` is the path of the invalid field, `name/0/type`. */
 export interface ErrorDetail {
-  /** Of a table, from 1, as a spreadsheet shows them. */
+  /** Row of a table, from 1, as spreadsheets count. */
   row?: number
   column?: number
   field?: string
   message: string
-  /** In an expression: offset of the fault, in characters from 0. */
+  /** Offset of the error in an expression, in characters from 0. */
   position?: number
 }
 
-/** The body of every answer that is not a success. */
+/** Body of every answer that is not a success. */
 export interface ErrorBody {
   error: ErrorCode
   description: string
   details: ErrorDetail[]
 }
 
-/** What a handler throws to answer with a code of the catalogue. */
+/** Thrown by handlers to answer with a code of the catalogue. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetail[]
@@ -225,7 +224,7 @@ export class ApiError extends Error {
   }
 }
 
-/** An error about one field. */
+/** Makes an error about one field. */
 export function fieldError(code: ErrorCode, field: string, message: string): ApiError {
   return new ApiError(code, [{ field, message }])
 }

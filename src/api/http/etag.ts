@@ -1,5 +1,5 @@
 /**
- * Entity tags (RFC 9110 8.8.3): what an object was when somebody read it. One of `If-Match` makes a change
+ * Entity tags (RFC 9110 8.8.3): the state of an object when it was read. `If-Match` makes a change
  * conditional on it (13.1.1).
  */
 import { createHash } from 'node:crypto'
@@ -17,8 +17,8 @@ export const ifMatch = Type.Object({
 })
 
 /**
- * The tag of an object as the API shows it. `url` is left out, for it says by which version of the API it was
- * asked; `secretRevision` stands for the secrets, which are not shown.
+ * Returns the tag of an object as the API shows it. `url` is left out, since it depends on the API's version;
+ * `secretRevision` stands for the secrets, which are not shown.
  */
 export function etagOf(
   { url: _url, ...view }: Readonly<Record<string, unknown>>,
@@ -28,10 +28,10 @@ export function etagOf(
   return `"${digest.digest('base64url').slice(0, 22)}"`
 }
 
-/** @throws ApiError `precondition_failed` when the header names tags, and not this one */
+/** @throws ApiError `precondition_failed` if the header names tags, but not this one */
 export function refuseUnmatched(header: string | undefined, etag: string): void {
   if (header === undefined || header.trim() === '*') return
-  // a weak tag never matches here (RFC 9110 8.8.3.2)
+  // A weak tag never matches here (RFC 9110 8.8.3.2).
   const tags = header.split(',').map((tag) => tag.trim())
   if (!tags.includes(etag)) throw new ApiError('precondition_failed')
 }

@@ -1,4 +1,4 @@
-/** Whatever goes wrong in a request, as one code of the catalogue. */
+/** Converts every failure of a request to a code of the catalogue. */
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -52,7 +52,7 @@ export const ErrorSchema = Type.Object(
   { title: 'Error' },
 )
 
-/** Response schemas of the statuses that a route may answer with. */
+/** Returns response schemas for the error statuses of a route. */
 export function errorResponses(...statuses: number[]): Record<number, typeof ErrorSchema> {
   return Object.fromEntries(statuses.map((status) => [status, ErrorSchema]))
 }
@@ -64,7 +64,7 @@ const CHECKOUT_CODES: Readonly<Record<CheckoutRefusal, ErrorCode>> = {
   not_out: 'not_found',
 }
 
-/** The error as the API tells it. */
+/** Converts an error to the API's form. */
 export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof DuplicateError) return new ApiError('duplicate', [{ message: error.message }])
@@ -77,7 +77,7 @@ export function apiErrorOf(error: unknown): ApiError {
       error.users.map((message) => ({ message })),
     )
   if (error instanceof MissingReferenceError) {
-    // the object itself, or one that it refers to, went away between the check and the change
+    // The object, or one to which it refers, was deleted between the check and the change.
     return error.field === 'id'
       ? new ApiError('not_found')
       : new ApiError('unknown_reference', [{ message: error.message }])
@@ -99,7 +99,7 @@ export function apiErrorOf(error: unknown): ApiError {
     const code = Object.hasOwn(FASTIFY_CODES, error.code) ? FASTIFY_CODES[error.code] : undefined
     if (code) return new ApiError(code)
   }
-  // what the JSON parser says of __proto__ and constructor (secure-json-parse)
+  // Thrown by the JSON parser for __proto__ and constructor (secure-json-parse).
   if (error instanceof SyntaxError && 'statusCode' in error && error.statusCode === 400)
     return new ApiError('malformed_body')
   return new ApiError('internal')
@@ -109,12 +109,15 @@ export function errorCodeOf(error: unknown): ErrorCode {
   return apiErrorOf(error).code
 }
 
-/** Whether the client went away, or was given up, before its request was whole: nobody reads the answer. */
+/**
+ * Whether the client has disconnected, or was disconnected, before its request was complete: no client reads
+ * the answer.
+ */
 export function isGone({ raw }: FastifyRequest): boolean {
   return raw.errored !== null && !raw.complete
 }
 
-/** Answers with the error; only what is our own fault is logged, and never shown. */
+/** Sends the error; logs only the broker's own failures, which are never shown. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const isClients = isGone(request) && error === request.raw.errored
   const known = isClients ? new ApiError('request_timeout') : apiErrorOf(error)
@@ -125,7 +128,7 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
 }
 
-/** Answers what was no HTTP request at all, below Fastify. */
+/** Answers bytes that are no HTTP request, below Fastify. */
 export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return
   const code = clientErrorCode(error.code)

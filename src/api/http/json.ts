@@ -1,14 +1,14 @@
 /**
- * What JSON leaves open and we do not: an object that names a key twice means two things to two readers
- * (RFC 8259 4), and nesting without end.
+ * Restrictions beyond JSON's grammar: an object with a repeated key means different things to different
+ * readers (RFC 8259 4), and nesting must have a limit.
  */
 
-/** Objects and arrays within one another. */
+/** Limit of nested objects and arrays. */
 export const MAX_DEPTH = 32
 
-/** What is wrong with a text that JSON.parse takes; undefined: nothing. */
+/** Returns what is wrong with a text that JSON.parse accepts, or undefined if nothing is. */
 export function jsonFlaw(text: string): string | undefined {
-  /** Keys of the objects that are open; of an array, none. */
+  /** Keys of the open objects; undefined for an array. */
   const open: (Set<string> | undefined)[] = []
   let isKey = false
   for (let at = 0; at < text.length; at++) {
@@ -44,7 +44,7 @@ export function jsonFlaw(text: string): string | undefined {
   return undefined
 }
 
-/** Offset of the closing quote. */
+/** Returns the offset of the closing quote. */
 function endOfString(text: string, begin: number): number {
   for (let end = text.indexOf('"', begin + 1); end > 0; end = text.indexOf('"', end + 1)) {
     let backslashes = 0
@@ -54,7 +54,7 @@ function endOfString(text: string, begin: number): number {
   return text.length
 }
 
-/** `"a"` and `"a"` are the same key. */
+/** Decodes the key: `"a"` and `"\u0061"` are the same. */
 function keyAt(text: string, begin: number, end: number): string {
   const raw = text.slice(begin + 1, end)
   return raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw

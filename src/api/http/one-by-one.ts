@@ -1,28 +1,32 @@
 /**
- * Requests of a connection, one after the other. Node hands over all that have arrived at once (pipelining, RFC 9112
- * 9.3.2), so that one connection could have any number of passwords checked, events written and lists read side by
- * side. Here the next one begins when the answer to the one before is over; meanwhile the connection is not read.
+ * Handles a connection's requests one after the other. Node hands over all that have arrived (pipelining, RFC
+ * 9112 9.3.2), so that one connection could check passwords, write events and read lists any number of times
+ * at once. Here the next request begins when the previous answer has ended; until then the connection is not
+ * read.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { peerOf } from './connections.ts'
 
-/** Sent ahead; what comes beyond them is dropped, and the connection ends with their answers. */
+/**
+ * Limit of requests sent ahead; further ones are dropped, and the connection closes after the answers to the
+ * others.
+ */
 export const MAX_REQUESTS_AHEAD = 64
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A connection with a request in work. */
+/** A connection that handles a request. */
 interface Work {
   peer: string
-  /** Those that wait. */
+  /** Requests that wait. */
   ahead: [IncomingMessage, ServerResponse][]
   isOver: boolean
 }
 
 export class OneByOne {
   readonly #works = new WeakMap<Socket, Work>()
-  /** Peers of the connections that have one. */
+  /** Peers of the connections that handle a request. */
   readonly #busy = new Set<string>()
   readonly #handler: Handler
 
@@ -30,7 +34,7 @@ export class OneByOne {
     this.#handler = handler
   }
 
-  /** Takes what the server's parser has read. */
+  /** Accepts a request from the server's parser. */
   readonly take: Handler = (request, response) => {
     const { socket } = request
     const work = this.#works.get(socket)
@@ -46,7 +50,7 @@ export class OneByOne {
     else work.isOver = true
   }
 
-  /** The connection goes to another protocol; false: there are answers to be given on it before. */
+  /** Hands the connection over to another protocol. Returns false if earlier answers are still to be sent. */
   leave(socket: Socket): boolean {
     if (this.#works.has(socket)) return false
     const peer = peerOf(socket)
@@ -55,7 +59,7 @@ export class OneByOne {
     return true
   }
 
-  /** The connection ends with the answer to the request that is in work; what was sent ahead is dropped. */
+  /** Closes the connection after the answer in progress; drops requests sent ahead. */
   end(socket: Socket): void {
     const work = this.#works.get(socket)
     if (!work) return
@@ -63,18 +67,18 @@ export class OneByOne {
     work.ahead.length = 0
   }
 
-  /** Whether the connection of this peer has a request in work, or has gone to another protocol. */
+  /** Whether this peer's connection handles a request, or has changed to another protocol. */
   readonly isBusy = (peer: string): boolean => this.#busy.has(peer)
 
   #begin(request: IncomingMessage, response: ServerResponse, work: Work): void {
     const { socket } = request
-    // also when the client, or we, give the connection up
+    // Also emitted if either side closes the connection early.
     response.once('close', () => {
       const next = response.shouldKeepAlive && !socket.destroyed ? work.ahead.shift() : undefined
       if (next) this.#begin(...next, work)
       else {
         this.#busy.delete(work.peer)
-        // what else is read from a connection that is being closed has no turn any more
+        // No further request is read from a connection that is closing.
         if (work.isOver || !response.shouldKeepAlive) socket.destroySoon()
         else this.#works.delete(socket)
       }

@@ -1,4 +1,4 @@
-/** A long work beside sessions: it has the event loop for a moment, then it is everybody else's turn. */
+/** Divides long work: it runs for a moment, then yields the event loop. */
 import { setImmediate } from 'node:timers/promises'
 
 /** Milliseconds. */
@@ -7,7 +7,7 @@ const MOMENT = 5
 export class Turns {
   #begin = performance.now()
 
-  /** Lets the others go first when this work has had its moment. */
+  /** Yields if the moment has passed. */
   async next(): Promise<void> {
     if (performance.now() - this.#begin < MOMENT) return
     await setImmediate()

@@ -1,4 +1,6 @@
-/** Work on the same thing one after the other, in the order of its arrival; on different things at once. */
+/**
+ * Runs work on the same key one after the other, in the order of arrival, and work on different keys at once.
+ */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>()
 

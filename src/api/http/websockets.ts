@@ -1,6 +1,7 @@
 /**
- * WebSockets (RFC 6455) of the API. A request for one goes the way of every request: sign-in, rights, cross-site
- * check and errors are those of its route, which takes the connection over at the end, or answers like any other.
+ * WebSockets (RFC 6455) of the API. A request for one is handled like any other: sign-in, rights, cross-site
+ * check and errors are those of its route, which finally takes the connection over, or returns an ordinary
+ * answer.
  */
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -17,10 +18,10 @@ interface Waiting {
   response: ServerResponse<IncomingMessage>
 }
 
-/** The server closes (RFC 6455 7.4.1). */
+/** Close code if the server stops (RFC 6455 7.4.1). */
 const GOING_AWAY = 1001
 
-/** For the server's options: every other request for another protocol is answered as if it did not ask for one. */
+/** For the server's options: other requests for an upgrade are answered as if they had not asked for it. */
 export function isWebSocketRequest({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket'
 }
@@ -32,13 +33,13 @@ export class WebSockets {
     perMessageDeflate: false,
   })
   readonly #waiting = new WeakMap<IncomingMessage, Waiting>()
-  /** Those that have been silent since they were last asked. */
+  /** WebSockets that have not answered the last ping. */
   readonly #silent = new WeakSet<WebSocket>()
   #pings: NodeJS.Timeout | undefined
 
   /**
-   * Hands requests for WebSockets to the routes of `app`, and closes what is open when it closes. `mayLeave`: whether
-   * the connection has no other request's answer to give before.
+   * Routes requests for WebSockets through `app`, and closes open ones when it closes. `mayLeave`: whether no
+   * earlier answer is still to be sent on the connection.
    */
   attach(app: Api, mayLeave: (socket: Socket) => boolean): void {
     app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -51,7 +52,8 @@ export class WebSockets {
       socket.on('error', () => socket.destroy())
       response.shouldKeepAlive = false
       response.assignSocket(socket as Parameters<typeof response.assignSocket>[0])
-      // Not only ended: nobody reads it any more, so its client's end would not be seen.
+      // Destroyed, not just ended: the socket is no longer read, so that the client's end would not be
+      // noticed.
       response.once('finish', () => (socket as Socket).destroySoon())
       app.routing(request, response)
     })
@@ -63,7 +65,8 @@ export class WebSockets {
   }
 
   /**
-   * How the request becomes a WebSocket; undefined: the client has gone, or its handshake was none.
+   * Returns a function that makes the WebSocket; it resolves with undefined if the client has disconnected or
+   * sent an invalid handshake.
    * @throws ApiError `upgrade_required` for an ordinary request
    */
   prepare(request: FastifyRequest, reply: FastifyReply): () => Promise<WebSocket | undefined> {
@@ -78,7 +81,7 @@ export class WebSockets {
         socket.once('close', () => resolve(undefined))
         this.#server.handleUpgrade(request.raw, socket, head, (made) => {
           made.on('pong', () => this.#silent.delete(made))
-          // The package has closed it with the code that says why; a client that does not answer is cut.
+          // The package has sent the close code; a client that does not answer is disconnected.
           made.on('error', () => setTimeout(() => made.terminate(), SOCKET_CLOSE_MS).unref())
           resolve(made)
         })
@@ -97,7 +100,7 @@ export class WebSockets {
   }
 }
 
-/** Says why, and closes; a client that does not answer is cut soon after. */
+/** Closes with code and reason; a client that does not answer is disconnected soon after. */
 export function closeSocket(socket: WebSocket, code: number, reason: string): void {
   socket.close(code, reason)
   setTimeout(() => socket.terminate(), SOCKET_CLOSE_MS).unref()

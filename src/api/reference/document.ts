@@ -1,7 +1,7 @@
 /**
- * The OpenAPI document that is served: what the routes' schemas give, with what they do not say (ids of the
- * operations, the sign-in that they need, header fields of their answers, examples), and with what many of them
- * share said once, so that a client made from it has one type for one thing.
+ * The served OpenAPI document: the routes' schemas, completed by what they lack (ids of the operations,
+ * required sign-in, header fields of answers, examples), and with shared parts defined once, so that a
+ * generated client has one type for each.
  */
 import { STATUS_CODES } from 'node:http'
 import { ROUTES, routeOf } from '../access/routes.ts'
@@ -18,7 +18,7 @@ interface OpenApi extends Json {
   components: { schemas?: Json; responses?: Json; headers?: Json }
 }
 
-/** Header fields of answers that succeed. */
+/** Header fields of successful answers. */
 const HEADERS = {
   ETag: {
     description: 'what the object is now: for `If-Match` of a later change',
@@ -41,19 +41,22 @@ const HEADERS = {
 } as const
 type HeaderName = keyof typeof HEADERS
 
-/** `GET /devices/{device}/services/{ref}` is `getDevicesDeviceServicesRef`: as lasting as the route. */
+/** `GET /devices/{device}/services/{ref}` becomes `getDevicesDeviceServicesRef`: as stable as the route. */
 export function operationId(method: string, path: string): string {
   const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '')
   return [method.toLowerCase(), ...words.map((word) => word[0]!.toUpperCase() + word.slice(1))].join('')
 }
 
-/** The document anew; `collected` stays as it is. A schema with a title becomes a component of that name. */
+/**
+ * Returns a completed copy; `collected` stays unchanged. A schema with a title becomes a component of that
+ * name.
+ */
 export function openApiDocument(collected: object): object {
   const document = structuredClone(collected) as OpenApi
   const schemas = new Map<string, { text: string; schema: unknown }>()
   const responses: Json = {}
 
-  /** The schema, with references in the place of titled ones; of two with one title the second stays. */
+  /** Replaces titled schemas by references. If two differ under one title, the second stays in place. */
   const shared = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(shared)
     if (typeof value !== 'object' || value === null) return value
@@ -67,7 +70,7 @@ export function openApiDocument(collected: object): object {
   }
 
   for (const [path, methods] of Object.entries(document.paths)) {
-    // what knows `If-Match` tells what to send in it
+    // Routes that know `If-Match` return the tag to send in it.
     const isTagged = Object.values(methods).some((operation) => takes(operation, 'if-match'))
     for (const [method, operation] of Object.entries(methods)) {
       const whole = shared({ operationId: operationId(method, path), ...operation }) as Operation
@@ -103,10 +106,10 @@ function takes(operation: Operation, parameter: string): boolean {
   return (operation.parameters ?? []).some(({ name }) => name === parameter)
 }
 
-/** The header fields of an answer beside those that every answer has. */
+/** Returns the names of the header fields of an answer, besides those of every answer. */
 function headersOf(operation: Operation, status: string, isTagged: boolean): HeaderName[] {
   if (status === '201') {
-    // what is made without it cannot be read again: it has no place
+    // An object made without the key cannot be read again, so it has no location.
     return takes(operation, 'idempotency-key') ? ['Location', 'ETag', 'Idempotency-Replayed'] : []
   }
   if (status !== '200') return []

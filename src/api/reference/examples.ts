@@ -1,12 +1,12 @@
 /**
- * A good body for each route that makes something. In this order, and at these paths, they fit into an empty broker:
- * a test runs them. The reference shows them, page and document alike.
+ * A valid body for each route that creates something. In this order and at these paths they fit an empty
+ * broker, as a test checks. The reference shows them, on its page and in the document.
  */
 
 export interface BodyExample {
-  /** As in the table of routes. */
+  /** Route in the notation of the table of routes. */
   route: string
-  /** The same with names in the places of its parameters. */
+  /** The route's path, with names in place of its parameters. */
   path: string
   body: object
 }
@@ -76,7 +76,7 @@ export const BODY_EXAMPLES: readonly BodyExample[] = [
   plain('/apikeys', { key_name: 'ci', profile: 'provisioner', ip_source: ['192.0.2.0/24'] }),
 ]
 
-/** The example for a route, `POST /devices/:device/services`. */
+/** Returns the example for a route, `POST /devices/:device/services`. */
 export function bodyExample(route: string): BodyExample | undefined {
   return BODY_EXAMPLES.find((one) => one.route === route)
 }

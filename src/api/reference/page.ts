@@ -1,4 +1,4 @@
-/** The reference as one page that needs nothing from anywhere: no script, no font, no picture. */
+/** The reference as one self-contained page: no script, font or picture. */
 import { PROFILES } from '../../model/objects.ts'
 import { FEATURES, LEVELS } from '../../model/profile-rights.ts'
 import { FACTORY_PROFILES } from '../../model/profiles.ts'
@@ -15,7 +15,7 @@ export const STYLE =
 
 type Json = Readonly<Record<string, unknown>>
 
-/** The page for an OpenAPI document. Everything in it is escaped. */
+/** Renders an OpenAPI document as a page; everything in it is escaped. */
 export function referencePage(document: object): string {
   const { info, paths } = document as {
     info: { description?: string }

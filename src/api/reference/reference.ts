@@ -10,7 +10,7 @@ import { exact, titled } from '../schema/fields.ts'
 import { openApiDocument } from './document.ts'
 import { referencePage, STYLE } from './page.ts'
 
-/** Collects the routes that are registered after it. */
+/** Collects the routes that are registered later. */
 export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -31,7 +31,7 @@ export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<v
             description: 'set by POST /session',
           },
           key: { type: 'apiKey', in: 'header', name: 'X-Auth-Key', description: 'made by POST /apikeys' },
-          // no secret, but sent with the key in every request: so a client has one place for both
+          // Not secret, but sent with the key in every request, so that a client sets both in one place.
           user: {
             type: 'apiKey',
             in: 'header',
@@ -71,7 +71,7 @@ export function registerReference(app: Api, { version }: ApiDeps): void {
     async () => answer,
   )
 
-  // each made once: the routes stay as they are, and anybody may ask
+  // Made once each: the routes do not change, and requests need no sign-in.
   let document: Buffer | undefined
   let page: Buffer | undefined
   app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {

@@ -1,4 +1,4 @@
-/** The reference's section on searching. Its examples are run by a test, docs/api.md shows the same. */
+/** The reference's section on searching. A test runs its examples; docs/api.md shows the same ones. */
 
 import type { Kind } from '../../search/fields.ts'
 import {
@@ -56,7 +56,7 @@ const KINDS: Readonly<Record<Kind, string>> = {
   time: '= a time (RFC 3339, 2031-12-31T23:59:59Z); ~ the beginning of one in UTC (2031-12)',
 }
 
-/** `<h2 id="search">` and what belongs to it. */
+/** Returns `<h2 id="search">` and its section. */
 export function searchPart(): string {
   const code = (text: string) => `<code>${escaped(text)}</code>`
   const fields = Object.entries(SEARCHABLE).map(([path, known]) => [

@@ -1,4 +1,4 @@
-/** The fields by which each collection is searched: what the reference shows of them. */
+/** The searchable fields of each collection, for the reference. */
 import type { Fields } from '../../search/fields.ts'
 import { ACCOUNT_FIELDS } from '../../store/accounts.ts'
 import { API_KEY_FIELDS } from '../../store/api-keys.ts'

@@ -28,7 +28,7 @@ import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
 import { check, exact, name, oneOf, partial, shown, text, timeText } from '../schema/fields.ts'
 
-/** The local domain that an account gets when none is named; made with the first account. */
+/** Local domain of accounts without a named one; made with the first such account. */
 const LOCAL = 'local'
 
 const accountName = name('unique in its domain', 'root')
@@ -56,7 +56,7 @@ const View = exact({
   credentials: Type.Array(exact({ type: oneOf(CREDENTIAL_TYPES, 'kind of secret that is stored') })),
 })
 
-/** Where a path below `/devices` or `/domains` leads; `/accounts` leads nowhere in particular. */
+/** Parent in a path below `/devices` or `/domains`; `/accounts` has none. */
 interface Place {
   device?: Device
   domain?: Domain
@@ -74,7 +74,7 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
     body: Static<typeof Update>,
     own?: Account,
   ): Promise<Partial<Omit<Account, 'id'>>> => {
-    // a name that is there already may be of before the rules
+    // Existing names may be older than the rules.
     if (body.account_name !== undefined && body.account_name !== own?.accountName) {
       check('account_name', accountNameError(body.account_name))
     }
@@ -90,7 +90,9 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
     }
   }
 
-  /** Where a new account goes; a device without its domain `local` gets it with the first account. */
+  /**
+   * Returns the place of a new account; a device without the domain `local` gets it with the first account.
+   */
   const homeOf = async (body: Static<typeof Create>): Promise<Domain | Device> => {
     if (body.device === undefined) {
       if (body.domain === undefined)
@@ -113,7 +115,7 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
     try {
       return await store.domains.create({ deviceId: device.id, domainName: LOCAL, description: '' })
     } catch (error) {
-      // another first account of this device was quicker: its domain will do
+      // Another request has made this device's domain `local` meanwhile: use it.
       const made = error instanceof DuplicateError && (await localDomainOf(store, device, LOCAL))
       if (made) return made
       throw error
@@ -202,7 +204,7 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
       },
     },
     remove: {
-      // somebody has its secret: without the account nothing would tell who
+      // A user holds its secret, and without the account no record would show it.
       async check(old) {
         const out = await store.checkouts.active(old.id, context.deps.clock())
         if (out.length === 0) return []
@@ -273,7 +275,7 @@ function scopesOf(store: Store): Scope[] {
   ]
 }
 
-/** What a body says that is sent below this place. */
+/** Returns the fields of a body that is sent below this place. */
 function bodyOf({ device, domain }: Place): { device?: string; domain?: string } {
   return { ...(device && { device: device.deviceName }), ...(domain && { domain: domain.domainName }) }
 }
@@ -282,7 +284,7 @@ function labelOf(account: Readonly<Record<string, unknown>>): string {
   return [account['account_name'], account['domain'] ?? LOCAL, account['device'] ?? []].flat().join('@')
 }
 
-/** An account stays where it was made: target groups name it by its place. */
+/** Refuses to move an account: target groups name it by its place. */
 function refuseMove(body: Static<typeof Update>, { device, domain }: Place): void {
   const same = (ref: string, object: { id: string } | undefined, name: string | undefined): boolean =>
     object !== undefined && (ref.toUpperCase() === object.id || nameKey(ref) === nameKey(name ?? ''))

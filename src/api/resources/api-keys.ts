@@ -26,7 +26,7 @@ import {
 import { givenProfile, refuseBeyondOwn } from './users.ts'
 
 const KEY_BYTES = 32
-/** So that a key that lies about is recognized for what it is. */
+/** Makes a leaked key recognizable. */
 const KEY_PREFIX = 'sallyport_'
 
 const keyName = name('unique', 'ci')
@@ -61,7 +61,7 @@ const View = exact({
 
 export function registerApiKeys(app: Api, context: Context): void {
   const { store, randomBytes, clock } = context.deps
-  /** Keys of this very moment, between their making and the answer that shows them. */
+  /** Texts of new keys, until the answer that shows them. */
   const fresh = new WeakMap<ApiKey, string>()
 
   const changeOf = async (
@@ -79,7 +79,10 @@ export function registerApiKeys(app: Api, context: Context): void {
     }
   }
 
-  /** Whom the key is to act for, and by whose rights; undefined: the body does not say. */
+  /**
+   * Returns the users for whom the key is to act, and the rights that limit it, or undefined if the body has
+   * no such field.
+   */
   const actingOf = async (
     { users, user_groups: groups }: Static<typeof Update>,
     old?: ActsFor,
@@ -104,7 +107,7 @@ export function registerApiKeys(app: Api, context: Context): void {
     type: 'apikey',
     title: 'API keys',
     description:
-      'Keys for machines, sent as X-Auth-Key. The key is shown once, in the answer to POST. With `users` or `user_groups` it acts for those only (X-Auth-User), else for anybody, which takes a maker with every right. Whoever it acts for, it never acts for somebody whose profile goes beyond that of who has made it so.',
+      'Keys for machines, sent as X-Auth-Key. The key is shown once, in the answer to POST. With `users` or `user_groups` it can act only for those (X-Auth-User), else for any user, which only a creator with all rights can allow. It never acts for a user whose profile has rights beyond those of its creator.',
     create: {
       schema: Create,
       async plan(body, request) {

@@ -1,4 +1,7 @@
-/** Approvals and timeframes, as far as they go: nothing asks for an approval yet, and all times are allowed. */
+/**
+ * Approvals and timeframes, as far as they exist: no approval is ever requested yet, and all times are
+ * allowed.
+ */
 import { Type } from 'typebox'
 import { nameKey } from '../../model/names.ts'
 import type { Fields } from '../../search/fields.ts'

@@ -39,7 +39,7 @@ const View = exact({
   recording_mode: recordingMode,
 })
 
-/** @throws ApiError `invalid_field` for a mode of a recording that there is none of */
+/** @throws ApiError `invalid_field` for strict recording if nothing is recorded */
 function checkMode({ isRecorded = true, recordingMode }: Partial<Authorization>): void {
   const isMeaningless = !isRecorded && recordingMode === 'strict'
   check('recording_mode', isMeaningless ? 'strict needs is_recorded' : undefined)

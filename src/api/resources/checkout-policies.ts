@@ -9,8 +9,7 @@ import { checkName, exact, name, partial, shown, text } from '../schema/fields.t
 const MAX_DURATION = 30 * 24 * 3600
 const policyName = name('unique', 'one-at-a-time')
 const enableLock = Type.Boolean({
-  description:
-    'while the secret is out, it is handed out to nobody else, and opens no session of anybody else',
+  description: 'while the secret is checked out, no other user can check it out or open a session with it',
 })
 const maxDuration = Type.Integer({
   minimum: 1,
@@ -54,7 +53,7 @@ export function checkoutPolicyResource(context: ResourceContext) {
     type: 'checkoutpolicy',
     title: 'Checkout policies',
     description:
-      'What holds for the checkout of the secrets of accounts that name it. It is enforced by the broker, whatever the client does; a checkout that is out keeps the end that it was given.',
+      'Rules for checking out the secrets of the accounts that use the policy. The broker enforces them, whatever the client does; a running checkout keeps its end.',
     create: {
       schema: Create,
       async plan(body) {

@@ -1,4 +1,4 @@
-/** Secrets at run time: checked out by somebody who is authorized to, and returned. */
+/** Secrets at run time: checked out by an authorized user, and checked in. */
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { EventFields } from '../../audit/events/fields.ts'
@@ -45,7 +45,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     throw error
   }
 
-  /** The one account that is meant and that the user may check out. */
+  /** Returns the one account that is meant and that the user may check out. */
   const allowed = async (request: FastifyRequest, user: User, ref: string): Promise<Placed> => {
     const mine = await accountsMeant(store, ref, { retrievableBy: user.id })
     const [only, another] = mine
@@ -54,7 +54,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     const meant = await accountsMeant(store, ref)
     const where = meant[0] && meant.length === 1 ? placeFields(meant[0]) : { account: ref }
     if (meant.length === 0) return refuse(request, where, 'unknown account', new ApiError('not_found'))
-    // whoever may read accounts knows that it is there; for all others unknown and not allowed are one answer
+    // A caller that may view accounts may know that it exists; to others unknown and forbidden look the same.
     const mayKnow = reaches(callerOf(request).rights.accounts, 'view')
     return refuse(request, where, 'no authorization', new ApiError(mayKnow ? 'forbidden' : 'not_found'))
   }
@@ -101,7 +101,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
           expires: timeText(out.expires),
         }
       } catch (error) {
-        // nobody was told the secret, so it is not out
+        // The secret was never delivered, so it is not checked out.
         await checkouts.checkin(user, placed.account, out.checkoutId, now)
         throw error
       } finally {
@@ -141,13 +141,13 @@ export function registerCheckout(app: Api, { deps }: Context): void {
   )
 }
 
-/** Who asks; the profile says nothing where only authorizations count. */
+/** Returns the fields of the user, without the profile: only authorizations count here. */
 function personOf(request: FastifyRequest): EventFields {
   const { profile: _profile, ...person } = actor(callerOf(request))
   return person
 }
 
-/** The policy decides how long, and nothing else can be asked for. @throws ApiError */
+/** Refuses any body, because the policy alone decides the duration. @throws ApiError */
 function refuseWishes(body: unknown): void {
   refuseLaterFields('checkout', body)
   const [field] = Object.keys(body ?? {})

@@ -24,7 +24,7 @@ const hostKeyPolicy = oneOf(
   'why a host key is believed. `first_sight`: pin the first one; `pinned`: refuse one until it is accepted at /hostkeys; `ca`: a certificate by one of `host_ca_keys`; `dns`: SSHFP records that DNSSEC authenticates',
 )
 
-/** Fields that mean something in policies of these protocols only. */
+/** Fields that only policies of these protocols have. */
 const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
   ...[
     'legacy_algorithms',
@@ -50,8 +50,7 @@ const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
 ])
 
 /**
- * Others cannot be set to anything.
- * @throws ApiError `invalid_field` that names each field that means nothing in policies of the protocol
+ * @throws ApiError `invalid_field` that names each changed field that policies of this protocol do not have
  */
 function refuseOthers(protocol: Protocol, body: object, now: Readonly<Record<string, unknown>>): void {
   const details = Object.entries(body)
@@ -143,7 +142,7 @@ export function connectionPolicyResource(context: ResourceContext) {
     type: 'connectionpolicy',
     title: 'Connection policies',
     description:
-      'How the broker connects to the services that name it, and what holds in their sessions from the next one on. Fields that mean nothing for its protocol keep their defaults. Each protocol has one from the factory that is called like it.',
+      'How the broker connects to the services that use the policy, and rules for their sessions from the next one on. Fields of other protocols keep their defaults. Each protocol has a built-in policy of the same name.',
     create: {
       schema: Create,
       async plan(body) {

@@ -7,7 +7,7 @@ import type { Api } from '../http/deps.ts'
 import { checkName, exact, name, partial, shown, text } from '../schema/fields.ts'
 
 const deviceName = name('unique', 'srv1')
-/** A host name (RFC 1123), an IPv4 or an IPv6 address: nothing that could be an option or a URL. */
+/** A host name (RFC 1123), an IPv4 or an IPv6 address; nothing that could be an option or a URL. */
 const host = Type.String({
   minLength: 1,
   maxLength: 253,

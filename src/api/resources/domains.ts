@@ -29,7 +29,7 @@ const View = exact({ ...shown, domain_name: domainName, description: Type.String
 const LocalView = exact({ ...View.properties, device: Type.String() })
 const localLabel = (device: unknown, domain: unknown) => `${domain}@${device}`
 
-/** `others` are those that the name has to differ from. */
+/** `others` are the domains from which the name must differ. */
 async function changeOf(
   body: Static<typeof Update>,
   others: { find(name: string): Promise<Domain | undefined> },
@@ -42,7 +42,7 @@ async function changeOf(
   }
 }
 
-/** What is the same for a domain wherever it is. */
+/** Parts that global and local domains share. */
 function anywhere(store: Store) {
   return {
     removeFrom: (old: Domain) => store.domains.remove(old.id, old),
@@ -50,7 +50,7 @@ function anywhere(store: Store) {
   }
 }
 
-/** A new domain that cannot have its authority is none. */
+/** Creates the domain; removes it again if its authority cannot be stored. */
 function made(
   store: Store,
   authority: AuthorityChange | undefined,

@@ -1,4 +1,4 @@
-/** What targets showed as their host keys: to accept, or to forget. */
+/** Host keys that targets have shown: to accept or to delete. */
 import { type TObject, Type } from 'typebox'
 import type { HostKey } from '../../model/objects.ts'
 import type { Context } from '../access/context.ts'

@@ -1,4 +1,4 @@
-/** Guests of a running session: who is invited, what they may do, and their end. */
+/** Guests of a running session: their invitation, their rights, and their end. */
 import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import type { EventFields } from '../../audit/events/fields.ts'
@@ -95,11 +95,13 @@ export function registerInvitations(app: Api, { deps }: Context): void {
     client_ip: invitation.guest?.address ?? invitation.address ?? null,
   })
 
-  /** The session, for its own user and for those who may end it; to all others it does not exist. */
+  /**
+   * Returns the session for its own user and for callers that may end it; to all others it does not exist.
+   */
   const sessionOf = async (request: ApiRequest): Promise<{ session: SessionRecord; basis: Basis }> => {
     const caller = callerOf(request)
     const session = await store.sessions.find((request.params as { ref: string }).ref.toUpperCase())
-    // A key that acts in a user's name is not the user, who has the desktop before them.
+    // A key that acts in a user's name is not the user at the desktop.
     const user = caller.key ? undefined : caller.user
     const isOwn = user && session && sessionControl.ownerOf(session.id) === user.id
     if (!session || !(isOwn || satisfies(caller.rights, needOf('POST', KILL))))
@@ -132,7 +134,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
       schema: {
         tags,
         summary: 'List: Invitations',
-        description: 'Those that wait for their guest, and those whose guest is in.',
+        description: 'Invitations that wait for their guest, and those whose guest is connected.',
         params: collection,
         response: { 200: Type.Array(View), ...errorResponses(401, 403, 404) },
       },
@@ -150,7 +152,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
         tags,
         summary: 'Invite a guest to a running session',
         description:
-          'For the user of the session, and for those who may end it. The answer has a password that lets one viewer in once, shown in this answer only; everybody in the session sees who is there.',
+          'For the user of the session, and for users that may end it. The answer has a password for one connection of one viewer, shown in this answer only; all participants see who is connected.',
         params: collection,
         body: Wanted,
         response: { 201: Issued, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
@@ -179,7 +181,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
         const fields = { ...fieldsOf(request, session, name), method: mode, duration: duration * 1000 }
         await record(audit, request, 'session.invite', fields)
       } catch (error) {
-        // Nobody was told the password.
+        // The password was never delivered.
         sessionControl.withdrawInvitation(invitation.id, 'the audit log cannot be written')
         throw error
       }

@@ -57,7 +57,7 @@ export function registerLive(app: Api, context: Context): void {
       const ended = (reason: string | undefined) => {
         if (watching?.result === 'watching') watching.stop()
         const fields = { ...watched, duration: deps.clock() - begin, ...(reason !== undefined && { reason }) }
-        // Its failure is in the log; there is nothing left to refuse.
+        // Its failure is logged; there is nothing left to refuse.
         record(deps.audit, request, 'watch.end', fields).catch(() => undefined)
       }
       if (!socket) {
@@ -82,7 +82,7 @@ export function registerLive(app: Api, context: Context): void {
   )
 }
 
-/** Whom somebody watches. */
+/** Returns the event fields of the watched session. */
 function watchedFields(session: SessionRecord): EventFields {
   const { id, user, protocol, account, domain, device, service } = session
   return { session: id, object_type: 'user', object: user, protocol, account, domain, device, service }

@@ -1,4 +1,4 @@
-/** Where in a session it is that a search has found: lines with their seconds. */
+/** Places in a session that a search has found: lines with their seconds. */
 import { Type } from 'typebox'
 import { MAX_EXPRESSION, SearchError } from '../../search/grammar.ts'
 import { CONTENT_FIELDS } from '../../search/words.ts'
@@ -18,7 +18,7 @@ const View = titled(
   exact({
     time: Type.Number({ description: 'seconds since the session began: where to look in its recording' }),
     channel: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'of the recording; null where an event told of the line',
+      description: 'channel of the recording; null if the line comes from an event',
     }),
     field: oneOf(CONTENT_FIELDS, 'what was searched'),
     excerpt: Type.String({ description: 'of the line' }),
@@ -47,7 +47,7 @@ export function registerMatches(app: Api, { deps }: Context): void {
         tags: ['Sessions'],
         summary: 'Lines of a session that a search finds',
         description:
-          'Those that meet one of the comparisons with `command`, `file` or `output` in `q`, in the order of their times; of each comparison the first 1000. The header `X-Indexed` says what is in the index: `full`, `partial` (more output than is kept of a session), or `events` (commands and files, while the session runs and where only auditors open its recording).',
+          'Lines that match one of the comparisons with `command`, `file` or `output` in `q`, in the order of time; the first 1000 of each comparison. The header `X-Indexed` says what is in the index: `full`, `partial` (more output than is kept of a session), or `events` (commands and files, while the session runs and where only auditors open its recording).',
         params: paramsSchema('/:ref'),
         querystring: Query,
         response: { 200: Type.Array(View), ...errorResponses(400, 401, 403, 404, 409, 503) },

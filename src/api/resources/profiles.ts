@@ -1,4 +1,4 @@
-/** Profiles: those from the factory to be read, and one's own. */
+/** Profiles: built-in ones, which are read-only, and others. */
 import { type Static, Type } from 'typebox'
 import { FEATURES, type Feature } from '../../model/profile-rights.ts'
 import { AMOUNTS, amountsOf, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'

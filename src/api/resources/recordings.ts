@@ -18,7 +18,7 @@ interface Form {
   suffix: string
   type: string
   summary: string
-  /** What is shown: the file, output of channels, their frames, one channel, or one moment of a channel. */
+  /** Kind of content: the file, output of channels, their frames, one channel, or one moment of a channel. */
   of: 'session' | 'output' | 'frames' | 'channel' | 'moment'
 }
 
@@ -109,7 +109,7 @@ export function registerRecordings(app: Api, { deps }: Context): void {
     app.get(
       `/sessions/:ref/recording${suffix}`,
       {
-        // what there is to show is known once a recording is open, which is for those who look at it, and is told
+        // A HEAD request would have to open the recording, which counts as viewing it and is audited.
         exposeHeadRoute: false,
         schema: {
           tags: ['Sessions'],
@@ -135,7 +135,7 @@ export function registerRecordings(app: Api, { deps }: Context): void {
         const stream =
           session &&
           (await recordings?.open(session.id, format, choice, gone.signal).catch((error: unknown) => {
-            // Nobody reads the answer.
+            // No client reads the answer.
             throw gone.signal.aborted ? new ApiError('request_timeout') : answerTo(error)
           }))
         if (!session || !stream) throw new ApiError('not_found')
@@ -144,7 +144,7 @@ export function registerRecordings(app: Api, { deps }: Context): void {
           stream.destroy()
           throw error
         })
-        // text that a target wrote: a browser saves it and never renders it
+        // Text from a target: a browser saves it and never renders it.
         const name = `${session.id}${suffix.replace('.cast3', '.cast') || '.recording'}`
         reply.header('content-disposition', `attachment; filename="${name}"`)
         if (stream.shown) {

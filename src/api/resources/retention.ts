@@ -1,4 +1,4 @@
-/** What is kept of sessions, and what is not: legal hold, and the deletion of a recording. */
+/** Retention of sessions: legal hold, and the deletion of a recording. */
 import { Type } from 'typebox'
 import type { SessionRecord } from '../../model/objects.ts'
 import { RELEASE_MS } from '../../recording-service/deletion.ts'
@@ -26,7 +26,7 @@ const VERBS = {
   release: {
     summary: 'End of the legal hold',
     description:
-      'From now on the retention deletes the recording when it is due: 204. Where `recordings.hold_release` is `two` the first person asks for it (202), and a second one confirms it with the same request within 24 hours; both have signed in themselves, an API key is nobody. A new hold takes the wish back. Without a hold nothing happens.',
+      'From now on the retention deletes the recording when it is due: 204. If `recordings.hold_release` is `two`, the first user requests the release (202), and a second one confirms it by the same request within 24 hours; both have to sign in with a password, an API key does not count. A new hold cancels the request. Without a hold nothing happens.',
   },
 } as const
 
@@ -47,7 +47,7 @@ export function registerRetention(app: Api, { deps }: Context): void {
     ...given,
     ...VERBS.release,
     response: {
-      202: Type.Null({ description: 'asked for: a second person has to confirm it' }),
+      202: Type.Null({ description: 'requested: a second user has to confirm it' }),
       204: Type.Null(),
       ...refusals,
     },
@@ -67,7 +67,7 @@ export function registerRetention(app: Api, { deps }: Context): void {
     const { id } = await found(request)
     const caller = callerOf(request)
     const { reason } = request.body
-    // Who holds a key may act for many: none of them is a second person.
+    // A key may act for many users, so it never counts as a second person.
     const isPerson = !caller.key && caller.user !== undefined
     const wish = { by: caller.name, userId: caller.user?.id ?? '', since: clock(), reason }
     const answer = await deletion.release(id, wish, isPerson, (what, before) =>

@@ -1,4 +1,4 @@
-/** The audit's view of sessions: what ran, what runs, its events and its recording. */
+/** Sessions for auditors: past and running ones, their events and recordings. */
 import { type Static, Type } from 'typebox'
 import type { StoredEvent } from '../../audit/chain.ts'
 import { sentenceOf, timestampOf } from '../../audit/sentence.ts'
@@ -217,7 +217,7 @@ export function registerSessions(app: Api, { deps, answers }: Context): void {
   )
 }
 
-/** `now` in milliseconds since the epoch: a wish that nobody can confirm any more is none. */
+/** `now` in milliseconds since the epoch. Omits a request for release that can no longer be confirmed. */
 function holdOf({ by, since, reason, release }: LegalHold, now: number) {
   const wish = release && isFresh(release, now) ? release : undefined
   return {

@@ -74,7 +74,7 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     },
   )
 
-  /** The user, if this is their password. The reason of a refusal is for the audit alone. */
+  /** Returns the user if the password is correct. The reason of a refusal is only audited. */
   async function proven(
     request: FastifyRequest,
     { user: name, password }: Static<typeof Credentials>,

@@ -1,4 +1,4 @@
-/** What a user may open: the caller's targets, and the authorizations behind them. */
+/** Targets that a user may open: the caller's list, and the authorizations behind it. */
 import { type Static, Type } from 'typebox'
 import { formatCanonical } from '../../model/login.ts'
 import { TARGET_KINDS, type User } from '../../model/objects.ts'
@@ -100,7 +100,10 @@ function placeOf(row: TargetRow, rows: readonly TargetRow[]) {
   }
 }
 
-/** One target may be granted by several authorizations: it is one line with the union of their rights. */
+/**
+ * Groups the rows of each target: several authorizations may grant it, but it is one line with the union of
+ * their rights.
+ */
 function targetsOf(rows: readonly TargetRow[]): TargetRow[][] {
   return [...Map.groupBy(rows, (row) => `${row.kind} ${row.accountId} ${row.serviceId}`).values()]
 }
@@ -143,7 +146,8 @@ export function registerTargets(app: Api, { deps, answers }: Context): void {
       schema: {
         tags,
         summary: 'Authorizations by which a user may open targets',
-        description: "One's own for everybody; those of others with the right to view authorizations.",
+        description:
+          "The caller's own for every user; those of others with the right to view authorizations.",
         querystring: RightsQuery,
         response: { 200: Type.Array(RightView), ...errorResponses(400, 401, 403, 404) },
       },

@@ -43,7 +43,7 @@ const View = titled(
 )
 const params = Type.Object({
   ref: Type.String({
-    description: 'canonical name of a target, or what stands behind the user in a login string',
+    description: 'canonical name of a target, or the part of a login string after the user',
     examples: ['root@local:srv1:vnc'],
   }),
 })
@@ -112,7 +112,7 @@ export function registerTickets(app: Api, { deps }: Context): void {
         }
         return await reply.code(201).send(body)
       } catch (error) {
-        // nobody was told it
+        // The ticket was never delivered.
         tickets.withdraw(id)
         throw error
       } finally {

@@ -89,7 +89,7 @@ export function userResource(context: ResourceContext) {
   const { store, passwords, vault } = context.deps
 
   const changeOf = async (body: Static<typeof Update>, own?: User): Promise<Partial<Omit<User, 'id'>>> => {
-    // a name that is there already may be of before the rules
+    // Existing names may be older than the rules.
     if (body.user_name !== undefined && body.user_name !== own?.userName) {
       check('user_name', userNameError(body.user_name))
     }
@@ -129,7 +129,7 @@ export function userResource(context: ResourceContext) {
       password.wipe()
     }
   }
-  /** A client that sends the whole object changes no membership by it. */
+  /** Whether the groups stay the same: a client may send the whole object to change something else. */
   const areGroupsOf = async ({ groupIds }: User, refs: readonly string[]): Promise<boolean> => {
     const groups = await Promise.all(refs.map((ref) => store.userGroups.find(ref)))
     const wanted = new Set(groups.map((group) => group?.id))
@@ -152,7 +152,8 @@ export function userResource(context: ResourceContext) {
     path: '/users',
     type: 'user',
     title: 'Users',
-    description: 'People. Nobody can give a profile, or change a user whose profile, goes beyond their own.',
+    description:
+      'Users. A caller can neither assign a profile with rights beyond its own, nor change a user that has one.',
     create: {
       schema: Create,
       async plan(body, request) {
@@ -219,7 +220,7 @@ export function userResource(context: ResourceContext) {
             fields: {
               ...placeFields((await store.accounts.meant({ account: accountId }, 1))[0]),
               user: old.userName,
-              // of the checkout, and not of who removes the user
+              // The checkout's key, not the one of the caller that removes the user.
               api_key: apiKey,
               object: id,
               reason: 'the user was removed',
@@ -253,7 +254,7 @@ export function registerUsers(app: Api, context: Context): void {
   registerCollection(app, context, userResource(context))
 }
 
-/** What of a user is no password. */
+/** Returns the texts that may not be the user's password. */
 function namesOf(body: Static<typeof Update>): (string | undefined)[] {
   return [body.user_name, body.display_name, body.email?.split('@')[0]]
 }
@@ -273,7 +274,10 @@ export function refuseBeyondOwn(request: ApiRequest, rights: ProfileRights): voi
   if (!covers(callerOf(request).rights, rights)) throw new ApiError('profile_exceeds_own')
 }
 
-/** The name of a profile that the caller may give. @throws ApiError `unknown_reference`, `profile_exceeds_own` */
+/**
+ * Returns the profile's name, which the caller may assign.
+ * @throws ApiError `unknown_reference`, `profile_exceeds_own`
+ */
 export async function givenProfile(store: Store, request: ApiRequest, ref: string): Promise<string> {
   const profile = await referred(store.profiles, 'profile', ref)
   refuseBeyondOwn(request, profile.rights)

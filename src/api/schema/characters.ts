@@ -1,17 +1,17 @@
 /**
- * Characters that no text of a body may hold: they are nothing that anybody means to write, and something else to
- * a terminal, a log, a program in C or another program's JSON. RFC 8265 4.2 refuses them in passwords, too.
+ * Characters that no text of a body may contain: they are never intended, and have special meanings in
+ * terminals, logs, C programs and other JSON readers. RFC 8265 4.2 forbids them in passwords, too.
  */
 import type { ErrorDetail } from '../http/errors.ts'
 
-/** Fields that may hold tabs and ends of lines; a public key may end in one, as its file does. */
+/** Fields that may contain tabs and ends of lines; a public key may end in one, as its file does. */
 const FIELDS_OF_LINES = ['description', 'private_key', 'ca_private_key', 'ssh_public_keys']
 
-/** NUL and the other control characters, and lone surrogates, which UTF-8 does not know (RFC 3629 3). */
+/** NUL and the other control characters, and lone surrogates, which UTF-8 cannot encode (RFC 3629 3). */
 const BAD = /[\p{Cc}\p{Cs}]/u
 const BAD_IN_LINES = /(?!\t|\r?\n)[\p{Cc}\p{Cs}]/u
 
-/** The texts in a value that hold such a character, each with its field. */
+/** Returns the texts in a value that contain such a character, each with its field. */
 export function characterFlaws(value: unknown, path: readonly string[] = [], inLines = false): ErrorDetail[] {
   if (typeof value === 'string') {
     const bad = (inLines ? BAD_IN_LINES : BAD).exec(value)

@@ -1,4 +1,4 @@
-/** What a connection policy says of desktops, whichever protocol shows them, as fields of `/connectionpolicies`. */
+/** Options of a connection policy for desktops of all protocols, as fields of `/connectionpolicies`. */
 import { type Static, Type } from 'typebox'
 import type { DesktopOptions } from '../../model/desktop-options.ts'
 import { exact, partial } from './fields.ts'
@@ -10,7 +10,7 @@ export const DesktopFields = exact({
   }),
   mask_keys: Type.Boolean({
     description:
-      'VNC, RDP: the recording has that keys were pressed, and not which; false: what was typed is in it, passwords included',
+      'VNC, RDP: the recording contains that keys were pressed, but not which; false: it contains typed text, passwords included',
   }),
   session_notice: Type.Boolean({
     description: 'VNC, RDP: whether the user is shown that the session is recorded, before the desktop is',
@@ -28,7 +28,7 @@ export function desktopFieldsOf(options: DesktopOptions): Static<typeof DesktopF
   }
 }
 
-/** The options as they are with what the body gives. */
+/** Returns the options with the body's changes. */
 export function desktopOptionsOf(body: Static<typeof DesktopUpdate>, old: DesktopOptions): DesktopOptions {
   return {
     viewOnly: body.view_only ?? old.viewOnly,

@@ -1,4 +1,4 @@
-/** Pieces of schemas that several resources share, and the checks that a schema cannot express. */
+/** Parts of schemas that several resources share, and checks that a schema cannot express. */
 import { type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import { networkError } from '../../model/networks.ts'
@@ -6,7 +6,7 @@ import type { Id } from '../../model/objects.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
 import { MAX_LIST, MAX_TEXT } from '../http/limits.ts'
 
-/** An object with these fields and no others. */
+/** Makes an object with these fields and no others. */
 export function exact<P extends TProperties>(properties: P, description?: string) {
   return Type.Object(properties, {
     additionalProperties: false,
@@ -14,17 +14,17 @@ export function exact<P extends TProperties>(properties: P, description?: string
   })
 }
 
-/** The schema under a name of its own in the OpenAPI document. */
+/** Names the schema in the OpenAPI document. */
 export function titled<S extends TSchema>(title: string, schema: S): S {
   return { ...schema, title }
 }
 
-/** The body of an update: every field optional, and no others. */
+/** Makes the body of an update: every field optional, and no others. */
 export function partial<S extends TObject>(schema: S) {
   return Type.Partial(schema, { additionalProperties: false })
 }
 
-/** The schema of an answer that is no JSON: it says what comes, and checks nothing. */
+/** Makes the schema of an answer that is not JSON: it documents the answer and checks nothing. */
 export function notJson(mediaType: string, description: string): TSchema {
   const type = mediaType.replace(/;.*/, '')
   return { description, content: { [type]: { schema: Type.String() } } } as unknown as TSchema
@@ -35,7 +35,7 @@ export const shown = {
   url: Type.String({ description: 'path of the object in the API' }),
 }
 
-/** `example` is a good value of the field. */
+/** `example` is a valid value of the field. */
 export function name(description: string, example: string) {
   return Type.String({ minLength: 1, maxLength: 512, description, examples: [example] })
 }
@@ -61,12 +61,15 @@ export const ipSource = Type.Array(Type.String({ maxLength: 64 }), {
   description: 'addresses and networks (CIDR) from which it works; empty: any',
 })
 
-/** Milliseconds as RFC 3339 in UTC. */
+/** Formats milliseconds as RFC 3339 in UTC. */
 export function timeText(time: number): string {
   return new Date(time).toISOString()
 }
 
-/** RFC 3339 to milliseconds; null to undefined. @throws ApiError `invalid_field` for a day that does not exist */
+/**
+ * Converts RFC 3339 to milliseconds, and null to undefined.
+ * @throws ApiError `invalid_field` for a day that does not exist
+ */
 export function timeOf(field: string, value: string | null): number | undefined {
   if (value === null) return undefined
   const time = Date.parse(value)
@@ -75,15 +78,15 @@ export function timeOf(field: string, value: string | null): number | undefined 
   return time
 }
 
-/** @throws ApiError `invalid_field` with what is wrong, when something is */
+/** @throws ApiError `invalid_field` with the problem, if there is one */
 export function check(field: string, problem: string | undefined): void {
   if (problem !== undefined) throw fieldError('invalid_field', field, problem)
 }
 
 /**
- * The name that an object is to get; undefined: it keeps the one it has. `own` is the object where it is there already,
- * `property` is where those that are there have their name.
- * @throws ApiError `invalid_field` when it cannot be a name, `duplicate` when another object has it
+ * Returns the new name of an object, or undefined if it does not change. `own` is the object if it exists;
+ * `property` holds the names of existing objects.
+ * @throws ApiError `invalid_field` if the name is invalid, `duplicate` if another object has it
  */
 export async function checkName<P extends string>(
   field: string,

@@ -1,4 +1,7 @@
-/** How a connection policy logs in at targets with a terminal only, as fields of `/connectionpolicies`. */
+/**
+ * Options of a connection policy for logging in at targets that have only a terminal, as fields of
+ * `/connectionpolicies`.
+ */
 import { type Static, Type } from 'typebox'
 import {
   type LoginOptions,
@@ -19,7 +22,7 @@ const pattern = (description: string) =>
 export const LoginFields = exact({
   login_prompt: pattern('the last line where the target asks for the user name'),
   password_prompt: pattern('the last line where it asks for a password'),
-  shell_prompt: pattern('the last line where it waits for a command: the login is over'),
+  shell_prompt: pattern('the last line where it waits for a command: the login has succeeded'),
   login_failure: pattern('a line that says that the login was refused'),
   enable_command: Type.String({
     minLength: 1,
@@ -35,10 +38,10 @@ export const LoginFields = exact({
   client_user: Type.String({
     maxLength: MAX_TYPED_LOGIN_BYTES,
     pattern: '^[!-~]*$',
-    description: "RLOGIN: whom the broker says to be at its own end; empty: the account's login",
+    description: "RLOGIN: user name that the broker sends for its own side; empty: the account's login",
   }),
   privileged_port: Type.Boolean({
-    description: 'RLOGIN: come from a port from 512 to 1023, as servers want it that trust hosts',
+    description: 'RLOGIN: connect from a port from 512 to 1023, as servers that trust hosts require',
   }),
 })
 export const LoginUpdate = partial(LoginFields)
@@ -57,7 +60,7 @@ export function loginFieldsOf(options: LoginOptions): Static<typeof LoginFields>
 }
 
 /**
- * The options as they are with what the body gives.
+ * Returns the options with the body's changes.
  * @throws ApiError `invalid_field` that names a bad expression
  */
 export function loginOptionsOf(body: Static<typeof LoginUpdate>, old: LoginOptions): LoginOptions {

@@ -1,4 +1,7 @@
-/** What a connection policy says of RDP sessions, beside what it says of all desktops, as fields of `/connectionpolicies`. */
+/**
+ * Options of a connection policy for RDP sessions, besides those for all desktops, as fields of
+ * `/connectionpolicies`.
+ */
 import { type Static, Type } from 'typebox'
 import {
   COLOUR_DEPTHS,
@@ -19,9 +22,9 @@ export const RdpFields = exact({
     maxItems: RDP_SECURITY.length,
     'x-ordered': true,
     description:
-      'RDP: how the broker may secure the connection and sign in at the targets; of those that a target offers the first is taken. credssp (NLA) signs in before there is a desktop; tls hands the password over inside TLS',
+      'RDP: how the broker may secure the connection and sign in at the targets; the first one that a target offers is used. credssp (NLA) signs in before there is a desktop; tls hands the password over inside TLS',
   }),
-  ntlm: Type.Boolean({ description: 'RDP: whether credssp may go by NTLM; false: such targets are refused' }),
+  ntlm: Type.Boolean({ description: 'RDP: whether credssp may use NTLM; false: such targets are refused' }),
   colour_depth: Type.Unsafe<(typeof COLOUR_DEPTHS)[number]>(
     Type.Integer({
       enum: [...COLOUR_DEPTHS],
@@ -37,12 +40,12 @@ export const RdpFields = exact({
     minimum: 0,
     maximum: MAX_LOGON_WAIT,
     description:
-      'RDP: seconds that a target has to show that it has let the account in, where credssp has not proven it; until then nothing that the user does reaches it. 0: for targets that have no logon of their own',
+      'RDP: seconds in which a target has to report the logon if credssp has not proven it; until then no input of the user reaches it. 0: for targets without a logon',
   }),
   dynamic_channels: Type.Array(Type.String({ maxLength: MAX_DYNAMIC_CHANNEL_NAME }), {
     maxItems: MAX_DYNAMIC_CHANNELS,
     description:
-      'RDP: names of dynamic virtual channels that pass beside those that rights are about; what goes through them is not recorded',
+      'RDP: names of dynamic virtual channels that are allowed besides those that need a right; their content is not recorded',
   }),
 })
 export const RdpUpdate = partial(RdpFields)
@@ -59,8 +62,8 @@ export function rdpFieldsOf(options: RdpOptions): Static<typeof RdpFields> {
 }
 
 /**
- * The options as they are with what the body gives.
- * @throws ApiError `invalid_field` that names a bad network or a channel that cannot pass
+ * Returns the options with the body's changes.
+ * @throws ApiError `invalid_field` that names a bad network or a channel that cannot be allowed
  */
 export function rdpOptionsOf(
   body: Static<typeof RdpUpdate> & Static<typeof DesktopUpdate>,

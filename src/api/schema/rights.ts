@@ -13,7 +13,7 @@ export function rightsIn(description: string) {
   })
 }
 
-/** The rights named, aliases resolved, each once, in the catalogue's order. */
+/** Returns the named rights, aliases resolved, each once, in the catalogue's order. */
 export function rightsOf(names: readonly string[]): Right[] {
   const rights = new Set<Right>()
   for (const [index, name] of names.entries()) {

@@ -1,4 +1,4 @@
-/** The options of SSH sessions as fields of `/connectionpolicies`. */
+/** Options of SSH sessions as fields of `/connectionpolicies`. */
 import { type Static, Type } from 'typebox'
 import { MAX_LINE, PublicKeyError, parseAuthorizedKey } from '../../identity/public-key.ts'
 import { AUTHENTICATION_METHODS } from '../../model/authentication-methods.ts'
@@ -44,7 +44,7 @@ const pastQuota = oneOf(
 
 export const SshFields = exact({
   idle_timeout: seconds(
-    'until a session ends in which the user types nothing, and where there is no terminal, nothing moves',
+    'until an idle session ends: without input by the user, or, without a terminal, without any traffic',
   ),
   max_duration: seconds('that a session lasts at most'),
   authentication_methods: Type.Array(oneOf(AUTHENTICATION_METHODS, 'method'), {
@@ -88,7 +88,7 @@ export const SshFields = exact({
   past_terminal_quota: pastQuota,
   past_min_free: oneOf(
     PAST_MIN_FREE,
-    'what becomes of running sessions when the volume of the recordings has less than `recordings.min_free`: `go_on` closes the recording and goes on without one, `end` ends the session, as strict recording always does',
+    'effect on running sessions when the volume of the recordings has less than `recordings.min_free`: `go_on` closes the recording and goes on without one, `end` ends the session, as strict recording always does',
   ),
   tell_watched: Type.Boolean({
     description: 'whether the user reads in the terminal that the session is watched, and by whom',
@@ -122,10 +122,7 @@ export function sshFieldsOf(options: SshOptions): Static<typeof SshFields> {
   }
 }
 
-/**
- * The options as they are with what the body gives.
- * @throws ApiError `invalid_field` that names each bad rule
- */
+/** Returns the options with the body's changes. @throws ApiError `invalid_field` that names each bad rule */
 export function sshOptionsOf(body: Static<typeof SshUpdate>, old: SshOptions): SshOptions {
   checkRules('host_ca_keys', body.host_ca_keys, publicKeyError)
   checkRules('forward_to', body.forward_to, forwardRuleError)

@@ -1,29 +1,29 @@
 /**
- * Findings about a value that may be one of several things. A validator tells what keeps it from being any of them;
- * a person wants to know what is wrong with the one that was meant.
+ * Findings about a value of a union type. A validator reports why the value matches none of the branches; a
+ * user needs the error in the branch that was meant.
  */
 import type { TSchema } from 'typebox'
 
-/** Where a validator found something: JSON pointers into the schema (`#/…`) and into the value. */
+/** Place of a finding: JSON pointers into the schema (`#/…`) and into the value. */
 export interface Place {
   schemaPath: string
   instancePath: string
 }
 
-/** What a finding is worth when it lies in a branch of a union. */
+/** Relevance of a finding in a branch of a union. */
 export type Meaning =
   | { is: 'kept'; orNull: boolean }
-  /** It is about a branch that was not meant. */
+  /** The finding is about a branch that was not meant. */
   | { is: 'dropped' }
-  /** No branch was meant: the field that tells them apart has another value, or is missing. */
+  /** No branch was meant: the field that distinguishes them has another value, or is missing. */
   | { is: 'undecided'; field: string; values: readonly string[]; isMissing: boolean }
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Keywords of a schema under which the value's own parts are described, and not itself. */
+/** Keywords of a schema that describe parts of the value instead of the value itself. */
 const DESCENDING = ['properties', 'items', 'additionalProperties']
 
-/** What a finding at this place means to somebody who sent this value. */
+/** Returns the relevance of a finding at this place for the sender of the value. */
 export function meaningOf({ schemaPath, instancePath }: Place, root: TSchema, input: unknown): Meaning {
   const tokens = schemaPath.split('/').slice(1)
   const parts = instancePath.split('/').slice(1)
@@ -62,7 +62,7 @@ export function meaningOf({ schemaPath, instancePath }: Place, root: TSchema, in
   return { is: 'kept', orNull }
 }
 
-/** The field that tells the branches of a union apart: in each of them it has to have values of its own. */
+/** Returns the field that distinguishes the branches of a union: each of them has constant values for it. */
 function markOf(branches: readonly Json[]): string | undefined {
   const [first] = branches
   const fields = Object.keys((first?.['properties'] as Json | undefined) ?? {})

@@ -1,4 +1,7 @@
-/** One schema validates, types and documents: here TypeBox's compiled check, and its findings as our details. */
+/**
+ * One schema validates, types and documents: runs TypeBox's compiled check, and converts its findings to
+ * details of errors.
+ */
 import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -9,9 +12,9 @@ import { characterFlaws } from './characters.ts'
 import { exact } from './fields.ts'
 import { type Meaning, meaningOf } from './unions.ts'
 
-/** Findings in one answer. */
+/** Limit of findings in one answer. */
 const MAX_DETAILS = 20
-/** What is looked for before that: findings in branches of a union that was not meant are no details. */
+/** Limit of findings before filtering: those in branches of a union that were not meant are dropped. */
 const MAX_FINDINGS = 200
 const INTEGER = /^-?\d{1,9}$/
 const DECIMAL = /^-?\d{1,9}(\.\d{1,6})?$/
@@ -31,7 +34,10 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
 
 type FlawFinder = (value: unknown) => ApiError | undefined
 
-/** What is wrong with a body under its schema, as the error to answer with; undefined: nothing. */
+/**
+ * Returns a function that checks a body by the schema and returns the error to send, or undefined if the body
+ * is valid.
+ */
 export function bodyFlawFinder(schema: TSchema): FlawFinder {
   const flawOf = flawFinder(schema, false)
   return (body) => {
@@ -52,15 +58,15 @@ function flawFinder(schema: TSchema, isQuery: boolean): FlawFinder {
 const NO_QUERY = exact({})
 
 /**
- * The schema of a route: one that takes no query parameters takes none. A parameter that is not known here may be
- * meant to hold back what the request would do (`dry_run=true`).
+ * Returns a route's schema; without declared query parameters it accepts none. An unknown parameter might be
+ * meant to limit the request (`dry_run=true`), so it must not be ignored.
  */
 export function withQuery(schema: FastifySchema = {}): FastifySchema {
   const { querystring = NO_QUERY, response } = schema
   return { ...schema, querystring, response: { ...errorResponses(400), ...(response as object | undefined) } }
 }
 
-/** Query parameters are text: those that the schema wants as numbers become such, the others stay. */
+/** Converts query parameters, which are text, to numbers where the schema expects them. */
 function withNumbers(input: unknown, numbers: readonly [name: string, pattern: RegExp][]): unknown {
   const query = { ...(input as Record<string, unknown>) }
   for (const [name, pattern] of numbers) {
@@ -86,7 +92,7 @@ interface Finding {
   message: string
 }
 
-/** What was looked at. */
+/** The checked part of a request. */
 interface Subject {
   schema: TSchema
   value: unknown
@@ -108,7 +114,7 @@ function finding(errors: readonly Finding[], { schema, value, what }: Subject): 
   return new ApiError('invalid_field', distinct(details))
 }
 
-/** Findings that say nothing by themselves: of what they sum up each part is told. */
+/** Findings that only summarize others, which are reported themselves. */
 const SUMS = ['anyOf', 'boolean', 'additionalProperties']
 
 function detailsOf(error: Finding, more: string): ErrorDetail[] {
@@ -137,7 +143,7 @@ function detail(name: string, message: string): ErrorDetail {
   return name === '' ? { message } : { field: name, message }
 }
 
-/** Each once: branches of a union may say the same. */
+/** Removes duplicates: branches of a union may have the same finding. */
 function distinct(details: readonly ErrorDetail[]): ErrorDetail[] {
   const first = new Map(details.map((one) => [JSON.stringify(one), one]))
   return [...first.values()].slice(0, MAX_DETAILS)
@@ -148,7 +154,7 @@ function listed(error: Finding, parameter: string): string[] {
   return Array.isArray(names) ? names.map(String) : []
 }
 
-/** The pointer (RFC 6901) `/credentials/0` and `type` → `credentials/0/type`. */
+/** Converts the pointer (RFC 6901) `/credentials/0` and `type` to `credentials/0/type`. */
 function field(error: Finding, name?: string): string {
   const path = error.instancePath.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')
   if (name === undefined) return path

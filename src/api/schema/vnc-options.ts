@@ -1,4 +1,7 @@
-/** What a connection policy says of VNC sessions, beside what it says of all desktops, as fields of `/connectionpolicies`. */
+/**
+ * Options of a connection policy for VNC sessions, besides those for all desktops, as fields of
+ * `/connectionpolicies`.
+ */
 import { type Static, Type } from 'typebox'
 import { VNC_SECURITY_TYPES, type VncOptions } from '../../model/vnc-options.ts'
 import { type DesktopUpdate, desktopOptionsOf } from './desktop-options.ts'
@@ -10,7 +13,7 @@ export const VncFields = exact({
     maxItems: VNC_SECURITY_TYPES.length,
     'x-ordered': true,
     description:
-      'VNC: how the broker may secure the connection and sign in at the targets; of those that a target offers the first is taken. Where a key is pinned, only those count that show one of its kind (x509…: a certificate, ra2…: an RSA key); the rest can be anybody in between',
+      'VNC: how the broker may secure the connection and sign in at the targets; the first one that a target offers is used. If a key is pinned, only those that show a key of its kind are used (x509…: a certificate, ra2…: an RSA key), since the others cannot detect an attacker in between',
   }),
 })
 export const VncUpdate = partial(VncFields)
@@ -19,7 +22,7 @@ export function vncFieldsOf(options: VncOptions): Static<typeof VncFields> {
   return { security_types: [...options.securityTypes] }
 }
 
-/** The options as they are with what the body gives. */
+/** Returns the options with the body's changes. */
 export function vncOptionsOf(
   body: Static<typeof VncUpdate> & Static<typeof DesktopUpdate>,
   old: VncOptions,

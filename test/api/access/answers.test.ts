@@ -1,4 +1,4 @@
-/** Long answers and who takes them: how many at a time, and what becomes of somebody who does not read. */
+/** Long answers: how many at a time, and the end of a client that does not read. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -20,7 +20,7 @@ afterEach(() => {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A list without end, asked for by a user; `sent` is the answer's stream. */
+/** Requests an endless list for a user; `sent` is the answer's stream. */
 function ask(answers: LongAnswers, user: string) {
   const state: { isGivenUp: boolean; isCut: boolean; sent: unknown } = {
     isGivenUp: false,

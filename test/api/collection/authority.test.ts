@@ -1,4 +1,7 @@
-/** The certificate authority of a domain: it goes in, is shown by its public key, and stands in no answer or event. */
+/**
+ * The certificate authority of a domain: a write-only key, shown by its public half, that no answer or event
+ * contains.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { opensshKey } from '../../identity/keys.ts'
 import { type Answer, type Harness, startHarness } from '../harness.ts'

@@ -1,4 +1,4 @@
-/** Sessions searched by what happened in them: what is found, where, by whom, and what is told of it. */
+/** Searches by the content of sessions: results, places, permissions, and events. */
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'

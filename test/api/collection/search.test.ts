@@ -26,7 +26,7 @@ const get = (path: string, parameters: Record<string, string> = {}): Promise<Ans
   h.call('GET', `${path}?${new URLSearchParams(parameters)}`, { cookie })
 const search = (path: string, q: string) => get(path, { q, limit: '-1' })
 const total = (answer: Answer) => Number(answer.headers['x-total-count'])
-/** What an object is called, whatever it is. */
+/** Returns an object's name, whatever its type. */
 const label = (one: Record<string, unknown>) => {
   const names = [
     'target',
@@ -50,7 +50,7 @@ const found = async (path: string, q: string) => {
   return answer.body.map(label).toSorted()
 }
 
-/** The path of a collection in the estate. */
+/** Returns the path of a collection in the estate. */
 const placed = (path: string) =>
   path
     .replace('localdomains/:domain', 'localdomains/local')
@@ -188,7 +188,7 @@ describe('every collection', () => {
       }),
       { numRuns: 120 },
     )
-    // the expressions are such that they tell objects apart
+    // At least one expression matches some objects but not all.
     if (all.length > 1) expect(hits).toBeGreaterThan(0)
   })
 })

@@ -1,4 +1,4 @@
-/** Holds answers against the served OpenAPI document: what it says of them must be true. */
+/** Checks answers against the served OpenAPI document. */
 import { Compile } from 'typebox/compile'
 
 interface Response {
@@ -11,7 +11,7 @@ interface Operation {
 interface Route {
   method: string
   pattern: RegExp
-  /** How much of the path is fixed: the more, the sooner it applies. */
+  /** Number of fixed parts of the path: routes with more of them match first. */
   fixed: number
   operation: Operation
 }
@@ -23,7 +23,7 @@ interface Answered {
 }
 type Check = (method: string, url: string, answer: Answered) => void
 
-/** Throws when an answer is not what the document promises for its route and status. */
+/** Returns a check that throws if an answer differs from the document for its route and status. */
 export function documentCheck(document: object): Check {
   const { paths } = resolved(document, document) as { paths: Record<string, Record<string, Operation>> }
   const routes: Route[] = Object.entries(paths)
@@ -39,7 +39,7 @@ export function documentCheck(document: object): Check {
   const validators = new Map<object, (body: unknown) => string | undefined>()
 
   return (method, url, { status, headers, body }) => {
-    // as inject sends it: without dot segments
+    // Without dot segments, as inject sends it.
     const path = new URL(`https://localhost${url}`).pathname.replace(/^\/api(\/v[\d.]+)?/, '')
     const route = routes.find((one) => one.method === method && one.pattern.test(path))
     const response = route?.operation.responses[status]
@@ -59,7 +59,7 @@ export function documentCheck(document: object): Check {
   }
 }
 
-/** Header fields that say something of the object: what is sent is documented, what is promised is sent. */
+/** Header fields about the object: those sent must be documented, and those documented must be sent. */
 const TOLD = ['ETag', 'X-Total-Count', 'Location', 'Idempotency-Replayed']
 
 function checkHeaders(route: string, response: Response, headers: Answered['headers']): void {
@@ -67,19 +67,19 @@ function checkHeaders(route: string, response: Response, headers: Answered['head
     const isSent = headers[name.toLowerCase()] !== undefined
     const promised = response.headers?.[name]
     if (isSent && !promised) throw new Error(`${route} sends ${name}, which is not documented`)
-    // the answer of before may be that of an object which has changed since
+    // A repeated answer may be that of an object which has changed since.
     const isReplay = name === 'ETag' && headers['idempotency-replayed'] !== undefined
     const isDue = promised && name !== 'Idempotency-Replayed' && !isReplay
     if (isDue && !isSent) throw new Error(`${route} does not send ${name}, which is documented`)
   }
 }
 
-/** With `fields` an answer holds a part of its objects. */
+/** With `fields` an answer contains only part of its objects. */
 function isSelection(url: string): boolean {
   return url.includes('fields=')
 }
 
-/** The document, or a part of it, with what its references name in their place. */
+/** Returns the document, or part of it, with its references replaced by their content. */
 function resolved(part: unknown, document: object): unknown {
   if (Array.isArray(part)) return part.map((one) => resolved(one, document))
   if (typeof part !== 'object' || part === null) return part

@@ -1,4 +1,4 @@
-/** What is told of a body that does not fit: the field at fault, and what it may be. */
+/** Findings about a body that does not fit: the invalid field, and its allowed values. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Harness, startHarness } from '../harness.ts'
 

@@ -12,9 +12,10 @@ import { BLOCK } from '../../../proxies/rdp/codec/data-blocks.ts'
 import { buildFastPathUpdate } from '../../../proxies/rdp/codec/fast-path-output.ts'
 import { buildFastPathInput, type InputEvent } from '../../../proxies/rdp/codec/input.ts'
 import type { Redirection } from '../../../proxies/rdp/codec/redirection.ts'
-import { buildShareData, type ShareData } from '../../../proxies/rdp/codec/share.ts'
+import { buildShare, buildShareData, CONTROL_PDU, type ShareData } from '../../../proxies/rdp/codec/share.ts'
 import { UPDATE, type Update } from '../../../proxies/rdp/codec/updates.ts'
 import { buildChunks, ChannelAssembler } from '../../../proxies/rdp/codec/virtual-channel.ts'
+import { ByteWriter } from '../../../proxies/rdp/codec/writer.ts'
 import { BackConnection } from '../../../proxies/rdp/connection/back-connection.ts'
 import { FrontConnection } from '../../../proxies/rdp/connection/front-connection.ts'
 import { RdpClient } from '../../../proxies/rdp/front/client.ts'
@@ -320,4 +321,15 @@ export async function newWorldWithDesktop(given?: WorldOptions): Promise<World> 
   world.target.heard()
   world.frames.splice(0, Infinity, ...world.frames.filter(([type]) => type !== FRAME.graphics))
   return world
+}
+
+/** Sends the session on to 192.0.2.7 (MS-RDPBCGR 2.2.13.1). */
+export function redirection(): Buffer {
+  const address = Buffer.from('192.0.2.7\0', 'utf16le')
+  const packet = new ByteWriter().zeros(2).uint16(0x400).uint16(0).uint32(5).uint32(0x1)
+  return buildShare(
+    CONTROL_PDU.serverRedirection,
+    1002,
+    packet.uint32(address.length).bytes(address).finish(),
+  )
 }

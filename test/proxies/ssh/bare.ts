@@ -1,6 +1,6 @@
 /**
- * A client's first key exchange by hand, as RFC 4253 and the drafts say it, without ssh2: what the two roles of ssh2
- * agree on with each other could be wrong on both sides.
+ * A client's first key exchange by hand, by RFC 4253 and the drafts, without ssh2: ssh2's two roles could
+ * share an error.
  */
 import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import type { Socket } from 'node:net'
@@ -17,11 +17,11 @@ const WAIT_MS = 5_000
 
 export interface Bare {
   socket: Socket
-  /** Numbers of the packets in clear that have come; the last one is NEWKEYS, for what follows is encrypted. */
+  /** Returns the numbers of the cleartext packets received; the last is NEWKEYS, since encryption follows. */
   types(): number[]
-  /** The payload of the first packet in clear of this number; rejects when the connection ends before. */
+  /** Returns the payload of the first cleartext packet of this number; rejects if the connection ends. */
   payload(type: number): Promise<Buffer>
-  /** H of RFC 4253 8, with K as the bytes given. */
+  /** Returns H of RFC 4253 8, with these bytes as K. */
   exchangeHash(ours: Uint8Array, reply: Buffer, secret: Uint8Array): Buffer
 }
 
@@ -35,7 +35,7 @@ function kexInit(kex: string, hostKey: string, follows: boolean): Buffer {
 export const kexPacket = (value: Uint8Array): Buffer =>
   clearPacket(new Writer().byte(KEX.init).string(value).finish())
 
-/** Connects, and sends its identification and KEXINIT with the packets behind it in one write. */
+/** Connects, and sends its identification and KEXINIT with the following packets in one write. */
 export async function connectBare(options: {
   port: number
   kex: string

@@ -1,4 +1,4 @@
-/** Ends of a session that the bastion decides: what was typed before is heard out, and nothing follows it. */
+/** Ends of a session by the bastion: replies to earlier input are recorded, and nothing follows. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { DRAIN_MS, DRAIN_QUIET_MS } from '../../../proxies/ssh/channel/limits.ts'
@@ -15,7 +15,7 @@ const SIZE = { columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: ne
 let world: World
 let id: number
 
-/** A shell, in a terminal or not, in which something was typed just now. */
+/** A shell, on a terminal or not, that has just received input. */
 async function typedIn({ terminal }: { terminal: boolean }): Promise<void> {
   id = world.openSession()
   if (terminal) world.client.say(buildPtyRequest(id, false, { terminal: 'xterm', ...SIZE }))
@@ -50,7 +50,7 @@ describe.each([
     },
   ],
 ])('%s', (_, why, happens) => {
-  test('is told at once; what the target says to what was typed is recorded, and shown no more', async () => {
+  test('is reported at once; output for earlier input is recorded, but no longer shown', async () => {
     await typedIn({ terminal: true })
     happens()
     expect(toldClient()).toMatch(why)

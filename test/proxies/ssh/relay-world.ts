@@ -1,4 +1,4 @@
-/** A relay between two legs that are only lists of messages, with a session that grants what a test says. */
+/** A relay between two legs that are only lists of messages, with a session that has a test's rights. */
 import { Buffer } from 'node:buffer'
 import type { SessionResult } from '../../../proxies/session/session.ts'
 import { buildChannelOpen, buildChannelOpenConfirmation } from '../../../proxies/ssh/codec/build.ts'
@@ -16,13 +16,13 @@ export const WINDOW = 100_000
 const NOTHING = new Uint8Array(0)
 
 export interface Leg {
-  /** Nothing was heard of the peer, so it is asked for a sign of life. */
+  /** If set, the peer has sent nothing, so a keepalive is due. */
   isSilent: boolean
-  /** What the bastion has sent to this peer. */
+  /** Messages that the bastion has sent to this peer. */
   readonly sent: Buffer[]
-  /** The peer says something; the relay may rewrite its bytes. */
+  /** Sends messages of the peer; the relay may rewrite their bytes. */
   say(...messages: Uint8Array[]): void
-  /** The messages of one number, taken out. */
+  /** Removes and returns the messages of one number. */
   take(type: number): Buffer[]
 }
 
@@ -32,31 +32,31 @@ export interface Denial {
   destination: string | undefined
 }
 
-/** The two ends of a bastion. */
+/** The two peers of a bastion. */
 export interface Peers {
   client: Leg
   target: Leg
-  /** What was said has been read, and what waited for the audit log goes on. */
+  /** Waits until sent messages are read, and those that waited for the audit log continue. */
   settle(): Promise<void>
-  /** A session's channel, open on both legs; answers with the bastion's number. */
+  /** Opens a session channel on both legs. Returns the bastion's number. */
   openSession(): number | Promise<number>
 }
 
 export interface World extends Peers {
   flow: Record<'client' | 'target', Flow>
-  /** What was told to the audit log as opened: right, and where to. */
+  /** The opened channels in the audit log: right and destination. */
   opened: string[]
   denied: Denial[]
-  /** How the session ended, when it did. */
+  /** The session's end, if it has ended. */
   readonly ended: string | undefined
-  /** Bytes that were seen by the recorders of forwarded channels. */
+  /** Bytes seen by the recorders of forwarded channels. */
   counted: { in: number; out: number }
-  /** Output of targets that recorders of sessions' channels have seen. */
+  /** Targets' output seen by the recorders of session channels. */
   readonly recorded: string
   openSession(): number
   /** Makes the session's recording full, or no longer full. */
   setFull(isFull: boolean): void
-  /** As an administrator, or a rule, does. */
+  /** Kills the session, as an administrator or a rule does. */
   kill(): void
   end(): void
 }
@@ -149,7 +149,7 @@ interface TestLeg extends Leg {
   flow: Flow
 }
 
-/** What a relay holds a leg by. */
+/** The back-pressure of a leg. */
 export interface Flow {
   congested: boolean
   written: number

@@ -16,7 +16,6 @@ import {
 } from '../../../../proxies/rdp/codec/session-pdus.ts'
 import {
   buildDeactivateAll,
-  buildShare,
   buildShareData,
   CONTROL_PDU,
   DATA_PDU,
@@ -24,7 +23,6 @@ import {
   parseShareData,
 } from '../../../../proxies/rdp/codec/share.ts'
 import { UPDATE } from '../../../../proxies/rdp/codec/updates.ts'
-import { ByteWriter } from '../../../../proxies/rdp/codec/writer.ts'
 import { CONFIRM_MS } from '../../../../proxies/rdp/relay/desktop-watch.ts'
 import { CATCH_UP_MS, SETTLE_MS } from '../../../../proxies/rdp/relay/picture-gate.ts'
 import { AWAY_MS, READING_MS } from '../../../../proxies/rdp/relay/reading-watch.ts'
@@ -33,7 +31,15 @@ import { parseDesktopSize, parseKey, parsePointer } from '../../../../recordings
 import { message } from '../../../recordings/decode/graphics/rdp/updates.ts'
 import { hex } from '../../stream-events.ts'
 import { clientCapabilities } from '../connection/target.ts'
-import { DESKTOP, newWorld, newWorldWithDesktop, SHARE, type World, wholeOf } from '../relay-world.ts'
+import {
+  DESKTOP,
+  newWorld,
+  newWorldWithDesktop,
+  redirection,
+  SHARE,
+  type World,
+  wholeOf,
+} from '../relay-world.ts'
 
 const A = { kind: 'key', code: 30, extended: 0, isDown: true } as const
 /** The same on the slow path. */
@@ -465,16 +471,6 @@ describe('the end', () => {
 })
 
 describe('a target that sends the session on', () => {
-  const redirection = () => {
-    const address = Buffer.from('192.0.2.7\0', 'utf16le')
-    const packet = new ByteWriter().zeros(2).uint16(0x400).uint16(0).uint32(5).uint32(0x1)
-    return buildShare(
-      CONTROL_PDU.serverRedirection,
-      1002,
-      packet.uint32(address.length).bytes(address).finish(),
-    )
-  }
-
   test('is left, and the client gets the desktop of the other one', async () => {
     let second: ReturnType<World['another']> | undefined
     const asked: unknown[] = []

@@ -12,7 +12,7 @@ import { channelPolicy, isDynamicAllowed } from '../../../../proxies/rdp/relay/c
 import { FRAME } from '../../../../recordings/container/frames.ts'
 import { RDP_OPTIONS } from '../../../../src/model/rdp-options.ts'
 import type { Right } from '../../../../src/model/rights.ts'
-import { newWorld, newWorldWithDesktop, type World, type WorldOptions } from '../relay-world.ts'
+import { newWorld, newWorldWithDesktop, redirection, type World, type WorldOptions } from '../relay-world.ts'
 
 const ALL: Right[] = [
   'RDP_CLIPBOARD_UP',
@@ -382,6 +382,34 @@ describe('dynamic channels', () => {
   ])('%s with the rights %j and the names %j: %s', (name, rights, dynamicChannels, isAllowed) => {
     const policy = channelPolicy(new Set(rights), { viewOnly: false, dynamicChannels })
     expect(isDynamicAllowed(name, policy)).toBe(isAllowed)
+  })
+
+  test('are closed on the client one by one when the session moves to another target', async () => {
+    const moved = Promise.withResolvers<void>()
+    const world = await open(ALL, {
+      redirect: async (one) => {
+        moved.resolve()
+        return one.another().target
+      },
+    })
+    world.target.channel('drdynvc', create(3, DISPLAY_CONTROL))
+    world.client.channel('drdynvc', created(3))
+    world.client.heard()
+    world.target.io(redirection())
+    await moved.promise
+    await vi.waitFor(() =>
+      expect(world.client.heard().channels).toEqual([['drdynvc', message('42 03000000')]]),
+    )
+  })
+
+  test('are left open on the client when the session ends', async () => {
+    const world = await open(ALL)
+    world.target.channel('drdynvc', create(3, DISPLAY_CONTROL))
+    world.client.channel('drdynvc', created(3))
+    world.client.heard()
+    world.target.stream.onClosed?.()
+    await vi.waitFor(() => expect(world.closed).toHaveLength(1))
+    expect(world.client.heard().channels).toEqual([])
   })
 
   test('change the size to what one monitor has, and to nothing else', async () => {

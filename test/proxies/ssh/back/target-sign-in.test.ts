@@ -1,4 +1,4 @@
-/** The sign-in at a target that misbehaves, with keys of an agent: what is tried, in which order, and what is said. */
+/** The sign-in at a misbehaving target, with keys of an agent: attempts, their order, and messages. */
 import { generateKeyPairSync, sign } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import ssh2, { type AuthContext, type Connection } from 'ssh2'
@@ -29,7 +29,7 @@ const signature = (data: Uint8Array) =>
     .string(sign(null, data, privateKey))
     .finish()
 
-/** Methods that were tried, in order: `publickey?` is the question whether a key would do. */
+/** Methods tried, in order. `publickey?` is a query without signature. */
 let tried: string[]
 let judge: (context: AuthContext, name: string) => void
 let server: ssh2.Server
@@ -102,7 +102,7 @@ test('a target that asks twice for one signature gets one', async () => {
   judge = (context, name) => {
     context.accept()
     if (name !== 'publickey?') return
-    // ssh2's server would not do this by itself
+    // ssh2's server would not do this by itself.
     const { _protocol: protocol } = [...connections].at(-1) as unknown as {
       _protocol: { _authsQueue: string[] }
     }

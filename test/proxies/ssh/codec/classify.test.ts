@@ -10,7 +10,7 @@ import { describeWithPeers } from '../../../peers/program.ts'
 
 const classify = (text: string) => classifyExec(Buffer.from(text, 'latin1'))
 
-/** The command that the target gets from a user who may only use SCP; undefined: none. */
+/** Returns the command sent to the target for a user that may only use SCP, or undefined if there is none. */
 function forwarded(text: string): string | undefined {
   const command = classify(text)
   if (command.kind !== 'scp' || command.forwarded === undefined) return undefined
@@ -167,7 +167,7 @@ describeWithPeers('a rebuilt SCP command', ['busybox', 'zsh', 'fish', 'tcsh'], (
   const bin = mkdtempSync(join(tmpdir(), 'sallyport-shells-'))
   afterAll(() => rmSync(bin, { recursive: true, force: true }))
   beforeAll(() => {
-    // In place of scp: says what it was given.
+    // Replaces scp: prints its arguments.
     writeFileSync(join(bin, 'scp'), '#!/bin/sh\nfor a; do printf "[%s]" "$a"; done\n', { mode: 0o755 })
   })
   const SHELLS: [string, string[]][] = [
@@ -222,7 +222,7 @@ describeWithPeers('a rebuilt SCP command', ['busybox', 'zsh', 'fish', 'tcsh'], (
             ? /^scp -t (-- )?((~(?=$|\/))?[A-Za-z0-9_./:+-]*|"[A-Za-z0-9_./:+ ,=@~-]+")$/
             : /^scp -f (-- )?((~(?=$|\/))?[A-Za-z0-9_./:+*?[\]-]*|"[A-Za-z0-9_./:+ ,=@~-]+")$/,
         )
-        // What a glob becomes, and what rc makes of blanks between quotes that it does not know, are no options.
+        // No option results from a glob, or from a blank in rc, which does not know these quotes.
         expect(sent.slice(head.length)).not.toMatch(/^[*?[]|^-(?!- )|[^-] -/)
       }),
       { numRuns: 3000 },

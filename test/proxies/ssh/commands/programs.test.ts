@@ -1,4 +1,4 @@
-/** What is read from real shells and programs on a real terminal. */
+/** The command lines read from real shells and programs on a real terminal. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
@@ -13,7 +13,7 @@ const BASH = ['bash', '--norc', '--noprofile', '-i'] as const
 const READY = 'ready$ '
 const NEXT = '\r\n\x1b[?2004hready$ '
 
-/** Reads the whole, and once more cut into single bytes: that must make no difference. */
+/** Reads the session whole, and again cut into single bytes: the results must be equal. */
 function heard(steps: readonly TypingStep[], program: readonly string[], options: TypingOptions = {}) {
   const passed = desk.type(steps, program, options)
   const lines = told(read(passed, options))

@@ -1,4 +1,4 @@
-/** Cases that real programs do not show on demand: speed, floods, and targets that lie. */
+/** Cases that real programs do not produce on demand: speed, floods, and lying targets. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { listen, told } from './support/typing.ts'
@@ -161,13 +161,13 @@ describe('a flood', () => {
       reader.output(piece)
       if (count % 100 === 0) reader.input(Buffer.from('ls\r'))
     }
-    // 256 MiB, of which little more than 1 MiB is parsed.
+    // Sends 256 MiB, of which little more than 1 MiB is parsed.
     expect(performance.now() - begin).toBeLessThan(2000)
   })
 })
 
 describe('a target that lies', () => {
-  test('can have drawn what it likes, and takes no more than that', () => {
+  test('is read by its screen, whatever the keys were; a line that it does not draw is none', () => {
     expect(heard(['<', '$ '], ['>', 'ls'], ['<', 'rm -rf /'], ['>', '\r'], ['<', '\r\n'])).toEqual([
       ['rm -rf /', 'likely'],
     ])

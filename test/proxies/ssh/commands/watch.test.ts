@@ -1,4 +1,4 @@
-/** When Return is held back, for how long, and what becomes of the lines. */
+/** Return: when it is held, for how long, and the events of the lines. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { CommandLog } from '../../../../proxies/ssh/commands/log.ts'
@@ -17,7 +17,7 @@ import { CommandRules } from '../../../../src/model/command-rules.ts'
 beforeEach(() => void vi.useFakeTimers({ now: 0 }))
 afterEach(() => void vi.useRealTimers())
 
-/** A target that answers only when the test says so; what is held is shown again as the relay does. */
+/** A target that replies only on command. Held keys are offered again, as in the relay. */
 function typing(...rules: string[]) {
   const commands: Command[] = []
   let queue = Buffer.alloc(0)
@@ -48,7 +48,7 @@ function typing(...rules: string[]) {
       drain()
     },
     print: (text: string) => watch.fromTarget(Buffer.from(text)),
-    /** What went to the target since the last call. */
+    /** Returns the bytes sent to the target since the last call. */
     passed: () => {
       const text = passed
       passed = ''
@@ -96,7 +96,7 @@ describe('Return', () => {
     expect(passed()).toBe('')
     vi.advanceTimersByTime(40)
     expect(passed()).toBe('\r')
-    // For the event, should nothing ever come.
+    // The timer for the event, in case no output ever comes.
     expect(vi.getTimerCount()).toBe(1)
   })
 
@@ -339,7 +339,7 @@ describe('a line that is not shown', () => {
   })
 })
 
-describe('a line whose keys tell nothing', () => {
+describe('a line that its keys do not determine', () => {
   test.each([
     ['is kept by an editor over ^Z', 'rm x', '\x1a'],
     ['is kept by an editor over ^\\', 'rm x', '\x1c'],

@@ -1,4 +1,4 @@
-/** Host certificates in key exchanges, the patch's two roles against each other. */
+/** Host certificates in key exchanges, between the two roles of the patch. */
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import ssh2, { type ServerHostKeyAlgorithm } from 'ssh2'
@@ -42,7 +42,7 @@ const certificateOf = (name: string, about = name, validBefore = NEVER): HostCer
   validBefore,
 })
 
-/** What a client is shown that takes these; rejects when the key exchange fails. */
+/** Returns the key shown to a client that accepts these algorithms; rejects if the key exchange fails. */
 function shown(serverHostKey: readonly string[]): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const client = new ssh2.Client()
@@ -70,7 +70,7 @@ function shown(serverHostKey: readonly string[]): Promise<Buffer> {
 const ed25519 = ['ssh-ed25519-cert-v01@openssh.com', 'ssh-ed25519']
 
 describe('the front', () => {
-  test('shows a certificate to who asks for one, by every algorithm of its key', async () => {
+  test('shows a certificate to a client that asks for one, by every algorithm of its key', async () => {
     const certificates = TYPES.map((type) => certificateOf(type))
     front.hostCertificates = certificates
     const [forEd25519, forEcdsa, forRsa] = certificates.map(({ blob }) => Buffer.from(blob))
@@ -84,7 +84,7 @@ describe('the front', () => {
     }
   })
 
-  test('shows a plain key where it has no certificate, and once the certificate is over', async () => {
+  test('shows a plain key where it has no certificate, and once the certificate has expired', async () => {
     front.hostCertificates = []
     expect(await shown(ed25519)).toEqual(shop.blob('ed25519'))
     await expect(shown(ed25519.slice(0, 1))).rejects.toThrow('no matching host key')
@@ -103,13 +103,13 @@ describe('the front', () => {
 
 describe('toward a target', () => {
   test('the key in the certificate has to have signed', async () => {
-    // somebody shows the certificate of another, and has only a key of their own
+    // The server shows another server's certificate, but only has its own key.
     shop.key('other')
     front.hostCertificates = [certificateOf('other', 'ed25519')]
     await expect(shown(ed25519)).rejects.toThrow('signature verification failed')
   })
 
-  test('what is shown has to be of the algorithm that was agreed on', async () => {
+  test('the key shown must be of the negotiated algorithm', async () => {
     front.hostCertificates = [{ blob: shop.blob('ed25519'), key: shop.blob('ed25519'), validBefore: NEVER }]
     await expect(shown(ed25519)).rejects.toThrow('does not match negotiated type')
     front.hostCertificates = [certificateOf('ecdsa', 'ed25519')]

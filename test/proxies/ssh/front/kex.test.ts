@@ -1,4 +1,4 @@
-/** Key exchanges of the front: what the patch of ssh2 adds and mends, seen by a client that is none of ssh2. */
+/** Key exchanges of the front: the additions and fixes of ssh2's patch, seen by a client without ssh2. */
 import { createHash, createPublicKey, decapsulate, diffieHellman, generateKeyPairSync } from 'node:crypto'
 import { type AddressInfo, connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
 import ssh2, { type KexAlgorithm } from 'ssh2'
@@ -73,7 +73,7 @@ describe(ML_KEM, () => {
 
   const { value } = share()
   const outOfRange = Buffer.from(value)
-  // FIPS 203 7.2: coefficients of 12 bits, each below 3329
+  // FIPS 203 7.2: coefficients of 12 bits, each below 3329.
   outOfRange.fill(0xff, 0, 3)
   test.each([
     ['of no bytes', Buffer.alloc(0)],
@@ -96,7 +96,7 @@ describe(ML_KEM, () => {
         names.push(kex)
         if (names.length === 2) resolve()
       })
-      // Nobody is let in here; the second exchange is begun before anybody could be.
+      // No client gets in here; the second exchange begins before one could.
       client.on('error', reject)
       client.connect({
         host: '127.0.0.1',
@@ -161,7 +161,7 @@ describe('an identification string in many pieces', () => {
   const PIECES = 40
   const PAUSE_MS = 3
 
-  /** Passes everything on from a port, the first bytes one by one. */
+  /** Forwards a port, the first bytes one by one. */
   async function dripping(to: number): Promise<Server> {
     const drip = async (from: Socket, into: Socket): Promise<void> => {
       let passed = 0

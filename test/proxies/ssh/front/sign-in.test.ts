@@ -1,4 +1,4 @@
-/** What the front asks and shows of itself, with a gate that asks on and on. */
+/** The front's prompts and messages, with a gate that sends many challenges. */
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Reader } from '../../../../proxies/ssh/codec/reader.ts'
@@ -25,7 +25,7 @@ const asked: AuthenticateRequest['proof'][] = []
 const left: string[] = []
 const clients: RawClient[] = []
 
-/** A password, then a code of two digits, then yes. */
+/** Asks for a password, then a code of two digits, then yes. */
 function judge(proof: AuthenticateRequest['proof']): AuthenticateAnswer {
   if ('password' in proof && proof.password === 'right') {
     const prompts = [
@@ -144,7 +144,7 @@ describe('keyboard-interactive', () => {
     expect((await question(client)).prompts).toEqual([['Password: ', false]])
   })
 
-  test('a round that was given up signs in nobody, whatever is answered to it later', async () => {
+  test('an abandoned round signs no user in, whatever is answered to it later', async () => {
     const client = await arrive()
     client.send(interactiveRequest('x'))
     await question(client)
@@ -172,7 +172,7 @@ describe('keyboard-interactive', () => {
     expect((await client.next(AUTH.failure, AUTH.success))[0]).toBe(AUTH.success)
   })
 
-  test('who succeeded in part and fails by another method may still answer; under another name nobody may', async () => {
+  test('after a partial success, a failed password leaves the round open; another user name does not', async () => {
     const client = await arrive()
     client.send(passwordRequest('x', 'right'))
     await client.next(AUTH.failure)
@@ -189,7 +189,7 @@ describe('keyboard-interactive', () => {
     expect(asked.filter((proof) => 'answers' in proof)).toEqual([])
   })
 
-  test('what nobody answers is given back to the gate when the client has gone', async () => {
+  test('an unanswered challenge is released at the gate when the client disconnects', async () => {
     const client = await arrive()
     client.send(passwordRequest('x', 'right'))
     await client.next(AUTH.failure)

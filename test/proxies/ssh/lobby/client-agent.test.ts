@@ -1,4 +1,4 @@
-/** The channel to the user's agent, from the bastion's side: windows, pieces, times. */
+/** The channel to the user's agent, from the bastion's side: windows, chunks, timeouts. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { AGENT, type AgentKey } from '../../../../proxies/ssh/codec/agent.ts'
 import {

@@ -1,4 +1,4 @@
-/** The channel that waits for the target while its client says what it forwards: what it is told, and what is kept. */
+/** The channel held while its client announces its forwarding: the replies, and the messages kept. */
 import { beforeEach, expect, test } from 'vitest'
 import { buildPtyRequest, buildShell } from '../../../../proxies/ssh/codec/build.ts'
 import { MSG, parseChannelRequest } from '../../../../proxies/ssh/codec/messages.ts'

@@ -1,4 +1,4 @@
-/** A channel of the bastion itself that asks for a login: how long it waits, and what it does then. */
+/** A channel of the bastion that prompts for a login: its timeout, and its end. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   buildChannelRequest,

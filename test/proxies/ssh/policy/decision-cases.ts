@@ -1,6 +1,6 @@
 /**
- * What peers may ask of the connection layer, and the rights that it takes: written from the rights' meaning, and not
- * taken from the code's table.
+ * The peers' requests to the connection layer and the rights that each needs, written from the rights'
+ * meaning and not from the code's table.
  */
 import { Buffer } from 'node:buffer'
 import {
@@ -43,14 +43,14 @@ const X11 = buildX11Request({
 })
 const PTY = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: NOTHING }
 
-/** What the connection policy has to say for the cases to hold. */
+/** The connection policy that the cases need. */
 export const POLICY = { subsystems: ['netconf'] }
 
 export interface Case {
   title: string
-  /** All of these, or one; `always`: whatever they are; undefined: under no rights. */
+  /** All of these rights, or one of them; `always` for any rights. Undefined if no rights suffice. */
   needs: Right[] | { oneOf: Right[] } | 'always' | undefined
-  /** Does it, and answers whether it has passed to the other side. */
+  /** Sends the request, and returns whether the bastion has forwarded it to the other side. */
   passes: (peers: Peers) => Promise<boolean>
 }
 
@@ -148,7 +148,7 @@ export const CASES: Case[] = [
   ),
   clientAsks('tcpip-forward', ['SSH_REVERSE_TCPIP'], bind),
   clientAsks('streamlocal-forward@openssh.com', ['SSH_REVERSE_UNIXSOCK'], buildSocketPath('/run/x')),
-  // Nothing is bound that could be cancelled.
+  // There is no bind to cancel.
   clientAsks('cancel-tcpip-forward', undefined, bind),
   clientAsks('cancel-streamlocal-forward@openssh.com', undefined, buildSocketPath('/run/x')),
   ...['no-more-sessions@openssh.com', 'keepalive@openssh.com', 'hostkeys-prove-00@openssh.com', 'x'].map(
@@ -255,7 +255,7 @@ export const CASES: Case[] = [
     ),
 ]
 
-/** Whether what needs these may pass under those. */
+/** Whether a request with these needs may be forwarded under these rights. */
 export function isGranted(needs: Case['needs'], rights: readonly Right[]): boolean {
   if (needs === 'always' || needs === undefined) return needs === 'always'
   if ('oneOf' in needs) return needs.oneOf.some((right) => rights.includes(right))

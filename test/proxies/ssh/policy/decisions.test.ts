@@ -1,11 +1,11 @@
-/** Every message of the connection layer × every set of rights: what is granted passes, and nothing else does. */
+/** Every message of the connection layer × every set of rights: only granted messages are forwarded. */
 import { expect, test } from 'vitest'
 import { type Asking, tableOf } from '../../../../proxies/ssh/policy/decisions.ts'
 import { RIGHTS } from '../../../../src/model/rights.ts'
 import { newWorld } from '../relay-world.ts'
 import { CASES, isGranted, POLICY } from './decision-cases.ts'
 
-/** All sets of the rights that the cases are about, 2^11. */
+/** All sets of the rights in the cases, 2^11. */
 const ASKED = RIGHTS.filter((right) => /^(SSH|SFTP)_/.test(right))
 const SETS = Array.from({ length: 2 ** ASKED.length }, (_, bits) =>
   ASKED.filter((_right, n) => bits & (1 << n)),
@@ -33,7 +33,7 @@ test('each entry of the table is tried', () => {
     'forwarded-streamlocal@openssh.com': 'forwarded-streamlocal',
     'auth-agent@openssh.com': 'auth-agent',
   }
-  /** Do nothing but for a program that runs, which its right was asked for. */
+  /** Effective only while a program runs, whose right was checked. */
   const idle = [
     'window-change',
     'signal',

@@ -95,7 +95,7 @@ describe('real SFTP clients', () => {
     })
   })
 
-  it('tells a copy on the target from a transfer', () => {
+  it('distinguishes a copy on the target from a transfer', () => {
     const { files } = inspect(session)
     expect(files).toContainEqual({
       operation: 'copy',

@@ -1,4 +1,4 @@
-/** Whether a terminal that may have been stopped is let go on at its end. */
+/** Whether a terminal that may have been stopped is released at its end. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { Stopped } from '../../../../proxies/ssh/recorder/stopped.ts'

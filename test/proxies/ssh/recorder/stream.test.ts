@@ -19,7 +19,7 @@ function side(capture: Capture, from: 'client' | 'target'): Buffer {
   return Buffer.concat(capture.pieces.filter((piece) => piece.from === from).map((piece) => piece.data))
 }
 
-/** What is expected of a stream that is recorded by operation: nothing of it but two hashes. */
+/** Expects a stream recorded by operation: two hashes, and none of its data. */
 function expectByOperation(capture: Capture, operation: string, path: string): void {
   const { files, frames, violations } = inspect(capture)
   const up = side(capture, 'client')

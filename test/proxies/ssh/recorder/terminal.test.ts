@@ -364,7 +364,7 @@ describe('a secret at a prompt without echo', () => {
     minLength: 6,
     maxLength: 40,
   })
-  /** What a target may print meanwhile. Only an `a` of it can be taken for an echo of the secret. */
+  /** Output of the target meanwhile. Only its `a` can be mistaken for an echo of the secret. */
   const noise = fc.array(
     fc.constantFrom(
       '',

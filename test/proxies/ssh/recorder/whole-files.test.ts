@@ -1,4 +1,4 @@
-/** A file's SHA-256 is told only when it is the file's. */
+/** A file's SHA-256 is reported only if it is the file's. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { classifyExec } from '../../../../proxies/ssh/codec/classify.ts'
@@ -15,7 +15,7 @@ const ABCD = sha256(Buffer.from('abcd'))
 const NONE = /^ok, no hash: /
 
 const begin = () => new Wire().begin()
-/** Opened, written whole and closed, with something in between. */
+/** Opens, writes and closes a whole file, with a step in between. */
 const upload = (between: (wire: Wire) => unknown, flags = WRITE) => {
   const wire = begin().open(1, '/f', flags, 'h').put(2, 'h', 0, 'ab')
   between(wire)
@@ -154,7 +154,7 @@ describe('an upload', () => {
     const one = begin()
     const other = new Wire(one).begin()
     other.open(1, '/g', WRITE, 'g').write(2, 'g', 0, 'x')
-    // What the other has asked for may be done at any time from here on.
+    // The target may run the other channel's request at any time from here on.
     one.open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd').close(3, 'h')
     other.status(2, 0).close(3, 'g')
     expect(one.notes.transfers.map(({ path, sha256: told }) => [path, told])).toEqual([
@@ -202,7 +202,7 @@ describe('an upload', () => {
     expect(opened(5n)?.sha256).toBeUndefined()
   })
 
-  test('has none of what is sent behind its close', () => {
+  test('has none if data is sent after its close', () => {
     const wire = begin().open(1, '/f', WRITE, 'h').put(2, 'h', 0, 'abcd')
     wire.ask(FXP.close, 3, (w) => w.string('h')).write(4, 'h', 4, 'evil')
     wire.status(3, 0).status(4, 4)
@@ -215,7 +215,7 @@ describe('an upload', () => {
     ])
   })
 
-  test('tells what went over, whatever the target says of it, and in whatever order', () => {
+  test('reports the bytes sent, whatever the target replies, and in any order', () => {
     const claims = begin().open(1, '/f', WRITE, 'h').write(2, 'h', 0, 'abcd').status(2, 4).close(3, 'h', 4)
     expect(claims.notes.transfers).toEqual([{ path: '/f', direction: 'up', size: 4, result: 'failure' }])
     const late = begin().open(1, '/f', WRITE, 'h').write(2, 'h', 0, 'abcd').close(3, 'h')
@@ -253,7 +253,7 @@ describe('a download', () => {
     expect(told(wire)?.sha256).toBeUndefined()
   })
 
-  test('has none when more is there than the target had told', () => {
+  test('has none if it is longer than the target had reported', () => {
     const wire = stat(begin(), 9, 2n)
       .open(1, '/f', READ, 'h')
       .read(2, 'h', 0, 4)
@@ -274,7 +274,7 @@ describe('a download', () => {
     expect(told(own)?.sha256).toBeUndefined()
   })
 
-  test('counts what comes behind its close', () => {
+  test('counts data that arrives after its close', () => {
     const wire = begin().open(1, '/f', READ, 'h').read(2, 'h', 0, 9).read(3, 'h', 4, 9).close(4, 'h')
     expect(wire.notes.files).toEqual([])
     wire.data(2, 'abcd').status(3, 1)

@@ -96,7 +96,7 @@ describe('SFTP within a command', () => {
     },
   )
 
-  it('is allowed to who may use SFTP', () => {
+  it('is allowed to users that may use SFTP', () => {
     const { notes, recorder } = exec('/usr/lib/openssh/sftp-server')
     recorder.fromClient(init)
     recorder.fromTarget(version, false)

@@ -1,4 +1,4 @@
-/** Answers to openings, against clients that answer late or for nothing. */
+/** Replies to channel openings, from clients that reply late or without request. */
 import { expect, test } from 'vitest'
 import { buildChannelOpenFailure } from '../../../../proxies/ssh/codec/build.ts'
 import { MSG, recipientOf } from '../../../../proxies/ssh/codec/messages.ts'
@@ -14,7 +14,7 @@ test('a channel of the lobby that is confirmed too late is closed, and the sessi
   world.end()
 })
 
-test('an answer to what nobody opened ends the session', () => {
+test('a reply without a CHANNEL_OPEN ends the session', () => {
   const world = newWorld(['SSH_SHELL'], {}, 2)
   world.client.say(confirmation(2, 30))
   expect(world.ended).toMatch(/nobody opened/)

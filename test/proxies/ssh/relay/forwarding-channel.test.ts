@@ -1,4 +1,4 @@
-/** Forwarded channels against peers that keep no rule. */
+/** Forwarded channels with peers that break the rules. */
 import { Buffer } from 'node:buffer'
 import { afterEach, describe, expect, test } from 'vitest'
 import {
@@ -39,7 +39,7 @@ const to = (host: string, port: number) => buildConnection({ to: { host, port },
 let world: World
 afterEach(() => world.end())
 
-/** An open channel to db1:5432, both windows as large as said. */
+/** Opens a channel to db1:5432 with this window on both sides. */
 async function direct(window = WINDOW): Promise<number> {
   world = newWorld(['SSH_DIRECT_TCPIP'])
   world.client.say(open('direct-tcpip', CLIENT, to('db1', 5432), window))
@@ -49,7 +49,7 @@ async function direct(window = WINDOW): Promise<number> {
   return sender
 }
 
-/** An open channel of a listener on the target. */
+/** Opens a channel of a listener on the target. */
 async function reverse(): Promise<number> {
   world = newWorld(['SSH_REVERSE_TCPIP'])
   const bound = { host: 'localhost', port: 80 }
@@ -89,7 +89,7 @@ describe.each([
     world.target.say(buildEof(id), buildClose(id))
     expect(world.client.take(MSG.channelClose).map(recipientOf)).toEqual([CLIENT])
     world.client.say(buildClose(id))
-    // The number is free again, and nothing reaches it.
+    // The number is free again, and messages to it are ignored.
     world.client.say(buildData(id, 'x'))
     expect(world.target.take(MSG.channelData)).toEqual([])
     expect(world.ended).toBeUndefined()

@@ -1,4 +1,4 @@
-/** The client's global requests against targets that answer late, wrongly or not at all. */
+/** The client's global requests, with targets that reply late, wrongly or never. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MAX_BINDS } from '../../../../proxies/ssh/channel/limits.ts'
@@ -155,7 +155,7 @@ describe('the target', () => {
     expect(world.ended).toMatch(/the target broke the SSH protocol/)
   })
 
-  test('that answers nobody, or twice, changes nothing', async () => {
+  test('that replies without a request, or twice, changes nothing', async () => {
     world.target.say(buildRequestSuccess(), buildRequestFailure())
     world.client.say(bind(1))
     await world.settle()

@@ -1,4 +1,4 @@
-/** Which of its two legs a relay reads. */
+/** Back-pressure: which of its two legs a relay reads. */
 import { afterEach, expect, test, vi } from 'vitest'
 import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
 import {
@@ -13,7 +13,7 @@ import { type Flow, newWorld, type World } from '../relay-world.ts'
 
 afterEach(() => void vi.useRealTimers())
 
-/** A world with a terminal in which a shell runs. */
+/** Returns a world with a shell on a terminal. */
 async function withShell(): Promise<{ world: World; channel: number }> {
   const world = newWorld(['SSH_SHELL'])
   const channel = world.openSession()
@@ -52,7 +52,7 @@ test('neither leg is read while the recording takes no more', () => {
   }
 })
 
-test('what was typed while the client took nothing goes on when it takes again, whatever it says then', async () => {
+test('input typed while the client did not read is sent once it reads again, whatever it sends then', async () => {
   const { world, channel } = await withShell()
   const { client, target, flow } = world
   vi.useFakeTimers({ toFake: ['performance'] })

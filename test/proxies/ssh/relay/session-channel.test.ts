@@ -1,4 +1,4 @@
-/** One session channel against peers that break the rules; the legs are only what it writes to. */
+/** One session channel with peers that break the rules; the legs only collect its messages. */
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
@@ -39,7 +39,7 @@ let breach: unknown
 let limits: SshSession['limits']
 let recorder: Partial<ChannelRecorder> | undefined
 let channel: SessionChannel
-/** Tells the channel that the recorder may admit more. */
+/** Called when the recorder may admit more. */
 let again: () => void
 
 const NOTHING = new Uint8Array(0)
@@ -254,7 +254,7 @@ describe('a recorder that holds input back', () => {
     expect(kinds(toTarget).at(-1)).toBe(MSG.channelEof)
   })
 
-  /** Pastes into a terminal as fast as the window lets it, before a recorder that admits `step` bytes at a time. */
+  /** Pastes into a terminal as fast as the window allows; the recorder admits `step` bytes at a time. */
   async function pasted(total: number, { window, step }: { window: number; step: number }) {
     const size = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0 }
     channel = newChannel(['SSH_SHELL'])
@@ -326,7 +326,7 @@ describe('a terminal', () => {
   beforeEach(() => void vi.useFakeTimers({ now: 0, toFake: ['performance', 'setTimeout', 'clearTimeout'] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** In it, with a client that takes nothing of what waits for it. */
+  /** Opens a terminal whose client reads no output. */
   async function blind() {
     channel = newChannel(['SSH_SHELL'], undefined, 0)
     channel.offer()
@@ -405,7 +405,7 @@ describe('a terminal', () => {
     expect(typed()).toEqual([])
   })
 
-  test('that is closed over what waits does not do it', async () => {
+  test('that is closed while input waits does not send it', async () => {
     await blind()
     channel.fromClient(buildData(7, 'rm x\r'))
     channel.fromClient(Buffer.from([MSG.channelClose, 0, 0, 0, 7]))

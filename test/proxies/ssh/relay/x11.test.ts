@@ -118,7 +118,7 @@ describe('a connection from the target', () => {
     await world.settle()
   }
 
-  /** Opened by the target and confirmed by the client; undefined: refused. */
+  /** Opens a channel by the target, and confirms it by the client. Returns undefined if it is refused. */
   async function connect(own: number): Promise<number | undefined> {
     world.target.say(open('x11', own, buildAddress({ host: '127.0.0.1', port: 1 })))
     await world.settle()

@@ -30,7 +30,7 @@ const DOWN: Right = 'SSH_SCP_DOWN'
 const ALL: Right = 'SFTP_SESSION'
 const DENIED = 3
 
-/** The notes' lists, written down once more. */
+/** The lists of the notes, written independently. */
 const QUESTIONS = [FXP.realpath, FXP.stat, FXP.lstat, FXP.fstat, FXP.close] as const
 const ASKED_BY_NAME = ['limits@openssh.com', 'statvfs@openssh.com', 'expand-path@openssh.com']
 
@@ -115,7 +115,7 @@ const requests = fc.array(request, { maxLength: 30 })
 const rightSets = fc.subarray([UP, DOWN, ALL], { minLength: 1 })
 const sizes = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 5 })
 
-/** Sends them all; what opens a handle twice, or uses one that is not there, ends it. */
+/** Sends all requests. Returns false if one breaks the protocol: reuses a handle, or guesses one. */
 function run(talk: Talk, stream: Buffer, cuts: number[]): boolean {
   let at = 0
   try {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
 import { InitVersion } from '../../../../proxies/ssh/sftp/init-version.ts'
 
-/** An INIT with an extension behind it, and the packet that follows. */
+/** Builds an INIT with an extension, and the packet that follows. */
 const stream = (version: number, type = 1) => {
   const bytes = Buffer.from('000000080100000000ffffffff0000000103ffffffff', 'hex')
   bytes[4] = type
@@ -10,7 +10,7 @@ const stream = (version: number, type = 1) => {
   return bytes
 }
 
-/** What has become of the bytes when they come in pieces of this size. */
+/** Returns the changed bytes, fed in chunks of this size. */
 function lowered(bytes: Buffer, size: number): Buffer {
   const init = new InitVersion()
   const out = Buffer.from(bytes)

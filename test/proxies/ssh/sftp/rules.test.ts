@@ -1,4 +1,4 @@
-/** Rules for files against everything that gives a path another name. */
+/** Rules for files against all ways to give a path another name. */
 
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
@@ -153,7 +153,7 @@ describe('a path that is denied', () => {
 
 describe('between a check and what it was for', () => {
   const rules = ['deny any /etc/**']
-  /** Two channels of one session. */
+  /** Returns two channels of one session. */
   function pair(): [Talk, Talk] {
     const [sizes, turns] = [new OpenSizes(), new Turns()]
     const channel = () => new Talk(new Target(LINKS, {}), ['SFTP_SESSION'], rules, sizes, turns).begin()
@@ -278,7 +278,7 @@ describe('sizes', () => {
     expect(one.ask(named(FXP.rename, 3, '/out/small', '/in/b')).code).toBe(0)
   })
 
-  test('a download is refused by its size, and where that was not told, at the answer that crosses it', () => {
+  test('a download is refused by its size or, if that is unknown, at the reply that exceeds the limit', () => {
     const one = talk(['deny down /** size>250B'], { '/in/big': 251, '/proc/f': 0 })
     expect(one.ask(open(1, '/in/big', READ)).code).toBe(DENIED)
     one.ask(open(2, '/proc/f', READ))
@@ -302,7 +302,7 @@ describe('extensions', () => {
 })
 
 describe('a target that answers otherwise', () => {
-  /** Plays the target by hand: answers the bastion's question with `answer`. */
+  /** Plays the target: answers the bastion's requests with `answers`. */
   function asked(request: Buffer, answers: ((id: number) => Buffer)[]) {
     const one = new Talk(new Target(), ['SFTP_SESSION'], ['deny any /etc/**']).begin()
     const questions: number[] = []

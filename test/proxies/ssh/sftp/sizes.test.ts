@@ -1,4 +1,4 @@
-/** Rules for sizes against everything that makes a file larger: handles, channels, names, copies, cuts. */
+/** Rules for sizes against all ways to enlarge a file: handles, channels, names, copies, truncation. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { FXP } from '../../../../proxies/ssh/codec/sftp.ts'
@@ -34,7 +34,7 @@ const FILES = {
 }
 const LINKS = { '/in/link': '/in/f', '/elsewhere': '/in' }
 
-/** A channel; with `sizes` another one of the same session. */
+/** Returns a channel; with `sizes`, another one of the same session. */
 const channel = (rules = LIMIT, sizes = new OpenSizes()) =>
   new Talk(new Target(LINKS, FILES), ['SFTP_SESSION'], rules, sizes).begin()
 const copy = (id: number, from: string, to: string, at: bigint, length = 1n) =>
@@ -86,7 +86,7 @@ describe('a file that is added to', () => {
     expect(one.ask(write(10, 'h0', 0, 'x')).code).toBe(DENIED)
   })
 
-  test('counts what another channel has sent and has no answer to, when it is opened', () => {
+  test('counts, when it is opened, writes of another channel that have no reply yet', () => {
     const sizes = new OpenSizes()
     const [one, other] = [channel(LIMIT, sizes), channel(LIMIT, sizes)]
     one.ask(open(1, '/in/new', WRITE | CREATE | TRUNCATE))
@@ -98,7 +98,7 @@ describe('a file that is added to', () => {
     expect(other.ask(write(4, 'h1', 0, 'x')).code).toBe(0)
   })
 
-  test('counts nothing of what is over', () => {
+  test('counts no file that is closed, nor any of a closed channel', () => {
     const sizes = new OpenSizes()
     const [one, other] = [channel(LIMIT, sizes), channel(LIMIT, sizes)]
     one.ask(open(1, '/in/f', WRITE | APPEND))

@@ -1,4 +1,4 @@
-/** A filtered channel keeps to both peers' windows, whatever it swallows and adds, and holds a bounded number of bytes. */
+/** A filtered channel respects both peers' windows, and holds a bounded number of bytes. */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -26,11 +26,11 @@ import { idOf, init, named, open, packetsOf, READ, read, Target } from './suppor
 
 const MAX_PACKET = 1_000
 
-/** A peer that keeps account of the window it was granted, and of the one that it grants. */
+/** A peer that tracks the window it was granted, and the one that it grants. */
 class Peer {
-  /** What it may send. */
+  /** Bytes that it may send. */
   credit = 0
-  /** What it has granted and not received. */
+  /** Bytes granted and not yet received. */
   window: number
   data = Buffer.alloc(0)
   /** Types of messages other than data and adjustments. */
@@ -114,13 +114,13 @@ class Scene {
     return this
   }
 
-  /** What the client wants to send. */
+  /** Queues bytes for the client to send. */
   say(bytes: Buffer): void {
     this.#toSend = Buffer.concat([this.#toSend, bytes])
     this.push()
   }
 
-  /** The client sends as much as it may. */
+  /** Sends as much as the client may. */
   push(): void {
     while (this.#toSend.length > 0 && this.client.credit > 0) {
       const piece = this.#toSend.subarray(0, Math.min(this.client.credit, MAX_PACKET))
@@ -136,7 +136,7 @@ class Scene {
 
   #answers = Buffer.alloc(0)
 
-  /** The target reads all it has, makes room again and answers as far as it may. */
+  /** Lets the target read all its input, grant window again, and reply as far as it may. */
   serve(): void {
     const fresh = this.target.data.subarray(this.#served)
     this.#served = this.target.data.length
@@ -151,7 +151,7 @@ class Scene {
     }
   }
 
-  /** The client reads what it has and makes room for as much. */
+  /** Lets the client read its input and grant as much window again. */
   read(): void {
     const taken = this.#read
     this.#read = this.client.data.length
@@ -160,7 +160,7 @@ class Scene {
   }
   #read = 0
 
-  /** Until nothing moves any more. */
+  /** Runs both sides until nothing changes. */
   settle(): void {
     for (let turn = 0; turn < 2000; turn++) {
       const before = [this.client.data.length, this.target.data.length, this.unsent].join()
@@ -267,7 +267,7 @@ test('any windows, any mixture of requests: nobody gets more than it granted, ea
         expect(scene.unsent).toBe(0)
         const ids = packetsOf(scene.client.data).slice(2).map(idOf)
         expect(ids.sort((a, b) => a - b)).toEqual(kinds.map((_, id) => id))
-        // What is still open is the handle's state, not bytes.
+        // The remaining state is the open handle's, not bytes.
         expect(scene.client.credit).toBeGreaterThan(0)
       },
     ),

@@ -1,4 +1,4 @@
-/** A client's terminal as an SSH client with one session: what it asks for, how much it says at a time, how it ends. */
+/** A client's terminal as an SSH client with one session: its requests, its limits, its end. */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -30,7 +30,7 @@ import type { TerminalSize } from '../../../../proxies/terminal/wire.ts'
 const ID = 9
 const SIZE = { columns: 80, rows: 24, widthPixels: 0, heightPixels: 0 }
 
-/** What a leg uses of a client, without a socket. */
+/** The parts of a client that a leg uses, without a socket. */
 class FakeClient {
   onTyped: TerminalClient['onTyped']
   onResize: TerminalClient['onResize']
@@ -149,7 +149,7 @@ describe('it asks', () => {
     expect(kinds(messages).filter((kind) => kind === 'break')).toHaveLength(1)
   })
 
-  test('nothing of what is asked of it', async () => {
+  test('nothing at a global request, and refuses it', async () => {
     const question = { name: 'keepalive@openssh.com', wantReply: true, data: new Uint8Array(0) }
     expect(kinds(await tell(buildGlobalRequest(question)))).toEqual([MSG.requestFailure])
     expect(await tell(buildGlobalRequest({ ...question, wantReply: false }))).toEqual([])
@@ -326,7 +326,7 @@ test('whatever comes in whatever order: all that is typed arrives, in its order 
       .reduce((sum, message) => sum + windowAdjustOf(message), 0)
     expect(client.shown.length).toBe(shown)
     expect(shown - granted).toBeGreaterThanOrEqual(0)
-    // What is not granted back is less than what would stop the target.
+    // The bytes not granted back are fewer than those that would stop the target.
     expect(shown - granted).toBeLessThan(128 * 1024)
     const { type: _, ...size } = client.terminal
     expect(sizes().at(-1) ?? SIZE).toEqual(size)

@@ -1,4 +1,4 @@
-/** A terminal as the one channel of an SSH connection: what may be asked of it, and how much it says at a time. */
+/** A terminal as the one channel of an SSH connection: its requests and its limits. */
 import { Buffer } from 'node:buffer'
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -69,7 +69,7 @@ afterEach(() => {
 const tell = async (...sent: Uint8Array[]): Promise<number[]> => {
   const from = messages.length
   for (const message of sent) leg.send(message)
-  // Answers come when the caller has gone on.
+  // Replies arrive after the caller has returned.
   expect(messages.length).toBe(from)
   await Promise.resolve()
   return messages.slice(from).map((message) => message[0]!)
@@ -136,7 +136,7 @@ test('keys, a break and an interrupt become what Telnet has for them', async () 
   expect([...received]).toEqual(bytes)
 })
 
-test('the size is told when it is asked for, the last one', async () => {
+test('the latest size is sent on request', async () => {
   await begin()
   const size = new Writer(16).uint32(100_000).uint32(30).uint32(0).uint32(0).finish()
   await tell(buildChannelRequest(0, 'window-change', false, size))
@@ -162,7 +162,7 @@ describe('what it shows', () => {
     expect([leg.closed, leg.failure]).toEqual([false, undefined])
   })
 
-  test('is not read while nobody takes it', async () => {
+  test('is not read while the relay does not accept it', async () => {
     await begin(1000)
     leg.paused = true
     const flood = Buffer.alloc(64 * 1024, 'x')
@@ -200,7 +200,7 @@ describe('the client closes', () => {
     } finally {
       vi.useRealTimers()
     }
-    // There is nobody any more to take what it says.
+    // The relay no longer reads the device's output.
     const talk = setInterval(() => device.write('still here'), 20)
     await reset
     clearInterval(talk)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { PacketAligner } from '../../../../proxies/ssh/transport/aligner.ts'
 
-/** A packet as AES-GCM has it: its length in the clear, so many bytes, a tag. */
+/** Builds a packet in AES-GCM's form: its length in the clear, `length` bytes, a tag. */
 function packet(length: number, fill: number): Buffer {
   const bytes = Buffer.alloc(4 + length + 16, fill)
   bytes.writeUInt32BE(length)
@@ -15,7 +15,7 @@ const stream = fc.array(
   { minLength: 1, maxLength: 12 },
 )
 
-/** Some as small as a byte; not all of them, which would take minutes and show no more. */
+/** Some pieces as small as a byte; with all that small, the test would take minutes and show no more. */
 const pieces = fc
   .tuple(fc.array(fc.integer({ min: 1, max: 65_536 })), fc.integer({ min: 1000, max: 65_536 }))
   .map(([some, one]) => [...some, one])
@@ -70,7 +70,7 @@ describe('whole packets', () => {
     expect(aligner.take(Buffer.from([0xff, 0xff, 0xff, 1])).toString('hex')).toBe('ffffffff01')
   })
 
-  test('what waits can be taken out', () => {
+  test('kept bytes can be removed', () => {
     const aligner = new PacketAligner()
     const [first, second] = [packet(100, 1), packet(200, 2)]
     expect(aligner.take(Buffer.concat([first, second.subarray(0, 50)])).equals(first)).toBe(true)

@@ -1,4 +1,4 @@
-/** What a transport says of the bytes that its peer has not read, on a real socket. */
+/** A transport's count of bytes sent and not yet read by its peer, on a real socket. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
@@ -9,7 +9,7 @@ afterEach(() => {
   for (const one of open.splice(0)) one.destroy()
 })
 
-/** A transport to a peer that reads nothing; its packets are their payloads. */
+/** A transport to a peer that reads nothing. Its packets are their payloads. */
 async function unread() {
   const server = createServer().listen(0, '127.0.0.1')
   open.push({ destroy: () => server.close() })
@@ -37,7 +37,7 @@ async function unread() {
   return { transport, protocol, socket, peer }
 }
 
-test('they are counted: all of them, and those that still wait in the bastion', async () => {
+test('all bytes count, and those that still wait in the bastion are counted apart', async () => {
   const { transport, socket, peer } = await unread()
   for (let sent = 0; transport.waiting < 100_000; sent++) {
     expect(sent).toBeLessThan(10_000)
@@ -52,7 +52,7 @@ test('they are counted: all of them, and those that still wait in the bastion', 
   expect(transport.written).toBe(socket.bytesWritten)
 })
 
-test('so are those that wait for the end of a key exchange', async () => {
+test('bytes that wait for the end of a key exchange count too', async () => {
   const { transport, protocol } = await unread()
   transport.send(Buffer.alloc(10))
   protocol._kexinit = Buffer.alloc(1)

@@ -1,6 +1,14 @@
-/** The exports that other programs play: shown by those programs. */
+/** The exports for other programs, shown by those programs. */
 import { Buffer } from 'node:buffer'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inflateSync } from 'node:zlib'
@@ -54,7 +62,7 @@ async function file(choice: ExportChoice): Promise<string> {
   return path
 }
 
-/** Of a PNG with a palette: the picture's size and its pixels, by a reader of its own. */
+/** Reads size and pixels of a PNG with a palette, independently of the encoder. */
 function pixelsOf(png: Buffer): { width: number; height: number; at(x: number, y: number): number } {
   const chunks = new Map<string, Buffer>()
   for (let at = 8; at < png.length; ) {
@@ -68,6 +76,48 @@ function pixelsOf(png: Buffer): { width: number; height: number; at(x: number, y
   const rows = inflateSync(chunks.get('IDAT')!)
   return { width, height, at: (x, y) => palette.readUIntBE(3 * rows[y * (width + 1) + 1 + x]!, 3) }
 }
+
+/** How many times this process has the recording open; a descriptor that was closed meanwhile leads nowhere. */
+function timesOpen(): number {
+  const names = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`)
+    } catch {
+      return undefined
+    }
+  })
+  return names.filter((name) => name?.startsWith(made.path)).length
+}
+
+test.each(['cast', 'ttyrec', 'txt', 'json', 'html', 'png'] as const)(
+  '%s opens its recording once',
+  async (format) => {
+    const choice = { format, ...(format !== 'json' && format !== 'html' && { channel: 3 }) }
+    const whole = await exported(choice)
+    expect(timesOpen()).toBe(0)
+    const stream = await openExport(made.entry, made.grant.key, choice)
+    expect(timesOpen()).toBe(1)
+    const away = `${made.path}.away`
+    renameSync(made.path, away)
+    try {
+      const parts: Buffer[] = []
+      for await (const piece of stream) parts.push(Buffer.from(piece))
+      expect(Buffer.concat(parts).equals(whole)).toBe(true)
+    } finally {
+      renameSync(away, made.path)
+    }
+    expect(timesOpen()).toBe(0)
+  },
+)
+
+test('a form that cannot be had leaves no recording open', async () => {
+  for (const format of ['cast', 'html'] as const) {
+    await expect(openExport(made.entry, made.grant.key, { format, channel: 9 })).rejects.toThrow(
+      NothingToShow,
+    )
+  }
+  expect(timesOpen()).toBe(0)
+})
 
 describe('asciicast v3', () => {
   test('has the time since the event before, and the exit status', async () => {
@@ -132,7 +182,7 @@ describeWithPeers('video', ['ffmpeg', 'ffprobe'], () => {
     const probed = await run(findProgram('ffprobe'), [...words, '-of', 'json', path])
     expect(probed.stderr).toBe('')
     const [stream] = JSON.parse(probed.stdout).streams
-    // Three seconds of nothing are two, and the last picture stays for one.
+    // Three seconds of silence become two, and the last picture stays for one.
     expect(stream).toMatchObject({ codec_name: codec, width: 320, height: 130, nb_read_frames: '30' })
     const picture = join(folder, `${format}.png`)
     await run(findProgram('ffmpeg'), [

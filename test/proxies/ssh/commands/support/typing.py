@@ -25,7 +25,7 @@ seen = b""
 deadline = time.monotonic() + 30
 while True:
     if steps and steps[0][0].encode() in seen:
-        # What the program still prints after the awaited text belongs before the answer.
+        # Output that follows the awaited text belongs before the answer.
         ready, _, _ = select.select([terminal], [], [], 0.08)
         if not ready:
             step = steps.pop(0)[1]

@@ -1,4 +1,4 @@
-/** Real programs on a real terminal, and what the reader of command lines makes of them. */
+/** Real programs on a real terminal, read by the reader of command lines. */
 import { Buffer } from 'node:buffer'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ import {
   type UnreadLine,
 } from '../../../../../proxies/ssh/commands/reader.ts'
 
-/** What is awaited, and what is typed then, or the terminal's new size. */
+/** The awaited text, then the keys to type or the terminal's new size. */
 export type TypingStep = readonly [wait: string, then: string | readonly [columns: number, rows: number]]
 
 export type Passed =
@@ -31,7 +31,7 @@ export class Desk {
     rmSync(this.folder, { recursive: true, force: true })
   }
 
-  /** Types into a program; throws when it does not say what is awaited. */
+  /** Types into a program. Throws if the awaited text does not appear. */
   type(
     steps: readonly TypingStep[],
     [program, ...args]: readonly string[],
@@ -83,7 +83,7 @@ export function listen(columns = 80, rows = 24): Heard {
   return { lines, unread, time, reader }
 }
 
-/** Shows the reader what passed, in pieces of so many bytes; between two pieces goes a moment. */
+/** Passes the session to the reader in pieces of this size, with a moment between two pieces. */
 export function read(
   passed: readonly Passed[],
   { columns = 80, rows = 24 }: TypingOptions = {},

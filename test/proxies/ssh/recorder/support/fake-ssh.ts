@@ -1,7 +1,7 @@
 /**
- * Stands in for `ssh` as the transport program of sftp, scp, rsync, git and lftp: runs the remote command here
- * and writes down what passes, both directions in order. `fake-ssh.ts LOG SSH-ARGUMENTS…`; the log has, for each
- * piece, one byte `c` (from the client), `t` (from the target) or `x` (the command), a uint32 length, the bytes.
+ * Replaces `ssh` as the transport program of sftp, scp, rsync, git and lftp: runs the remote command locally
+ * and logs both directions in order. `fake-ssh.ts LOG SSH-ARGUMENTS…`; the log has, for each chunk, one byte
+ * `c` (from the client), `t` (from the target) or `x` (the command), a uint32 length, the bytes.
  */
 import { Buffer } from 'node:buffer'
 import { spawn } from 'node:child_process'

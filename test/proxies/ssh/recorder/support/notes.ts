@@ -1,4 +1,4 @@
-/** Takes down what a recorder writes and says. */
+/** Collects a recorder's frames and events. */
 import { Buffer } from 'node:buffer'
 import { Quota } from '../../../../../proxies/session/quota.ts'
 import type { Command } from '../../../../../proxies/ssh/commands/watch.ts'
@@ -28,10 +28,10 @@ export class Notes implements FrameSink {
   readonly violations: string[] = []
   readonly commands: Command[] = []
   readonly piped: string[] = []
-  /** Of the session; recorders that share them are its channels. */
+  /** The session's changes; recorders that share them are its channels. */
   changes = new Changes()
   admissions = 0
-  /** The recorder's clock: milliseconds. */
+  /** The recorder's clock, in milliseconds. */
   now = 0
 
   write(type: FrameType, _channel: number, payload: Uint8Array): void {
@@ -63,7 +63,7 @@ export class Notes implements FrameSink {
     }
   }
 
-  /** The bytes of all frames of one type. */
+  /** Returns the bytes of all frames of one type. */
   bytes(type: FrameType): Buffer {
     return Buffer.concat(this.frames.filter((frame) => frame.type === type).map((frame) => frame.payload))
   }

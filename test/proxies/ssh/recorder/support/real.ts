@@ -1,4 +1,4 @@
-/** Runs real clients against real servers through fake-ssh.ts, and replays what passed to a recorder. */
+/** Runs real clients against real servers through fake-ssh.ts, and replays the session to a recorder. */
 import { Buffer } from 'node:buffer'
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -10,7 +10,7 @@ import type { ChannelRecorder } from '../../../../../proxies/ssh/recorder/record
 
 export interface Capture {
   command: Buffer
-  /** In the order in which it passed. */
+  /** In the order of transfer. */
   pieces: { from: 'client' | 'target'; data: Buffer }[]
 }
 
@@ -22,7 +22,7 @@ export class Workshop {
     return join(this.folder, name)
   }
 
-  /** Writes a file of bytes that look random and are the same each time. */
+  /** Writes a file of pseudo-random bytes, the same each time. */
   file(name: string, size: number): { path: string; size: number; sha256: string } {
     const data = Buffer.alloc(size)
     let state = size + 1
@@ -34,7 +34,7 @@ export class Workshop {
     return { path: this.path(name), size, sha256: sha256(data) }
   }
 
-  /** Runs a client; `run` gets the path of a program that takes ssh's place. Returns one capture a connection. */
+  /** Runs a client; `run` gets the path of a program that replaces ssh. Returns a capture per connection. */
   async capture(
     run: (ssh: string) => { program: string; args: string[]; input?: string; env?: Record<string, string> },
     expectedExit = 0,
@@ -53,7 +53,7 @@ export class Workshop {
     const said: Buffer[] = []
     child.stdout.on('data', (data: Buffer) => said.push(data))
     child.stderr.on('data', (data: Buffer) => said.push(data))
-    // a program that ends without reading its input
+    // A program may end without reading its input.
     child.stdin.on('error', () => undefined)
     child.stdin.end(input ?? '')
     const code = await new Promise<number | null>((resolve, reject) => {
@@ -90,7 +90,7 @@ export function parseCapture(log: Buffer): Capture {
   return capture
 }
 
-/** Shows a capture to a recorder, cut by `size`, and closes it with exit status 0. */
+/** Replays a capture to a recorder, cut by `size`, and closes it with exit status 0. */
 export function replay(capture: Capture, recorder: ChannelRecorder, size: () => number = () => 32_768): void {
   for (const { from, data } of capture.pieces) {
     for (let at = 0; at < data.length; ) {
@@ -104,7 +104,7 @@ export function replay(capture: Capture, recorder: ChannelRecorder, size: () => 
   recorder.close()
 }
 
-/** Sizes from 1 to `most`, mostly small, the same for the same seed. */
+/** Returns sizes from 1 to `most`, mostly small, the same for the same seed. */
 export function pieceSizes(seed: number, most: number): () => number {
   let state = seed
   return () => {

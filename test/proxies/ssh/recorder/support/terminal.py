@@ -19,7 +19,7 @@ seen = b""
 deadline = time.monotonic() + 20
 while True:
     if steps and steps[0][0].encode() in seen:
-        # What the program still prints after the awaited text belongs before the answer.
+        # Output that follows the awaited text belongs before the answer.
         ready, _, _ = select.select([terminal], [], [], 0.05)
         if not ready:
             data = steps.pop(0)[1].encode()

@@ -1,4 +1,4 @@
-/** An SFTP channel whose client and target do as they like, before a recorder. */
+/** An SFTP channel with a free client and target, before a recorder. */
 import type { Buffer } from 'node:buffer'
 import { FXP } from '../../../../../proxies/ssh/codec/sftp.ts'
 import { Writer } from '../../../../../proxies/ssh/codec/writer.ts'
@@ -9,12 +9,12 @@ import { Notes } from './notes.ts'
 export const READ = 1
 export const WRITE = 2 | 8 | 16
 
-/** A client and a target that do as they like. */
+/** A client and a target that may break the protocol. */
 export class Wire {
   readonly notes: Notes
   readonly recorder: ChannelRecorder
 
-  /** `session`: the channel of the same session that has these. */
+  /** `session`: a channel of the same session. */
   constructor(session?: Wire) {
     this.notes = session?.notes ?? new Notes()
     this.recorder = recorderFor({ kind: 'sftp' }, this.notes.options())
@@ -56,7 +56,7 @@ export class Wire {
     return this.ask(FXP.write, id, (w) => w.string(handle).uint64(BigInt(offset)).string(data))
   }
 
-  /** A WRITE, and its answer. */
+  /** Sends a WRITE and its reply. */
   put(id: number, handle: string, offset: number, data: string): this {
     return this.write(id, handle, offset, data).status(id, 0)
   }

@@ -1,4 +1,4 @@
-/** SFTP packets as a client and a target write them, and a target that answers from a small tree of names. */
+/** SFTP packets of a client and a target, and a target that serves a small tree of names. */
 import { Buffer } from 'node:buffer'
 import { posix } from 'node:path'
 import { FXP } from '../../../../../proxies/ssh/codec/sftp.ts'
@@ -17,7 +17,7 @@ export function packet(type: number, body: (writer: Writer) => Writer): Buffer {
 export const init = (version = 3) => packet(FXP.init, (w) => w.uint32(version))
 export const open = (id: number, path: string, flags: number) =>
   packet(FXP.open, (w) => w.uint32(id).string(path).uint32(flags).uint32(0))
-/** A request whose fields are strings: a path, two of them, a handle. */
+/** Builds a request whose fields are strings: a path, two paths, a handle. */
 export const named = (type: number, id: number, ...texts: string[]) =>
   packet(type, (w) => texts.reduce((all, text) => all.string(text), w.uint32(id)))
 export const read = (id: number, handle: string, offset: number, length: number) =>
@@ -39,11 +39,11 @@ export const status = (id: number, code: number) =>
 
 export interface Packet {
   type: number
-  /** After the type. */
+  /** The bytes after the type. */
   body: Buffer
 }
 
-/** Cuts a stream; what is left over is not returned. */
+/** Cuts a stream into packets; drops an incomplete one. */
 export function packetsOf(stream: Buffer): Packet[] {
   const packets: Packet[] = []
   for (let at = 0; at + 4 <= stream.length; ) {
@@ -57,7 +57,7 @@ export function packetsOf(stream: Buffer): Packet[] {
 
 export const idOf = ({ body }: Packet) => body.readUInt32BE(0)
 
-/** The strings at the beginning of a request, after its id. */
+/** Returns the strings at the beginning of a request, after its id. */
 export function stringsOf({ body }: Packet, count: number): string[] {
   const found: string[] = []
   for (let at = 4; found.length < count; ) {
@@ -77,11 +77,11 @@ export const EXTENSIONS = [
   'unheard-of@example.com',
 ]
 
-/** A target: `links` are its symbolic links, `files` its files and their size. All else is a folder that is there. */
+/** A target with symbolic links (`links`) and files with sizes (`files`). Other paths are folders. */
 export class Target {
   readonly links: Readonly<Record<string, string>>
   readonly files: Readonly<Record<string, number>>
-  /** What has reached it. */
+  /** The packets received. */
   readonly got: Packet[] = []
   #handles = 0
   #stream = Buffer.alloc(0)
@@ -91,7 +91,7 @@ export class Target {
     this.files = files
   }
 
-  /** Takes bytes; returns its answers. */
+  /** Receives bytes; returns the replies. */
   take(bytes: Uint8Array): Buffer {
     this.#stream = Buffer.concat([this.#stream, bytes])
     const answers: Buffer[] = []
@@ -103,7 +103,7 @@ export class Target {
     return Buffer.concat(answers)
   }
 
-  /** Every link on the way is followed. */
+  /** Resolves every link on the way. */
   real(path: string): string {
     let done = '/'
     let names = posix.resolve('/home/me', path).split('/').slice(1)

@@ -14,14 +14,14 @@ export class Talk {
   readonly filter: SftpFilter
   readonly denials: FileDenial[] = []
   readonly target: Target
-  /** What the client does not take. */
+  /** Bytes that the client has not read. */
   backlog = 0
-  /** How often it may have become its turn. */
+  /** Number of calls to `wake`. */
   woken = 0
   #toClient: Buffer[] = []
   #toTarget: Buffer[] = []
 
-  /** `sizes` and `turns`: of the session, where it has more channels. */
+  /** `sizes` and `turns`: the session's, if it has more channels. */
   constructor(
     target: Target,
     rights: Right[],
@@ -55,7 +55,7 @@ export class Talk {
     )
   }
 
-  /** The client sends, the target answers, both cut in pieces, until neither has anything more to say. */
+  /** Sends the client's bytes and the target's replies, in chunks, until both sides are done. */
   send(bytes: Buffer, size: () => number = () => 32_768): void {
     pieces(bytes, size, (piece) => {
       this.filter.fromClient(piece)
@@ -67,14 +67,14 @@ export class Talk {
     while (this.#toTarget.length > 0) this.exchange(size)
   }
 
-  /** The target answers what has reached it, and nothing that comes of that. */
+  /** Passes one round of requests to the target, and its replies back. */
   exchange(size: () => number = () => 32_768): void {
     const sent = Buffer.concat(this.#toTarget)
     this.#toTarget = []
     pieces(this.target.take(sent), size, (piece) => this.filter.fromTarget(piece))
   }
 
-  /** What the client has got since the last time. */
+  /** Returns the packets that the client has received since the last call. */
   answers(): Packet[] {
     const got = Buffer.concat(this.#toClient)
     this.#toClient = []
@@ -87,7 +87,7 @@ export class Talk {
     return this
   }
 
-  /** One request: the status that the client got, or the type of another answer. */
+  /** Sends one request. Returns its status, or the type of another reply. */
   ask(request: Buffer): { code?: number; text?: string; type: number } {
     this.send(request)
     const answers = this.answers()
