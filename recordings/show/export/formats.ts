@@ -1,5 +1,4 @@
 /** The formats of a recording's export. */
-
 import { Readable } from 'node:stream'
 import { encodeColourPng, encodePng, titled } from '../../../src/drawing/png.ts'
 import { OpenedRecording } from '../../container/opened.ts'

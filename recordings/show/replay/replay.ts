@@ -1,6 +1,6 @@
 /**
- * A recording opened for replay: any moment of any channel, at the same cost. The index contains the place to
- * begin; if no index fits, one is built first.
+ * A recording opened for replay: any moment of any channel, at the same cost wherever it lies. The index says where
+ * to begin; where there is none that fits, it is made first.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -26,7 +26,7 @@ import { RecordingIndex } from '../index/reader.ts'
 import { Desktop } from './desktop.ts'
 import { Playhead } from './playhead.ts'
 
-/** The digest of a file that is not closed: its index is not kept. */
+/** The digest of a file that is not closed: no index of it is kept. */
 const NO_DIGEST = '0'.repeat(64)
 
 export class Replay {
@@ -57,7 +57,7 @@ export class Replay {
     return this.#index.directory
   }
 
-  /** The main channel: the first with a terminal, else the first with output. */
+  /** The channel that one most likely wants to see: the first with a terminal, else the first with output. */
   get mainChannel(): Channel | undefined {
     const { channels } = this.directory
     return (
@@ -67,10 +67,7 @@ export class Replay {
     )
   }
 
-  /**
-   * Returns the channel's screen at a time, in microseconds since the recording began, with the frames that
-   * follow.
-   */
+  /** The channel's screen at a time, in microseconds since the recording began; its frames follow from there. */
   async at(channel: Channel, time: number): Promise<Playhead<Screen>> {
     const { keyframes } = this.directory
     for (let at = lastBefore(keyframes, time); at >= 0; at--) {
@@ -88,9 +85,7 @@ export class Replay {
     return await Playhead.begin(screen, channel.opened, this.frames(channel), time)
   }
 
-  /**
-   * Does the same for a graphic channel. Returns undefined if it shows no pixels, or more than can be drawn.
-   */
+  /** The same of a graphic channel; undefined where it shows no pixels, or more than are drawn. */
   async desktopAt(channel: Channel, time: number): Promise<Playhead<Desktop> | undefined> {
     const { pictures } = this.directory
     for (let at = lastBefore(pictures, time); at >= 0; at--) {
@@ -111,30 +106,31 @@ export class Replay {
   }
 
   /** Yields all groups from the beginning. */
-  groups(): AsyncGenerator<PlacedGroup> 
+  groups(): AsyncGenerator<PlacedGroup> {
     return this.#recording.reader().groups()
+  }
 
   /** Returns a keyframe's snapshot, or undefined if it is damaged. */
-  snapshot(keyframe: Keyframe): Promise<string | undefined> 
+  snapshot(keyframe: Keyframe): Promise<string | undefined> {
     return this.#index.snapshot(keyframe)
+  }
 
   /** Yields all frames of a channel. */
-  frames(channel: Channel): AsyncGenerator<Frame> 
+  frames(channel: Channel): AsyncGenerator<Frame> {
     return ofChannel(this.#framesFrom(channel.place), channel, true)
+  }
 
-  async close(): Promise<void> 
+  async close(): Promise<void> {
     await this.#index.close()
     await this.#recording.close()
+  }
 
   #framesFrom(place: Channel['place']): AsyncGenerator<Frame> {
     return this.#recording.reader(unpackPlace(place)).frames()
   }
 }
 
-/**
- * Yields the frames of one channel up to its end; another channel may have the same number before or after
- * it.
- */
+/** The frames of one channel, to its end; a number may have been given to another channel before or after. */
 async function* ofChannel(
   frames: AsyncGenerator<Frame>,
   { channel, opened }: Channel,
@@ -150,7 +146,7 @@ async function* ofChannel(
   }
 }
 
-/** Skips this many frames, and this many bytes of the next one's payload. */
+/** Skips so many frames, and so many bytes of the payload of the next one. */
 async function* behind(
   frames: AsyncGenerator<Frame>,
   [count, bytes]: PictureKeyframe['skip'],
@@ -163,10 +159,7 @@ async function* behind(
   }
 }
 
-/**
- * Returns the index of the last keyframe that is not after `time`, or -1 if all are. Keyframes are nearly in
- * the order of their times.
- */
+/** Index of the last keyframe that is not after `time`; -1: all are. They stand in the order of their times, nearly. */
 function lastBefore(keyframes: readonly { time: number }[], time: number): number {
   return keyframes.findLastIndex((keyframe) => keyframe.time <= time)
 }
@@ -184,7 +177,7 @@ async function indexOf(
     try {
       return await make(opened, beside, key, recording)
     } catch (error) {
-      // A folder that is not writable can still be replayed.
+      // A folder that cannot be written to is no reason not to look at what is in it.
       if (!(error instanceof Error && 'syscall' in error)) throw error
     }
   }
