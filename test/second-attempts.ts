@@ -69,7 +69,7 @@ export default class SecondAttempts implements Reporter {
   }
 }
 
-/** Adds the run to the history, and returns all of that. Where it cannot be kept, returns nothing. */
+/** Adds the run to the history and returns all runs, or none if the history cannot be stored. */
 function history(run: Run): Run[] {
   const folder = process.env['SALLYPORT_TEST_HISTORY'] ?? join(homedir(), '.cache', 'sallyport', 'tests')
   try {

@@ -1,4 +1,4 @@
-/** Keeps tests of the project `unit` to themselves: starting a program or thread, or opening a socket, throws. */
+/** Isolates the tests of the project `unit`: starting a program or thread, or opening a socket, throws. */
 import childProcess from 'node:child_process'
 import dgram from 'node:dgram'
 import { syncBuiltinESMExports } from 'node:module'

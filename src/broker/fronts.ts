@@ -35,7 +35,7 @@ const TERMINAL_LISTENERS: Readonly<
 }
 
 export interface Listener {
-  /** As in the configuration. */
+  /** The name in the configuration. */
   name: string
   address: ListenAddress
   listen: (host: string, port: number) => Promise<{ address: string; port: number }>

@@ -15,7 +15,7 @@ export async function openUnacknowledged(): Promise<Unacknowledged | undefined> 
   if (process.platform !== 'linux') return undefined
   let ioctl: (descriptor: number, request: number, answer: [number]) => number
   try {
-    // There may be no binding for this processor.
+    // koffi may have no binding for this processor.
     const { default: koffi } = await import('koffi')
     ioctl = koffi.load(null).func('int ioctl(int, unsigned long, _Out_ int *)')
   } catch {

@@ -31,7 +31,7 @@ export async function openUrgentData(): Promise<OpenedUrgentData> {
 }
 
 async function loadFunctions(): Promise<Functions> {
-  // There may be no binding for this processor: then only this feature is missing.
+  // koffi may have no binding for this processor: then only this feature is missing.
   const { default: koffi } = await import('koffi')
   const library = koffi.load(null)
   return {

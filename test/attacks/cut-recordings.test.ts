@@ -186,7 +186,7 @@ describeWithPeers('between a hard stop and the next start', ['sshd', 'ssh'], () 
     const fault = [`${id} ${code}`]
     expect(of(id, verified.own)).toEqual(fault)
     expect(of(id, verified.outside)).toEqual(fault)
-    // It does not read the catalog's entry of a file.
+    // The verifier of the audit log does not read the catalog's entry of a file.
     expect(of(id, verified.audit)).toEqual([expect.stringMatching(/missing_session|lost_tail/)])
     const alerts = eventsIn(again.log()).filter(
       ({ event, session, result }) => event === 'recording.failed' && session === id && result === 'lost',

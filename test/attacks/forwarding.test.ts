@@ -36,7 +36,7 @@ const BOUND = { host: 'localhost', port: 8080 }
 const bind = buildGlobalRequest({ name: 'tcpip-forward', wantReply: true, data: buildAddress(BOUND) })
 const accepted = buildConnection({ to: BOUND, from: { host: '127.0.0.1', port: 1 } })
 
-/** The same service, in the notations of clients. */
+/** The metadata service, in the notations of clients. */
 const METADATA = [
   '169.254.169.254',
   '::ffff:a9fe:a9fe',

@@ -77,7 +77,7 @@ export async function startPlanted(): Promise<Planted> {
         snmp: {
           traps: [
             { ...trap, version: '2c', community: trapd.community },
-            // Not the receiver's own: the error message is checked, too.
+            // The password is not the receiver's own: the error message is checked, too.
             {
               ...trap,
               version: 3,

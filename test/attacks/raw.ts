@@ -62,7 +62,7 @@ export interface RawOptions {
 
 export interface RawClient {
   readonly socket: Socket
-  /** Its own port: `client_port` of the events of this connection. */
+  /** The client's port: `client_port` in the events of this connection. */
   readonly port: number
   /** RFC 4253 7.2: the hash of the first key exchange. */
   readonly sessionId: Buffer

@@ -54,7 +54,7 @@ test.each(Object.entries(CASES))('bitmaps without end, each %s', (_name, one) =>
   const painter = new RdpPainter(SIZE)
   const before = process.memoryUsage().arrayBuffers
   let [held, cost] = [0, 0]
-  // As many turns as the drawing thread may use; there would be thousands.
+  // Take as many turns as the drawing thread may use; there would be thousands.
   let rest: Uint8Array = update
   for (let turn = 0; turn < 24 && (rest.length > 0 || painter.isPaused); turn++) {
     const painted = painter.painted

@@ -135,7 +135,7 @@ test('a target that floods a client which has stopped reading is stopped, and ta
   await until('a flood', () => sent > 2 * PICTURE_SIZE || undefined)
   client.stream.paused = true
   expect(await growth()).toBeLessThan(ALLOWED)
-  // It is recorded for a while, and then stops.
+  // The flood is recorded for a while, and then stops.
   let held = 0
   await until('the end of the flood', async () => {
     held = sent

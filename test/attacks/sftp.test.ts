@@ -146,7 +146,7 @@ describeAttacks('SFTP one way', (setting) => {
     const id = await subsystem(client, 400)
     const piece = Buffer.concat(Array.from({ length: 900 }, (_, n) => named(FXP.opendir, n, '/')))
     client.send(buildData(id, piece))
-    // Its answers exceed its window; allowed requests wait behind them.
+    // The answers exceed the client's window; allowed requests wait behind them.
     for (let turn = 0; turn < 50; turn++) {
       client.send(
         buildData(id, Buffer.concat(Array.from({ length: 1000 }, (_, n) => named(FXP.stat, n, '/')))),

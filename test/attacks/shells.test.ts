@@ -101,7 +101,7 @@ describeWithPeers('an account with another shell', [...PEERS, 'fish', 'tcsh'], (
       expect((await copy({ remote: 'in/*.txt' }, back)).code).toBe(0)
       expect(readFileSync(join(back, 'a.txt'), 'utf8')).toBe('a')
       expect(readFileSync(join(back, 'b c.txt'), 'utf8')).toBe('b')
-      // As scp sends it without quotes: two words.
+      // scp sends the name without quotes: two words.
       const { code, stderr } = await copy({ remote: 'in/b c.txt' }, back)
       expect(code).not.toBe(0)
       expect(stderr).toMatch(/use scp without -O/)

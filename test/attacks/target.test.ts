@@ -372,7 +372,7 @@ describeWithPeers('targets', PEERS, () => {
       }
       const { client, channel } = await arrive()
       client.send(buildExec(channel, true, 'attack'))
-      // The first flood makes the heap grow, whatever is kept of it.
+      // The first flood makes the heap grow, however little of it is stored.
       await until('the first 60 MB', () => said > 2_000 || undefined)
       const before = resident()
       let peak = 0

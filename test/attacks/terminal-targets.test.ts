@@ -125,7 +125,7 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
   test('echoes the password', async () => {
     const { terminal, target } = await open(async (socket, heard) => {
       await asksPassword(socket, heard)
-      // In pieces, as from a terminal.
+      // Send pieces, as from a terminal.
       for (const character of PASSWORD) socket.write(character)
       socket.write('\r\nsw1> ')
       await heard('exit\r')
@@ -272,7 +272,7 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
       const { terminal, target } = await open(async (socket, heard) => {
         await accepts(socket, heard)
         await heard('go\r')
-        // Without urgency, which a target's system may lose: the position decides.
+        // Sent without urgency, which a target's system may lose: the position decides.
         socket.write('\x80and more', 'latin1')
       }, rlogin)
       await terminal.expect('sw1> ')

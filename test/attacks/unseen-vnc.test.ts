@@ -98,7 +98,7 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
     streams.push(stream)
     stream.onData = () => undefined
     stream.paused = false
-    // Until then its input goes to the bastion's own screens.
+    // The viewer's earlier input goes to the bastion's own screens.
     await sleep(500)
     return stream
   }
@@ -234,7 +234,7 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
     stream.destroy()
     const last = await recorded(before + 1)
     expect(isRed(last)).toBe(runs)
-    // Not even after the end.
+    // The end of the session changes nothing.
     expect(existsSync(done)).toBe(runs)
   })
 

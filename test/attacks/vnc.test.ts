@@ -216,7 +216,7 @@ describe('a desktop', () => {
       sent += moves.length
       stream.write(moves)
     }, 1)
-    // The first flood makes the heap grow, whatever is kept of it.
+    // The first flood makes the heap grow, however little of it is stored.
     await until('a flood that is read', () => sent > 200 * moves.length || undefined)
     reader?.pause()
     expect(await growth()).toBeLessThan(ALLOWED)

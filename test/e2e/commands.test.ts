@@ -460,7 +460,7 @@ describeWithPeers('demo', ['sshd', 'ssh'], () => {
 
       process.kill(demo.pid, 'SIGINT')
       await until('the end', () => demo.log().includes('the demo ends') || undefined)
-      // As npm forwards it, possibly after the process has ended.
+      // npm forwards the signal, possibly after the process has ended.
       if (isAlive(demo.pid)) process.kill(demo.pid, 'SIGINT')
       // null if the signal came when the process was about to end, and Node no longer handled it.
       expect([0, null]).toContain(await demo.ended)

@@ -92,7 +92,7 @@ const CLIENTS: Record<string, Client> = {
   },
 }
 
-/** The same with a folder; its name is the same at both ends. */
+/** The same clients with a folder, whose name is the same at both ends. */
 const FOLDERS: Record<string, Client> = {
   'scp -r': {
     up: (to) => scp(bastion.home, login(), tree(), { remote: dirname(to) }, ['-r']),

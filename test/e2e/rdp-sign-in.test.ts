@@ -132,7 +132,7 @@ describeWithPeers('sign-in over RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...
       await seat.xdotool('mousemove', '400', '580')
       await seat.enter('wrong again')
       await signIns('auth.failure', before + 2)
-      // The same form as before, with the same text.
+      // The form is the same as before, with the same text.
       await drawn()
       await seat.enter(desktop.password)
       await shown()

@@ -127,7 +127,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
       const everything = JSON.stringify(frames)
       expect(everything).toContain('from-the-target')
       for (const password of [secret, other.password]) expect(everything).not.toContain(password)
-      // Not even its keys one at a time.
+      // Single keys of the secret are not recorded either.
       expect(streamOf(frames, 'input').toString()).not.toContain(secret.slice(0, 8))
     })
 

@@ -99,7 +99,7 @@ describeWithPeers('searching sessions of', ['sshd', 'ssh', 'sftp'], () => {
     ])
     expect(done.code, done.stderr).toBe(0)
     const [session] = await foundSoon(broker, 'file~"rename" && file~"ledger of may"')
-    // One is known from the recording, the other from the audit log, in any order.
+    // One line comes from the recording, the other from the audit log, in any order.
     const shown = await until('both', async () => {
       const found = await matches(broker, session!.id, 'file~ledger')
       return found.length >= 2 ? found.map(({ excerpt }) => excerpt.replace(/\/\S*\//g, '')) : undefined

@@ -32,7 +32,8 @@ export interface Screen {
 /** Starts an X server of 1024 × 768 by default with 24 bits; without a window manager. */
 export async function startScreen(width = 1024, height = 768): Promise<Screen> {
   const args = ['-displayfd', '1', '-screen', '0', `${width}x${height}x24`, '-ac', '-nolisten', 'tcp']
-  // Without -noreset it resets when its last client disconnects, and drops a client that connects just then.
+  // Without -noreset the server resets when its last client disconnects, and drops a client that connects
+  // then.
   const more = ['-nocursor', '-noreset']
   const daemon = await startDaemon(findProgram('Xvfb'), [...args, ...more], DISPLAY_LINE)
   return screenOf(daemon)
@@ -114,7 +115,7 @@ export async function paint(display: string, { width, height, rgb }: Picture): P
   writeFileSync(file, Buffer.concat([Buffer.from(`P6 ${width} ${height} 255\n`), rgb]))
   const done = await run(findProgram('display'), ['-display', display, '-window', 'root', file])
   rmSync(folder, { recursive: true })
-  // Its exit code is 1 even on success.
+  // `display` exits with 1 even on success.
   if (done.stderr !== '') throw new Error(`display on ${display}: ${done.stderr}`)
 }
 

@@ -57,7 +57,7 @@ function endProcessesOf(uid: number): void {
     try {
       if (statSync(`/proc/${pid}`).uid === uid) process.kill(Number(pid), 'SIGKILL')
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
 }

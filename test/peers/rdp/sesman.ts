@@ -92,14 +92,14 @@ function sweepDisplays(): void {
     try {
       if (isAlive(Number(readFileSync(lock, 'utf8')))) continue
     } catch {
-      // There is none.
+      // The lock does not exist.
     }
     rmSync(lock, { force: true })
     rmSync(`/tmp/.X11-unix/X${number}`, { force: true })
   }
 }
 
-/** It listens on ::1 although its setting is 127.0.0.1. */
+/** sesman listens on ::1 although its setting is 127.0.0.1. */
 const isTaken = async (): Promise<boolean> => (await isListening(PORT)) || (await isListening(PORT, '::1'))
 
 async function start(): Promise<void> {
@@ -125,10 +125,10 @@ async function start(): Promise<void> {
     LogFile: LOG,
     EnableSyslog: 'false',
   })
-  // It is recreated, with the permissions that sessions need.
+  // sesman recreates the folder, with the permissions that sessions need.
   rmSync(SOCKETS, { recursive: true, force: true })
   const output = openSync(join(FOLDER, 'output'), 'w')
-  // It may outlive this process, if another still needs it.
+  // sesman may outlive this process, if another one still needs it.
   const child = spawn(findProgram('xrdp-sesman'), ['-n', '-c', ini], {
     detached: true,
     stdio: ['ignore', output, output],
@@ -160,7 +160,7 @@ function stop(): void {
       try {
         process.kill(one, 'SIGKILL')
       } catch {
-        // It has ended already.
+        // The process has already ended.
       }
     }
   }

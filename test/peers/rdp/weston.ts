@@ -15,7 +15,7 @@ export interface Weston {
   stop(): Promise<void>
 }
 
-/** It has no sign-in: every client sees its desktop. */
+/** Starts Weston, which has no sign-in: every client sees its desktop. */
 export async function startWeston(width = 800, height = 600): Promise<Weston> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-weston-'))
   const certificate = await certificateFiles()

@@ -64,7 +64,7 @@ export async function startXvnc(options: XvncOptions): Promise<Xvnc> {
       ...['-SecurityTypes', types.join(','), '-PasswordFile', passwords.path],
       ...['-PlainUsers', '*', '-PAMService', 'login', ...x509, ...args],
     ],
-    // It listens before it prints its display.
+    // The server listens before it prints its display.
     DISPLAY_LINE,
   )
   return {

@@ -88,7 +88,7 @@ export async function gvncCapture(
   const file = join(home, 'picture.png')
   let command = [findProgram('gvnccapture'), `127.0.0.1:${port - VNC_BASE_PORT}`, file]
   if (as) {
-    // It looks for the authority in the home folder that the system knows, whatever HOME is.
+    // The program looks for the authority in the home folder that the system knows, whatever HOME is.
     const folder = join(home, '.pki', 'CA')
     mkdirSync(folder, { recursive: true })
     copyFileSync(as.ca, join(folder, 'cacert.pem'))
@@ -101,12 +101,12 @@ export async function gvncCapture(
     for (;;) {
       const asked = await terminal.expect(/Username: |[Pp]assword: /, timeout)
       const answer = asked.endsWith('Username: ') ? user : password
-      // It discards input that arrives before it has switched off the echo for a password.
+      // The program discards input that arrives before it has switched off the echo for a password.
       do terminal.send(`${answer}\r`)
       while ((await terminal.expect(/\n/, timeout)).includes(answer) && answer !== user)
     }
   } catch {
-    // It shows no more prompts: it has ended, or it hangs.
+    // No further prompt: the program has ended, or it hangs.
   }
   const picture = existsSync(file) ? await convert(file) : undefined
   await terminal.close()
@@ -123,7 +123,7 @@ export async function vncSnapshot({ port, password }: ViewerLogin): Promise<Capt
   const file = join(home, 'picture.jpg')
   const secret = await passwordFile(password ?? '')
   try {
-    // With other encodings it never ends: "Zero size rect".
+    // With other encodings vncsnapshot never ends: "Zero size rect".
     const args = ['-encodings', 'raw', '-quality', '100', '-passwd', secret.path]
     const server = `127.0.0.1:${port - VNC_BASE_PORT}`
     const done = await run(findProgram('vncsnapshot'), [...args, server, file])
