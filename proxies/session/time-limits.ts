@@ -14,7 +14,7 @@ export interface TimeLimited {
   stop(reason: string): void
 }
 
-/** Checks within the length of an idle limit, which also gives its precision. */
+/** Checks per idle limit: the end comes up to a twentieth of it late. */
 const IDLE_LOOKS = 20
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 

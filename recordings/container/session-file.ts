@@ -42,7 +42,7 @@ export class SessionFile {
       await this.#handle.datasync()
       this.#size += written
     } catch (error) {
-      // Report the first error; recovery cuts a tail that cannot be cut here.
+      // Throw the error of the write, also if cutting fails; recovery cuts the tail then.
       await this.#handle.truncate(this.#size).catch(() => undefined)
       throw error
     }

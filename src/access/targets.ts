@@ -1,5 +1,5 @@
 /**
- * Resolves the target that a user means, and the user's rights there: the rules of contract.md (Login string,
+ * Resolves the target that a user means, and the user's rights there: the rules of docs/clients.md (login string,
  * Rights) over the rows that the store's joins return for this user. Pure.
  */
 import { formatCanonical, formatTarget, type WantedTarget } from '../model/login.ts'

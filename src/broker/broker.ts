@@ -226,7 +226,7 @@ export class Broker {
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
     this.#unacknowledged = await openUnacknowledged()
-    // The restore wrote its rows after the last row of the backup.
+    // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
     await this.#feeds.open(this.#sinksOf(config), since)
     if (!nativeCryptoAvailable()) {

@@ -106,7 +106,7 @@ export interface Config {
     metrics?: ListenAddress
   }
   ssh: {
-    /** Shown before sign-in, by every front; lines end with CR LF. */
+    /** Shown before sign-in by SSH, Telnet and rlogin; lines end with CR LF. */
     banner?: string
     /** Shown after sign-in, in a terminal; lines end with CR LF. */
     motd?: string

@@ -26,7 +26,7 @@ export interface Source {
 export interface AuthenticateRequest {
   protocol: Protocol
   source: Source
-  /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (contract.md, Login string). */
+  /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (docs/clients.md). */
   login: string
   proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof | TicketProof | NtlmProof
 }
@@ -131,7 +131,7 @@ export interface TargetsRequest {
   protocol: Protocol
 }
 
-/** One line of the menu. `target` is the canonical name `ACCOUNT@DOMAIN:DEVICE:SERVICE` (contract.md). */
+/** One line of the menu. `target` is the canonical name `ACCOUNT@DOMAIN:DEVICE:SERVICE` (docs/clients.md). */
 export interface TargetEntry {
   target: string
   description: string

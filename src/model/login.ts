@@ -1,5 +1,5 @@
 /**
- * The login string, the user-name field of every protocol (contract.md, Login string), and the canonical name
+ * The login string, the user-name field of every protocol (docs/clients.md, the login string), and the canonical name
  * of a target. No string can be read as another person's: the user is the whole part before the first
  * separator, each part escapes the separators that it holds, and escapes are decoded once, after splitting.
  *

@@ -1,5 +1,5 @@
 /**
- * The rules of names (contract.md, Login string) and how names are compared. Each `…NameError` function
+ * The rules of names (docs/clients.md, the login string) and how names are compared. Each `…NameError` function
  * returns the error in a name, as a sentence for the administrator, or undefined if the name is valid.
  */
 import { Buffer } from 'node:buffer'

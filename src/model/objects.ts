@@ -1,6 +1,6 @@
 /**
- * The objects that administrators provision, as the broker stores them. The names are those of spec.md 2.2
- * and of contract.md, and the JSON fields of the API. References between objects are names in the API and ids
+ * The objects that administrators provision, as the broker stores them. The names are those of the
+ * JSON fields of the API. References between objects are names in the API and ids
  * here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
  */
 import type { LoginOptions } from './login-options.ts'
@@ -256,7 +256,7 @@ export interface Checkout {
   apiKey?: string
 }
 
-/** One session through the bastion: metadata for the audit (contract.md, Sessions). */
+/** One session through the bastion: metadata for the audit (docs/api.md). */
 export interface SessionRecord {
   id: Id
   begin: number

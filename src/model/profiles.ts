@@ -72,7 +72,7 @@ export const FACTORY_PROFILES: Readonly<Record<ProfileName, ProfileRights>> = {
   },
   approver: { ...OWN, approvals: 'execute' },
   user: OWN,
-  // for the keys of web gateways (spec.md 5.1), in decreasing scope
+  // for the keys of web gateways, in decreasing scope
   sallyport_access_manager_session_audit: { ...OWN, ...AUDIT_OF_SESSIONS, approvals: 'execute' },
   sallyport_access_manager_session: { ...OWN, approvals: 'execute' },
   sallyport_access_manager_audit: { ...NOTHING, ...AUDIT_OF_SESSIONS },
@@ -139,7 +139,7 @@ export function reaches(level: Level, needed: Level): boolean {
   return LEVELS.indexOf(level) >= LEVELS.indexOf(needed)
 }
 
-/** Returns the rights that both have: per feature the lower level (spec.md 5.1: None beats Modify). */
+/** Returns the rights that both have: per feature the lower level (None beats Modify). */
 export function intersection(a: ProfileRights, b: ProfileRights): ProfileRights {
   const lower = (feature: Feature): Level => (reaches(a[feature], b[feature]) ? b[feature] : a[feature])
   return Object.fromEntries(FEATURES.map((feature) => [feature, lower(feature)])) as ProfileRights

@@ -1,4 +1,4 @@
-/** The rights of a session: contract.md lists them as values of `subprotocols`. */
+/** The rights of a session: the values of `subprotocols` (docs/api.md). */
 
 export const PROTOCOLS = ['SSH', 'TELNET', 'RLOGIN', 'VNC', 'RDP'] as const
 export type Protocol = (typeof PROTOCOLS)[number]

@@ -27,7 +27,7 @@ import { RdpTarget } from './target.ts'
 import { TargetNla } from './target-nla.ts'
 
 const TPKT_HEADER = 4
-/** CHANNEL_OPTION_INITIALIZED, ENCRYPT_RDP and SHOW_PROTOCOL. */
+/** 0xc0200000: INITIALIZED, ENCRYPT_RDP and SHOW_PROTOCOL (2.2.1.3.4.1). */
 const CLIPBOARD: ChannelDefinition = { name: CLIPRDR, options: 0xc0200000 }
 
 export interface RdpBackOptions {
@@ -36,9 +36,9 @@ export interface RdpBackOptions {
   signal: AbortSignal
   client: ClientData
   info: ClientInfo
-  /** Channels requested from the target, by the visitor's indexes. */
+  /** Channels requested from the target, by the client's indexes. */
   channels: readonly ChannelDefinition[]
-  /** With `relayed` it resolves at the first licensing message, which the client answers. */
+  /** `relayed`: connecting resolves at the first licensing message, which the client answers. */
   licensing: 'answered' | 'relayed'
   /** A redirection received from the target. */
   redirection?: Redirection
@@ -192,13 +192,13 @@ function withClipboard(channels: readonly ChannelDefinition[]): readonly Channel
 async function negotiate(stream: ByteStream, negotiation: BackNegotiation): Promise<BackProtocol> {
   stream.write(negotiation.request)
   const header = await stream.read(TPKT_HEADER)
-  // Rejects a length that no response has.
+  // Throws on a length that no response can have, before the rest is read.
   negotiation.receive(header)
   const chosen = negotiation.receive(await stream.read(header.readUInt16BE(2) - TPKT_HEADER))
   return chosen!
 }
 
-/** Resolves when there is the first event for the visitor. */
+/** Runs the sequence until the target has an event for the client; rejects if the connection ends first. */
 async function begin(target: RdpTarget, nla: TargetNla | undefined): Promise<void> {
   const { stream, connection } = target
   connection.start()

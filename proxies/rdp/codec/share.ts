@@ -10,7 +10,7 @@ import { ByteWriter } from './writer.ts'
 const CONTROL_HEADER = 6
 const DATA_HEADER = 12
 const VERSION = 0x10
-/** Replaces the length in a flow control PDU of T.128, which has no meaning in RDP. */
+/** In place of a length it marks a flow control PDU of T.128, which RDP ignores. */
 const FLOW_MARK = 0x8000
 const FLOW_PDU = 8
 
@@ -50,7 +50,7 @@ export const DATA_PDU = {
 /** streamId of the client and of the server: low and medium priority. */
 const STREAM = { client: 1, server: 2 } as const
 const COMPRESSED = 0x20
-/** Header bytes that count in uncompressedLength: from pduType2 on. */
+/** uncompressedLength is the body and these header bytes, from pduType2 on. */
 const COUNTED = 4
 
 export interface SharePdu {
@@ -136,7 +136,7 @@ export function buildShareData(data: ShareData, source: number = SERVER_USER): B
   return buildShare(CONTROL_PDU.data, source, body)
 }
 
-/** Builds 13 bytes: both headers and a source descriptor of one byte. */
+/** Builds 13 bytes: share control header (6), shareId (4), length of the source descriptor (2), its one byte. */
 export function buildDeactivateAll(shareId: number): Buffer {
   const body = new ByteWriter(7).uint32(shareId).uint16(1).uint8(0).finish()
   return buildShare(CONTROL_PDU.deactivateAll, SERVER_USER, body)

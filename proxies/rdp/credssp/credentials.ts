@@ -17,7 +17,7 @@ export interface TsCredentials {
 const PASSWORD = 1
 const WHAT = 'credssp: credentials'
 
-/** The caller overwrites the bytes after sealing them. */
+/** The result has the password in clear text: the caller overwrites it after sealing. */
 export function buildCredentials({ domain, user, password }: TsCredentials): Buffer {
   const secret = utf16Bytes(password.revealText())
   const inner = sequence(

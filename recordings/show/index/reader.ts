@@ -43,7 +43,7 @@ export class RecordingIndex {
       const block = await readAt(handle, header.directory.offset, header.directory.length)
       const plain = block && cipher.open(header.directory.number, block)
       if (plain) {
-        // An index from before graphic channels has none of their keyframes.
+        // Indexes older than graphic channels lack `pictures`.
         const { pictures = [], ...others }: Directory = JSON.parse(plain.toString())
         return new RecordingIndex(handle, cipher, { ...others, pictures })
       }

@@ -1,5 +1,5 @@
 /**
- * Authenticates the caller of a request (spec.md 5.1): an API key, in a user's name or its own, or a user by
+ * Authenticates the caller of a request: an API key, in a user's name or its own, or a user by
  * sign-in cookie. The user is read from the store each time, so that a disabled user loses access at once.
  */
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Versions of the API, all served by the same code (spec.md, Versioning). */
+/** Versions of the API, all served by the same code. */
 import type { FastifyRequest } from 'fastify'
 
 export const OLDEST_VERSION = '2.3'

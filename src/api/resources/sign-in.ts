@@ -1,4 +1,4 @@
-/** `/session`: signing in and out by cookie (spec.md 5.1). */
+/** `/session`: signing in and out by cookie. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'

@@ -1,6 +1,6 @@
 /**
  * Fields of the API that are known but not enforced yet: they are refused, never stored and ignored
- * (contract.md). The commit that enforces a field removes it here.
+ * (docs/conformance.md). The commit that enforces a field removes it here.
  */
 import { ApiError, type ErrorDetail } from '../http/errors.ts'
 

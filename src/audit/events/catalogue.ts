@@ -1,7 +1,7 @@
 /**
  * The only catalogue of events (invariant 8): the stable code, its meaning and severity, its fields, the
  * sentence for people, and whether it has a SNMP notification. docs/events.md and config/SALLYPORT-MIB.txt
- * are checked against it by tests. Codes and field names are those of contract.md.
+ * are checked against it by tests. Codes and field names are those of docs/events.md.
  */
 import { ADMINISTRATION } from './administration.ts'
 import type { EventFields, EventKind, Severity } from './fields.ts'

@@ -1,4 +1,4 @@
-/** The fields of events, and the shape of the catalogue's entries. Field names are those of contract.md. */
+/** The fields of events, and the shape of the catalogue's entries. Field names are those of docs/events.md. */
 
 export type Severity = 'notice' | 'warning' | 'alert'
 
