@@ -1,5 +1,5 @@
 /**
- * The permission of every route: feature and level: one check per route, none by path prefix. The
+ * The permission of every route, its feature and level: one check per route, none by path prefix. The
  * guard, the reference and the test of every route with every profile use this table; a route that is missing
  * here cannot be registered.
  */
