@@ -10,7 +10,7 @@ import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
-import { openVault, type Vault } from '../vault/credentials.ts'
+import { openVault, type Vault } from '../vault/vault.ts'
 
 /** What the command line uses beside a broker that may be running: the database and what opens it. */
 export interface Foundation {
